@@ -1,0 +1,43 @@
+"""Errors a person can act on: one sentence that says what, what is allowed, what was got, what next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ExegesisError(Exception):
+    """A failure told in one line. The command line exits with `exit_code`."""
+
+    exit_code = 1
+
+
+class UsageError(ExegesisError):
+    """The caller named something that does not exist or gave a value that is not allowed."""
+
+    exit_code = 2
+
+
+class Cancelled(ExegesisError):
+    """The work was stopped on request; what was finished is kept in the cache."""
+
+
+def unknown(argument: str, got: object, known: Iterable[str]) -> UsageError:
+    """The error for a name that is not known: lists the known names and the nearest one."""
+    names = sorted(known)
+    close = difflib.get_close_matches(str(got), names, n=1)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    listed = ", ".join(names) if names else "none"
+    return UsageError(f"{argument}: unknown name {str(got)!r}.{hint} Known: {listed}.")
+
+
+def not_allowed(argument: str, allowed: str, got: object, next_step: str = "") -> UsageError:
+    """The error for a value outside what is allowed."""
+    tail = f" {next_step}" if next_step else ""
+    return UsageError(f"{argument}: must be {allowed}, got {shown(got)}.{tail}")
+
+
+def shown(value: object, limit: int = 80) -> str:
+    """`repr(value)`, cut so that an error stays one line."""
+    text = repr(value).replace("\n", " ")
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

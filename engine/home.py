@@ -1,0 +1,16 @@
+"""Where Exegesis keeps what outlives a process: cache, jobs, trained models."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def home() -> Path:
+    """`EXEGESIS_HOME`, or `~/.cache/exegesis`. The folder may not exist yet."""
+    return Path(os.environ.get("EXEGESIS_HOME") or Path.home() / ".cache" / "exegesis")
+
+
+def project_root() -> Path:
+    """The checkout that holds the embedded data and model adapters."""
+    return Path(__file__).resolve().parent.parent

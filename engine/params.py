@@ -1,0 +1,130 @@
+"""Parameters of explainers: frozen dataclasses that validate input, draw widgets and enter the cache key."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from engine.errors import UsageError, not_allowed, unknown
+
+Plain = bool | int | float | str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class NoParams:
+    """For explainers that have nothing to choose."""
+
+
+def option(
+    default: Plain,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """A dataclass field that also knows its help text, its bounds and its choices."""
+    return dataclasses.field(
+        default=default,
+        metadata={"help": help, "low": low, "high": high, "choices": choices},
+    )
+
+
+def from_mapping(kind: type, values: Mapping[str, object], owner: str) -> Any:
+    """An instance of the params dataclass `kind` from plain values (strings are converted).
+
+    Errors: an unknown name lists the known ones; a value out of bounds names them.
+    """
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    for name in values:
+        if name not in fields:
+            raise unknown(f"parameter of {owner}", name, fields)
+    hints = typing.get_type_hints(kind)
+    clean = {n: _convert(fields[n], hints[n], v, owner) for n, v in values.items()}
+    return kind(**clean)
+
+
+def as_plain(params: Any) -> dict[str, Plain]:
+    """All parameters, defaults filled in, as plain values: what the cache key and the page show."""
+    return dataclasses.asdict(params)
+
+
+def _convert(field: dataclasses.Field[Any], hint: Any, value: object, owner: str) -> Plain:
+    argument = f"{owner}.{field.name}"
+    if value is None or (isinstance(value, str) and value.lower() == "none"):
+        if type(None) in typing.get_args(hint):
+            return None
+        raise not_allowed(argument, _allowed(field, hint), value)
+    converted = _cast(_base_type(hint), value, argument, _allowed(field, hint))
+    _check_bounds(field, hint, converted, argument)
+    return converted
+
+
+def _base_type(hint: Any) -> type:
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return next(a for a in typing.get_args(hint) if a is not type(None))
+    return hint
+
+
+def _cast(kind: type, value: object, argument: str, allowed: str) -> Plain:
+    if kind is bool:
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in ("true", "false", "yes", "no", "1", "0"):
+            return str(value).lower() in ("true", "yes", "1")
+        raise not_allowed(argument, allowed, value)
+    if isinstance(value, bool):
+        raise not_allowed(argument, allowed, value)
+    try:
+        if kind is int:
+            number = float(str(value))
+            if not number.is_integer():
+                raise ValueError
+            return int(str(value)) if str(value).lstrip("+-").isdigit() else int(number)
+        if kind is float:
+            return float(str(value))
+    except (ValueError, OverflowError):
+        raise not_allowed(argument, allowed, value) from None
+    if not isinstance(value, str):
+        raise not_allowed(argument, allowed, value)
+    return value
+
+
+def _check_bounds(field: dataclasses.Field[Any], hint: Any, value: Plain, argument: str) -> None:
+    meta = field.metadata
+    if meta.get("choices") and value not in meta["choices"]:
+        raise not_allowed(argument, _allowed(field, hint), value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise not_allowed(argument, "a finite number", value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        low, high = meta.get("low"), meta.get("high")
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise not_allowed(argument, _allowed(field, hint), value)
+
+
+def _allowed(field: dataclasses.Field[Any], hint: Any) -> str:
+    meta = field.metadata
+    if meta.get("choices"):
+        return "one of " + ", ".join(meta["choices"])
+    noun = {bool: "true or false", int: "a whole number", float: "a number"}.get(_base_type(hint), "a text")
+    low, high = meta.get("low"), meta.get("high")
+    if low is not None and high is not None:
+        return f"{noun} from {low:g} to {high:g}"
+    if low is not None:
+        return f"{noun} of at least {low:g}"
+    return noun if high is None else f"{noun} of at most {high:g}"
+
+
+def parse_assignments(pairs: list[str]) -> dict[str, str]:
+    """`["steps=20"]` to `{"steps": "20"}`, as given on the command line."""
+    parsed = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise UsageError(f"--param: must be name=value, got {pair!r}. Example: --param n_steps=50.")
+        parsed[name.strip()] = value.strip()
+    return parsed

@@ -1,0 +1,41 @@
+"""What is asked: a frozen request of plain values, which is all that the cache key depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engine.errors import UsageError
+from engine.params import Plain
+
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text, or a pair of texts."""
+
+    text: str
+    text_pair: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("text", "text_pair"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise UsageError(f"{name}: must be a text, got {type(value).__name__}.")
+
+    def as_plain(self) -> dict[str, str | None]:
+        return {"text": self.text, "text_pair": self.text_pair}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One explanation. `target` is a class index or label name; None means the predicted class."""
+
+    model: str
+    method: str
+    example: Example
+    params: Mapping[str, Plain] = field(default_factory=dict)
+    target: int | str | None = None
+    seed: int = 0
+    dtype: str = "float32"

@@ -1,0 +1,109 @@
+"""What is answered: a frozen, validated explanation of CPU numpy arrays and plain metadata."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from engine.params import Plain
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of the input. `start` and `end` are character offsets into its own text.
+
+    segment: 0 the first text, 1 the second, -1 a special token (drawn grey, never removed, never ranked).
+    """
+
+    text: str
+    start: int
+    end: int
+    segment: int
+    special: bool
+
+
+@dataclass(frozen=True)
+class Check:
+    """The method's own check: how far it is from the identity that it promises.
+
+    `value` is 0 for a perfect result; `limit` is the largest value that counts as good.
+    """
+
+    name: str
+    value: float
+    limit: float
+
+    @property
+    def ok(self) -> bool:
+        return self.value <= self.limit
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Class probabilities and logits; for a regression head one score and no classes."""
+
+    labels: tuple[str, ...]
+    logits: tuple[float, ...]
+    probabilities: tuple[float, ...]
+    regression: bool = False
+
+    @property
+    def index(self) -> int:
+        return int(np.argmax(self.logits))
+
+    @property
+    def label(self) -> str:
+        return self.labels[self.index]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Everything needed to make the same numbers again."""
+
+    model: str
+    revision: str
+    method: str
+    version: int
+    params: Mapping[str, Plain]
+    target: int
+    target_label: str
+    seed: int
+    dtype: str
+    device: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One attribution: a score a token, with its prediction, its check, its cost and its provenance."""
+
+    tokens: tuple[Token, ...]
+    scores: Float[np.ndarray, "seq"]
+    prediction: Prediction
+    provenance: Provenance
+    evaluations: int
+    seconds: float
+    check: Check | None = None
+    notes: tuple[str, ...] = ()
+    truncated: int = 0
+    """How many tokens of the input did not fit into the model."""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    cached: bool = False
+
+    def __post_init__(self) -> None:
+        if self.scores.shape != (len(self.tokens),):
+            raise ValueError(f"scores: one a token, {len(self.tokens)} expected, got shape {self.scores.shape}")
+        if not np.isfinite(self.scores).all():
+            raise ValueError(f"scores of {self.provenance.method}: must be finite numbers, got NaN or infinity")
+        if self.check is not None and not math.isfinite(self.check.value):
+            raise ValueError(f"check {self.check.name}: must be finite, got {self.check.value}")
+        self.scores.setflags(write=False)
+
+    @property
+    def features(self) -> np.ndarray:
+        """Indices of the tokens that can be removed and ranked: all but the special ones."""
+        return np.flatnonzero([not t.special for t in self.tokens])
