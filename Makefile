@@ -1,0 +1,67 @@
+# Two commands do all the set-up on a fresh machine: `make app` and `make test`.
+# They need Python 3.11 or newer and make; `make test PYTHON=/path/to/python` names another Python.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11)
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 8501
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+INSTALL := $(BIN)/python -m pip install --quiet --no-input --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help app test check format lint types bench constraints clean
+
+help:
+	@echo "make app     install and open the dashboard (PORT=$(PORT))"
+	@echo "make test    install and run every test"
+	@echo "make check   format, lint, types, then every test"
+	@echo "make bench   side-by-side measurements against other libraries"
+	@echo "make clean   remove the environment and every tool's leftovers"
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Exegesis needs Python 3.11 or newer; set PYTHON to one, got: $(PYTHON)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "Could not make $(VENV); on Debian and Ubuntu install python3-venv first." >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.app: pyproject.toml constraints.txt $(VENV)/.made
+	@echo "Installing Exegesis into $(VENV); the first time takes a few minutes."
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.made
+	@echo "Installing Exegesis and its test tools into $(VENV); the first time takes a few minutes."
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@ $(VENV)/.app
+
+app: $(VENV)/.app
+	$(BIN)/exegesis app --port $(PORT)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(ARGS)
+
+check: format lint types test
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# The tested versions, written anew from the environment that has just passed the tests. A local build
+# tag such as +cpu is cut off: it names a build of the same version, and each machine has its own.
+constraints: $(VENV)/.dev
+	@$(BIN)/python -m pip freeze --exclude-editable | sed 's/+.*//' > constraints.txt
+	@touch $(VENV)/.app $(VENV)/.dev
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,58 @@
+"""What every page shares: the list of pages, the guard against a missing frame, the heading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
+
+ROOT = Path(__file__).resolve().parent.parent
+ICON = ROOT / "components" / "assets" / "icon.svg"
+
+
+@dataclass(frozen=True)
+class PageEntry:
+    """One line of the navigation; `file` is relative to the project's root."""
+
+    file: str
+    title: str
+    question: str
+
+    @property
+    def path(self) -> Path:
+        return ROOT / self.file
+
+    @property
+    def url_path(self) -> str:
+        return self.path.stem
+
+
+HOME = PageEntry("pages/home.py", "Home", "What can I ask here?")
+TEXT = PageEntry("pages/text.py", "Text", "Which words does the prediction rest on, and do the methods agree?")
+
+PAGES = (HOME, TEXT)
+
+
+def navigation() -> list[st.Page]:
+    """The pages in their order; the first one opens at the root address."""
+    return [st.Page(entry.path, title=entry.title, url_path=entry.url_path) for entry in PAGES]
+
+
+def guard() -> None:
+    """Runs the page inside the frame even when it is the first request of a fresh server.
+
+    With a `pages` folder beside the main script, Streamlit runs a page on its own until the main script
+    has called `st.navigation` once. The launcher switches that off before the server starts; this does
+    the same for a plain `streamlit run app.py`.
+    """
+    if PagesManager.uses_pages_directory:
+        PagesManager.uses_pages_directory = False
+        st.rerun()
+
+
+def heading(entry: PageEntry) -> None:
+    """The page's title and the question that it answers."""
+    st.title(entry.title, anchor=False)
+    st.caption(entry.question)

@@ -1,0 +1,54 @@
+"""Hands the process over to the dashboard's server. The engine itself never imports the dashboard."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from engine.errors import not_allowed
+
+ROOT = Path(__file__).resolve().parents[2]
+DEFAULT_PORT = 8501
+LARGEST_PORT = 65_535
+
+
+def command(port: int, host: str, headless: bool) -> list[str]:
+    """The server's command line."""
+    # -P keeps the caller's folder off the import path, where a `cache` or `pages` of theirs would win.
+    base = [sys.executable, "-P", "-m", "components.launcher", "--port", str(port), "--host", host]
+    return [*base, "--headless"] if headless else base
+
+
+def environment(base: Mapping[str, str]) -> dict[str, str]:
+    """The server's environment: as given, with this checkout first on the import path."""
+    paths = [str(ROOT), *filter(None, base.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**base, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+
+
+def check_port(port: int, host: str) -> None:
+    """Raises `UsageError` unless a server could listen there now."""
+    if not 1 <= port <= LARGEST_PORT:
+        raise not_allowed("port", f"between 1 and {LARGEST_PORT}", port)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # As the server does it: a port whose last connections are still closing counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise not_allowed(
+                "port", f"free on {host}", port, f"The system says: {reason}. Try --port {port % LARGEST_PORT + 1}."
+            ) from error
+
+
+def launch(port: int = DEFAULT_PORT, *, host: str = "localhost", headless: bool = False) -> NoReturn:
+    """Replaces this process by the server, so that signals and the exit status reach the caller."""
+    check_port(port, host)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, command(port, host, headless), environment(os.environ))
