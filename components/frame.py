@@ -30,14 +30,20 @@ class PageEntry:
 
 
 HOME = PageEntry("pages/home.py", "Home", "What can I ask here?")
-TEXT = PageEntry("pages/text.py", "Text", "Which words does the prediction rest on, and do the methods agree?")
+TEXT = PageEntry(
+    "pages/text.py", "Text", "Which words does the prediction rest on, and do the methods agree?"
+)
 
 PAGES = (HOME, TEXT)
 
 
 def navigation() -> list[st.Page]:
     """The pages in their order; the first one opens at the root address."""
-    return [st.Page(entry.path, title=entry.title, url_path=entry.url_path) for entry in PAGES]
+    return [
+        st.Page(entry.path, title=entry.title, url_path=entry.url_path)
+        for entry in PAGES
+        if entry.path.is_file()
+    ]
 
 
 def guard() -> None:

@@ -19,7 +19,8 @@ with st.container(border=True):
         "Type a text or pick one. Each method gives every token one number; the page shows them as maps "
         "in one scale, with the prediction, the method's own accuracy check and what it cost."
     )
-    st.page_link(TEXT.file, label="Explain a text")
+    if TEXT.path.is_file():
+        st.page_link(TEXT.file, label="Explain a text")
 
 st.markdown(
     "**How to read a map.** In a signed map one colour speaks for the explained class and the other "

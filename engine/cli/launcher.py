@@ -42,7 +42,10 @@ def check_port(port: int, host: str) -> None:
         except OSError as error:
             reason = error.strerror or str(error)
             raise not_allowed(
-                "port", f"free on {host}", port, f"The system says: {reason}. Try --port {port % LARGEST_PORT + 1}."
+                "port",
+                f"free on {host}",
+                port,
+                f"The system says: {reason}. Try --port {port % LARGEST_PORT + 1}.",
             ) from error
 
 

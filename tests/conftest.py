@@ -1,0 +1,22 @@
+"""What holds for every test: a home of its own, no network, few threads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+
+import pytest
+
+# Set here, not in a fixture: the libraries read these when they are first imported, and the servers
+# that browser tests start inherit them.
+HOME = tempfile.mkdtemp(prefix="exegesis-tests-")
+os.environ["EXEGESIS_HOME"] = HOME
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(HOME, ignore_errors=True)

@@ -1,0 +1,177 @@
+"""Imports run pages -> components -> engine -> cache and never back; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.project import PACKAGES, ROOT, calls, imported, module_of, name_of, sources
+
+# What a package may import of ours, itself always included.
+MAY_IMPORT = {
+    "cache": set(),
+    "engine": {"cache"},
+    "components": {"engine", "cache"},
+    "pages": {"components", "engine", "cache"},
+}
+# A cached page opens without a model, so these load without the libraries that run one.
+LIGHT = (
+    "cache",
+    "engine.request",
+    "engine.result",
+    "engine.params",
+    "engine.errors",
+    "engine.jobs",
+    "engine.data",
+)
+HEAVY = {"torch", "transformers", "captum", "peft"}
+UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+
+REPORT = """
+import importlib, json, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+def loaded_after(*modules: str) -> set[str]:
+    """Top-level names in `sys.modules` after importing `modules` in a fresh interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT, *modules],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def modules(*packages: str) -> list[str]:
+    return [module_of(file) for file in sources(*packages) if file.stem != "__main__"]
+
+
+def test_engine_and_cache_import_no_user_interface() -> None:
+    names = modules("engine", "cache")
+    assert {"engine.request", "engine.errors"} <= set(names)
+    assert not loaded_after(*names) & {"streamlit", "altair", "plotly", "components", "pages"}
+
+
+def test_cache_imports_nothing_of_ours() -> None:
+    assert not loaded_after(*modules("cache")) & {"engine", "components", "pages", "streamlit"}
+
+
+def test_what_a_cached_page_needs_loads_without_the_model_libraries() -> None:
+    assert not loaded_after(*LIGHT) & HEAVY
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_run_one_way(package: str) -> None:
+    forbidden = {*PACKAGES, "app", "tests", "benchmarks"} - MAY_IMPORT[package] - {package}
+    if package in ("engine", "cache"):
+        forbidden.add("streamlit")
+    back = [
+        f"{name_of(file)}:{line} imports {name}"
+        for file in sources(package)
+        for line, name in imported(file)
+        if name.partition(".")[0] in forbidden
+    ]
+    assert not back
+
+
+def test_pages_do_not_import_each_other() -> None:
+    found = [
+        name_of(file) for file in sources("pages") for _, name in imported(file) if name.startswith("pages")
+    ]
+    assert not found
+
+
+def is_true(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value is True
+
+
+def unsafe(name: str, keywords: dict[str, ast.expr]) -> bool:
+    """Whether a call could run code that a file brings along."""
+    owner, _, function = name.rpartition(".")
+    if owner in UNPICKLERS and function in {"load", "loads", "Unpickler"}:
+        return True
+    if name == "torch.load" and not is_true(keywords.get("weights_only")):
+        return True
+    return function in {"read_pickle", "read_hdf"} or any(
+        is_true(keywords.get(word)) for word in ("trust_remote_code", "allow_pickle")
+    )
+
+
+def test_nothing_is_unpickled_and_no_remote_code_is_trusted() -> None:
+    found = [
+        f"{name_of(file)}:{line} {name}"
+        for file in sources()
+        for line, name, keywords in calls(file)
+        if unsafe(name, keywords)
+    ]
+    assert not found
+
+
+def test_no_pickling_library_is_imported() -> None:
+    found = [
+        f"{name_of(file)}:{line} imports {name}"
+        for file in sources("app.py", *PACKAGES)
+        for line, name in imported(file)
+        if name.partition(".")[0] in UNPICKLERS
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("pickle.loads(data)", True),
+        ("torch.load(path)", True),
+        ("torch.load(path, weights_only=False)", True),
+        ("torch.load(path, weights_only=True)", False),
+        ("np.load(path, allow_pickle=True)", True),
+        ("AutoModel.from_pretrained(name, trust_remote_code=True)", True),
+        ("AutoModel.from_pretrained(name, trust_remote_code=False)", False),
+        ("json.loads(data)", False),
+    ],
+)
+def test_the_check_itself_tells_unsafe_from_safe(code: str, expected: bool, tmp_path: Path) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text(code)
+    [(_, name, keywords)] = calls(file)
+    assert unsafe(name, keywords) is expected
+
+
+SKIPS = {"pytest.skip", "pytest.importorskip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail"}
+
+
+def unexplained_skips(file: Path) -> list[int]:
+    """Lines of `file` where a test is left out without a reason in words."""
+    explained = {line for line, name, words in calls(file) if name in SKIPS and "reason" in words}
+    lines = {line for line, name, _ in calls(file) if name in SKIPS}
+    bare = {
+        mark.lineno
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for mark in node.decorator_list
+        if ast.unparse(mark) in SKIPS
+    }
+    return sorted((lines | bare) - explained)
+
+
+def test_every_skip_has_its_reason() -> None:
+    found = [f"{name_of(file)}:{line}" for file in sources("tests") for line in unexplained_skips(file)]
+    assert not found
+
+
+def test_the_skip_check_itself_sees_a_bare_skip(tmp_path: Path) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text("@pytest.mark.skip\ndef test_a(): pass\n\ndef test_b():\n    pytest.skip(reason='why')\n")
+    assert unexplained_skips(file) == [1]
