@@ -1,0 +1,238 @@
+"""From a request to an explanation: from the cache, or computed in the device's turn, checked, stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from cache import key_for, single_flight
+from engine import records, runtime
+from engine.errors import UsageError
+from engine.models import catalog
+from engine.models.encoding import Encoded
+from engine.models.load import load_model
+from engine.models.text import TextClassifier
+from engine.params import as_plain, from_mapping
+from engine.progress import CancelToken, Report, silent
+from engine.registry import Explainer, explainer
+from engine.request import Request
+from engine.result import Explanation, Prediction, Provenance
+from engine.store import result_store
+from engine.task import Attribution, Item, Task
+
+SCHEMA = 1
+EXAMPLES_AT_ONCE = 16
+PREDICTIONS_REMEMBERED = 4096
+
+
+def explain(request: Request) -> Explanation:
+    """The explanation of one example; a cached one touches no model.
+
+    Errors: `UsageError` for an unknown model, method, parameter or target, `ExegesisError` for what fails.
+    """
+    return explain_many([request])[0]
+
+
+def explain_many(
+    requests: Sequence[Request], report: Report = silent, cancel: CancelToken | None = None
+) -> list[Explanation]:
+    """Explanations in the order asked. Examples that share model, method and parameters share passes."""
+    plans = [_Plan(request) for request in requests]
+    made: dict[int, Explanation] = {}
+    for group in _groups(plans):
+        if cancel is not None:
+            cancel.check()
+        label = group[0].method.title
+        report(len(made), len(plans), label)
+        answers = _answer(group)
+        made.update({id(plan): answer for plan, answer in zip(group, answers, strict=True)})
+    report(len(made), len(plans), "")
+    return [made[id(plan)] for plan in plans]
+
+
+def key_of(request: Request) -> str:
+    """The cache key of the request's explanation. Reads the model's files, never loads it."""
+    return _Plan(request).key
+
+
+class _Plan:
+    """A request with its method, its full parameters and its cache key."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.method: Explainer = explainer(request.method)
+        self.params = from_mapping(self.method.params, request.params, request.method)
+        if isinstance(request.seed, bool) or not isinstance(request.seed, int) or request.seed < 0:
+            raise UsageError(f"seed: must be a whole number of at least 0, got {request.seed!r}.")
+        self.revision = catalog.revision(request.model)
+        self.key = key_for(
+            {
+                "schema": SCHEMA,
+                "kind": "explanation",
+                "model": request.model,
+                "revision": self.revision,
+                "dtype": request.dtype,
+                "device": runtime.device().type,
+                "method": self.method.id,
+                "version": _versions(self.method),
+                "params": as_plain(self.params),
+                "example": request.example.as_plain(),
+                "target": request.target,
+                "seed": request.seed,
+            }
+        )
+
+    @property
+    def together(self) -> tuple[Any, ...]:
+        """Requests that agree in this can be computed in one task."""
+        return self.request.model, self.revision, self.request.dtype, self.method.id, self.params
+
+
+def _versions(method: Explainer) -> list[int]:
+    """The method's version; an ensemble changes with its members too."""
+    from engine.explainers.ensemble import SEVEN
+
+    if method.family != "ensemble":
+        return [method.version]
+    return [method.version, *(explainer(member).version for member in SEVEN)]
+
+
+def _groups(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
+    groups: dict[tuple[Any, ...], list[_Plan]] = {}
+    for plan in plans:
+        groups.setdefault(plan.together, []).append(plan)
+    for group in groups.values():
+        for start in range(0, len(group), EXAMPLES_AT_ONCE):
+            yield group[start : start + EXAMPLES_AT_ONCE]
+
+
+def _answer(group: list[_Plan]) -> list[Explanation]:
+    answers = _found(group)
+    missing = list({plan.key: plan for plan in group if plan.key not in answers}.values())
+    if missing:
+        # The turn comes first, the flight second: an ensemble asks for its members while it holds the turn, and
+        # nobody who waits for the turn may hold what it needs.
+        with runtime.turns():
+            answers.update(_fly(missing) if len(missing) == 1 else _compute_and_store(missing))
+    return [answers[plan.key] for plan in group]
+
+
+def _found(plans: list[_Plan]) -> dict[str, Explanation]:
+    store = result_store()
+    return {p.key: records.unpack(*entry) for p in plans if (entry := store.get(p.key)) is not None}
+
+
+def _fly(missing: list[_Plan]) -> dict[str, Explanation]:
+    plan = missing[0]
+    meta, arrays, hit = single_flight(result_store(), plan.key, lambda: records.pack(_compute([plan])[0]))
+    return {plan.key: dataclasses.replace(records.unpack(meta, arrays), cached=hit)}
+
+
+def _compute_and_store(missing: list[_Plan]) -> dict[str, Explanation]:
+    answers = {}
+    for plan, answer in zip(missing, _compute(missing), strict=True):
+        result_store().put(plan.key, *records.pack(answer))
+        answers[plan.key] = answer
+    return answers
+
+
+def _compute(plans: list[_Plan]) -> list[Explanation]:
+    """Explanations of plans that belong together. The caller holds the turn."""
+    first = plans[0]
+    model = load_model(first.request.model, first.request.dtype, runtime.device())
+    with runtime.noting() as notes:
+        started = time.perf_counter()
+        encoded = [model.encode(plan.request.example) for plan in plans]
+        items = _items(model, plans, encoded)
+        task = Task(model, items, lambda method: _members(plans, items, method))
+        made = first.method.function(task, first.params)
+        seconds = (time.perf_counter() - started) / len(plans)
+        return [
+            _explanation(model, plan, item, attribution, seconds, tuple(notes))
+            for plan, item, attribution in zip(plans, items, made, strict=True)
+        ]
+
+
+def _members(plans: list[_Plan], items: list[Item], method: str) -> list[Attribution]:
+    """Another method's attributions on the same items, from the cache where they are."""
+    asked = [
+        _Plan(dataclasses.replace(p.request, method=method, params={}, target=item.target))
+        for p, item in zip(plans, items, strict=True)
+    ]
+    answers = _found(asked)
+    missing = [p for p in asked if p.key not in answers]
+    if missing:
+        answers.update(_compute_and_store(missing))
+    return [Attribution(answers[p.key].scores, answers[p.key].evaluations) for p in asked]
+
+
+def _items(model: TextClassifier, plans: list[_Plan], encoded: list[Encoded]) -> list[Item]:
+    predictions = predict_encoded(model, encoded)
+    return [
+        Item(e, prediction, model.target_index(plan.request.target, prediction), plan.request.seed)
+        for plan, e, prediction in zip(plans, encoded, predictions, strict=True)
+    ]
+
+
+def predict_encoded(model: TextClassifier, encoded: Sequence[Encoded]) -> list[Prediction]:
+    """Predictions, each example's remembered so that methods share the pass. The caller holds the turn."""
+    import torch
+
+    memo: dict[bytes, Prediction] = model.memo.setdefault("predictions", {})
+    keys = [e.ids.tobytes() + e.types.tobytes() for e in encoded]
+    missing = [i for i, key in enumerate(keys) if key not in memo]
+    if missing:
+        longest = max(len(encoded[i]) for i in missing)
+
+        def compute(rows: slice) -> list[Prediction]:
+            batch = model.collate([encoded[i] for i in missing[rows]])
+            with torch.inference_mode():
+                return model.predictions(model.logits(batch))
+
+        chunks = runtime.in_chunks(compute, len(missing), runtime.rows_at_once(model, longest))
+        if len(memo) > PREDICTIONS_REMEMBERED:
+            memo.clear()
+        memo.update(zip((keys[i] for i in missing), (p for chunk in chunks for p in chunk), strict=True))
+    return [memo[key] for key in keys]
+
+
+def _explanation(
+    model: TextClassifier, plan: _Plan, item: Item, made: Attribution, seconds: float, notes: tuple[str, ...]
+) -> Explanation:
+    provenance = Provenance(
+        model=plan.request.model,
+        revision=model.revision,
+        method=plan.method.id,
+        version=plan.method.version,
+        params=as_plain(plan.params),
+        target=item.target,
+        target_label=model.labels[item.target],
+        seed=plan.request.seed,
+        dtype=plan.request.dtype,
+        device=model.device.type,
+    )
+    encoded = item.encoded
+    return Explanation(
+        tokens=encoded.tokens,
+        scores=np.asarray(made.scores, dtype=np.float64),
+        prediction=item.prediction,
+        provenance=provenance,
+        evaluations=made.evaluations,
+        seconds=seconds,
+        check=made.check,
+        notes=(*_warnings(encoded, made), *made.notes, *notes),
+        truncated=encoded.truncated,
+        extras=made.extras,
+    )
+
+
+def _warnings(encoded: Encoded, made: Attribution) -> Iterator[str]:
+    if encoded.truncated:
+        kept = len(encoded)
+        yield f"The text is longer than the model reads: the last {encoded.truncated} of its {kept + encoded.truncated} tokens were cut off."
+    if not np.asarray(made.scores)[encoded.features].any():
+        yield "All scores are zero: by this method no token matters to the prediction."

@@ -1,0 +1,201 @@
+"""Methods that read attention: probabilities, pre-softmax logits, and their flow through the layers.
+
+All come from one captured pass. They know nothing of the class, and attend to special tokens too: those keep their
+share of the mass and are never ranked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engine.errors import not_allowed
+from engine.params import option
+from engine.registry import Axes, register
+from engine.result import Check
+from engine.task import Attribution, Item, Task
+
+MASS_LIMIT = 1e-4
+_THESIS = "Jain and Wallace (2019); Average Attention of the thesis, section 2.2.2.3"
+_SMAT = "Fernandes et al. (2022), Learning to scaffold, section 4"
+_CAUTION = (
+    "Attention shows where the model looked, not what changed its mind; it is the same for every class."
+)
+
+
+def _axes(summary: str) -> Axes:
+    return Axes("none", "attention, whatever the class", summary)
+
+
+@dataclass(frozen=True)
+class QueryParams:
+    query: str = option(
+        "mean", "Mean over query positions, or the one that the head reads", choices=("mean", "cls")
+    )
+
+
+@dataclass(frozen=True)
+class HeadParams:
+    layer: int = option(0, "Layer, from 0", low=0, high=1000)
+    head: int = option(0, "Head, from 0", low=0, high=1000)
+    query: str = option(
+        "mean", "Mean over query positions, or the one that the head reads", choices=("mean", "cls")
+    )
+
+
+@dataclass(frozen=True)
+class RolloutParams:
+    residual: float = option(
+        0.0, "Share of the residual stream: 0 as in the thesis, 0.5 as Abnar and Zuidema", low=0, high=1
+    )
+    start_layer: int = option(0, "First layer that counts, from 0", low=0, high=1000)
+
+
+@register(
+    "attention_mean",
+    title="Average attention",
+    family="attention",
+    axes=_axes("mean over layers, heads and queries"),
+    signed=False,
+    citation=_THESIS,
+    caution=_CAUTION,
+)
+def attention_mean(task: Task, params: object) -> list[Attribution]:
+    """Mean attention probability that a position receives over layers, heads and queries; all positions sum to 1."""
+    return [_mass(task.attention(item)[1].mean((0, 1, 2))) for item in task.items]
+
+
+@register(
+    "attention_last_layer",
+    title="Attention, last layer",
+    family="attention",
+    params=QueryParams,
+    axes=_axes("mean over the last layer's heads"),
+    signed=False,
+    citation=_THESIS,
+    caution=_CAUTION,
+)
+def attention_last_layer(task: Task, params: QueryParams) -> list[Attribution]:
+    """Attention probability in the last layer, mean over heads; all positions sum to 1."""
+    return [
+        _mass(_from_query(task, task.attention(item)[1][-1].mean(0), params.query)) for item in task.items
+    ]
+
+
+@register(
+    "attention_head",
+    title="Attention, one head",
+    family="attention",
+    params=HeadParams,
+    axes=_axes("one head"),
+    signed=False,
+    citation=_THESIS,
+    caution=_CAUTION,
+)
+def attention_head(task: Task, params: HeadParams) -> list[Attribution]:
+    """Attention probability of one head; all positions sum to 1."""
+    made = []
+    for item in task.items:
+        probabilities = task.attention(item)[1]
+        layers, heads = probabilities.shape[:2]
+        _in_range("attention_head.layer", params.layer, layers)
+        _in_range("attention_head.head", params.head, heads)
+        made.append(_mass(_from_query(task, probabilities[params.layer, params.head], params.query)))
+    return made
+
+
+@register(
+    "attention_logits",
+    title="Attention logits, all layers",
+    family="attention",
+    axes=_axes("softmax of the mean logit of all heads"),
+    signed=False,
+    citation=_SMAT,
+    caution=_CAUTION,
+)
+def attention_logits(task: Task, params: object) -> list[Attribution]:
+    """`softmax(sum_h λ_h s^h)` with uniform λ over all heads: where SMaT's learned explainer starts. Sums to 1."""
+    return [_from_logits(task, item, slice(None)) for item in task.items]
+
+
+@register(
+    "attention_logits_last",
+    title="Attention logits, last layer",
+    family="attention",
+    axes=_axes("softmax of the mean logit of the last layer's heads"),
+    signed=False,
+    citation=_SMAT,
+    caution=_CAUTION,
+)
+def attention_logits_last(task: Task, params: object) -> list[Attribution]:
+    """The same over the last layer's heads alone."""
+    return [_from_logits(task, item, slice(-1, None)) for item in task.items]
+
+
+@register(
+    "attention_rollout",
+    title="Attention rollout",
+    family="attention",
+    params=RolloutParams,
+    axes=_axes("product of the layers, mean over queries"),
+    signed=False,
+    citation="Abnar and Zuidema (2020), Quantifying attention flow, eq. 1",
+    caution="In deep models the product settles on the first layers: late layers can no longer change the map.",
+)
+def attention_rollout(task: Task, params: RolloutParams) -> list[Attribution]:
+    """Mean over rows of `A_L ... A_2 A_1`, heads averaged, rows queries at the top and columns inputs; sums to 1."""
+    made = []
+    for item in task.items:
+        layers = task.attention(item)[1].mean(1)
+        _in_range("attention_rollout.start_layer", params.start_layer, len(layers))
+        made.append(_mass(rollout(layers[params.start_layer :], params.residual).mean(0)))
+    return made
+
+
+def rollout(layers: Float[Tensor, "layer query key"], residual: float) -> Float[Tensor, "query key"]:
+    """`A_L ... A_1` with `A = (1 - residual) A + residual I`: each later layer multiplies from the left."""
+    identity = torch.eye(layers.shape[-1], dtype=layers.dtype, device=layers.device)
+    product = identity
+    for layer in layers:
+        product = ((1 - residual) * layer + residual * identity) @ product
+    return product
+
+
+def head_logits(
+    logits: Float[Tensor, "layer head query key"], causal: bool
+) -> Float[Tensor, "layer head key"]:
+    """`s^h_i`: the mean logit of key i over the queries that may attend to it (causal: not before it)."""
+    if not causal:
+        return logits.mean(2)
+    may = torch.ones(logits.shape[-2:], dtype=logits.dtype, device=logits.device).tril()
+    return (logits * may).sum(2) / may.sum(0)
+
+
+def _from_logits(task: Task, item: Item, layers: slice) -> Attribution:
+    mean = head_logits(task.attention(item)[0], task.model.adapter.causal)[layers].mean((0, 1))
+    special = torch.from_numpy(item.encoded.special).to(mean.device)
+    return _mass(torch.softmax(mean.masked_fill(special, -torch.inf), dim=0))
+
+
+def _from_query(task: Task, attention: Float[Tensor, "query key"], query: str) -> Float[Tensor, "key"]:
+    """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or (T5) all."""
+    reading = task.model.adapter.reading
+    if query == "mean" or reading == "mean":
+        return attention.mean(0)
+    return attention[-1 if reading == "last" else 0]
+
+
+def _mass(scores: Float[Tensor, "seq"]) -> Attribution:
+    values = scores.double().cpu().numpy()
+    return Attribution(
+        values, 1, Check("distance of the total from 1", float(np.abs(values.sum() - 1)), MASS_LIMIT)
+    )
+
+
+def _in_range(argument: str, value: int, count: int) -> None:
+    if value >= count:
+        raise not_allowed(argument, f"from 0 to {count - 1} for this model", value)

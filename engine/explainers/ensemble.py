@@ -1,0 +1,72 @@
+"""Ensembles: the mean of several methods' maps, each scaled to the same total."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from engine.errors import ExegesisError
+from engine.registry import Axes, register
+from engine.task import Attribution, Item, Task
+
+TOP_THREE = ("lime", "kernel_shap", "integrated_gradients")
+SEVEN = (*TOP_THREE, "gradient", "gradient_x_input", "attention_mean", "attention_rollout")
+_CAUTION = "A mean hides disagreement: look at the members before you trust it."
+
+
+@register(
+    "ensemble_all",
+    title="Ensemble of seven",
+    family="ensemble",
+    axes=Axes("that of each member", "that of each member", "mean of seven scaled maps"),
+    cheap=False,
+    citation="The thesis, section 3.4: Ensemble (All Methods)",
+    caution=_CAUTION,
+)
+def ensemble_all(task: Task, params: object) -> list[Attribution]:
+    """Mean of the thesis's seven methods at their defaults, each divided by its sum of absolute values."""
+    return _ensemble(task, SEVEN)
+
+
+@register(
+    "ensemble_top3",
+    title="Ensemble of three",
+    family="ensemble",
+    axes=Axes("that of each member", "that of each member", "mean of three scaled maps"),
+    cheap=False,
+    citation="The thesis, section 3.4: Ensemble (Top 3)",
+    caution=_CAUTION,
+)
+def ensemble_top3(task: Task, params: object) -> list[Attribution]:
+    """Mean of LIME, SHAP and integrated gradients, each divided by its sum of absolute values."""
+    return _ensemble(task, TOP_THREE)
+
+
+def _ensemble(task: Task, methods: tuple[str, ...]) -> list[Attribution]:
+    if task.explain_with is None:
+        raise ExegesisError("ensemble: it needs its members' maps. Ask for it through engine.explain.")
+    members = [task.explain_with(method) for method in methods]
+    return [
+        _mean(item, dict(zip(methods, maps, strict=True)))
+        for item, maps in zip(task.items, zip(*members, strict=True), strict=True)
+    ]
+
+
+def _mean(item: Item, members: dict[str, Attribution]) -> Attribution:
+    scaled = {m: share(a.scores, item) for m, a in members.items()}
+    flat = [m for m, scores in scaled.items() if scores is None]
+    maps = [scores for scores in scaled.values() if scores is not None]
+    mean = np.mean(maps, axis=0) if maps else np.zeros(len(item.encoded))
+    notes = (f"Left out, because all their scores are zero: {', '.join(flat)}.",) if flat else ()
+    return Attribution(mean, sum(a.evaluations for a in members.values()), None, notes)
+
+
+def share(scores: Float[np.ndarray, "seq"], item: Item) -> Float[np.ndarray, "seq"] | None:
+    """Scores of the features divided by their sum of absolute values (a signed sum, the thesis's, can be zero)."""
+    features = item.encoded.features
+    total = np.abs(scores[features]).sum()
+    if total == 0:
+        return None
+    scaled = np.zeros(len(scores))
+    scaled[features] = scores[features] / total
+    return scaled

@@ -1,0 +1,50 @@
+"""Occlusion: what is lost when a word, or a window of words, is removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool
+
+from engine.params import option
+from engine.registry import Axes, register
+from engine.removal import OPERATORS
+from engine.task import Attribution, Task
+
+
+@dataclass(frozen=True)
+class OcclusionParams:
+    removal: str = option("mask", "How features are removed", choices=OPERATORS)
+    window: int = option(1, "Neighbouring tokens removed together", low=1, high=64)
+
+
+@register(
+    "occlusion",
+    title="Occlusion",
+    family="perturbation",
+    params=OcclusionParams,
+    axes=Axes("chosen operator, one window at a time", "probability of the class", "removal effect"),
+    cheap=False,
+    citation="Zeiler and Fergus (2014), section 4.2; Li, Monroe and Jurafsky (2016), Erasure",
+    caution="Words that say the same thing twice can each seem unimportant: removing one leaves the other.",
+)
+def occlusion(task: Task, params: OcclusionParams) -> list[Attribution]:
+    """`m(x) - m(x without i)`, in probability, signed; with a window, the mean over the windows that hold i."""
+    kept = [~windows(len(e.features), params.window) for e in task.examples]
+    whole = [np.ones((1, k.shape[1]), dtype=bool) for k in kept]
+    values = task.masked_values([np.vstack([w, k]) for w, k in zip(whole, kept, strict=True)], params.removal)
+    made = []
+    for example, keep, value in zip(task.examples, kept, values, strict=True):
+        scores = np.zeros(len(example))
+        scores[example.features] = ~keep.T @ (value[0] - value[1:]) / (~keep).sum(0)
+        made.append(Attribution(scores, len(value)))
+    return made
+
+
+def windows(n: int, width: int) -> Bool[np.ndarray, "window feature"]:
+    """Every window of `width` neighbouring features (of all of them, where there are fewer)."""
+    width = min(width, n)
+    starts = np.arange(n - width + 1)[:, None]
+    place = np.arange(n)[None, :]
+    return (place >= starts) & (place < starts + width)

@@ -1,0 +1,1 @@
+"""Loading and running transformer classifiers of several families in one way."""

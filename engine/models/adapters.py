@@ -1,0 +1,119 @@
+"""Where the parts of each model family are: architecture differences as data, never as code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.errors import ExegesisError
+
+Reading = Literal["module", "last", "mean"]
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One family. Paths are dotted names inside the module.
+
+    reading: how the sentence vector is read. `module`: the module's own head on its first token; `last`: the last
+    original position, then `head`; `mean`: the mean over kept positions, then `head`.
+    position_start: the id of the first position, or None where positions are relative.
+    """
+
+    family: str
+    architecture: str
+    backbone: str
+    embeddings: str
+    blocks: str
+    head: tuple[str, ...]
+    reading: Reading = "module"
+    causal: bool = False
+    token_types: bool = False
+    position_start: int | Literal["after_pad"] | None = 0
+    lora_targets: tuple[str, ...] = ()
+
+
+_BERT_LORA = ("query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense")
+
+ADAPTERS: dict[str, Adapter] = {
+    "bert": Adapter(
+        family="BERT",
+        architecture="BertForSequenceClassification",
+        backbone="bert",
+        embeddings="bert.embeddings.word_embeddings",
+        blocks="bert.encoder.layer",
+        head=("bert.pooler", "classifier"),
+        token_types=True,
+        lora_targets=_BERT_LORA,
+    ),
+    "roberta": Adapter(
+        family="RoBERTa",
+        architecture="RobertaForSequenceClassification",
+        backbone="roberta",
+        embeddings="roberta.embeddings.word_embeddings",
+        blocks="roberta.encoder.layer",
+        head=("classifier",),
+        position_start="after_pad",
+        lora_targets=_BERT_LORA,
+    ),
+    "xlm-roberta": Adapter(
+        family="XLM-R",
+        architecture="XLMRobertaForSequenceClassification",
+        backbone="roberta",
+        embeddings="roberta.embeddings.word_embeddings",
+        blocks="roberta.encoder.layer",
+        head=("classifier",),
+        position_start="after_pad",
+        lora_targets=_BERT_LORA,
+    ),
+    "electra": Adapter(
+        family="ELECTRA",
+        architecture="ElectraForSequenceClassification",
+        backbone="electra",
+        embeddings="electra.embeddings.word_embeddings",
+        blocks="electra.encoder.layer",
+        head=("classifier",),
+        token_types=True,
+        lora_targets=_BERT_LORA,
+    ),
+    "distilbert": Adapter(
+        family="DistilBERT",
+        architecture="DistilBertForSequenceClassification",
+        backbone="distilbert",
+        embeddings="distilbert.embeddings.word_embeddings",
+        blocks="distilbert.transformer.layer",
+        head=("pre_classifier", "classifier"),
+        lora_targets=("q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2"),
+    ),
+    "gpt2": Adapter(
+        family="GPT-2",
+        architecture="GPT2ForSequenceClassification",
+        backbone="transformer",
+        embeddings="transformer.wte",
+        blocks="transformer.h",
+        head=("score",),
+        reading="last",
+        causal=True,
+        lora_targets=("c_attn", "c_proj", "c_fc"),
+    ),
+    "t5": Adapter(
+        family="T5 encoder",
+        architecture="T5EncoderForSequenceClassification",
+        backbone="encoder",
+        embeddings="shared",
+        blocks="encoder.block",
+        head=("classifier",),
+        reading="mean",
+        position_start=None,
+        lora_targets=("q", "k", "v", "o", "wi", "wo", "wi_0", "wi_1"),
+    ),
+}
+
+
+def adapter_for(model_type: str, where: str) -> Adapter:
+    """The adapter of a checkpoint's `model_type`."""
+    if model_type not in ADAPTERS:
+        families = ", ".join(a.family for a in ADAPTERS.values())
+        raise ExegesisError(
+            f"model {where}: its type {model_type!r} is not supported. Supported families: {families}."
+        )
+    return ADAPTERS[model_type]

@@ -1,0 +1,129 @@
+"""Pre-trained bases with a fresh classification or regression head, ready to be fine-tuned."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers.utils import logging as hf_logging
+
+from engine.errors import ExegesisError, UsageError
+from engine.models import minilm
+from engine.models.t5 import T5EncoderForSequenceClassification
+
+CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
+"""Families whose classifier is not the one that transformers chooses, by config `model_type`."""
+
+HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+
+
+def locate(base: str, revision: str | None = None) -> Path:
+    """The folder of a base: `minilm`, a local folder, or a hub id (fetched, safetensors only)."""
+    if base == "minilm":
+        return minilm.folder()
+    path = Path(base).expanduser()
+    if path.is_dir():
+        return path
+    if base.startswith((".", "/", "~")):
+        raise UsageError(
+            f"base: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint."
+        )
+    return _from_hub(base, revision)
+
+
+def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> torch.nn.Module:
+    """A float32 module `(input_ids, attention_mask, ...) -> .logits`, one logit a label (regression: one)."""
+    family = read_config(path).get("model_type", "")
+    _require_safetensors(path)
+    with quiet():
+        module = _from_pretrained(
+            CLASSIFIERS.get(family, AutoModelForSequenceClassification), path, labels, regression
+        )
+    return module.float()
+
+
+def load_tokenizer(path: Path) -> Any:
+    """The base's tokenizer; one without a pad token (GPT-2) pads with its end token."""
+    with quiet():
+        tokenizer = AutoTokenizer.from_pretrained(str(path), trust_remote_code=False)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The checkpoint's config.json; one that asks for remote code is refused."""
+    file = path / "config.json"
+    if not file.is_file():
+        raise ExegesisError(f"base: {path} has no config.json, so it is no checkpoint. Give its folder.")
+    config = json.loads(file.read_text(encoding="utf-8"))
+    if "auto_map" in config:
+        raise ExegesisError(f"base: {path} asks to run its own code, which is refused. Choose another base.")
+    return config
+
+
+def weights_sha256(path: Path) -> str:
+    """SHA-256 over the checkpoint's safetensors (of their hashes, in name order, when there are several)."""
+    hashes = [minilm.file_sha256(file) for file in sorted(path.glob("*.safetensors"))]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silences the loading reports and progress bars of transformers and peft, and restores them."""
+    level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hf_logging.set_verbosity_error()
+    hf_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        hf_logging.set_verbosity(level)
+        if bars:
+            hf_logging.enable_progress_bar()
+
+
+def _from_pretrained(kind: Any, path: Path, labels: tuple[str, ...], regression: bool) -> torch.nn.Module:
+    names = {"label2id": {label: i for i, label in enumerate(labels)}, "id2label": dict(enumerate(labels))}
+    module = kind.from_pretrained(
+        str(path),
+        num_labels=1 if regression else len(labels),
+        problem_type="regression" if regression else "single_label_classification",
+        use_safetensors=True,
+        trust_remote_code=False,
+        ignore_mismatched_sizes=True,
+        attn_implementation="sdpa",
+        dtype=torch.float32,
+        **names,
+    )
+    if module.config.pad_token_id is None:
+        module.config.pad_token_id = module.config.eos_token_id
+    return module
+
+
+def _require_safetensors(path: Path) -> None:
+    if not any(path.glob("*.safetensors")):
+        raise ExegesisError(
+            f"base: {path} holds no safetensors (pickle checkpoints are refused). "
+            "Convert it with transformers' save_pretrained."
+        )
+
+
+def _from_hub(base: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(base, revision=revision, allow_patterns=HUB_FILES))
+    except Exception as error:
+        raise ExegesisError(
+            f"base: {base!r} is no local folder and cannot be fetched from the hub ({type(error).__name__}). "
+            "Check the name and the network, or give a local folder or `minilm`."
+        ) from error

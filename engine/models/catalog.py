@@ -1,0 +1,146 @@
+"""Which models there are and where: embedded ones, local folders, hub ids. Loads nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.errors import ExegesisError, UsageError, unknown
+from engine.models import minilm
+
+EMBEDDED = Path(__file__).parent / "embedded"
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
+HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model comes from. `base` is the folder of the weights that an adapter in `folder` changes."""
+
+    id: str
+    kind: Literal["embedded", "folder", "hub"]
+    folder: Path
+    base: Path | None
+
+    @property
+    def weights(self) -> tuple[Path, ...]:
+        """Every file that the numbers depend on."""
+        folders = [self.folder] if self.base is None else [self.base, self.folder]
+        kept = (
+            "*.safetensors",
+            "config.json",
+            "adapter_config.json",
+            "tokenizer*",
+            "vocab*",
+            "merges.txt",
+            "*.model",
+        )
+        return tuple(sorted({f for place in folders for glob in kept for f in place.glob(glob)}))
+
+    @property
+    def tokenizer(self) -> Path:
+        """The folder of the tokenizer: its own, else the base's."""
+        own = any(self.folder.glob("tokenizer*")) or any(self.folder.glob("vocab*"))
+        return self.folder if own or self.base is None else self.base
+
+
+def embedded_models() -> list[str]:
+    """The names of the models that come with the project."""
+    return sorted(p.parent.name for p in EMBEDDED.glob("*/card.json"))
+
+
+def locate(model: str) -> Source:
+    """Where `model` is: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors say what is known."""
+    if model in embedded_models():
+        return _source(model, "embedded", EMBEDDED / model)
+    path = Path(model).expanduser()
+    if path.is_dir():
+        return _source(model, "folder", path)
+    if model.startswith(("/", "./", "../", "~")) or path.exists():
+        raise UsageError(f"model: no folder {model!r}. Give a folder with config.json and safetensors.")
+    if HUB_ID.fullmatch(model):
+        return _source(model, "hub", _snapshot(model))
+    error = unknown("model", model, embedded_models())
+    raise UsageError(f"{error} Or give a folder, or a hub id such as owner/name.")
+
+
+def revision(model: str) -> str:
+    """A hash of everything the model's numbers depend on; reads the files, never loads the model."""
+    source = locate(model)
+    digest = hashlib.sha256()
+    for file in source.weights:
+        digest.update(f"{file.name}:{minilm.file_sha256(file)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def card(model: str) -> dict[str, Any]:
+    """The machine-readable card of an embedded or trained model; empty where there is none."""
+    file = locate(model).folder / "card.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path) -> Source:
+    adapter = folder / "adapter_config.json"
+    if not adapter.is_file():
+        _check_checkpoint(model, folder)
+        return Source(model, kind, folder, None)
+    base = _read_json(model, adapter).get("base_model_name_or_path")
+    if base == "minilm":
+        return Source(model, kind, folder, minilm.folder())
+    if not base:
+        raise ExegesisError(
+            f"model {model}: its adapter_config.json does not name the base model it changes."
+        )
+    inner = locate(str(base))
+    return Source(model, kind, folder, inner.folder)
+
+
+def _check_checkpoint(model: str, folder: Path) -> None:
+    config = folder / "config.json"
+    if not config.is_file():
+        raise ExegesisError(
+            f"model {model}: no config.json in the folder. Give the folder of a saved checkpoint."
+        )
+    if "auto_map" in _read_json(model, config):
+        raise ExegesisError(
+            f"model {model}: its config asks to run code from the checkpoint (auto_map), which is refused. "
+            "Use a checkpoint of a supported family without remote code."
+        )
+    if not any(folder.glob("*.safetensors")):
+        if any(any(folder.glob(p)) for p in PICKLES):
+            raise ExegesisError(
+                f"model {model}: it holds only a pickle checkpoint, which can run code when opened and is refused. "
+                "Save it again with save_pretrained(..., safe_serialization=True)."
+            )
+        raise ExegesisError(f"model {model}: no weights (*.safetensors) in the folder.")
+
+
+def _read_json(model: str, file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExegesisError(f"model {model}: {file.name} cannot be read as JSON ({error}).") from error
+    if not isinstance(content, dict):
+        raise ExegesisError(
+            f"model {model}: {file.name} must be a JSON object, got {type(content).__name__}."
+        )
+    return content
+
+
+def _snapshot(model: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    name, _, pinned = model.partition("@")
+    try:
+        return Path(snapshot_download(name, revision=pinned or None, allow_patterns=HUB_FILES))
+    except Exception as error:
+        raise ExegesisError(
+            f"model: {name!r} is neither embedded ({', '.join(embedded_models()) or 'none'}) nor a folder, and it "
+            f"cannot be fetched from the hub ({type(error).__name__}). Check the name and the network, "
+            "or download it and give the folder."
+        ) from error

@@ -1,0 +1,123 @@
+"""From text to tokens with character offsets, and to padded batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from engine.errors import UsageError
+from engine.request import Example
+from engine.result import Token
+
+MAX_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """One tokenised example. `truncated` counts the tokens that did not fit into the model."""
+
+    ids: Int[np.ndarray, "seq"]
+    types: Int[np.ndarray, "seq"]
+    tokens: tuple[Token, ...]
+    truncated: int
+
+    @cached_property
+    def special(self) -> Bool[np.ndarray, "seq"]:
+        return np.array([t.special for t in self.tokens])
+
+    @cached_property
+    def features(self) -> Int[np.ndarray, "feature"]:
+        """Positions of the tokens that may be removed and ranked."""
+        return np.flatnonzero(~self.special)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Padded examples on a device. `visible` marks the positions that may be attended to.
+
+    `whole` says, without asking the device, that every position of every row is visible.
+    """
+
+    ids: Int[Tensor, "batch seq"]
+    visible: Bool[Tensor, "batch seq"]
+    types: Int[Tensor, "batch seq"]
+    lengths: Int[Tensor, "batch"]
+    whole: bool
+
+
+def encode(tokenizer: Any, example: Example, max_length: int) -> Encoded:
+    """Tokenise one example, truncating the longer text first. Errors: nothing left to explain, or far too long."""
+    _check_length(example)
+    pair = () if example.text_pair is None else (example.text_pair,)
+    args: dict[str, Any] = {"return_offsets_mapping": True, "return_token_type_ids": True, "verbose": False}
+    full = tokenizer(example.text, *pair, **args)
+    out = full
+    if len(full["input_ids"]) > max_length:
+        out = tokenizer(example.text, *pair, truncation="longest_first", max_length=max_length, **args)
+    tokens = _tokens(tokenizer, example, out)
+    if all(t.special for t in tokens):
+        raise UsageError(
+            "text: nothing to explain: it holds no token that the model can read. Give at least one word."
+        )
+    ids = np.asarray(out["input_ids"], dtype=np.int64)
+    types = np.asarray(out.get("token_type_ids") or [0] * len(ids), dtype=np.int64)
+    return Encoded(ids, types, tokens, len(full["input_ids"]) - len(ids))
+
+
+def _check_length(example: Example) -> None:
+    for name, text in (("text", example.text), ("text_pair", example.text_pair)):
+        if text is not None and len(text) > MAX_CHARACTERS:
+            raise UsageError(
+                f"{name}: must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}. "
+                "Cut it to the part that you want explained."
+            )
+
+
+def _tokens(tokenizer: Any, example: Example, out: Any) -> tuple[Token, ...]:
+    names = tokenizer.convert_ids_to_tokens(out["input_ids"])
+    texts = (example.text, example.text_pair or "")
+    made = []
+    for name, segment, (start, end) in zip(names, out.sequence_ids(0), out["offset_mapping"], strict=True):
+        if segment is None:
+            made.append(Token(name, 0, 0, -1, True))
+            continue
+        start, end = _stripped(texts[segment], start, end)
+        made.append(Token(texts[segment][start:end] or name, start, end, segment, False))
+    return tuple(made)
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    """Offsets without surrounding white space: byte-level and Unigram tokenizers count the space before a word."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def collate(examples: Sequence[Encoded], pad_id: int, device: torch.device) -> Batch:
+    """Examples side by side, padded on the right."""
+    lengths = [len(e) for e in examples]
+    shape = (len(examples), max(lengths))
+    ids, types = np.full(shape, pad_id, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for row, example in enumerate(examples):
+        ids[row, : len(example)] = example.ids
+        types[row, : len(example)] = example.types
+    visible = np.arange(shape[1])[None, :] < np.asarray(lengths)[:, None]
+    return Batch(
+        torch.from_numpy(ids).to(device),
+        torch.from_numpy(visible).to(device),
+        torch.from_numpy(types).to(device),
+        torch.tensor(lengths, device=device),
+        bool(visible.all()),
+    )

@@ -1,0 +1,111 @@
+"""From a model's name to a loaded, frozen, checked classifier."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from engine.errors import ExegesisError, not_allowed
+from engine.models import catalog
+from engine.models.adapters import Adapter, adapter_for
+from engine.models.bases import load_tokenizer, quiet, read_config
+from engine.models.t5 import T5EncoderForSequenceClassification
+from engine.models.text import TextClassifier
+from engine.request import DTYPES
+
+LOADED_AT_ONCE = 4
+
+_loaded: OrderedDict[tuple[str, str, str, str], TextClassifier] = OrderedDict()
+_lock = threading.Lock()
+
+
+def load_model(model: str, dtype: str = "float32", device: torch.device | None = None) -> TextClassifier:
+    """A shared, read-only classifier; the last few stay loaded.
+
+    Errors: an unknown name, a pickle-only or remote-code checkpoint, a family without an adapter, no classifier.
+    """
+    if dtype not in DTYPES:
+        raise not_allowed("dtype", f"one of {', '.join(DTYPES)}", dtype)
+    place = device or torch.device("cpu")
+    key = (model, catalog.revision(model), dtype, str(place))
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = _load(catalog.locate(model), key[1], getattr(torch, dtype), place)
+            while len(_loaded) > LOADED_AT_ONCE:
+                _loaded.popitem(last=False)
+        _loaded.move_to_end(key)
+        return _loaded[key]
+
+
+def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
+    folder = source.base or source.folder
+    config = read_config(folder)
+    adapter = adapter_for(config.get("model_type", ""), source.id)
+    with quiet():
+        module, labels = _adapted(source) if source.base else _plain(source, adapter, config)
+        tokenizer = load_tokenizer(source.tokenizer)
+    if not tokenizer.is_fast:
+        raise ExegesisError(
+            f"model {source.id}: no fast tokenizer (tokenizer.json), so no character offsets."
+        )
+    module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
+    regression = len(labels) == 1
+    return TextClassifier(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
+
+
+def _plain(source: catalog.Source, adapter: Adapter, config: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    _check_classifier(source.id, adapter, config)
+    kind = architecture(adapter)
+    module, report = kind.from_pretrained(
+        str(source.folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
+        attn_implementation="sdpa", output_loading_info=True,
+    )  # fmt: skip
+    if report["missing_keys"]:
+        missing = ", ".join(sorted(report["missing_keys"])[:3])
+        raise ExegesisError(
+            f"model {source.id}: its weights are incomplete ({missing} …), so its predictions would be random. "
+            "Use a fine-tuned classifier, or train one with: exegesis train."
+        )
+    return module, _labels(module.config)
+
+
+def _adapted(source: catalog.Source) -> tuple[Any, tuple[str, ...]]:
+    """A base with its LoRA adapter merged in, in float32."""
+    from peft import PeftModel
+
+    from engine.models.bases import load_base
+
+    assert source.base is not None
+    labels = tuple(catalog.card(source.id).get("labels") or ("LABEL_0", "LABEL_1"))
+    base = load_base(Path(source.base), labels, regression=len(labels) == 1)
+    merged = PeftModel.from_pretrained(base, str(source.folder)).merge_and_unload()
+    return merged.float(), labels
+
+
+def architecture(adapter: Adapter) -> Any:
+    """The class of a family's classifier."""
+    if adapter.architecture == T5EncoderForSequenceClassification.__name__:
+        return T5EncoderForSequenceClassification
+    return getattr(transformers, adapter.architecture)
+
+
+def _check_classifier(model: str, adapter: Adapter, config: dict[str, Any]) -> None:
+    named = config.get("architectures") or []
+    if adapter.architecture not in named:
+        raise ExegesisError(
+            f"model {model}: no classifier. Its architecture is {', '.join(named) or 'not stated'}; "
+            f"a {adapter.family} model must be {adapter.architecture}. Train one with: exegesis train --base {model}."
+        )
+    if config.get("problem_type") == "multi_label_classification":
+        raise ExegesisError(
+            f"model {model}: multi-label classification is not supported; single-label and regression heads are."
+        )
+
+
+def _labels(config: Any) -> tuple[str, ...]:
+    return tuple(str(config.id2label[i]) for i in range(config.num_labels))

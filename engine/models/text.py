@@ -1,0 +1,179 @@
+"""A text classifier that every explainer can use: ids or embeddings in, logits out, exact on padded batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from engine.errors import unknown
+from engine.models.adapters import Adapter
+from engine.models.attention import Recorder, capture
+from engine.models.encoding import Batch, Encoded, collate, encode
+from engine.request import Example
+from engine.result import Prediction
+
+
+@dataclass(eq=False)
+class TextClassifier:
+    """A loaded checkpoint, read-only and shared. Call it inside the device's turn."""
+
+    id: str
+    revision: str
+    module: nn.Module
+    tokenizer: Any
+    adapter: Adapter
+    labels: tuple[str, ...]
+    regression: bool
+    dtype: torch.dtype
+    device: torch.device
+    notes: tuple[str, ...] = ()
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def embedding(self) -> nn.Embedding:
+        return self.module.get_submodule(self.adapter.embeddings)  # type: ignore[return-value]
+
+    @cached_property
+    def blocks(self) -> nn.ModuleList:
+        return self.module.get_submodule(self.adapter.blocks)  # type: ignore[return-value]
+
+    @cached_property
+    def pad_id(self) -> int:
+        for candidate in (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, 0):
+            if candidate is not None:
+                return int(candidate)
+        raise AssertionError("unreachable: 0 is never None")
+
+    @cached_property
+    def mask_id(self) -> int:
+        """The token that stands for "removed": mask, else pad, else end of text (section 4 of the design)."""
+        mask = self.tokenizer.mask_token_id
+        return self.pad_id if mask is None else int(mask)
+
+    @cached_property
+    def max_length(self) -> int:
+        config: Any = self.module.config
+        limits = [self.tokenizer.model_max_length]
+        if self.adapter.position_start is not None:
+            limits.append(config.max_position_embeddings - self._first_position)
+        return int(min(limits)) if min(limits) < 1e6 else 512
+
+    @cached_property
+    def _first_position(self) -> int:
+        config: Any = self.module.config
+        start = self.adapter.position_start
+        return int(config.pad_token_id) + 1 if start == "after_pad" else int(start or 0)
+
+    def encode(self, example: Example) -> Encoded:
+        return encode(self.tokenizer, example, self.max_length)
+
+    def collate(self, examples: Sequence[Encoded]) -> Batch:
+        return collate(examples, self.pad_id, self.device)
+
+    def embed(self, ids: Tensor) -> Float[Tensor, "batch seq d_model"]:
+        """Word embeddings, before positions and segments are added."""
+        return self.embedding(ids)
+
+    def logits(
+        self, batch: Batch, embeds: Float[Tensor, "batch seq d_model"] | None = None
+    ) -> Float[Tensor, "batch label"]:
+        """Logits of each row as if it were run alone; `embeds` replaces the word embeddings."""
+        inputs: dict[str, Any] = {
+            "inputs_embeds": self.embed(batch.ids) if embeds is None else embeds,
+            "attention_mask": self._attention_mask(batch),
+        }
+        if self.adapter.position_start is not None:
+            inputs["position_ids"] = self._positions(batch)
+        if self.adapter.token_types:
+            inputs["token_type_ids"] = batch.types
+        return _READINGS[self.adapter.reading](self, batch, inputs)
+
+    def captured(
+        self, batch: Batch, embeds: Float[Tensor, "batch seq d_model"] | None = None
+    ) -> tuple[Float[Tensor, "batch label"], Recorder]:
+        """Logits together with every layer's attention."""
+        with capture(self.module) as recorder:
+            return self.logits(batch, embeds), recorder
+
+    def predictions(self, logits: Float[Tensor, "batch label"]) -> list[Prediction]:
+        """Logits and probabilities as plain numbers, computed in double precision from the model's logits."""
+        wide = logits.double().cpu()
+        shares = wide if self.regression else torch.softmax(wide, dim=-1)
+        return [
+            Prediction(self.labels, tuple(row.tolist()), tuple(share.tolist()), self.regression)
+            for row, share in zip(wide, shares, strict=True)
+        ]
+
+    def target_index(self, target: int | str | None, prediction: Prediction) -> int:
+        """The class to explain: an index, a label, or the predicted one. A regression head has only its score."""
+        if target is None or (self.regression and target in (0, "0", self.labels[0])):
+            return prediction.index
+        if isinstance(target, str) and target in self.labels:
+            return self.labels.index(target)
+        known = [*self.labels, *map(str, range(len(self.labels)))]
+        if str(target) in known[len(self.labels) :]:
+            return int(target)
+        raise unknown("target", target, known)
+
+    def _positions(self, batch: Batch) -> Tensor:
+        # Explicit, because RoBERTa would count them from pad ids, which also stand for removed tokens.
+        count = torch.arange(batch.ids.shape[1], device=self.device) + self._first_position
+        return count.expand(batch.ids.shape)
+
+    def _attention_mask(self, batch: Batch) -> Tensor | None:
+        """Additive `[batch 1 query|1 key]`, or None where nothing is hidden."""
+        if batch.whole:
+            return None
+        seen = batch.visible[:, None, None, :]
+        if self.adapter.causal:
+            size = batch.ids.shape[1]
+            past = torch.ones(size, size, dtype=torch.bool, device=self.device).tril()
+            seen = seen & past
+            # A row with nothing to attend to would be uniform over the future: it looks at itself instead.
+            seen = seen | (
+                ~seen.any(-1, keepdim=True) & torch.eye(size, dtype=torch.bool, device=self.device)
+            )
+        dtype = self.embedding.weight.dtype
+        return torch.zeros(seen.shape, dtype=dtype, device=self.device).masked_fill(
+            ~seen, torch.finfo(dtype).min
+        )
+
+    def _head(self, vector: Tensor) -> Tensor:
+        for name in self.adapter.head:
+            vector = self.module.get_submodule(name)(vector)
+        return vector
+
+    def _hidden(self, inputs: dict[str, Any]) -> Tensor:
+        return self.module.get_submodule(self.adapter.backbone)(**inputs).last_hidden_state
+
+
+def _read_module(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> Tensor:
+    return model.module(**inputs).logits
+
+
+def _read_last(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> Tensor:
+    # By original length: the stock head would look for the last id that is not the pad id, or take the last column.
+    hidden = model._hidden({**inputs, "use_cache": False})
+    rows = torch.arange(len(hidden), device=model.device)
+    return model._head(hidden[rows, batch.lengths - 1])
+
+
+def _read_mean(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> Tensor:
+    hidden = model._hidden(inputs)
+    weights = batch.visible.to(hidden.dtype)[..., None]
+    return model._head((hidden * weights).sum(1) / weights.sum(1).clamp(min=1))
+
+
+_READINGS = {"module": _read_module, "last": _read_last, "mean": _read_mean}
+
+
+def as_float64(values: Tensor) -> Float[np.ndarray, "..."]:
+    """A tensor of any device and precision as double precision numpy."""
+    return values.detach().double().cpu().numpy()

@@ -1,0 +1,53 @@
+"""Explanations as plain metadata and arrays: what the cache stores."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from engine.result import Check, Explanation, Prediction, Provenance, Token
+
+Meta = dict[str, Any]
+Arrays = dict[str, np.ndarray]
+
+
+def pack(explanation: Explanation) -> tuple[Meta, Arrays]:
+    """Plain metadata and the scores."""
+    meta = {
+        "tokens": [dataclasses.astuple(t) for t in explanation.tokens],
+        "prediction": dataclasses.asdict(explanation.prediction),
+        "provenance": dataclasses.asdict(explanation.provenance),
+        "evaluations": explanation.evaluations,
+        "seconds": explanation.seconds,
+        "check": None if explanation.check is None else dataclasses.asdict(explanation.check),
+        "notes": list(explanation.notes),
+        "truncated": explanation.truncated,
+        "extras": dict(explanation.extras),
+    }
+    return meta, {"scores": explanation.scores}
+
+
+def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Explanation:
+    """The explanation that `pack` took apart, marked as cached."""
+    prediction = meta["prediction"]
+    return Explanation(
+        tokens=tuple(Token(*t) for t in meta["tokens"]),
+        scores=np.array(arrays["scores"]),
+        prediction=Prediction(
+            tuple(prediction["labels"]),
+            tuple(prediction["logits"]),
+            tuple(prediction["probabilities"]),
+            prediction["regression"],
+        ),
+        provenance=Provenance(**meta["provenance"]),
+        evaluations=meta["evaluations"],
+        seconds=meta["seconds"],
+        check=None if meta["check"] is None else Check(**meta["check"]),
+        notes=tuple(meta["notes"]),
+        truncated=meta["truncated"],
+        extras=meta["extras"],
+        cached=True,
+    )

@@ -1,0 +1,99 @@
+"""The one list of explanation methods: what each is, what it can be asked, how it is told to people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import unknown
+from engine.params import NoParams
+
+if TYPE_CHECKING:
+    from engine.task import Attribution, Task
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The three choices that make a method (Covert et al., 2021)."""
+
+    removal: str
+    behaviour: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Explainer:
+    """A registered method. `function` maps a batch of examples to an attribution each."""
+
+    id: str
+    title: str
+    family: str
+    function: Callable[[Task, Any], list[Attribution]]
+    params: type
+    version: int
+    inputs: tuple[str, ...]
+    differentiable: bool
+    signed: bool
+    cheap: bool
+    axes: Axes
+    citation: str
+    caution: str
+
+
+EXPLAINERS: dict[str, Explainer] = {}
+
+
+def register(
+    id: str,
+    *,
+    title: str,
+    family: str,
+    axes: Axes,
+    citation: str,
+    caution: str,
+    params: type = NoParams,
+    version: int = 1,
+    inputs: tuple[str, ...] = ("text",),
+    differentiable: bool = False,
+    signed: bool = True,
+    cheap: bool = True,
+) -> Callable[[Any], Any]:
+    """Enter a method into the list. `version` is raised whenever its numbers change."""
+
+    def enter(function: Any) -> Any:
+        if id in EXPLAINERS:
+            raise ValueError(f"explainer {id!r} is registered twice")
+        EXPLAINERS[id] = Explainer(
+            id,
+            title,
+            family,
+            function,
+            params,
+            version,
+            inputs,
+            differentiable,
+            signed,
+            cheap,
+            axes,
+            citation,
+            caution,
+        )
+        return function
+
+    return enter
+
+
+def explainer(id: str) -> Explainer:
+    """The method of that id. Errors list the known ones."""
+    methods = all_explainers()
+    if id not in methods:
+        raise unknown("method", id, methods)
+    return methods[id]
+
+
+def all_explainers() -> dict[str, Explainer]:
+    """Every method, in the order in which people meet them."""
+    import engine.explainers  # noqa: F401  (registers the methods; kept out of the import of this module)
+
+    return EXPLAINERS

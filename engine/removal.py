@@ -1,0 +1,105 @@
+"""How features are removed: one module for LIME, SHAP, occlusion, IG's baseline and the faithfulness metrics.
+
+`mask` puts the mask token in place (models without one: pad, else end of text), `pad` the pad token, `delete` hides
+the position from attention, `zero` and `mean` put the zero or the mean word embedding in place. Positions and special
+tokens are always kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engine.errors import unknown
+from engine.models.encoding import Batch, Encoded
+from engine.models.text import TextClassifier, as_float64
+from engine.runtime import in_chunks, rows_at_once
+
+OPERATORS = ("mask", "pad", "delete", "zero", "mean")
+BASELINES = ("mask", "pad", "zero", "mean")
+"""The operators that put an embedding in place, so that a path can lead there."""
+
+
+def removed(
+    model: TextClassifier, batch: Batch, keep: Bool[Tensor, "batch seq"], operator: str
+) -> tuple[Batch, Float[Tensor, "batch seq d_model"]]:
+    """The batch and its word embeddings with every position outside `keep` removed."""
+    embeds = model.embed(batch.ids)
+    # A deleted position is blank besides being hidden: a causal model reads its last position, deleted or not.
+    blank = replacement(model, "zero" if operator == "delete" else operator)
+    embeds = torch.where(keep[..., None], embeds, blank)
+    if operator != "delete":
+        return batch, embeds
+    visible = batch.visible & keep
+    return dataclasses.replace(batch, visible=visible, whole=batch.whole and bool(keep.all())), embeds
+
+
+def replacement(model: TextClassifier, operator: str) -> Float[Tensor, "d_model"]:
+    """The word embedding that stands for "removed"."""
+    weight = model.embedding.weight
+    if operator == "mask":
+        return weight[model.mask_id]
+    if operator == "pad":
+        return weight[model.pad_id]
+    if operator == "zero":
+        return torch.zeros_like(weight[0])
+    if operator == "mean":
+        if "mean_embedding" not in model.memo:
+            model.memo["mean_embedding"] = weight.float().mean(0).to(weight.dtype)
+        return model.memo["mean_embedding"]
+    raise unknown("removal", operator, OPERATORS)
+
+
+def token_masks(
+    encoded: Encoded, kept: Bool[np.ndarray, "row feature"], width: int
+) -> Bool[np.ndarray, "row seq"]:
+    """Masks over features as masks over positions; special tokens and padding are always kept."""
+    keep = np.ones((len(kept), width), dtype=bool)
+    keep[:, encoded.features] = kept
+    return keep
+
+
+def coalition_values(
+    model: TextClassifier,
+    examples: Sequence[Encoded],
+    targets: Sequence[int],
+    index: Int[np.ndarray, "row"],
+    keep: Bool[np.ndarray, "row seq"],
+    operator: str,
+) -> Float[np.ndarray, "row"]:
+    """m of each row: the probability of its example's target (regression: the score), features outside `keep` removed.
+
+    Rows of several examples share passes; `index` says whose row it is.
+    """
+    if operator not in OPERATORS:
+        raise unknown("removal", operator, OPERATORS)
+    order = np.argsort([len(examples[i]) for i in index], kind="stable")
+    longest = max(len(e) for e in examples)
+    of_row = torch.tensor([targets[i] for i in index[order]], device=model.device)
+
+    def compute(rows: slice) -> np.ndarray:
+        chosen = index[order[rows]]
+        batch = model.collate([examples[i] for i in chosen])
+        kept = torch.from_numpy(keep[order[rows], : batch.ids.shape[1]]).to(model.device)
+        with torch.inference_mode():
+            values = target_values(model, model.logits(*removed(model, batch, kept, operator)), of_row[rows])
+        return as_float64(values)
+
+    chunks = in_chunks(compute, len(index), rows_at_once(model, longest))
+    values = np.empty(len(index))
+    values[order] = np.concatenate(chunks)
+    return values
+
+
+def target_values(
+    model: TextClassifier, logits: Float[Tensor, "batch label"], targets: Int[Tensor, "batch"]
+) -> Float[Tensor, "batch"]:
+    """m: the probability of each row's target in double precision; for a regression head the score itself."""
+    wide = logits.double()
+    shares = wide if model.regression else torch.softmax(wide, dim=-1)
+    return shares.gather(1, targets[:, None])[:, 0]

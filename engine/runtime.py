@@ -1,0 +1,136 @@
+"""The device, its turns and its memory: everything that runs on it comes through here."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TypeVar
+
+import torch
+
+from engine.errors import ExegesisError, UsageError, not_allowed
+from engine.models.text import TextClassifier
+from engine.turns import Turns
+
+T = TypeVar("T")
+
+CPU_TOKENS_AT_ONCE = 1024
+"""More tokens in one CPU pass leave the caches and are slower a token (benchmarks/model_work.py)."""
+CPU_BUDGET = 1 << 30
+CUDA_SHARE = 0.5
+
+_notes: ContextVar[list[str] | None] = ContextVar("exegesis_runtime_notes", default=None)
+
+
+@functools.cache
+def device() -> torch.device:
+    """`EXEGESIS_DEVICE`, else the GPU if there is one, else the CPU."""
+    wanted = os.environ.get("EXEGESIS_DEVICE")
+    if wanted is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(wanted)
+    except RuntimeError:
+        raise not_allowed("EXEGESIS_DEVICE", "a device such as cpu or cuda:0", wanted) from None
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(
+            "EXEGESIS_DEVICE: names a GPU, but none can be used here. Unset it or set it to cpu."
+        )
+    return chosen
+
+
+@functools.cache
+def turns() -> Turns:
+    """First come, first served at the device."""
+    return Turns()
+
+
+def memory_budget() -> int:
+    """Bytes that one pass may use: `EXEGESIS_MEMORY_BYTES`, else 1 GiB on a CPU, half of what is free on a GPU."""
+    wanted = os.environ.get("EXEGESIS_MEMORY_BYTES")
+    if wanted is not None:
+        if not wanted.isdigit() or int(wanted) == 0:
+            raise not_allowed("EXEGESIS_MEMORY_BYTES", "a whole number of bytes above 0", wanted)
+        return int(wanted)
+    if device().type == "cuda":
+        return int(torch.cuda.mem_get_info(device())[0] * CUDA_SHARE)
+    return CPU_BUDGET
+
+
+def rows_at_once(model: TextClassifier, length: int, gradients: bool = False, attention: bool = False) -> int:
+    """How many rows of `length` tokens one pass takes within the budget, and on a CPU within its caches."""
+    rows = max(1, memory_budget() // _row_bytes(model, length, gradients, attention))
+    if model.device.type == "cpu":
+        rows = min(rows, max(1, CPU_TOKENS_AT_ONCE // length))
+    return rows
+
+
+def _row_bytes(model: TextClassifier, length: int, gradients: bool, attention: bool) -> int:
+    config = model.module.config
+    hidden, layers, heads = config.hidden_size, config.num_hidden_layers, config.num_attention_heads
+    wide = getattr(config, "intermediate_size", None) or getattr(config, "d_ff", None) or 4 * hidden
+    matrices = heads * length * length * 3
+    in_flight = length * (10 * hidden + 3 * wide) + matrices
+    kept = layers * (length * (12 * hidden + 3 * wide) + matrices) if gradients else 0
+    kept += layers * matrices if attention else 0
+    return int((in_flight + kept) * model.embedding.weight.element_size())
+
+
+def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
+    """`compute` over slices of at most `size` rows; on out-of-memory the size is halved, and that is noted."""
+    results: list[T] = []
+    start = 0
+    while start < rows:
+        result = _attempt(compute, slice(start, min(rows, start + size)))
+        if result is not None:
+            results.append(result[0])
+            start += size
+            continue
+        if size == 1:
+            raise ExegesisError(
+                "out of memory: even one row does not fit. Use a shorter text, a smaller model, or another device."
+            )
+        size = max(1, min(size, rows - start) // 2)
+        note(f"Memory ran out, so the work went on with {size} rows at a time; the numbers are the same.")
+        _free()
+    return results
+
+
+def _attempt(compute: Callable[[slice], T], rows: slice) -> tuple[T] | None:
+    # None means out of memory. The exception must be gone before the retry: its traceback holds the tensors.
+    try:
+        return (compute(rows),)
+    except (torch.OutOfMemoryError, MemoryError):
+        return None
+    except RuntimeError as error:
+        if "can't allocate memory" in str(error) or "not enough memory" in str(error):
+            return None
+        raise
+
+
+def _free() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[list[str]]:
+    """Collects the notes of everything that runs inside."""
+    notes: list[str] = []
+    token = _notes.set(notes)
+    try:
+        yield notes
+    finally:
+        _notes.reset(token)
+
+
+def note(text: str) -> None:
+    """A sentence that the user must read beside the result."""
+    notes = _notes.get()
+    if notes is not None and text not in notes:
+        notes.append(text)

@@ -1,0 +1,127 @@
+"""What an explainer is given, a batch of examples on a model, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engine.models.encoding import Batch, Encoded
+from engine.models.text import TextClassifier
+from engine.removal import coalition_values, token_masks
+from engine.result import Check, Prediction
+from engine.runtime import in_chunks, rows_at_once
+
+ATTENTION_REMEMBERED = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """One example with the class to explain and its seed."""
+
+    encoded: Encoded
+    prediction: Prediction
+    target: int
+    seed: int
+
+    def generator(self) -> np.random.Generator:
+        """Randomness that depends on the seed and the input, not on the company in the batch."""
+        return np.random.default_rng([self.seed, *self.encoded.ids.tolist()])
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """One score a position (special tokens included), with the method's own check and cost."""
+
+    scores: Float[np.ndarray, "seq"]
+    evaluations: int
+    check: Check | None = None
+    notes: tuple[str, ...] = ()
+    extras: dict[str, Any] = field(default_factory=dict)
+
+
+Reduce = Callable[[slice, Float[Tensor, "row seq d_model"]], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A batch of examples that share model, method and parameters."""
+
+    model: TextClassifier
+    items: Sequence[Item]
+    explain_with: Callable[[str], list[Attribution]] | None = None
+    """Runs another method, at its defaults, on the same items: for ensembles. Served from the cache where it can be."""
+
+    @property
+    def examples(self) -> list[Encoded]:
+        return [item.encoded for item in self.items]
+
+    @property
+    def targets(self) -> list[int]:
+        return [item.target for item in self.items]
+
+    def batch(self, index: Sequence[int] | np.ndarray | None = None) -> Batch:
+        rows = range(len(self.items)) if index is None else index
+        return self.model.collate([self.items[int(i)].encoded for i in rows])
+
+    def values(
+        self, index: Int[np.ndarray, "row"], keep: Bool[np.ndarray, "row seq"], operator: str
+    ) -> Float[np.ndarray, "row"]:
+        """m of item `index[row]` with every position outside `keep[row]` removed."""
+        return coalition_values(self.model, self.examples, self.targets, index, keep, operator)
+
+    def masked_values(
+        self, kept: Sequence[Bool[np.ndarray, "row feature"]], operator: str
+    ) -> list[np.ndarray]:
+        """m for each item's own feature masks, all items in shared passes."""
+        width = max(len(e) for e in self.examples)
+        keep = np.concatenate([token_masks(e, k, width) for e, k in zip(self.examples, kept, strict=True)])
+        index = np.repeat(np.arange(len(kept)), [len(k) for k in kept])
+        values = self.values(index, keep, operator)
+        return np.split(values, np.cumsum([len(k) for k in kept])[:-1])
+
+    def gradients(
+        self,
+        index: Int[np.ndarray, "row"],
+        embeds: Callable[[slice, Batch], Float[Tensor, "row seq d_model"]],
+        reduce: Reduce,
+    ) -> Float[np.ndarray, "row"]:
+        """Gradients of each row's target logit f at the given embeddings, handed to `reduce` chunk by chunk.
+
+        Returns f of each row.
+        """
+        model = self.model
+        targets = torch.tensor([self.targets[int(i)] for i in index], device=model.device)
+
+        def compute(rows: slice) -> np.ndarray:
+            batch = self.batch(index[rows])
+            point = embeds(rows, batch).detach().requires_grad_()
+            logit = model.logits(batch, point).gather(1, targets[rows, None])[:, 0]
+            (gradient,) = torch.autograd.grad(logit.sum(), point)
+            reduce(rows, gradient)
+            return logit.detach().double().cpu().numpy()
+
+        longest = max(len(e) for e in self.examples)
+        return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True)))
+
+    def attention(
+        self, item: Item
+    ) -> tuple[Float[Tensor, "layer head query key"], Float[Tensor, "layer head query key"]]:
+        """Pre-softmax logits (scaled, position bias included, not masked) and probabilities of one example.
+
+        The last examples' are remembered, so that all attention methods share one pass.
+        """
+        memo = self.model.memo.setdefault("attention", {})
+        key = (item.encoded.ids.tobytes(), item.encoded.types.tobytes())
+        if key not in memo:
+            while len(memo) >= ATTENTION_REMEMBERED:
+                memo.pop(next(iter(memo)))
+            with torch.no_grad():
+                _, recorder = self.model.captured(self.model.collate([item.encoded]))
+            memo[key] = tuple(torch.cat(kind).double() for kind in (recorder.logits, recorder.probabilities))
+        return memo[key]

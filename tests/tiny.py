@@ -1,0 +1,158 @@
+"""Tiny random checkpoints of every family, written to a folder by save_pretrained as users have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from engine.models.t5 import T5EncoderForSequenceClassification
+
+CORPUS = [
+    "the film is a quiet triumph and the acting never falters",
+    "although the plot drags, the ending is warm and funny",
+    "not worth the price: the battery died after two days",
+    "good food, bad service, lovely view over the harbour",
+    "a premise is here, and a hypothesis follows from it or contradicts it",
+]
+FAMILIES = ("bert", "roberta", "electra", "distilbert", "xlm-roberta", "gpt2", "t5")
+SIZE = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
+
+
+def save_checkpoint(family: str, folder: Path, labels: int = 2, seed: int = 0) -> Path:
+    """A random classifier with its tokenizer in `folder`. Weights are scaled up so that predictions differ."""
+    torch.manual_seed(seed)
+    tokenizer = _TOKENIZERS[family]()
+    module = _MODULES[family](tokenizer, labels)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, 0.25)
+    module.save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+    return folder
+
+
+def _wordpiece() -> Any:
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(CORPUS, trainers.WordPieceTrainer(vocab_size=200, special_tokens=special))
+    ids = {name: tokenizer.token_to_id(name) for name in special}
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
+    )
+    names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    return _wrapped(tokenizer, names, 64)
+
+
+def _byte_bpe(bos: bool) -> Any:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if bos else ["<|endoftext|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    if not bos:
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+        return _wrapped(
+            tokenizer, {"eos": "<|endoftext|>", "bos": "<|endoftext|>", "unk": "<|endoftext|>"}, 64
+        )
+    tokenizer.post_processor = processors.RobertaProcessing(
+        ("</s>", tokenizer.token_to_id("</s>")), ("<s>", tokenizer.token_to_id("<s>")), trim_offsets=True
+    )
+    return _wrapped(tokenizer, _SENTENCE_NAMES, 64)
+
+
+def _unigram(start: bool) -> Any:
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if start else ["<pad>", "</s>", "<unk>"]
+    trainer = trainers.UnigramTrainer(vocab_size=200, special_tokens=special, unk_token="<unk>")
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    ids = [(name, tokenizer.token_to_id(name)) for name in special]
+    single, pair = ("<s> $A </s>", "<s> $A </s> </s> $B </s>") if start else ("$A </s>", "$A </s> $B </s>")
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=ids)
+    names = _SENTENCE_NAMES if start else {"pad": "<pad>", "eos": "</s>", "unk": "<unk>"}
+    return _wrapped(tokenizer, names, 64)
+
+
+_SENTENCE_NAMES = {
+    "bos": "<s>", "cls": "<s>", "pad": "<pad>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>",
+}  # fmt: skip
+
+
+def _wrapped(tokenizer: Tokenizer, names: dict[str, str], length: int) -> Any:
+    special = {f"{role}_token": name for role, name in names.items()}
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=length,
+        model_input_names=["input_ids", "attention_mask"],
+        **special,
+    )
+
+
+def _bertlike(kind: str, extra: dict[str, Any]) -> Callable[[Any, int], Any]:
+    def build(tokenizer: Any, labels: int) -> Any:
+        config = getattr(transformers, f"{kind}Config")(
+            vocab_size=len(tokenizer), max_position_embeddings=68, num_labels=labels,
+            pad_token_id=tokenizer.pad_token_id, **{**SIZE, **extra},
+        )  # fmt: skip
+        return getattr(transformers, f"{kind}ForSequenceClassification")(config)
+
+    return build
+
+
+def _distilbert(tokenizer: Any, labels: int) -> Any:
+    config = transformers.DistilBertConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=64, dim=24, n_layers=3, n_heads=4, hidden_dim=40,
+        num_labels=labels, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    return transformers.DistilBertForSequenceClassification(config)
+
+
+def _gpt2(tokenizer: Any, labels: int) -> Any:
+    config = transformers.GPT2Config(
+        vocab_size=len(tokenizer), n_positions=64, n_embd=24, n_layer=3, n_head=4, num_labels=labels,
+        pad_token_id=tokenizer.eos_token_id, eos_token_id=tokenizer.eos_token_id, bos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    return transformers.GPT2ForSequenceClassification(config)
+
+
+def _t5(tokenizer: Any, labels: int) -> Any:
+    config = transformers.T5Config(
+        vocab_size=len(tokenizer), d_model=24, d_kv=6, d_ff=40, num_layers=3, num_heads=4, num_labels=labels,
+        pad_token_id=tokenizer.pad_token_id, is_encoder_decoder=False,
+    )  # fmt: skip
+    return T5EncoderForSequenceClassification(config)
+
+
+_TOKENIZERS: dict[str, Callable[[], Any]] = {
+    "bert": _wordpiece,
+    "electra": _wordpiece,
+    "distilbert": _wordpiece,
+    "roberta": lambda: _byte_bpe(bos=True),
+    "gpt2": lambda: _byte_bpe(bos=False),
+    "xlm-roberta": lambda: _unigram(start=True),
+    "t5": lambda: _unigram(start=False),
+}
+_MODULES: dict[str, Callable[[Any, int], Any]] = {
+    "bert": _bertlike("Bert", {"type_vocab_size": 2}),
+    "roberta": _bertlike("Roberta", {"type_vocab_size": 1}),
+    "xlm-roberta": _bertlike("XLMRoberta", {"type_vocab_size": 1}),
+    "electra": _bertlike("Electra", {"type_vocab_size": 2, "embedding_size": 16}),
+    "distilbert": _distilbert,
+    "gpt2": _gpt2,
+    "t5": _t5,
+}
