@@ -6,10 +6,11 @@ import streamlit as st
 
 from components.frame import ICON, navigation
 
+page = st.navigation(navigation())
 st.set_page_config(
-    page_title="Exegesis",
+    page_title=f"{page.title} · Exegesis",
     page_icon=ICON,
     layout="wide",
     menu_items={"About": "Exegesis: see, compare and judge explanations of transformer classifiers."},
 )
-st.navigation(navigation()).run()
+page.run()

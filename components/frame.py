@@ -14,10 +14,11 @@ ICON = ROOT / "components" / "assets" / "icon.svg"
 
 @dataclass(frozen=True)
 class PageEntry:
-    """One line of the navigation; `file` is relative to the project's root."""
+    """A page: its file relative to the project's root, its name in the navigation, what it answers."""
 
     file: str
     title: str
+    heading: str
     question: str
 
     @property
@@ -29,9 +30,17 @@ class PageEntry:
         return self.path.stem
 
 
-HOME = PageEntry("pages/home.py", "Home", "What can I ask here?")
+HOME = PageEntry(
+    "pages/home.py",
+    "Home",
+    "Exegesis",
+    "See, compare and judge explanations of transformer classifiers.",
+)
 TEXT = PageEntry(
-    "pages/text.py", "Text", "Which words does the prediction rest on, and do the methods agree?"
+    "pages/text.py",
+    "Text",
+    "Explain a text",
+    "Which words does the prediction rest on, and do the methods agree?",
 )
 
 PAGES = (HOME, TEXT)
@@ -39,11 +48,7 @@ PAGES = (HOME, TEXT)
 
 def navigation() -> list[st.Page]:
     """The pages in their order; the first one opens at the root address."""
-    return [
-        st.Page(entry.path, title=entry.title, url_path=entry.url_path)
-        for entry in PAGES
-        if entry.path.is_file()
-    ]
+    return [st.Page(entry.path, title=entry.title, url_path=entry.url_path) for entry in PAGES]
 
 
 def guard() -> None:
@@ -60,5 +65,5 @@ def guard() -> None:
 
 def heading(entry: PageEntry) -> None:
     """The page's title and the question that it answers."""
-    st.title(entry.title, anchor=False)
+    st.title(entry.heading, anchor=False)
     st.caption(entry.question)

@@ -7,27 +7,26 @@ import streamlit as st
 from components.frame import HOME, TEXT, guard, heading
 
 guard()
-heading(HOME)
 
-st.markdown(
-    "Exegesis shows what a transformer classifier's prediction rests on, by many explanation methods "
-    "side by side, and helps you judge which of them to trust."
-)
-with st.container(border=True):
-    st.markdown(f"**{TEXT.question}**")
+with st.container(width=760):
+    heading(HOME)
     st.markdown(
-        "Type a text or pick one. Each method gives every token one number; the page shows them as maps "
-        "in one scale, with the prediction, the method's own accuracy check and what it cost."
+        "What does a classifier's prediction rest on? Explanation methods answer differently, and not every "
+        "answer can be trusted. Here you put them side by side, on your own model and input."
     )
-    if TEXT.path.is_file():
-        st.page_link(TEXT.file, label="Explain a text")
-
-st.markdown(
-    "**How to read a map.** In a signed map one colour speaks for the explained class and the other "
-    "against it; an unsigned map only says how much. A map is a claim about the model, not about the "
-    "world: compare several, and compare each with `random`, the baseline that knows nothing."
-)
-st.caption(
-    "Attention weights in particular need not say why a model decides as it does "
-    "(Jain and Wallace, *Attention is not Explanation*, NAACL 2019)."
-)
+    with st.container(border=True):
+        st.markdown(f"**{TEXT.question}**")
+        st.markdown(
+            "Type a text or pick one. Each method gives every token one number, drawn as a map, with the "
+            "prediction, the method's own accuracy check and what it cost."
+        )
+        st.page_link(TEXT.file, label=TEXT.heading)
+    st.markdown(
+        "**How to read a map.** In a signed map one colour speaks for the explained class and the other "
+        "against it; an unsigned map only says how much. A map is a claim about the model, not about the "
+        "world: compare several, and compare each with `random`, the baseline that knows nothing."
+    )
+    st.caption(
+        "Attention weights in particular need not say why a model decides as it does "
+        "(Jain and Wallace, *Attention is not Explanation*, NAACL 2019)."
+    )

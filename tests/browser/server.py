@@ -1,0 +1,91 @@
+"""A dashboard server of its own: started as people start it, on a free port, with a home of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.project import ROOT
+
+START_SECONDS = 60
+STOP_SECONDS = 10
+WAYS = ("launcher", "streamlit")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server; `log` is what it has printed."""
+
+    url: str
+    home: Path
+    log_file: Path
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text(encoding="utf-8", errors="replace")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])
+
+
+def command(way: str, port: int) -> list[str]:
+    """`launcher` is what `exegesis app` runs; `streamlit` is a plain `streamlit run app.py`."""
+    if way == "launcher":
+        return [sys.executable, "-m", "components.launcher", "--port", str(port), "--headless"]
+    flags = [f"--server.port={port}", "--server.headless=true"]
+    return [sys.executable, "-m", "streamlit", "run", "app.py", *flags]
+
+
+def healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, TimeoutError, ConnectionError):
+        return False
+
+
+def wait_until_healthy(process: subprocess.Popen[bytes], server: Server) -> None:
+    end = time.monotonic() + START_SECONDS
+    while not healthy(server.url):
+        if process.poll() is not None or time.monotonic() > end:
+            raise RuntimeError(f"the server did not start:\n{server.log}")
+        time.sleep(0.1)
+
+
+@contextmanager
+def running(folder: Path, way: str = "launcher") -> Iterator[Server]:
+    """Starts a fresh server with its home and its log in `folder`, and stops it."""
+    port = free_port()
+    server = Server(f"http://localhost:{port}", folder / "home", folder / "server.log")
+    environment = {**os.environ, "EXEGESIS_HOME": str(server.home), "PYTHONUNBUFFERED": "1"}
+    with server.log_file.open("wb") as log:
+        process = subprocess.Popen(
+            command(way, port),
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            wait_until_healthy(process, server)
+            yield server
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

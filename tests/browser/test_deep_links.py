@@ -1,0 +1,40 @@
+"""Every page opens inside the frame when its link is the first request that a fresh server gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.frame import HOME, PAGES, PageEntry
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.server import WAYS, Server
+
+
+def link(entry: PageEntry) -> str:
+    return "/" if entry is HOME else f"/{entry.url_path}"
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.title)
+def test_a_link_opened_first_shows_the_page_in_its_frame(
+    entry: PageEntry, way: str, start_server: Callable[[str], Server], open_page: Callable[..., Page]
+) -> None:
+    server = start_server(way)
+    page = open_page(server.url + link(entry) + "?from=link")
+    expect(page.get_by_role("heading", level=1)).to_have_text(entry.heading, timeout=TIMEOUT_MS)
+    navigation = page.get_by_test_id("stSidebarNav").get_by_role("link")
+    expect(navigation).to_have_text([other.title for other in PAGES])
+    expect(page).to_have_title(f"{entry.title} · Exegesis")
+    assert page.url == server.url + link(entry) + "?from=link"
+    assert "Traceback" not in server.log
+
+
+def test_the_home_page_opens_by_its_name_too(
+    start_server: Callable[[str], Server], open_page: Callable[..., Page]
+) -> None:
+    server = start_server("streamlit")
+    page = open_page(f"{server.url}/{HOME.url_path}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(HOME.heading, timeout=TIMEOUT_MS)
+    expect(page.get_by_role("dialog")).to_have_count(0)

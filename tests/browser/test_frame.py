@@ -1,0 +1,51 @@
+"""The frame in both colour schemes: our colours, system fonts, nothing from elsewhere, usable when narrow."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.frame import HOME, TEXT
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.server import Server
+from tests.project import ROOT
+
+
+@pytest.fixture(scope="module")
+def theme() -> dict[str, Any]:
+    return tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
+
+
+def rgb(colour: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+
+
+def test_the_theme_follows_the_system(
+    scheme: str, theme: dict[str, Any], server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, scheme=scheme)
+    expect(page.get_by_role("heading", level=1)).to_have_text(HOME.heading, timeout=TIMEOUT_MS)
+    app = page.get_by_test_id("stApp")
+    expect(app).to_have_css("background-color", rgb(theme[scheme]["backgroundColor"]))
+    expect(app).to_have_css("color", rgb(theme[scheme]["textColor"]))
+    assert app.evaluate("node => getComputedStyle(node).fontFamily").startswith("system-ui")
+
+
+def test_the_home_page_leads_to_the_text_page(server: Server, open_page: Callable[..., Page]) -> None:
+    page = open_page(server.url)
+    page.get_by_test_id("stMain").get_by_role("link", name="Explain a text").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
+    assert page.url == f"{server.url}/{TEXT.url_path}"
+
+
+def test_a_narrow_window_needs_no_sideways_scrolling(
+    scheme: str, server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, scheme=scheme, width=390, height=800)
+    expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=TIMEOUT_MS)
+    widths = page.get_by_test_id("stMain").evaluate("node => [node.scrollWidth, node.clientWidth]")
+    assert widths[0] <= widths[1]
