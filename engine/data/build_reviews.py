@@ -1,7 +1,7 @@
 """Builds `reviews.jsonl` from the hand-written sources: `python -m engine.data.build_reviews`.
 
-A source file holds one review a line, `label|traits|text`, with the reason for the label in [[double brackets]].
-Traits are `plain` or a comma list of `ironic`, `mixed`, `negation`, `contrast`; the first is the review's kind.
+A source file holds one review a line, `label|traits|text`, the reason for the label in [[double brackets]].
+Traits are `plain` or a comma list of `ironic`, `mixed`, `negation`, `contrast`; the first is the kind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _MARK = re.compile(r"\[\[|\]\]")
 
 def unmark(marked: str) -> tuple[str, list[list[int]]]:
     """The text without its brackets, and the spans that they held, in characters."""
-    text, spans, opened = "", [], None
+    text, spans = "", list[list[int]]()
+    opened: int | None = None
     position = 0
     for mark in _MARK.finditer(marked):
         text += marked[position : mark.start()]
@@ -67,7 +68,9 @@ def _read_domain(folder: Path, domain: str) -> list[dict[str, Any]]:
     lines = (folder / f"{domain}.txt").read_text(encoding="utf-8").splitlines()
     records = [parse_line(line, domain) for line in lines if line.strip()]
     by_label = [[record for record in records if record["label"] == label] for label in (1, 0)]
-    return [by_label[turn % 2].pop(0) for turn in range(2 * min(map(len, by_label)))] + by_label[0] + by_label[1]
+    return (
+        [by_label[turn % 2].pop(0) for turn in range(2 * min(map(len, by_label)))] + by_label[0] + by_label[1]
+    )
 
 
 def build() -> str:

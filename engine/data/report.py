@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.data.sst2 import data_root
 from engine.data.wording import CONTRAST, NEGATION, holds, ngrams, shared_ngrams, word_spans
-from engine.home import project_root
 
 FOLDER = Path(__file__).resolve().parent
 SST2_FILES = ("train.tsv", "dev.tsv", "test.tsv")
-BINS = ((4, 9), (10, 14), (15, 19), (20, 24), (25, 29), (30, 34), (35, 39), (40, 44), (45, 49), (50, 54), (55, 60))
+BINS = (
+    (4, 9),
+    (10, 14),
+    (15, 19),
+    (20, 24),
+    (25, 29),
+    (30, 34),
+    (35, 39),
+    (40, 44),
+    (45, 49),
+    (50, 54),
+    (55, 60),
+)
 
 
 @dataclass(frozen=True)
@@ -44,11 +55,6 @@ def read_records(path: Path = FOLDER / "reviews.jsonl") -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def data_root() -> Path:
-    """The folder of local data sets: `EXEGESIS_DATA`, or `../shared/data` beside the checkout."""
-    return Path(os.environ.get("EXEGESIS_DATA") or project_root().parent / "shared" / "data")
-
-
 def sst2_sentences(folder: Path) -> list[str] | None:
     """All sentences of the local SST-2, or None where a file of it is missing."""
     paths = [folder / name for name in SST2_FILES]
@@ -72,12 +78,14 @@ def shared_with(texts: Sequence[str], sentences: Sequence[str]) -> int:
 
 
 def measure(records: Sequence[dict[str, Any]], sst2: Sequence[str] | None) -> Stats:
-    """Counts everything that the report shows. Negation and contrast need the author's trait and a listed word."""
+    """Everything that the report shows. Negation and contrast need the author's trait and a listed word."""
     texts = [record["text"] for record in records]
     shares = [marked_words(record) for record in records]
     lists = {"negation": NEGATION, "contrast": CONTRAST}
     declared = {trait: [r for r in records if trait in r["traits"]] for trait in lists}
-    backed = {trait: [r for r in found if holds(r["text"], lists[trait])] for trait, found in declared.items()}
+    backed = {
+        trait: [r for r in found if holds(r["text"], lists[trait])] for trait, found in declared.items()
+    }
     listed = {trait: sum(bool(holds(text, entries)) for text in texts) for trait, entries in lists.items()}
     labels = Counter((record["domain"], record["label"]) for record in records)
     domains = dict.fromkeys(record["domain"] for record in records)
@@ -118,17 +126,19 @@ def render(stats: Stats) -> str:
     domains = "\n".join(f"| {name} | {neg} | {pos} |" for name, (neg, pos) in stats.by_domain.items())
     negative, positive = (sum(pair[label] for pair in stats.by_domain.values()) for label in (0, 1))
     spans = ", ".join(f"{count} with {size}" for size, count in sorted(Counter(stats.spans).items()))
-    low, high = stats.marked_extremes
+    lengths, (low, high) = stats.lengths, stats.marked_extremes
     return f"""# The reviews, measured
 
-Written by `python -m engine.data.report` from `reviews.jsonl`. A word is a run of letters or digits; inner apostrophes and hyphens belong to it.
+Written by `python -m engine.data.report` from `reviews.jsonl`.
+A word is a run of letters or digits; inner apostrophes and hyphens belong to it.
 
-{stats.reviews} reviews, {sum(stats.lengths):,} words, {min(stats.lengths)} to {max(stats.lengths)} words each, mean {sum(stats.lengths) / stats.reviews:.1f}.
+{stats.reviews} reviews, {sum(lengths):,} words, {min(lengths)} to {max(lengths)} words each,
+mean {sum(lengths) / stats.reviews:.1f}.
 
 ## Length in words
 
 ```
-{histogram(stats.lengths)}
+{histogram(lengths)}
 ```
 
 ## Balance

@@ -10,13 +10,13 @@ _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 _SPLIT_SUFFIX = re.compile(r" (n't|'(?:s|m|d|t|re|ve|ll))\b")
 
 NEGATION = (
-    "aren't", "barely", "can't", "cannot", "couldn't", "didn't", "doesn't", "don't", "hadn't", "hardly", "hasn't",
-    "haven't", "isn't", "lacks", "neither", "never", "no", "nobody", "none", "nor", "not", "nothing", "nowhere",
-    "scarcely", "shouldn't", "wasn't", "weren't", "without", "won't", "wouldn't",
+    "aren't", "barely", "can't", "cannot", "couldn't", "didn't", "doesn't", "don't", "hadn't", "hardly",
+    "hasn't", "haven't", "isn't", "lacks", "neither", "never", "no", "nobody", "none", "nor", "not",
+    "nothing", "nowhere", "scarcely", "shouldn't", "wasn't", "weren't", "without", "won't", "wouldn't",
 )  # fmt: skip
 CONTRAST = (
-    "although", "but", "despite", "even if", "even so", "except", "however", "in spite of", "nevertheless",
-    "nonetheless", "still", "though", "unlike", "whereas", "while", "yet",
+    "although", "but", "despite", "even if", "even so", "except", "however", "in spite of",
+    "nevertheless", "nonetheless", "still", "though", "unlike", "whereas", "while", "yet",
 )  # fmt: skip
 
 

@@ -1,0 +1,195 @@
+"""The registry of data sets, and `load`: by registered name, local file or folder, or `hub:owner/name`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.data.cards import Card, own_card, read_card
+from engine.data.columns import Mapped, map_rows
+from engine.data.examples import Dataset, LabelledExample
+from engine.data.files import content_revision
+from engine.data.hub import ALIASES, Shards, class_names, folder_shards, hub_shards, read_shards
+from engine.data.jsonl import Row
+from engine.data.sst2 import COLUMNS, LABELS, hub_sst2, local_sst2, sst2_split
+from engine.data.tables import TABLES, read_table
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+
+__all__ = ["Asked", "Dataset", "LabelledExample", "dataset_card", "dataset_names", "load", "register"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller of `load` asked for; None means the data set's own."""
+
+    split: str | None = None
+    columns: Mapping[str, str] | None = None
+    limit: int | None = None
+    label_names: Sequence[str] | None = None
+
+    def how(self) -> dict[str, object]:
+        """What changes how bytes are read, for the revision."""
+        columns = dict(sorted(self.columns.items())) if self.columns else None
+        return {"columns": columns, "label_names": list(self.label_names) if self.label_names else None}
+
+
+Loader = Callable[[Asked], Dataset]
+_LOADERS: dict[str, Loader] = {}
+
+
+def register(name: str) -> Callable[[Loader], Loader]:
+    """Registers a loader under a name; a second loader of that name is an error."""
+
+    def keep(loader: Loader) -> Loader:
+        if name in _LOADERS:
+            raise UsageError(f"dataset: {name!r} is registered twice.")
+        _LOADERS[name] = loader
+        return loader
+
+    return keep
+
+
+def dataset_names() -> tuple[str, ...]:
+    """The registered data sets."""
+    return tuple(sorted(_LOADERS))
+
+
+def dataset_card(name: str) -> Card:
+    """The card of a registered data set."""
+    if name not in _LOADERS:
+        raise unknown("dataset", name, _LOADERS)
+    return read_card(name)
+
+
+def load(
+    name_or_path: str | Path,
+    split: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    label_names: Sequence[str] | None = None,
+) -> Dataset:
+    """A registered data set, `hub:owner/name[/config][@revision]`, a file, or a folder of splits.
+
+    Files are CSV, TSV, JSONL or parquet. `columns` maps text, text_pair, label, rationale, rationale_pair to
+    columns; `limit` keeps the first examples. Without a split: validation, else test, else train.
+    """
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise not_allowed("limit", "a whole number of 1 or more", limit)
+    asked = Asked(split, columns, limit, label_names)
+    name = str(name_or_path)
+    if name in _LOADERS:
+        return _LOADERS[name](_without_mapping(name, asked))
+    if not name:
+        raise unknown("dataset", name, _LOADERS)
+    if name.startswith("hub:"):
+        return _from_shards(hub_shards(name.removeprefix("hub:"), split), asked)
+    return _from_path(Path(name_or_path), asked)
+
+
+def _without_mapping(name: str, asked: Asked) -> Asked:
+    if asked.columns or asked.label_names:
+        raise UsageError(
+            f"columns: {name} has its own columns and label names. Leave columns and label_names out."
+        )
+    return asked
+
+
+@register("reviews")
+def _reviews(asked: Asked) -> Dataset:
+    path = Path(__file__).resolve().parent / "reviews.jsonl"
+    _one_split("reviews", asked.split)
+    found = _from_file(path, Asked(limit=asked.limit, label_names=LABELS))
+    card = read_card("reviews")
+    return replace(found, id="reviews", title=card.title, card=card, revision=content_revision([path], {}))
+
+
+@register("sst2")
+def _sst2(asked: Asked) -> Dataset:
+    split, card = sst2_split(asked.split), read_card("sst2")
+    asked = replace(asked, split=split, columns=COLUMNS, label_names=LABELS)
+    path = local_sst2(split)
+    found = _from_file(path, asked) if path else _from_shards(hub_sst2(split), asked)
+    return replace(
+        found, id="sst2", title=card.title, card=card, split="dev" if split == "validation" else split
+    )
+
+
+def _from_path(path: Path, asked: Asked) -> Dataset:
+    if path.is_dir():
+        return _from_folder(path, asked)
+    if not path.exists() and path.suffix.lower() not in (*TABLES, ".parquet"):
+        hint = f" For the hub write hub:{path}." if len(path.parts) == 2 else ""
+        raise UsageError(f"{unknown('dataset', str(path), _LOADERS)}{hint} Or name a CSV, TSV or JSONL file.")
+    if path.suffix.lower() == ".parquet" and path.is_file():
+        revision = content_revision([path], {})
+        _one_split(path.name, asked.split)
+        return _from_shards(Shards(path.name, "all", (path.name,), lambda _: path, revision), asked)
+    _one_split(path.name, asked.split)
+    return _from_file(path, asked)
+
+
+def _one_split(name: str, split: str | None) -> None:
+    if split not in (None, "all"):
+        raise UsageError(f"split: {name} is one file without splits, got {split!r}. Leave split out.")
+
+
+def _from_folder(folder: Path, asked: Asked) -> Dataset:
+    """`train.csv`, `dev.tsv`, `test.jsonl` beside each other, or parquet files as on the hub."""
+    tables = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in TABLES}
+    if not tables:
+        return _from_shards(folder_shards(folder, asked.split), asked)
+    by_split = {ALIASES.get(stem, stem): path for stem, path in tables.items()}
+    default = next(name for name in ("validation", "test", "train", *by_split) if name in by_split)
+    split = default if asked.split is None else ALIASES.get(asked.split, asked.split)
+    if split not in by_split:
+        raise unknown("split", asked.split, tables)
+    found = _from_file(by_split[split], asked)
+    return replace(found, id=str(folder), title=folder.name, split=split)
+
+
+def _from_file(path: Path, asked: Asked) -> Dataset:
+    mapped = map_rows(path.name, read_table(path), asked.columns, asked.label_names)
+    card = own_card(path.name, f"the local file {path.name}", f"{len(mapped.examples):,} examples")
+    revision = content_revision([path], asked.how())
+    return _dataset(str(path), mapped, card, revision, asked, "all")
+
+
+def _from_shards(shards: Shards, asked: Asked) -> Dataset:
+    label = (asked.columns or {}).get("label", "label")
+    names = asked.label_names or class_names(shards).get(label)
+    # Without names the classes are what the whole split holds, so the limit must wait.
+    rows = read_shards(shards, asked.limit if names else None)
+    rows = _unlabelled(rows, label) if names else rows
+    mapped = map_rows(shards.source, rows, asked.columns, names, skip_empty=True)
+    card = own_card(shards.source, shards.source, f"{len(mapped.examples):,} examples read of {shards.split}")
+    return _dataset(
+        shards.source, mapped, card, _with_how(shards.revision, shards, asked), asked, shards.split
+    )
+
+
+def _unlabelled(rows: list[Row], label: str) -> list[Row]:
+    """The hub writes -1 where a class is not known (test splits of GLUE)."""
+    return [(where, {**row, label: None} if row.get(label) == -1 else row) for where, row in rows]
+
+
+def _with_how(revision: str, shards: Shards, asked: Asked) -> str:
+    how = {"revision": revision, "files": list(shards.files), **asked.how()}
+    return content_revision([], how)
+
+
+def _dataset(name: str, mapped: Mapped, card: Card, revision: str, asked: Asked, split: str) -> Dataset:
+    if not mapped.examples:
+        raise ExegesisError(f"{name}: has no examples.")
+    notes = (f"{mapped.skipped:,} rows without text were left out",) if mapped.skipped else ()
+    return Dataset(
+        id=name,
+        title=card.title,
+        task=mapped.labels.task,
+        label_names=mapped.labels.names,
+        examples=mapped.examples[: asked.limit],
+        card=card,
+        revision=revision,
+        split=split,
+        notes=notes,
+    )
