@@ -1,0 +1,32 @@
+"""The disk cache: canonical keys, a safe codec, a bounded store, one computation for many askers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cache.codec import CorruptEntry, decode, encode
+from cache.flight import single_flight
+from cache.keys import canonical, key_for
+from cache.store import CheckReport, Stats, Store
+
+DEFAULT_BYTES = 4 * 1024**3
+
+
+def open_store(folder: Path, max_bytes: int = DEFAULT_BYTES) -> Store:
+    """The store in `folder`, made on first use; at most `max_bytes` of entries."""
+    return Store(Path(folder), max_bytes)
+
+
+__all__ = [
+    "DEFAULT_BYTES",
+    "CheckReport",
+    "CorruptEntry",
+    "Stats",
+    "Store",
+    "canonical",
+    "decode",
+    "encode",
+    "key_for",
+    "open_store",
+    "single_flight",
+]

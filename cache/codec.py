@@ -1,0 +1,79 @@
+"""Entries as bytes: safetensors for the arrays, JSON for the rest, a checksum over all of it.
+
+Reading an entry never runs code that the entry carries. The checksum finds accidents (a flipped byte, a cut
+file, an entry under another's key); whoever can write to the folder can forge it, and
+gains a wrong number only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+from cache.keys import plain
+
+MAGIC = b"EXEGESI1"
+_DIGEST = hashlib.sha256().digest_size
+_BODY = len(MAGIC) + _DIGEST
+_KINDS = "biuf"
+
+Meta = dict[str, Any]
+Arrays = dict[str, np.ndarray]
+
+
+class CorruptEntry(Exception):
+    """The bytes are not what was written under this key."""
+
+
+def encode(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray], key: str = "") -> bytes:
+    """The entry as bytes, sealed together with the `key` it belongs to.
+
+    Meta is plain JSON (tuples come back as lists); arrays are bool, integer or real float, of any shape.
+    """
+    text = json.dumps(plain(meta, "meta"), allow_nan=False, separators=(",", ":"))
+    payload = safetensors.numpy.save({n: _storable(n, a) for n, a in arrays.items()}, metadata={"meta": text})
+    return MAGIC + _seal(payload, key) + payload
+
+
+def decode(body: object, key: str = "") -> tuple[Meta, Arrays]:
+    """What `encode` was given. Raises CorruptEntry, and nothing else, for any other bytes."""
+    body = verify(body, key)
+    try:
+        payload = body[_BODY:]
+        size = int.from_bytes(payload[:8], "little")
+        meta = json.loads(json.loads(payload[8 : 8 + size])["__metadata__"]["meta"])
+        arrays = safetensors.numpy.load(payload)
+    except Exception as error:
+        raise CorruptEntry(f"sealed, but not an entry: {error}") from error
+    if not isinstance(meta, dict):
+        raise CorruptEntry(f"sealed, but its meta is a {type(meta).__name__}")
+    for array in arrays.values():
+        array.setflags(write=False)
+    return meta, arrays
+
+
+def verify(body: object, key: str = "") -> bytes:
+    """The body itself. Raises CorruptEntry unless it is what was sealed under `key`."""
+    if not isinstance(body, bytes) or len(body) < _BODY or body[: len(MAGIC)] != MAGIC:
+        raise CorruptEntry("not an entry of this cache")
+    if body[len(MAGIC) : _BODY] != _seal(body[_BODY:], key):
+        raise CorruptEntry("the checksum does not fit")
+    return body
+
+
+def _seal(payload: bytes, key: str) -> bytes:
+    digest = hashlib.sha256(f"{len(key)}:{key}".encode("utf-8", "surrogatepass"))
+    digest.update(payload)
+    return digest.digest()
+
+
+def _storable(name: str, array: object) -> np.ndarray:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in _KINDS or array.dtype.itemsize > 8:
+        got = getattr(array, "dtype", type(array).__name__)
+        raise TypeError(f"arrays[{name!r}]: must be a numpy array of bool, integers or floats, got {got}")
+    return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")

@@ -1,0 +1,204 @@
+"""One SQLite file, opened safely by many threads and processes, replaced when it is broken beyond use."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+SCHEMA = 1
+FILE = f"results.v{SCHEMA}.db"
+BUSY_SECONDS = 10.0
+PAGE_BYTES = 8192
+
+_TABLES = """
+CREATE TABLE entries(
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, used INTEGER NOT NULL);
+CREATE INDEX entries_by_use ON entries(used);
+CREATE TABLE bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE totals(entries INTEGER NOT NULL, bytes INTEGER NOT NULL);
+INSERT INTO totals VALUES (0, 0);
+CREATE TRIGGER entry_added AFTER INSERT ON entries BEGIN
+  UPDATE totals SET entries = entries + 1, bytes = bytes + new.size; END;
+CREATE TRIGGER entry_dropped AFTER DELETE ON entries BEGIN
+  UPDATE totals SET entries = entries - 1, bytes = bytes - old.size;
+  DELETE FROM bodies WHERE id = old.id; END;
+CREATE TRIGGER entry_resized AFTER UPDATE OF size ON entries BEGIN
+  UPDATE totals SET bytes = bytes + new.size - old.size; END;
+"""
+
+_BROKEN = {
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_ERROR,  # a table is not as we made it
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_CONSTRAINT,
+}
+
+
+class Link(sqlite3.Connection):
+    """A connection that knows which file it has open, so that a replaced file is noticed."""
+
+    inode = -2
+    hindrance: Exception | None = None
+    """Why this connection can only read."""
+
+
+class Database:
+    """Lends connections: one a thread at a time, never carried over a fork."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / FILE
+        self.damage = ""
+        """Why the file was replaced by an empty one, if it was."""
+        self._pid = os.getpid()
+        self._idle: list[Link] = []
+
+    @contextlib.contextmanager
+    def lend(self) -> Iterator[Link]:
+        """A connection for the length of a `with`; one that saw an error is closed, not kept.
+
+        An error that is the file's own fault replaces the file before it is passed on.
+        """
+        link = self._take()
+        try:
+            yield link
+        except BaseException as error:
+            if isinstance(error, Exception) and is_broken(error):
+                self.replace(link.inode, str(error))
+            link.close()
+            raise
+        (self._idle if self._pid == os.getpid() else _inherited).append(link)
+
+    def replace(self, inode: int, reason: str) -> None:
+        """Drops the file with this inode and its log, unless another process has done so already."""
+        with self._opening():
+            if self._inode() != inode:
+                return
+            self._unlink()
+        self.damage = reason
+
+    def close(self) -> None:
+        """Closes the idle connections. The next loan opens anew."""
+        while self._idle and self._pid == os.getpid():
+            with contextlib.suppress(IndexError, sqlite3.Error):
+                self._idle.pop().close()
+
+    def _take(self) -> Link:
+        if self._pid != os.getpid():
+            # SQLite forbids closing a connection that was opened before the fork: keep it, unused.
+            _inherited.extend(self._idle)
+            self._pid, self._idle = os.getpid(), []
+        while self._idle:
+            with contextlib.suppress(IndexError):
+                link = self._idle.pop()
+                if link.inode == self._inode():
+                    return link
+                link.close()
+        return self._open()
+
+    def _inode(self) -> int:
+        try:
+            return os.stat(self.path).st_ino
+        except OSError:
+            return -1
+
+    def _open(self) -> Link:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with self._opening():
+                return self._open_to_write()
+        except (OSError, sqlite3.OperationalError) as error:
+            with contextlib.suppress(OSError, sqlite3.Error):
+                return self._open_to_read(error)
+            raise
+
+    def _open_to_write(self) -> Link:
+        if self._inode() == -1:
+            self._unlink()  # a log without its file
+        try:
+            return self._connect()
+        except sqlite3.DatabaseError as error:
+            if not is_broken(error):
+                raise
+            self._unlink()
+            self.damage = str(error)
+        return self._connect()
+
+    def _connect(self) -> Link:
+        link = self._link(f"{self.path.absolute().as_uri()}?mode=rwc")
+        try:
+            link.execute("PRAGMA synchronous=NORMAL")
+            link.execute("PRAGMA journal_size_limit=67108864")
+            link.execute("PRAGMA recursive_triggers=ON")
+            self._prepare(link)
+        except BaseException:
+            link.close()
+            raise
+        link.inode = self._inode()
+        return link
+
+    def _prepare(self, link: Link) -> None:
+        version = link.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, SCHEMA):
+            raise sqlite3.DatabaseError(f"schema {version}, not {SCHEMA}")
+        if version == 0:
+            link.execute(f"PRAGMA page_size={PAGE_BYTES}")
+            link.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            link.execute("PRAGMA journal_mode=WAL")
+            link.executescript(f"BEGIN IMMEDIATE;{_TABLES}PRAGMA user_version={SCHEMA};COMMIT")
+        link.execute("SELECT entries, bytes FROM totals").fetchone()
+
+    def _open_to_read(self, hindrance: Exception) -> Link:
+        """For a folder that may only be read. A file without a log stands still: SQLite may skip its locks.
+
+        The inode stays unknown, so that the connection serves once and a mended folder is noticed.
+        """
+        log = self.path.with_name(f"{FILE}-wal")
+        still = not log.exists() or log.stat().st_size == 0
+        link = self._link(f"{self.path.absolute().as_uri()}?mode=ro" + ("&immutable=1" if still else ""))
+        try:
+            link.execute("SELECT entries, bytes FROM totals").fetchone()
+        except BaseException:
+            link.close()
+            raise
+        link.hindrance = hindrance
+        return link
+
+    def _link(self, uri: str) -> Link:
+        link = sqlite3.connect(
+            uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=Link
+        )
+        link.text_factory = bytes  # tampered text is then judged by its checksum, like everything else
+        return link
+
+    @contextlib.contextmanager
+    def _opening(self) -> Iterator[None]:
+        """Nobody opens the file while somebody replaces it."""
+        handle = os.open(self.folder / "opening.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _unlink(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(FILE + suffix).unlink(missing_ok=True)
+
+
+_inherited: list[Link] = []
+
+
+def is_broken(error: Exception) -> bool:
+    """Whether the file itself is at fault, so that only a new one helps."""
+    if not isinstance(error, sqlite3.Error):
+        return False
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return type(error) is sqlite3.DatabaseError
+    return (code & 0xFF) in _BROKEN

@@ -1,0 +1,276 @@
+"""The result store: a bounded map from key to (meta, arrays) that never raises and never gives wrong data.
+
+Plain sqlite3 in WAL mode with the sealed entries inline, because there a reader waits for nobody (one indexed
+look-up in one open file, while a second process writes) and size, order of use and entry change in one
+transaction. diskcache, the alternative, writes to the access order on each read, unpickles what it finds
+unless all four of its Disk methods are overridden, and scatters larger values over files of their own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cache import codec, rows
+from cache.codec import Arrays, CorruptEntry, Meta
+from cache.database import Database, Link, is_broken
+
+_MANY_USES = 1000
+_USE_SECONDS = 2.0
+_LARGEST = 900_000_000  # SQLite's own limit for one value is 10^9 bytes
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Stats:
+    """`bytes` counts the entries, which the bound limits; `file_bytes` is the file with its free pages."""
+
+    folder: str
+    entries: int
+    bytes: int
+    max_bytes: int
+    file_bytes: int
+    hits: int
+    misses: int
+    status: str
+
+    def as_plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """`dropped` entries were corrupt and are gone; `replaced` says that the whole file was beyond use."""
+
+    checked: int
+    dropped: int
+    replaced: bool
+    status: str
+
+    @property
+    def ok(self) -> bool:
+        return not (self.dropped or self.replaced or self.status)
+
+
+class Store:
+    """Shared by all threads of a process; each process makes its own on the same folder.
+
+    The order of use is exact within a process; other processes learn of a hit after about two seconds, and
+    of no more than a thousand different ones each time.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self.folder = Path(folder)
+        self.max_bytes = max_bytes
+        self._trouble = ""
+        self._database = Database(self.folder)
+        self._uses = _Uses()
+        self._hits = self._misses = 0
+        weakref.finalize(self, self._database.close)
+
+    @property
+    def status(self) -> str:
+        """Empty while all is well, else one sentence for people: what is wrong and what to do."""
+        damage = self._database.damage
+        news = f"The cache in {self.folder} was damaged ({damage}) and has been started anew." if damage else ""
+        return self._trouble or news
+
+    def get(self, key: str) -> tuple[Meta, Arrays] | None:
+        """What was put under `key`, or None. A corrupt entry is dropped and counts as a miss."""
+        row = self._try(rows.find, _valid(key))
+        if row is not None:
+            try:
+                found = codec.decode(row[1], key)
+            except CorruptEntry:
+                self._write(rows.delete, [row[0]])
+            else:
+                self._hits += 1
+                if self._uses.note(row[0]):
+                    threading.Thread(target=self._write_uses, daemon=True).start()
+                return found
+        self._misses += 1
+        return None
+
+    def contains(self, key: str) -> bool:
+        """Whether `get` would find the entry. Its checksum is verified; it does not count as a use."""
+        row = self._try(rows.find, _valid(key))
+        if row is None:
+            return False
+        try:
+            codec.verify(row[1], key)
+        except CorruptEntry:
+            self._write(rows.delete, [row[0]])
+            return False
+        return True
+
+    def put(self, key: str, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
+        """Keeps the entry; the least recently used make room. False if it could not be kept (see `status`).
+
+        Values that are not plain raise TypeError or ValueError: that is an error of the caller.
+        """
+        return self.put_body(_valid(key), codec.encode(meta, arrays, key))
+
+    def put_body(self, key: str, body: bytes) -> bool:
+        """`put` for what `codec.encode` has already sealed under this key."""
+        size = rows.charge(len(body))
+        if size > min(self.max_bytes, _LARGEST):
+            self._trouble = f"A result of {size:,} bytes was not kept: the cache holds {self.max_bytes:,} bytes."
+            return False
+        kept = self._write(self._put, key, body, size) is not None
+        if kept:
+            self._trouble = ""
+        return kept
+
+    def stats(self) -> Stats:
+        """Counts of the folder, and the hits and misses of this process."""
+        entries, total = self._try(rows.totals) or (0, 0)
+        file_bytes = self._try(_file_bytes) or 0
+        counts = (entries, total, self.max_bytes, file_bytes, self._hits, self._misses)
+        return Stats(str(self.folder), *counts, self.status)
+
+    def check(self) -> CheckReport:
+        """Reads every entry, drops the corrupt ones, sets the totals right; replaces a file beyond use."""
+        self._database.damage = ""
+        checked, dropped = self._try(self._inspect) or (0, 0)
+        self._write(rows.recount)
+        return CheckReport(checked, dropped, bool(self._database.damage), self.status)
+
+    def prune(self, max_bytes: int | None = None) -> int:
+        """Drops the least recently used entries until `max_bytes` (default: the bound) fit; returns how many.
+
+        Unlike the bound that `put` keeps, this gives the space back to the disk.
+        """
+        limit = self.max_bytes if max_bytes is None else max_bytes
+        self._write_uses()
+        count = self._write(rows.evict, limit)
+        self._try(_shrink)
+        return count or 0
+
+    def clear(self) -> int:
+        """Drops everything; returns how many entries there were."""
+        return self.prune(-1)
+
+    def close(self) -> None:
+        """Writes down what was used and closes the file. The store can be used again afterwards."""
+        self._write_uses()
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _put(self, link: Link, key: str, body: bytes, size: int) -> bool:
+        rows.touch(link, self._uses.take())
+        rows.enter(link, key, body, size)
+        rows.evict(link, self.max_bytes)
+        return True
+
+    def _inspect(self, link: Link) -> tuple[int, int]:
+        sound = link.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if sound != b"ok":
+            raise sqlite3.DatabaseError(sound.decode(errors="replace"))
+        checked = dropped = 0
+        for count, bad in rows.inspect(link):
+            self._write(rows.delete, bad)
+            checked, dropped = checked + count, dropped + len(bad)
+        return checked, dropped
+
+    def _write_uses(self) -> None:
+        uses = self._uses.take()
+        if uses:
+            self._write(rows.touch, uses)
+
+    def _write(self, action: Callable[..., T], *given: Any) -> T | None:
+        return self._try(rows.writing, lambda link: action(link, *given))
+
+    def _try(self, action: Callable[..., T], *given: Any) -> T | None:
+        """The action on a connection; None, and a status, when the disk or the file fails.
+
+        A file beyond use has been replaced by the time that its error arrives here: then once more.
+        """
+        for last in (False, True):
+            link = None
+            try:
+                with self._database.lend() as link:
+                    result = action(link, *given)
+                self._say(link.hindrance)
+                return result
+            except (OSError, sqlite3.Error) as error:
+                if last or not is_broken(error):
+                    self._say((link and link.hindrance) or error)
+                    break
+        return None
+
+    def _say(self, error: Exception | None) -> None:
+        if error is not None:
+            self._trouble = told(self.folder, error)
+
+
+class _Uses:
+    """Which rows were hit and when, kept until they can be written down without a read waiting for it."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._when: dict[int, int] = {}
+        self._taken = time.monotonic()
+
+    def note(self, identity: int) -> bool:
+        """Remembers a hit; True when it is time to write all of them down."""
+        if self._pid != os.getpid():
+            self._pid, self._when = os.getpid(), {}
+        if len(self._when) < _MANY_USES:
+            self._when[identity] = time.time_ns()
+        now = time.monotonic()
+        due = now - self._taken > _USE_SECONDS
+        if due:
+            self._taken = now
+        return due
+
+    def take(self) -> dict[int, int]:
+        taken, self._when = self._when, {}
+        self._taken = time.monotonic()
+        return taken
+
+
+def told(folder: Path, error: Exception) -> str:
+    """One sentence for a person: what is wrong with the cache and what to do about it."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
+        return f"The disk of the cache {folder} is full: new results are not kept. Free space or move the cache."
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return f"The cache {folder} was held by another process for too long: a result was not kept."
+    if code == sqlite3.SQLITE_READONLY:
+        return f"The cache folder {folder} can only be read: new results are not kept. Make it writable."
+    return (
+        f"The cache {folder} cannot be used ({error}): results are computed each time. "
+        "Make the folder writable or choose another one."
+    )
+
+
+def _file_bytes(link: Link) -> int:
+    pages, size = (link.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    return pages * size
+
+
+def _shrink(link: Link) -> None:
+    link.executescript("PRAGMA incremental_vacuum")  # execute would stop after one page
+    link.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _valid(key: object) -> str:
+    if not isinstance(key, str) or not key.isascii() or not 0 < len(key) <= 200:
+        raise ValueError(f"key: must be 1 to 200 ASCII characters, got {key!r:.80}")
+    return key
