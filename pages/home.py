@@ -20,7 +20,7 @@ with st.container(width=760):
             "Type a text or pick one. Each method gives every token one number, drawn as a map, with the "
             "prediction, the method's own accuracy check and what it cost."
         )
-        st.page_link(TEXT.file, label=TEXT.heading)
+        st.page_link(TEXT.file, label=TEXT.heading, icon=":material/arrow_forward:")
     st.markdown(
         "**How to read a map.** In a signed map one colour speaks for the explained class and the other "
         "against it; an unsigned map only says how much. A map is a claim about the model, not about the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from engine.errors import not_allowed
+from engine.errors import UsageError, not_allowed
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_PORT = 8501
@@ -40,13 +41,15 @@ def check_port(port: int, host: str) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise not_allowed(
-                "port",
-                f"free on {host}",
-                port,
-                f"The system says: {reason}. Try --port {port % LARGEST_PORT + 1}.",
-            ) from error
+            raise refusal(error, port, host) from error
+
+
+def refusal(error: OSError, port: int, host: str) -> UsageError:
+    """What to tell a person about a port or a host that cannot be had."""
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return not_allowed("host", "an address of this machine", host, "Try --host localhost or 0.0.0.0.")
+    reason = f"The system says: {error.strerror or error}. Try --port {port % LARGEST_PORT + 1}."
+    return not_allowed("port", f"free on {host}", port, reason)
 
 
 def launch(port: int = DEFAULT_PORT, *, host: str = "localhost", headless: bool = False) -> NoReturn:

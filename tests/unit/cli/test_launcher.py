@@ -1,0 +1,73 @@
+"""Starting the dashboard: the command line it becomes, its environment, a port that cannot be had."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+
+from engine.cli import launcher
+from engine.errors import UsageError
+from tests.project import ROOT
+
+
+@pytest.fixture
+def busy() -> Iterator[int]:
+    """A port that another process listens on while the test runs."""
+    with socket.socket() as taken:
+        taken.bind(("localhost", 0))
+        taken.listen()
+        yield taken.getsockname()[1]
+
+
+def test_the_command_leaves_the_callers_folder_off_the_import_path() -> None:
+    line = launcher.command(8600, "0.0.0.0", headless=True)
+    assert line[:4] == [sys.executable, "-P", "-m", "components.launcher"]
+    assert line[4:] == ["--port", "8600", "--host", "0.0.0.0", "--headless"]
+    assert "--headless" not in launcher.command(8600, "localhost", headless=False)
+
+
+def test_the_checkout_comes_first_on_the_import_path_once() -> None:
+    before = os.pathsep.join(["/elsewhere", str(ROOT)])
+    after = launcher.environment({"PYTHONPATH": before, "LANG": "C"})
+    assert after == {"PYTHONPATH": os.pathsep.join([str(ROOT), "/elsewhere"]), "LANG": "C"}
+
+
+@pytest.mark.parametrize("port", [0, -1, 65_536])
+def test_a_port_out_of_range_is_refused(port: int) -> None:
+    with pytest.raises(UsageError, match=rf"port: must be between 1 and 65535, got {port}"):
+        launcher.check_port(port, "localhost")
+
+
+def test_a_busy_port_is_refused_and_the_next_one_is_offered(busy: int) -> None:
+    with pytest.raises(UsageError, match=rf"port: must be free on localhost, got {busy}\. .* Try --port {busy + 1}"):
+        launcher.check_port(busy, "localhost")
+
+
+def test_a_host_that_is_not_ours_is_named() -> None:
+    with pytest.raises(UsageError, match=r"host: must be an address of this machine, got 'no-such-host\.invalid'"):
+        launcher.check_port(8600, "no-such-host.invalid")
+
+
+class Replaced(Exception):
+    """Stands for the process that no longer exists after exec."""
+
+
+def test_launch_replaces_the_process_by_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exec_stub(file: str, line: list[str], environment: dict[str, str]) -> NoReturn:
+        raise Replaced(file, line, environment["PYTHONPATH"])
+
+    monkeypatch.setattr(os, "execve", exec_stub)
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    with pytest.raises(Replaced) as caught:
+        launcher.launch(port, headless=True)
+    file, line, path = caught.value.args
+    assert file == sys.executable
+    assert line == launcher.command(port, "localhost", headless=True)
+    assert path.split(os.pathsep)[0] == str(ROOT)
