@@ -32,9 +32,7 @@ def locate(base: str, revision: str | None = None) -> Path:
     if path.is_dir():
         return path
     if base.startswith((".", "/", "~")):
-        raise UsageError(
-            f"base: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint."
-        )
+        raise UsageError(f"base: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint.")
     return _from_hub(base, revision)
 
 
@@ -43,9 +41,7 @@ def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> 
     family = read_config(path).get("model_type", "")
     _require_safetensors(path)
     with quiet():
-        module = _from_pretrained(
-            CLASSIFIERS.get(family, AutoModelForSequenceClassification), path, labels, regression
-        )
+        module = _from_pretrained(CLASSIFIERS.get(family, AutoModelForSequenceClassification), path, labels, regression)
     return module.float()
 
 

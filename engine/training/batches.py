@@ -1,0 +1,65 @@
+"""From examples to padded batches of similar length, in an order that depends on seed and epoch only."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from engine.training.splits import HasText
+
+WINDOW = 50
+"""Batches that are sorted by length together: large enough to save padding, small enough to stay random."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A tokenised set: per example its inputs as lists of ids, and one label each."""
+
+    inputs: list[dict[str, list[int]]]
+    labels: list[float]
+    pad: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, indices: Sequence[int], device: torch.device) -> dict[str, torch.Tensor]:
+        """Right-padded inputs of the examples, each (batch, longest), as int64 on `device`."""
+        rows = [self.inputs[i] for i in indices]
+        longest = max(len(row["input_ids"]) for row in rows)
+        return {
+            name: torch.tensor([r[name] + [self.pad[name]] * (longest - len(r[name])) for r in rows], device=device)
+            for name in rows[0]
+        }
+
+    def targets(self, indices: Sequence[int], regression: bool, device: torch.device) -> torch.Tensor:
+        dtype = torch.float32 if regression else torch.int64
+        return torch.tensor([self.labels[i] for i in indices], device=device).to(dtype)
+
+
+def encode(examples: Sequence[HasText], labels: Sequence[float], tokenizer: Any, max_length: int) -> Encoded:
+    """Tokenises single texts or pairs; what is longer than `max_length` tokens is cut."""
+    limit = min(max_length, tokenizer.model_max_length)
+    pairs = [e.text_pair for e in examples]
+    second = [p or "" for p in pairs] if any(p is not None for p in pairs) else None
+    raw = tokenizer([e.text for e in examples], second, truncation=True, max_length=limit)
+    names = [n for n in ("input_ids", "attention_mask", "token_type_ids") if n in raw]
+    rows = [{name: raw[name][i] for name in names} for i in range(len(examples))]
+    pad = {"input_ids": tokenizer.pad_token_id, "attention_mask": 0, "token_type_ids": 0}
+    return Encoded(rows, [float(x) for x in labels], pad)
+
+
+def plan(lengths: Sequence[int], batch_size: int, seed: int, epoch: int) -> list[list[int]]:
+    """The batches of one epoch, each index once: shuffled, sorted by length within windows, shuffled again."""
+    draw = random.Random(f"{seed}/{epoch}")
+    order = list(range(len(lengths)))
+    draw.shuffle(order)
+    batches: list[list[int]] = []
+    for start in range(0, len(order), batch_size * WINDOW):
+        window = sorted(order[start : start + batch_size * WINDOW], key=lambda i: lengths[i])
+        batches += [window[i : i + batch_size] for i in range(0, len(window), batch_size)]
+    draw.shuffle(batches)
+    return batches

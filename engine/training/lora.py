@@ -1,0 +1,79 @@
+"""LoRA adapters: which modules of a family they change, and how they are stored and merged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import peft
+import torch
+from safetensors.torch import save_file
+
+from engine.errors import unknown
+from engine.models.bases import quiet
+from engine.training.config import TrainConfig
+
+WEIGHTS = "adapter_model.safetensors"
+CONFIG = "adapter_config.json"
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Names (endings) of the linear layers that get updates, and of the modules that are trained whole."""
+
+    linear: tuple[str, ...]
+    whole: tuple[str, ...]
+    transposed: bool = False
+
+
+_BERT_LINEAR = ("query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense")
+
+FAMILIES: dict[str, Targets] = {
+    "bert": Targets(_BERT_LINEAR, ("pooler", "classifier")),
+    "roberta": Targets(_BERT_LINEAR, ("classifier",)),
+    "xlm-roberta": Targets(_BERT_LINEAR, ("classifier",)),
+    "electra": Targets(_BERT_LINEAR, ("classifier",)),
+    "distilbert": Targets(("q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2"), ("pre_classifier", "classifier")),
+    "gpt2": Targets(("c_attn", "c_proj", "c_fc"), ("score",), transposed=True),
+    "t5": Targets(("q", "k", "v", "o", "wi", "wi_0", "wi_1", "wo"), ("classifier",)),
+}
+
+
+def wrap(module: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.Module:
+    """The module with LoRA on all linear layers of its blocks and its head trained whole (Hu et al., 2022)."""
+    if family not in FAMILIES:
+        raise unknown("model family for LoRA", family, FAMILIES)
+    targets = FAMILIES[family]
+    settings = peft.LoraConfig(
+        task_type="SEQ_CLS",
+        r=config.rank,
+        lora_alpha=config.alpha,
+        lora_dropout=config.dropout,
+        target_modules=list(targets.linear),
+        modules_to_save=list(targets.whole),
+        fan_in_fan_out=targets.transposed,
+    )
+    with quiet():
+        return peft.get_peft_model(module, settings)
+
+
+def save(module: Any, out: Path, base_name: str) -> None:
+    """Writes the adapter as float16 safetensors plus its JSON config, which names the base portably."""
+    tensors = peft.get_peft_model_state_dict(module)
+    half = {name: t.detach().to("cpu", torch.float16).contiguous() for name, t in tensors.items()}
+    save_file(half, out / WEIGHTS, metadata={"format": "pt"})
+    settings = module.peft_config["default"].to_dict()
+    settings |= {"base_model_name_or_path": base_name, "inference_mode": True}
+    (out / CONFIG).write_text(json.dumps(settings, indent=2, sort_keys=True, default=_plain) + "\n")
+
+
+def merged(base: torch.nn.Module, adapter: Path) -> torch.nn.Module:
+    """The base with the stored adapter added to its weights, in the base's precision."""
+    with quiet():
+        return peft.PeftModel.from_pretrained(base, str(adapter)).merge_and_unload()
+
+
+def _plain(value: object) -> object:
+    return sorted(value) if isinstance(value, set | frozenset) else str(value)

@@ -1,0 +1,71 @@
+"""The held-out part of a training set, without leaks from phrases to the sentences that hold them."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+
+class HasText(Protocol):
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def text_pair(self) -> str | None: ...
+
+
+T = TypeVar("T", bound=HasText)
+
+
+def held_out_split(
+    examples: Sequence[T], count: int, seed: int = 0, drop_contained: bool = True
+) -> tuple[list[T], list[T]]:
+    """(train, held out). Held out are `count` examples, at most a fifth, drawn by `seed`.
+
+    With `drop_contained`, only texts that are part of no other text are held out, in the half with most words,
+    and every train text that is part of a held-out one (by whole words, case ignored) is dropped: SST-2's train
+    set holds the phrases of its sentences, so that a plain random split would test on seen words.
+    """
+    texts = [_words(e) for e in examples]
+    candidates = _longest_whole(texts) if drop_contained else list(range(len(examples)))
+    wanted = min(count, max(1, len(examples) // 5), len(candidates))
+    chosen = set(random.Random(seed).sample(candidates, wanted))
+    held = Containment(texts[i] for i in chosen)
+    rest = [i for i in range(len(examples)) if i not in chosen]
+    kept = [i for i in rest if not held.holds(texts[i])] if drop_contained else rest
+    return [examples[i] for i in kept], [examples[i] for i in sorted(chosen)]
+
+
+class Containment:
+    """Which texts hold a given one as consecutive whole words; indexed by word, so that sets of 1e5 are fast."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = list(texts)
+        self._by_word: dict[str, list[int]] = defaultdict(list)
+        for i, text in enumerate(self._texts):
+            for word in set(text.split()):
+                self._by_word[word].append(i)
+
+    def holds(self, text: str, besides: int = -1) -> bool:
+        """Whether any indexed text, other than number `besides`, holds `text` (an empty one is held by all)."""
+        words = text.split()
+        places: Iterable[int] = range(len(self._texts))
+        if words:
+            places = min((self._by_word.get(w, []) for w in words), key=len)
+        return any(i != besides and text in self._texts[i] for i in places)
+
+
+def _longest_whole(texts: list[str]) -> list[int]:
+    """Indices of texts inside no other text, the half with most words. Of equal texts none is whole."""
+    index = Containment(texts)
+    whole = [i for i, text in enumerate(texts) if not index.holds(text, besides=i)]
+    whole.sort(key=lambda i: (-len(texts[i].split()), i))
+    return whole[: max(1, len(whole) // 2)] or list(range(len(texts)))
+
+
+def _words(example: HasText) -> str:
+    # The blanks at both ends make `in` respect word boundaries; the tab keeps a pair's texts apart.
+    pair = f" \t {example.text_pair}" if example.text_pair else ""
+    return f" {' '.join((example.text + pair).lower().split(' '))} "

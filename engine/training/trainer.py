@@ -1,0 +1,170 @@
+"""Fine-tuning from a config to a folder with weights, tokenizer and card."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.errors import ExegesisError, not_allowed
+from engine.models import bases
+from engine.progress import CancelToken, Report, silent
+from engine.training import cards, lora
+from engine.training.batches import Encoded, encode
+from engine.training.checkpoint import CheckpointFolder
+from engine.training.config import TrainConfig
+from engine.training.corpus import Corpus, Row, read_corpus
+from engine.training.loop import EpochRecord, Loop, Tensors
+from engine.training.metrics import Score, evaluate
+from engine.training.splits import held_out_split
+
+OUR_LICENCE = "Apache-2.0"
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What a fine-tuning gave: where it is, how each epoch did, and the stored model's scores."""
+
+    out: Path
+    history: tuple[EpochRecord, ...]
+    best_epoch: int
+    seconds: float
+    scores: Mapping[str, Score]
+    card: Mapping[str, Any]
+
+
+def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
+    """Fine-tunes, keeps the best epoch by a held-out part of train, stores it and measures what was stored."""
+    return _Run(config, report, cancel or CancelToken()).result()
+
+
+class _Run:
+    def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken) -> None:
+        self.config, self.report, self.cancel = config, report, cancel
+        self.corpus = read_corpus(config.dataset)
+        self.train_rows, self.held_rows, self.dropped = _parts(self.corpus, config)
+        self.path = bases.locate(config.base)
+        self.family = bases.read_config(self.path).get("model_type", "")
+        self.tokenizer = bases.load_tokenizer(self.path)
+        self.device = torch.device(_device(config.device))
+        self.out = Path(config.out)
+
+    def result(self) -> TrainResult:
+        torch.manual_seed(self.config.seed)
+        module = self._prepared().to(self.device)
+        loop = Loop(
+            module,
+            self._encoded(self.train_rows),
+            self._encoded(self.held_rows),
+            self.config,
+            self._regression,
+        )
+        self.out.mkdir(parents=True, exist_ok=True)
+        folder = CheckpointFolder(self.out / "checkpoint")
+        best = loop.run(folder, self.report, self.cancel)
+        self._store(module, best)
+        scores = self._measure()
+        card = self._card(loop, scores)
+        cards.write(self.out, card)
+        folder.remove()
+        return TrainResult(self.out, loop.records(), loop.at.best_epoch, loop.at.seconds, scores, card)
+
+    @property
+    def _regression(self) -> bool:
+        return self.corpus.regression
+
+    def _base(self) -> torch.nn.Module:
+        return bases.load_base(self.path, self.corpus.labels, self._regression)
+
+    def _prepared(self) -> torch.nn.Module:
+        module = self._base()
+        return lora.wrap(module, self.family, self.config) if self.config.method == "lora" else module
+
+    def _encoded(self, rows: list[Row]) -> Encoded:
+        return encode(rows, [row.label for row in rows], self.tokenizer, self.config.max_length)
+
+    def _store(self, module: Any, best: Tensors) -> None:
+        weights = dict(module.named_parameters())
+        with torch.no_grad():
+            for name, tensor in best.items():
+                weights[name].copy_(tensor)
+        if self.config.method == "lora":
+            lora.save(module, self.out, cards.BASES.get(self.config.base, {}).get("name", self.config.base))
+        else:
+            with bases.quiet():
+                module.save_pretrained(str(self.out))
+                self.tokenizer.save_pretrained(str(self.out))
+        facts = {"base": self.config.base, "labels": list(self.corpus.labels), "regression": self._regression}
+        (self.out / "labels.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+
+    def _measure(self) -> dict[str, Score]:
+        stored = self._stored().to(self.device)
+        splits = {"held-out": self.held_rows} | {n: r for n, r in self.corpus.splits.items() if n != "train"}
+        return {name: evaluate(stored, self._encoded(rows), self._regression) for name, rows in splits.items()}
+
+    def _stored(self) -> torch.nn.Module:
+        if self.config.method == "lora":
+            return lora.merged(self._base(), self.out)
+        return bases.load_base(self.out, self.corpus.labels, self._regression)
+
+    def _card(self, loop: Loop, scores: Mapping[str, Score]) -> dict[str, Any]:
+        facts = cards.describe(self.config.base, self.config.dataset)
+        facts["base"] = facts["base"] | {"sha256": bases.weights_sha256(self.path)}
+        return {
+            "title": self.out.resolve().name,
+            "kind": "LoRA adapter" if self.config.method == "lora" else "Full fine-tuning",
+            **facts,
+            "licence": OUR_LICENCE,
+            "labels": list(self.corpus.labels),
+            "command": self.config.command(),
+            "settings": self.config.as_plain() | {"out": self.out.name},
+            "seconds": round(loop.at.seconds, 1),
+            "machine": _machine(self.device),
+            "sizes": {
+                "train": len(self.train_rows),
+                "held_out": len(self.held_rows),
+                "dropped": self.dropped,
+            },
+            "metric": "pearson" if self._regression else "accuracy",
+            "history": [asdict(record) for record in loop.records()],
+            "best_epoch": loop.at.best_epoch,
+            "scores": {name: score.as_plain() for name, score in scores.items()},
+            "sha256": bases.weights_sha256(self.out),
+            "bytes": sum(file.stat().st_size for file in self.out.glob("*.safetensors")),
+        }
+
+
+def _parts(corpus: Corpus, config: TrainConfig) -> tuple[list[Row], list[Row], int]:
+    rows = corpus.splits.get("train", [])
+    if len(rows) < 10:
+        raise ExegesisError(f"dataset: {corpus.name} has {len(rows)} training examples; at least 10 are needed.")
+    kept, held = held_out_split(rows, config.held_out, config.seed, config.drop_contained)
+    dropped = len(rows) - len(kept) - len(held)
+    if not kept:
+        raise ExegesisError(f"dataset: in {corpus.name} every text is part of a held-out one. Use --no-drop-contained.")
+    if config.train_size and config.train_size < len(kept):
+        order = torch.randperm(len(kept), generator=torch.Generator().manual_seed(config.seed))
+        kept = [kept[i] for i in order[: config.train_size].tolist()]
+    return kept, held, dropped
+
+
+def _device(name: str) -> str:
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        return next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    if not available.get(name):
+        raise not_allowed("device", "one of " + ", ".join(k for k, ok in available.items() if ok), name)
+    return name
+
+
+def _machine(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{min(cores or 1, torch.get_num_threads())} {platform.machine()} CPU threads"
