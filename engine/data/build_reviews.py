@@ -68,9 +68,7 @@ def _read_domain(folder: Path, domain: str) -> list[dict[str, Any]]:
     lines = (folder / f"{domain}.txt").read_text(encoding="utf-8").splitlines()
     records = [parse_line(line, domain) for line in lines if line.strip()]
     by_label = [[record for record in records if record["label"] == label] for label in (1, 0)]
-    return (
-        [by_label[turn % 2].pop(0) for turn in range(2 * min(map(len, by_label)))] + by_label[0] + by_label[1]
-    )
+    return [by_label[turn % 2].pop(0) for turn in range(2 * min(map(len, by_label)))] + by_label[0] + by_label[1]
 
 
 def build() -> str:

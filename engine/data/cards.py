@@ -26,10 +26,7 @@ class Card:
 
     def markdown(self) -> str:
         """The card as Markdown: a heading and one line a field."""
-        lines = [
-            f"* **{f.name.replace('_', ' ').capitalize()}**: {getattr(self, f.name)}"
-            for f in fields(self)[1:]
-        ]
+        lines = [f"* **{f.name.replace('_', ' ').capitalize()}**: {getattr(self, f.name)}" for f in fields(self)[1:]]
         return "\n".join([f"# {self.title}", "", *lines, ""])
 
 

@@ -46,11 +46,7 @@ def resolve(source: str, present: Sequence[str], columns: Mapping[str, str] | No
     for role, column in asked.items():
         if column not in present:
             listed = ", ".join(present) if present else "none"
-            hint = (
-                f"Name it, such as columns={{'{role}': '{present[0]}'}}."
-                if present
-                else "Give a file with columns."
-            )
+            hint = f"Name it, such as columns={{'{role}': '{present[0]}'}}." if present else "Give a file with columns."
             raise UsageError(f"{source}: has no column {column!r} for {role}. Its columns: {listed}. {hint}")
     taken = set(asked.values())
     own = {role: role for role in ROLES if role not in asked and role in present and role not in taken}

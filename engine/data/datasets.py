@@ -89,9 +89,7 @@ def load(
 
 def _without_mapping(name: str, asked: Asked) -> Asked:
     if asked.columns or asked.label_names:
-        raise UsageError(
-            f"columns: {name} has its own columns and label names. Leave columns and label_names out."
-        )
+        raise UsageError(f"columns: {name} has its own columns and label names. Leave columns and label_names out.")
     return asked
 
 
@@ -110,9 +108,7 @@ def _sst2(asked: Asked) -> Dataset:
     asked = replace(asked, split=split, columns=COLUMNS, label_names=LABELS)
     path = local_sst2(split)
     found = _from_file(path, asked) if path else _from_shards(hub_sst2(split), asked)
-    return replace(
-        found, id="sst2", title=card.title, card=card, split="dev" if split == "validation" else split
-    )
+    return replace(found, id="sst2", title=card.title, card=card, split="dev" if split == "validation" else split)
 
 
 def _from_path(path: Path, asked: Asked) -> Dataset:
@@ -163,9 +159,7 @@ def _from_shards(shards: Shards, asked: Asked) -> Dataset:
     rows = _unlabelled(rows, label) if names else rows
     mapped = map_rows(shards.source, rows, asked.columns, names, skip_empty=True)
     card = own_card(shards.source, shards.source, f"{len(mapped.examples):,} examples read of {shards.split}")
-    return _dataset(
-        shards.source, mapped, card, _with_how(shards.revision, shards, asked), asked, shards.split
-    )
+    return _dataset(shards.source, mapped, card, _with_how(shards.revision, shards, asked), asked, shards.split)
 
 
 def _unlabelled(rows: list[Row], label: str) -> list[Row]:

@@ -60,9 +60,7 @@ class Dataset:
 
     def __getitem__(self, index: int) -> LabelledExample:
         if type(index) is not int or not 0 <= index < len(self.examples):
-            raise UsageError(
-                f"index: must be 0 to {len(self.examples) - 1} in {self.id}, got {shown(index)}."
-            )
+            raise UsageError(f"index: must be 0 to {len(self.examples) - 1} in {self.id}, got {shown(index)}.")
         return self.examples[index]
 
     @property

@@ -23,9 +23,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         wrong = f"byte 0x{content[error.start]:02x}"
-        raise ExegesisError(
-            f"{path.name}, line {line}: is not UTF-8 ({wrong}). Save it as UTF-8 text."
-        ) from None
+        raise ExegesisError(f"{path.name}, line {line}: is not UTF-8 ({wrong}). Save it as UTF-8 text.") from None
     if not text.strip():
         raise ExegesisError(f"{path.name}: is empty. Give a file with at least one example.")
     return text
@@ -37,9 +35,7 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ExegesisError(
-            f"{path.name}: cannot be read ({error.strerror}). Check its permissions."
-        ) from None
+        raise ExegesisError(f"{path.name}: cannot be read ({error.strerror}). Check its permissions.") from None
 
 
 def content_revision(paths: Iterable[Path], how: Mapping[str, object]) -> str:

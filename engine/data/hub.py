@@ -41,9 +41,7 @@ def hub_shards(name: str, split: str | None) -> Shards:
     owner, _, rest = path.partition("/")
     repo, _, config = rest.partition("/")
     if not owner or not repo:
-        raise UsageError(
-            f"dataset: a hub data set is hub:owner/name or hub:owner/name/config, got 'hub:{name}'."
-        )
+        raise UsageError(f"dataset: a hub data set is hub:owner/name or hub:owner/name/config, got 'hub:{name}'.")
     repo_id = f"{owner}/{repo}"
     at, files, commit = _list_files(repo_id, revision or None)
     chosen, picked = pick_split(f"hub:{name}", files, split, config)
@@ -58,21 +56,15 @@ def folder_shards(folder: Path, split: str | None) -> Shards:
     return Shards(folder.name, chosen, picked, lambda name: folder / name, revision)
 
 
-def pick_split(
-    source: str, files: Sequence[str], split: str | None, config: str
-) -> tuple[str, tuple[str, ...]]:
+def pick_split(source: str, files: Sequence[str], split: str | None, config: str) -> tuple[str, tuple[str, ...]]:
     """The parquet files of a split, such as `data/train-00000-of-00002.parquet` or `mnli/train/0.parquet`."""
-    parquet = sorted(
-        name for name in files if name.endswith(".parquet") and (not config or config in name.split("/"))
-    )
+    parquet = sorted(name for name in files if name.endswith(".parquet") and (not config or config in name.split("/")))
     by_split: dict[str, list[str]] = {}
     for name in parquet:
         by_split.setdefault(split_of(name), []).append(name)
     if not by_split:
         where = f" for the config {config!r}" if config else ""
-        raise ExegesisError(
-            f"{source}: holds no parquet files{where}. Download it as CSV or JSONL and name the file."
-        )
+        raise ExegesisError(f"{source}: holds no parquet files{where}. Download it as CSV or JSONL and name the file.")
     chosen = _choose(by_split, split)
     _check_one_config(source, by_split[chosen])
     return chosen, tuple(by_split[chosen])
@@ -98,9 +90,7 @@ def _check_one_config(source: str, files: Sequence[str]) -> None:
     roots = {name.split("/")[0] for name in files if "/" in name}
     configs = sorted(root for root in roots if root != "data" and ALIASES.get(root, root) not in SPLITS)
     if len(configs) > 1:
-        raise UsageError(
-            f"{source}: has several configs. Name one: {', '.join(f'{source}/{c}' for c in configs)}."
-        )
+        raise UsageError(f"{source}: has several configs. Name one: {', '.join(f'{source}/{c}' for c in configs)}.")
 
 
 def read_shards(shards: Shards, limit: int | None) -> list[Row]:
@@ -134,9 +124,7 @@ def class_names(shards: Shards) -> dict[str, list[str]]:
         metadata = file.schema_arrow.metadata or {}
     info = json.loads(metadata.get(b"huggingface", b"{}"))
     features = info.get("info", {}).get("features", {})
-    return {
-        name: kind["names"] for name, kind in features.items() if isinstance(kind, dict) and kind.get("names")
-    }
+    return {name: kind["names"] for name, kind in features.items() if isinstance(kind, dict) and kind.get("names")}
 
 
 def _list_files(repo_id: str, revision: str | None) -> tuple[str, list[str], str]:
@@ -178,9 +166,7 @@ def _ask(repo_id: str, call: Callable[[], Any]) -> Any:
             f"hub:{repo_id}: has no parquet files at that revision. Download it as CSV or JSONL."
         ) from None
     except RepositoryNotFoundError:
-        raise ExegesisError(
-            f"hub:{repo_id}: is not on the hub, or is private. Check the name, or log in."
-        ) from None
+        raise ExegesisError(f"hub:{repo_id}: is not on the hub, or is private. Check the name, or log in.") from None
     # The hub's client has changed its transport library more than once; each has its own error classes.
     except Exception as error:
         raise ExegesisError(

@@ -40,9 +40,7 @@ def parse_json(where: str, text: str) -> Any:
     except json.JSONDecodeError as error:
         raise ExegesisError(f"{where}: is not valid JSON ({error.msg}, column {error.colno}).") from None
     except UnicodeEncodeError:
-        raise ExegesisError(
-            f"{where}: holds half a character (a lone surrogate). Write the whole character."
-        ) from None
+        raise ExegesisError(f"{where}: holds half a character (a lone surrogate). Write the whole character.") from None
     except (ValueError, RecursionError) as error:
         raise ExegesisError(f"{where}: is not valid JSON ({shown(str(error))}).") from None
     return value

@@ -29,9 +29,7 @@ def read_labels(raw: Sequence[object], wheres: Sequence[str], names: Sequence[st
     values = [_plain(value, where) for value, where in zip(raw, wheres, strict=True)]
     if names is not None:
         known = _checked_names(names)
-        return Labels(
-            "classification", known, tuple(_named(v, known, w) for v, w in zip(values, wheres, strict=True))
-        )
+        return Labels("classification", known, tuple(_named(v, known, w) for v, w in zip(values, wheres, strict=True)))
     present = [value for value in values if value is not None]
     if any(isinstance(value, str) for value in present):
         return _numbered([None if value is None else str(value) for value in values])

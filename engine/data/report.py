@@ -83,9 +83,7 @@ def measure(records: Sequence[dict[str, Any]], sst2: Sequence[str] | None) -> St
     shares = [marked_words(record) for record in records]
     lists = {"negation": NEGATION, "contrast": CONTRAST}
     declared = {trait: [r for r in records if trait in r["traits"]] for trait in lists}
-    backed = {
-        trait: [r for r in found if holds(r["text"], lists[trait])] for trait, found in declared.items()
-    }
+    backed = {trait: [r for r in found if holds(r["text"], lists[trait])] for trait, found in declared.items()}
     listed = {trait: sum(bool(holds(text, entries)) for text in texts) for trait, entries in lists.items()}
     labels = Counter((record["domain"], record["label"]) for record in records)
     domains = dict.fromkeys(record["domain"] for record in records)

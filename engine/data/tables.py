@@ -56,12 +56,8 @@ def _csv(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _broken(path: Path, start: int, error: csv.Error) -> str:
     if "unexpected end of data" in str(error):
-        return (
-            f"{path.name}, line {start}: a quotation mark opens here and never closes. Double it or close it."
-        )
-    return (
-        f"{path.name}, line {start}: is not valid CSV ({error}). Write a quotation mark inside quotes twice."
-    )
+        return f"{path.name}, line {start}: a quotation mark opens here and never closes. Double it or close it."
+    return f"{path.name}, line {start}: is not valid CSV ({error}). Write a quotation mark inside quotes twice."
 
 
 @contextmanager

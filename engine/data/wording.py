@@ -11,7 +11,7 @@ _SPLIT_SUFFIX = re.compile(r" (n't|'(?:s|m|d|t|re|ve|ll))\b")
 
 NEGATION = (
     "aren't", "barely", "can't", "cannot", "couldn't", "didn't", "doesn't", "don't", "hadn't", "hardly",
-    "hasn't", "haven't", "isn't", "lacks", "neither", "never", "no", "nobody", "none", "nor", "not",
+    "hasn't", "haven't", "isn't", "needn't", "neither", "never", "no", "nobody", "none", "nor", "not",
     "nothing", "nowhere", "scarcely", "shouldn't", "wasn't", "weren't", "without", "won't", "wouldn't",
 )  # fmt: skip
 CONTRAST = (
@@ -22,7 +22,7 @@ CONTRAST = (
 
 def words(text: str) -> list[str]:
     """The lowercased words of a text; "don't" and "well-made" are one word each."""
-    return [text[start:end].lower().replace("’", "'") for start, end in word_spans(text)]
+    return _WORD.findall(text.replace("’", "'").lower())
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:

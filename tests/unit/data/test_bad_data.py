@@ -124,17 +124,13 @@ def table(tmp_path: Path) -> Path:
         ({"text": ""}, r"columns: text must be the name of a column, got ''"),
     ],
 )
-def test_a_wrong_mapping_lists_what_there_is(
-    table: Path, columns: dict[str, str] | None, message: str
-) -> None:
+def test_a_wrong_mapping_lists_what_there_is(table: Path, columns: dict[str, str] | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         load(table, columns=columns)
 
 
 def test_a_label_outside_the_given_names_tells_its_line(table: Path) -> None:
-    with pytest.raises(
-        ExegesisError, match=r"stars\.csv, line 2: label: 5 is not among the label names 1, 2, 3"
-    ):
+    with pytest.raises(ExegesisError, match=r"stars\.csv, line 2: label: 5 is not among the label names 1, 2, 3"):
         load(table, columns={"text": "review", "label": "stars"}, label_names=["1", "2", "3"])
 
 

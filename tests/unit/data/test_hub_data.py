@@ -131,13 +131,9 @@ def test_no_network_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", down)
     monkeypatch.setenv("EXEGESIS_DATA", str(tmp_path))
-    with pytest.raises(
-        ExegesisError, match=r"^hub:toy/set: the hub cannot be reached \(ConnectError\)\. Check"
-    ):
+    with pytest.raises(ExegesisError, match=r"^hub:toy/set: the hub cannot be reached \(ConnectError\)\. Check"):
         load("hub:toy/set")
-    with pytest.raises(
-        ExegesisError, match=r"sst2: found neither in .* nor on the hub .* set EXEGESIS_DATA"
-    ) as caught:
+    with pytest.raises(ExegesisError, match=r"sst2: found neither in .* nor on the hub .* set EXEGESIS_DATA") as caught:
         load("sst2")
     assert "\n" not in str(caught.value)
 

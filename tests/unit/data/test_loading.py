@@ -7,16 +7,20 @@ import hashlib
 import json
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.data.cards import card_names, read_card
 from engine.data.datasets import dataset_card, dataset_names, load, register
 from engine.data.sst2 import data_root
 from engine.errors import UsageError
 
+TEXT = st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")
 PROJECT = Path(__file__).resolve().parents[3]
 REVIEWS = PROJECT / "engine" / "data" / "reviews.jsonl"
 
@@ -145,6 +149,19 @@ def test_ten_megabytes_in_one_text_load_and_the_csv_limit_is_put_back(tmp_path: 
     assert csv.field_size_limit() == before
 
 
+@given(st.lists(st.text(TEXT, min_size=1).filter(str.strip), min_size=1, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_whatever_is_written_as_csv_or_jsonl_is_read_back(texts: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        as_csv, as_jsonl = Path(folder, "a.csv"), Path(folder, "a.jsonl")
+        with as_csv.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["text", "n"], *([text, "0"] for text in texts)])
+        rows = [json.dumps({"text": text}, ensure_ascii=False) for text in texts]
+        as_jsonl.write_text("\n".join(rows), encoding="utf-8", newline="")
+        for path in (as_csv, as_jsonl):
+            assert [example.text for example in load(path).examples] == texts
+
+
 def test_a_folder_of_files_has_a_split_each_and_dev_means_validation(tmp_path: Path) -> None:
     for name, text in (("train", "learn"), ("dev", "choose"), ("test", "judge")):
         write(tmp_path, f"{name}.csv", f"text,label\n{text},1\nno,0\n")
@@ -154,9 +171,7 @@ def test_a_folder_of_files_has_a_split_each_and_dev_means_validation(tmp_path: P
         load(tmp_path, split="tset")
 
 
-def test_sst2_reads_the_folder_that_the_environment_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sst2_reads_the_folder_that_the_environment_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sst2").mkdir()
     write(tmp_path / "sst2", "dev.tsv", 'sentence\tlabel\na " fine film\t1\ndull\t0\n')
     monkeypatch.setenv("EXEGESIS_DATA", str(tmp_path))
@@ -187,7 +202,5 @@ def test_loading_imports_neither_torch_nor_transformers_nor_pandas() -> None:
     heavy = "{'torch', 'transformers', 'streamlit', 'pandas', 'pyarrow', 'huggingface_hub'}"
     used = "from engine.data.datasets import load; load('reviews')"
     code = f"import sys; {used}; print(*({heavy} & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
