@@ -66,7 +66,7 @@ class _Plan:
         self.request = request
         self.method: Explainer = explainer(request.method)
         self.params = from_mapping(self.method.params, request.params, request.method)
-        if isinstance(request.seed, bool) or not isinstance(request.seed, int) or request.seed < 0:
+        if type(request.seed) is not int or request.seed < 0:
             raise UsageError(f"seed: must be a whole number of at least 0, got {request.seed!r}.")
         self.revision = catalog.revision(request.model)
         self.key = key_for(
@@ -117,7 +117,7 @@ def _answer(group: list[_Plan]) -> list[Explanation]:
         # The turn comes first, the flight second: an ensemble asks for its members while it holds the turn, and
         # nobody who waits for the turn may hold what it needs.
         with runtime.turns():
-            answers.update(_fly(missing) if len(missing) == 1 else _compute_and_store(missing))
+            answers.update(_fly(missing) if len(missing) == 1 else _rest(missing))
     return [answers[plan.key] for plan in group]
 
 
@@ -130,6 +130,13 @@ def _fly(missing: list[_Plan]) -> dict[str, Explanation]:
     plan = missing[0]
     meta, arrays, hit = single_flight(result_store(), plan.key, lambda: records.pack(_compute([plan])[0]))
     return {plan.key: dataclasses.replace(records.unpack(meta, arrays), cached=hit)}
+
+
+def _rest(missing: list[_Plan]) -> dict[str, Explanation]:
+    """What nobody made while we waited for the turn is computed."""
+    answers = _found(missing)
+    left = [plan for plan in missing if plan.key not in answers]
+    return answers | (_compute_and_store(left) if left else {})
 
 
 def _compute_and_store(missing: list[_Plan]) -> dict[str, Explanation]:
@@ -163,10 +170,8 @@ def _members(plans: list[_Plan], items: list[Item], method: str) -> list[Attribu
         _Plan(dataclasses.replace(p.request, method=method, params={}, target=item.target))
         for p, item in zip(plans, items, strict=True)
     ]
-    answers = _found(asked)
-    missing = [p for p in asked if p.key not in answers]
-    if missing:
-        answers.update(_compute_and_store(missing))
+    unique = list({p.key: p for p in asked}.values())
+    answers = _rest(unique)
     return [Attribution(answers[p.key].scores, answers[p.key].evaluations) for p in asked]
 
 
@@ -232,7 +237,7 @@ def _explanation(
 
 def _warnings(encoded: Encoded, made: Attribution) -> Iterator[str]:
     if encoded.truncated:
-        kept = len(encoded)
-        yield f"The text is longer than the model reads: the last {encoded.truncated} of its {kept + encoded.truncated} tokens were cut off."
-    if not np.asarray(made.scores)[encoded.features].any():
+        total = len(encoded) + encoded.truncated
+        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
+    if not made.notes and not np.asarray(made.scores)[encoded.features].any():
         yield "All scores are zero: by this method no token matters to the prediction."

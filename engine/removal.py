@@ -50,14 +50,16 @@ def replacement(model: TextClassifier, operator: str) -> Float[Tensor, "d_model"
         return torch.zeros_like(weight[0])
     if operator == "mean":
         if "mean_embedding" not in model.memo:
-            model.memo["mean_embedding"] = weight.float().mean(0).to(weight.dtype)
+            model.memo["mean_embedding"] = weight.mean(0, dtype=_wide(weight.dtype)).to(weight.dtype)
         return model.memo["mean_embedding"]
     raise unknown("removal", operator, OPERATORS)
 
 
-def token_masks(
-    encoded: Encoded, kept: Bool[np.ndarray, "row feature"], width: int
-) -> Bool[np.ndarray, "row seq"]:
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)
+
+
+def token_masks(encoded: Encoded, kept: Bool[np.ndarray, "row feature"], width: int) -> Bool[np.ndarray, "row seq"]:
     """Masks over features as masks over positions; special tokens and padding are always kept."""
     keep = np.ones((len(kept), width), dtype=bool)
     keep[:, encoded.features] = kept

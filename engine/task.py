@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engine.models.encoding import Batch, Encoded
-from engine.models.text import TextClassifier
+from engine.models.text import TextClassifier, as_float64
 from engine.removal import coalition_values, token_masks
 from engine.result import Check, Prediction
 from engine.runtime import in_chunks, rows_at_once
@@ -29,9 +29,9 @@ class Item:
     target: int
     seed: int
 
-    def generator(self) -> np.random.Generator:
-        """Randomness that depends on the seed and the input, not on the company in the batch."""
-        return np.random.default_rng([self.seed, *self.encoded.ids.tolist()])
+    def generator(self, *part: int) -> np.random.Generator:
+        """Randomness that depends on the seed and the input (and which part of the work), not on the batch."""
+        return np.random.default_rng([self.seed, *self.encoded.ids.tolist(), *part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +75,7 @@ class Task:
         """m of item `index[row]` with every position outside `keep[row]` removed."""
         return coalition_values(self.model, self.examples, self.targets, index, keep, operator)
 
-    def masked_values(
-        self, kept: Sequence[Bool[np.ndarray, "row feature"]], operator: str
-    ) -> list[np.ndarray]:
+    def masked_values(self, kept: Sequence[Bool[np.ndarray, "row feature"]], operator: str) -> list[np.ndarray]:
         """m for each item's own feature masks, all items in shared passes."""
         width = max(len(e) for e in self.examples)
         keep = np.concatenate([token_masks(e, k, width) for e, k in zip(self.examples, kept, strict=True)])
@@ -103,8 +101,9 @@ class Task:
             point = embeds(rows, batch).detach().requires_grad_()
             logit = model.logits(batch, point).gather(1, targets[rows, None])[:, 0]
             (gradient,) = torch.autograd.grad(logit.sum(), point)
-            reduce(rows, gradient)
-            return logit.detach().double().cpu().numpy()
+            values = as_float64(logit)
+            reduce(rows, gradient)  # last: a chunk that runs out of memory is done again
+            return values
 
         longest = max(len(e) for e in self.examples)
         return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True)))
@@ -114,14 +113,17 @@ class Task:
     ) -> tuple[Float[Tensor, "layer head query key"], Float[Tensor, "layer head query key"]]:
         """Pre-softmax logits (scaled, position bias included, not masked) and probabilities of one example.
 
-        The last examples' are remembered, so that all attention methods share one pass.
+        In the model's own precision. The last examples' are remembered, so that all attention methods share one pass.
         """
         memo = self.model.memo.setdefault("attention", {})
         key = (item.encoded.ids.tobytes(), item.encoded.types.tobytes())
         if key not in memo:
             while len(memo) >= ATTENTION_REMEMBERED:
                 memo.pop(next(iter(memo)))
-            with torch.no_grad():
-                _, recorder = self.model.captured(self.model.collate([item.encoded]))
-            memo[key] = tuple(torch.cat(kind).double() for kind in (recorder.logits, recorder.probabilities))
+            (memo[key],) = in_chunks(lambda _: self._captured(item), 1, 1)
         return memo[key]
+
+    def _captured(self, item: Item) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            _, recorder = self.model.captured(self.model.collate([item.encoded]))
+        return torch.cat(recorder.logits), torch.cat(recorder.probabilities)

@@ -22,9 +22,7 @@ from engine.task import Attribution, Item, Task
 MASS_LIMIT = 1e-4
 _THESIS = "Jain and Wallace (2019); Average Attention of the thesis, section 2.2.2.3"
 _SMAT = "Fernandes et al. (2022), Learning to scaffold, section 4"
-_CAUTION = (
-    "Attention shows where the model looked, not what changed its mind; it is the same for every class."
-)
+_CAUTION = "Attention shows where the model looked, not what changed its mind; it is the same for every class."
 
 
 def _axes(summary: str) -> Axes:
@@ -33,18 +31,14 @@ def _axes(summary: str) -> Axes:
 
 @dataclass(frozen=True)
 class QueryParams:
-    query: str = option(
-        "mean", "Mean over query positions, or the one that the head reads", choices=("mean", "cls")
-    )
+    query: str = option("mean", "Mean over query positions, or the one that the head reads", choices=("mean", "cls"))
 
 
 @dataclass(frozen=True)
 class HeadParams:
     layer: int = option(0, "Layer, from 0", low=0, high=1000)
     head: int = option(0, "Head, from 0", low=0, high=1000)
-    query: str = option(
-        "mean", "Mean over query positions, or the one that the head reads", choices=("mean", "cls")
-    )
+    query: str = option("mean", "Mean over query positions, or the one that the head reads", choices=("mean", "cls"))
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class RolloutParams:
 )
 def attention_mean(task: Task, params: object) -> list[Attribution]:
     """Mean attention probability that a position receives over layers, heads and queries; all positions sum to 1."""
-    return [_mass(task.attention(item)[1].mean((0, 1, 2))) for item in task.items]
+    return [_mass(task.attention(item)[1].mean((0, 1, 2), dtype=torch.float64)) for item in task.items]
 
 
 @register(
@@ -81,9 +75,7 @@ def attention_mean(task: Task, params: object) -> list[Attribution]:
 )
 def attention_last_layer(task: Task, params: QueryParams) -> list[Attribution]:
     """Attention probability in the last layer, mean over heads; all positions sum to 1."""
-    return [
-        _mass(_from_query(task, task.attention(item)[1][-1].mean(0), params.query)) for item in task.items
-    ]
+    return [_mass(_from_query(task, task.attention(item)[1][-1].double().mean(0), params.query)) for item in task.items]
 
 
 @register(
@@ -104,7 +96,7 @@ def attention_head(task: Task, params: HeadParams) -> list[Attribution]:
         layers, heads = probabilities.shape[:2]
         _in_range("attention_head.layer", params.layer, layers)
         _in_range("attention_head.head", params.head, heads)
-        made.append(_mass(_from_query(task, probabilities[params.layer, params.head], params.query)))
+        made.append(_mass(_from_query(task, probabilities[params.layer, params.head].double(), params.query)))
     return made
 
 
@@ -150,7 +142,7 @@ def attention_rollout(task: Task, params: RolloutParams) -> list[Attribution]:
     """Mean over rows of `A_L ... A_2 A_1`, heads averaged, rows queries at the top and columns inputs; sums to 1."""
     made = []
     for item in task.items:
-        layers = task.attention(item)[1].mean(1)
+        layers = task.attention(item)[1].mean(1, dtype=torch.float64)
         _in_range("attention_rollout.start_layer", params.start_layer, len(layers))
         made.append(_mass(rollout(layers[params.start_layer :], params.residual).mean(0)))
     return made
@@ -165,9 +157,7 @@ def rollout(layers: Float[Tensor, "layer query key"], residual: float) -> Float[
     return product
 
 
-def head_logits(
-    logits: Float[Tensor, "layer head query key"], causal: bool
-) -> Float[Tensor, "layer head key"]:
+def head_logits(logits: Float[Tensor, "layer head query key"], causal: bool) -> Float[Tensor, "layer head key"]:
     """`s^h_i`: the mean logit of key i over the queries that may attend to it (causal: not before it)."""
     if not causal:
         return logits.mean(2)
@@ -176,7 +166,7 @@ def head_logits(
 
 
 def _from_logits(task: Task, item: Item, layers: slice) -> Attribution:
-    mean = head_logits(task.attention(item)[0], task.model.adapter.causal)[layers].mean((0, 1))
+    mean = head_logits(task.attention(item)[0][layers].double(), task.model.adapter.causal).mean((0, 1))
     special = torch.from_numpy(item.encoded.special).to(mean.device)
     return _mass(torch.softmax(mean.masked_fill(special, -torch.inf), dim=0))
 
@@ -191,9 +181,7 @@ def _from_query(task: Task, attention: Float[Tensor, "query key"], query: str) -
 
 def _mass(scores: Float[Tensor, "seq"]) -> Attribution:
     values = scores.double().cpu().numpy()
-    return Attribution(
-        values, 1, Check("distance of the total from 1", float(np.abs(values.sum() - 1)), MASS_LIMIT)
-    )
+    return Attribution(values, 1, Check("distance of the total from 1", float(np.abs(values.sum() - 1)), MASS_LIMIT))
 
 
 def _in_range(argument: str, value: int, count: int) -> None:

@@ -14,15 +14,11 @@ from engine.models.encoding import Batch
 from engine.models.text import TextClassifier
 from engine.params import option
 from engine.registry import Axes, register
-from engine.task import Attribution, Task
+from engine.task import Attribution, Item, Task
 
-PerFeature = Callable[
-    [Float[Tensor, "row seq d_model"], Float[Tensor, "row seq d_model"]], Float[Tensor, "row seq"]
-]
+PerFeature = Callable[[Float[Tensor, "row seq d_model"], Float[Tensor, "row seq d_model"]], Float[Tensor, "row seq"]]
 
-_AXES = Axes(
-    "none: an infinitely small change of the embedding", "logit of the class", "gradient at the input"
-)
+_AXES = Axes("none: an infinitely small change of the embedding", "logit of the class", "gradient at the input")
 _ZERO_BY_CONSTRUCTION = (
     "The gradient summed over embedding dimensions is zero by construction here: LayerNorm ignores a shift common to "
     "all dimensions. Use gradient_l2 or gradient_x_input."
@@ -45,21 +41,31 @@ def gradient(task: Task, params: object) -> list[Attribution]:
     Where LayerNorm follows the embeddings the sum is zero by construction: LayerNorm takes away any constant that is
     added to all dimensions. Then the map is exactly zero, with words, instead of the rounding noise of the sum.
     """
-    made = _at_input(task, lambda x, g: g.sum(-1))
+    return _zero_by_construction(task, _at_input(task, lambda x, g: g.sum(-1)))
+
+
+def _zero_by_construction(task: Task, sums: list[Attribution]) -> list[Attribution]:
     if not ignores_constant_shift(task.model, task.batch([0])):
-        return made
-    return [Attribution(np.zeros_like(a.scores), a.evaluations, notes=(_ZERO_BY_CONSTRUCTION,)) for a in made]
+        return sums
+    return [Attribution(np.zeros_like(a.scores), a.evaluations, notes=(_ZERO_BY_CONSTRUCTION,)) for a in sums]
 
 
 def ignores_constant_shift(model: TextClassifier, batch: Batch) -> bool:
-    """Whether adding 1 to every embedding dimension leaves the logits as they are (BERT and GPT-2, not T5)."""
+    """Whether adding 1 to every embedding dimension leaves the logits as they are (BERT and GPT-2, not T5).
+
+    Measured against adding +1 and -1 in turn, so that it does not depend on the size of the logits.
+    """
     if "ignores_constant_shift" not in model.memo:
         with torch.inference_mode():
             embeds = model.embed(batch.ids)
             change = (model.logits(batch, embeds + 1) - model.logits(batch, embeds)).abs().max()
-        loose = 100 * torch.finfo(model.dtype).eps ** 0.5
-        model.memo["ignores_constant_shift"] = bool(change < min(loose, 0.1))
+            other = (model.logits(batch, embeds + _alternating(embeds)) - model.logits(batch, embeds)).abs().max()
+        model.memo["ignores_constant_shift"] = bool(change < 10 * torch.finfo(model.dtype).eps ** 0.5 * other)
     return bool(model.memo["ignores_constant_shift"])
+
+
+def _alternating(embeds: Tensor) -> Tensor:
+    return 1 - 2 * (torch.arange(embeds.shape[-1], device=embeds.device) % 2).to(embeds.dtype)
 
 
 @register(
@@ -94,10 +100,8 @@ def gradient_x_input(task: Task, params: object) -> list[Attribution]:
 @dataclass(frozen=True)
 class SmoothGradParams:
     n_samples: int = option(32, "Noisy copies of the input", low=1, high=1000)
-    noise: float = option(
-        0.15, "Standard deviation, as a share of the range of the embedding values", low=0, high=2
-    )
-    reduction: str = option("sum", "Over embedding dimensions", choices=("sum", "l2"))
+    noise: float = option(0.15, "Standard deviation, as a share of the range of the embedding values", low=0, high=2)
+    reduction: str = option("l2", "Over embedding dimensions: length, or signed sum", choices=("l2", "sum"))
 
 
 @register(
@@ -111,21 +115,25 @@ class SmoothGradParams:
     caution="Noise moves embeddings to places where no word is; the map depends on how much of it is added.",
 )
 def smoothgrad(task: Task, params: SmoothGradParams) -> list[Attribution]:
-    """Mean gradient over Gaussian-noised embeddings; special tokens get no noise. Signed (`sum`) or not (`l2`)."""
-    noise = [_noise(task, i, params) for i in range(len(task.items))]
+    """Mean gradient over Gaussian-noised embeddings; special tokens get no noise. Unsigned (`l2`) or signed (`sum`).
+
+    The default is `l2`, because the sum is zero by construction wherever `gradient` is.
+    """
+    sigmas = [_sigma(task, i, params.noise) for i in range(len(task.items))]
     index = np.repeat(np.arange(len(task.items)), params.n_samples)
 
     def noisy(rows: slice, batch: Batch) -> Tensor:
         embeds = task.model.embed(batch.ids).clone()
-        for row, (item, sample) in enumerate(
-            (index[r], r % params.n_samples) for r in range(rows.start, rows.stop)
-        ):
-            embeds[row, : noise[item].shape[1]] += noise[item][sample]
+        for row, place in enumerate(range(rows.start, rows.stop)):
+            item = task.items[index[place]]
+            noise = _noise(item, place % params.n_samples, embeds.shape[-1]) * sigmas[index[place]]
+            embeds[row, : len(noise)] += torch.from_numpy(noise).to(device=embeds.device, dtype=embeds.dtype)
         return embeds
 
     mean = mean_gradients(task, index, noisy, np.full(len(index), 1 / params.n_samples))
-    reduced = [m.norm(dim=-1) if params.reduction == "l2" else m.sum(-1) for m in mean]
-    return [Attribution(_numpy(scores), params.n_samples) for scores in reduced]
+    if params.reduction == "l2":
+        return [Attribution(_numpy(m.norm(dim=-1)), params.n_samples) for m in mean]
+    return _zero_by_construction(task, [Attribution(_numpy(m.sum(-1)), params.n_samples) for m in mean])
 
 
 def mean_gradients(
@@ -142,10 +150,14 @@ def mean_gradients(
 
     def add(rows: slice, gradient: Tensor) -> None:
         owners = index[rows]
+        parts = []
         for item in np.unique(owners):
             mine = torch.from_numpy(np.flatnonzero(owners == item)).to(gradient.device)
             part = gradient[mine, : len(total[item])].to(wide)
-            total[item] += torch.tensordot(weight[rows][mine], part, dims=1)
+            parts.append((item, torch.tensordot(weight[rows][mine], part, dims=1)))
+        # All or nothing: had memory run out after some were added, the retry would add them twice.
+        for item, part in parts:
+            total[item].add_(part)
 
     task.gradients(index, embeds, add)
     return total
@@ -165,13 +177,16 @@ def _at_input(task: Task, reduce: PerFeature) -> list[Attribution]:
     return [Attribution(s, 1) for s in scores]
 
 
-def _noise(task: Task, i: int, params: SmoothGradParams) -> Float[Tensor, "sample seq d_model"]:
-    item, model = task.items[i], task.model
-    x = model.embed(torch.from_numpy(item.encoded.ids).to(model.device))
-    sigma = params.noise * float(x.max() - x.min())
-    drawn = item.generator().standard_normal((params.n_samples, *x.shape)).astype(np.float32) * sigma
-    drawn[:, item.encoded.special] = 0
-    return torch.from_numpy(drawn).to(device=model.device, dtype=x.dtype)
+def _sigma(task: Task, i: int, share: float) -> float:
+    x = task.model.embed(torch.from_numpy(task.items[i].encoded.ids).to(task.model.device))
+    return share * float(x.max() - x.min())
+
+
+def _noise(item: Item, sample: int, width: int) -> Float[np.ndarray, "seq d_model"]:
+    """One draw, made when it is needed: all of them together would fill the memory."""
+    drawn = item.generator(sample).standard_normal((len(item.encoded), width))
+    drawn[item.encoded.special] = 0
+    return drawn
 
 
 def _numpy(values: Tensor) -> np.ndarray:

@@ -44,7 +44,7 @@ def lime(task: Task, params: LimeParams) -> list[Attribution]:
     for example, kept, (rows, inverse), value in zip(task.examples, drawn, unique, values, strict=True):
         weights = proximity(kept, params.kernel_width)
         scores = np.zeros(len(example))
-        scores[example.features] = weighted_ridge(kept, value[inverse], weights, params.ridge)
+        scores[example.features] = weighted_ridge(kept, value[inverse.ravel()], weights, params.ridge)
         made.append(Attribution(scores, len(rows)))
     return made
 

@@ -16,6 +16,7 @@ from engine.params import option
 from engine.registry import Axes, register
 from engine.removal import BASELINES, removed
 from engine.result import Check
+from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Task
 
 GAP_LIMIT = 0.01
@@ -91,13 +92,19 @@ class _Ends:
 
     def _difference(self) -> Float[np.ndarray, "item"]:
         """f(x) - f(x') of each item."""
-        task, index = self.task, np.arange(len(self.task.items))
-        batch = task.batch()
-        with torch.inference_mode():
-            start, end = self.embeds(batch, index)
-            targets = torch.tensor(task.targets, device=task.model.device)[:, None]
-            low, high = (task.model.logits(batch, e).gather(1, targets)[:, 0] for e in (start, end))
-        return as_float64(high) - as_float64(low)
+        task, model = self.task, self.task.model
+        targets = torch.tensor(task.targets, device=model.device)[:, None]
+
+        def compute(rows: slice) -> np.ndarray:
+            index = np.arange(rows.start, rows.stop)
+            batch = task.batch(index)
+            with torch.inference_mode():
+                start, end = self.embeds(batch, index)
+                low, high = (model.logits(batch, e).gather(1, targets[rows])[:, 0] for e in (start, end))
+            return as_float64(high) - as_float64(low)
+
+        longest = max(len(e) for e in task.examples)
+        return np.concatenate(in_chunks(compute, len(task.items), rows_at_once(model, longest)))
 
 
 def _integrate(
@@ -107,11 +114,13 @@ def _integrate(
     rules = [nodes(params.quadrature, int(n)) for n in steps]
     index = np.repeat(np.arange(len(steps)), steps)
     alphas = np.concatenate([alpha for alpha, _ in rules])
-    alpha = torch.as_tensor(alphas, dtype=torch.float32, device=task.model.device)
+    # Half precision holds three digits: the place on the path keeps more.
+    precise = torch.promote_types(task.model.dtype, torch.float32)
+    alpha = torch.as_tensor(alphas, dtype=precise, device=task.model.device)
 
     def on_path(rows: slice, batch: Batch) -> Tensor:
         start, end = ends.embeds(batch, index[rows])
-        return torch.lerp(start, end, alpha[rows, None, None].to(start.dtype))
+        return torch.lerp(start.to(precise), end.to(precise), alpha[rows, None, None]).to(start.dtype)
 
     mean = mean_gradients(task, index, on_path, np.concatenate([weight for _, weight in rules]))
     scores = [_along(ends, i, mean[i]) for i in range(len(steps))]
@@ -142,6 +151,4 @@ def nodes(quadrature: str, n: int) -> tuple[Float[np.ndarray, "n"], Float[np.nda
 def _words(gap: float) -> tuple[str, ...]:
     if gap < GAP_LIMIT:
         return ()
-    return (
-        f"The completeness gap is {gap:.1%}: the scores do not add up to the change of the logit. Use more steps.",
-    )
+    return (f"The completeness gap is {gap:.1%}: the scores do not add up to the change of the logit. Use more steps.",)

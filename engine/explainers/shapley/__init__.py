@@ -1,0 +1,37 @@
+"""Shapley values of any game, exact or within a budget of evaluations. Pure NumPy: no model, no torch.
+
+A game v gives a number for each set S of kept features. `exact` evaluates all 2^n sets. `plan`, `solve` and
+`kernel_shap` need far fewer, by four ideas:
+
+1. **Pairs.** The Shapley value depends only on the odd part g(S) = (v(S) - v(N\\S)) / 2 (Fumagalli et al. (2026),
+   An Odd Estimator for Shapley Values). In Fourier terms g = Σ_{|T| odd} ĝ_T χ_T and φ_i = Σ_{T∋i} 2 ĝ_T / |T|.
+   A pair S, N\\S gives g(S), and half of the unknowns are gone.
+2. **A surrogate of every odd order.** k-additive regression (Pelegrina et al. 2023) fits ĝ_T for |T| <= k by least
+   squares; it needs more pairs than terms and blows up just before. Here ĝ has a Gaussian prior whose variance falls
+   with |T| and differs by feature, at rates that maximise the evidence (`surrogate`). No order is chosen: with few
+   pairs the estimate is a shrunken paired KernelSHAP, with more it takes in interactions of order 3, 5, ..., and
+   with all coalitions it is exact. φ's posterior mean is in closed form at the cost of one solve.
+3. **A design.** The pairs are those that lower Σ var(φ_i) most under a typical prior (`design`), each at most once.
+   It does not look at values, so one batch evaluates them all, and is kept between calls.
+4. **Residuals.** Beyond 1,024 pairs, what the surrogate leaves unexplained is estimated by weighted least squares in
+   the Shapley kernel (regression adjustment as in Witter et al. 2025), which keeps the estimate consistent.
+
+Σφ = v(N) - v(∅) holds to rounding. A linear control variate, as from the gradient, changes nothing: the linear part
+of g is fitted without shrinkage, so adding a linear game to v adds its own φ.
+"""
+
+from engine.explainers.shapley.coalitions import EXACT_LIMIT, all_coalitions, exact
+from engine.explainers.shapley.estimate import Estimate, Order, Plan, kernel_shap, least_budget, plan, solve
+
+__all__ = [
+    "EXACT_LIMIT",
+    "Estimate",
+    "Order",
+    "Plan",
+    "all_coalitions",
+    "exact",
+    "kernel_shap",
+    "least_budget",
+    "plan",
+    "solve",
+]

@@ -1,0 +1,182 @@
+"""A Gaussian-process prior over the odd part of a game, with Shapley values in closed form.
+
+With x ∈ {-1, 1}^n for a coalition (1 = kept) the prior covariance of g(S) = (v(S) - v(N\\S)) / 2 is
+
+    k(x, y) = λ x·y / n  +  c sinh(Σ_i b_i x_i y_i) / sinh(Σ_i b_i)  +  η (1[x = y] - 1[x = -y]).
+
+The first term leaves the linear part free. The second holds every interaction of odd order: its Fourier
+coefficient of a set T has a variance proportional to Π_{i∈T} tanh b_i, because Π_i (1 + z_i tanh b_i) is
+exp(b·z) / Π_i cosh b_i for z_i = ±1, and sinh takes the odd orders. So high orders shrink, and interactions of
+features that do not interact shrink most. The third is a free value a coalition: what no interaction explains.
+b, c and η maximise the evidence p(g | b, c, η) (Rasmussen and Williams (2006), eq. 5.8 and 5.9).
+
+The Shapley value is linear in g and that of a Fourier term χ_T, |T| odd, is 2/|T| for the members of T, hence
+
+    cov(φ_i, g(y)) = 2 λ y_i / n + c a_i ∫₀¹ Π_{j≠i} (1 + t a_j) + Π_{j≠i} (1 - t a_j) dt / D + η W_i(y)
+
+with a_j = y_j tanh b_j, D = sinh(Σ b) / Π cosh b, and W the Shapley weights of a pair. The integral is a
+polynomial's: Gauss-Legendre nodes give it exactly. φ's posterior mean is cov(φ, g) K⁻¹ g.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy.polynomial.legendre import leggauss
+
+from engine.explainers.shapley.coalitions import odd_weights
+
+FREE = 1e4
+"""λ: the variance of the linear part, in units of the mean square of g."""
+STEPS = 15
+SPREAD = 1.0
+"""Prior standard deviation of log b, between games and between features."""
+NODES = 64
+LOW_NOISE = np.log(1e-8)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """The prior's scales, for a g whose mean square is 1."""
+
+    log_b: Float[np.ndarray, "feature"]
+    log_c: float
+    log_noise: float
+
+    @property
+    def b(self) -> Float[np.ndarray, "feature"]:
+        return np.exp(self.log_b)
+
+    @property
+    def c(self) -> float:
+        return float(np.exp(self.log_c))
+
+    @property
+    def noise(self) -> float:
+        return float(np.exp(self.log_noise))
+
+    def order(self, share: float = 0.99) -> int:
+        """The odd order up to which lies `share` of the variance that the second term expects."""
+        sizes = np.array([1.0])
+        for w in np.tanh(self.b):
+            sizes = np.convolve(sizes, [1.0, w])
+        odd = np.cumsum(sizes[1::2])
+        return int(2 * np.searchsorted(odd, share * odd[-1]) + 1)
+
+
+def typical_prior(n: int, strength: float = 0.2, noise: float = 1e-3) -> Prior:
+    """Where the search starts: interactions weaken fast with their order, whatever n is."""
+    return Prior(np.full(n, np.log(strength * min(1.0, 12 / n))), 0.0, float(np.log(noise)))
+
+
+def interaction_kernel(
+    x: Float[np.ndarray, "pair feature"], y: Float[np.ndarray, "other feature"], b: Float[np.ndarray, "feature"]
+) -> tuple[Float[np.ndarray, "pair other"], Float[np.ndarray, "pair other"]]:
+    """sinh(x·diag(b)·y) / sinh(Σb) and its cosh twin, without overflow."""
+    product, total = (x * b) @ y.T, b.sum()
+    up, down = np.exp(product - total), np.exp(-product - total)
+    scale = -np.expm1(-2 * total)
+    return (up - down) / scale, (up + down) / scale
+
+
+def covariance(x: Float[np.ndarray, "pair feature"], prior: Prior) -> Float[np.ndarray, "pair pair"]:
+    """K between observed pairs."""
+    k = prior.c * interaction_kernel(x, x, prior.b)[0] + FREE / x.shape[1] * (x @ x.T)
+    k[np.diag_indices(len(x))] += prior.noise
+    return k
+
+
+def shapley_covariance(
+    keep: Bool[np.ndarray, "pair feature"], prior: Prior, free: float = FREE
+) -> Float[np.ndarray, "pair feature"]:
+    """cov(φ_i, g(y)) of the module's second formula, for all pairs y."""
+    x = signs(keep)
+    interactions = prior.c * interaction_shapley(x, prior.b)
+    return interactions + 2 * free / x.shape[1] * x + prior.noise * odd_weights(keep)
+
+
+def interaction_shapley(
+    x: Float[np.ndarray, "pair feature"], b: Float[np.ndarray, "feature"]
+) -> Float[np.ndarray, "pair feature"]:
+    """The integral of the module's second formula, a_i and 1 / D included."""
+    nodes, share = leggauss(min(x.shape[1] // 2 + 1, NODES))
+    t, share, w, total = (nodes + 1) / 2, share / 2, np.tanh(b)[:, None], b.sum()
+    log_d = total + np.log(-np.expm1(-2 * total) / 2) - (np.logaddexp(b, -b) - np.log(2)).sum()
+    up, down = np.log1p(t * w), np.log1p(-t * w)
+    level, slope = (up + down).sum(axis=0) / 2, x @ ((up - down) / 2)
+    same, flipped = np.exp(level + slope - log_d), np.exp(level - slope - log_d)
+    over, under = share / (1 + t * w), share / (1 - t * w)
+    kept, removed = same @ over.T + flipped @ under.T, same @ under.T + flipped @ over.T
+    return x * w[:, 0] * np.where(x > 0, kept, removed)
+
+
+def posterior_shapley(
+    keep: Bool[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"], prior: Prior
+) -> tuple[Float[np.ndarray, "feature"], Float[np.ndarray, "pair"]]:
+    """The posterior mean of φ and the dual weights K⁻¹ g, which `predict` uses."""
+    dual = np.linalg.solve(covariance(signs(keep), prior), g)
+    return shapley_covariance(keep, prior).T @ dual, dual
+
+
+def predict(
+    keep: Bool[np.ndarray, "pair feature"],
+    seen: Bool[np.ndarray, "other feature"],
+    dual: Float[np.ndarray, "other"],
+    prior: Prior,
+) -> Float[np.ndarray, "pair"]:
+    """What the linear part and the interactions say of g at `keep`."""
+    x, y = signs(keep), signs(seen)
+    kernel = prior.c * interaction_kernel(x, y, prior.b)[0] + FREE / x.shape[1] * (x @ y.T)
+    return kernel @ dual
+
+
+def fit_prior(x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"]) -> Prior:
+    """The scales of the highest evidence found in a fixed number of sign steps (Rprop, Riedmiller and Braun 1993)."""
+    n = x.shape[1]
+    start = typical_prior(n)
+    theta = np.concatenate([start.log_b, [start.log_c, start.log_noise]])
+    lowest = np.concatenate([np.full(n, -8.0), [-12.0, LOW_NOISE]])
+    highest = np.concatenate([np.full(n, 1.0), [8.0, 2.0]])
+    step, last = np.concatenate([np.full(n, 0.3), [0.5, 0.5]]), np.zeros(n + 2)
+    best, best_evidence = theta, -np.inf
+    for _ in range(STEPS):
+        evidence, gradient = log_evidence(x, g, Prior(theta[:n], theta[n], theta[n + 1]), start)
+        if evidence > best_evidence:
+            best, best_evidence = theta, evidence
+        if not np.isfinite(evidence):
+            theta, step, last = best, step / 3, np.zeros(n + 2)
+            continue
+        sign = np.sign(gradient)
+        step = np.where(sign == last, np.minimum(step * 1.3, 1.0), np.where(last == 0, step, step / 2))
+        theta, last = np.clip(theta + step * sign, lowest, highest), sign
+    return Prior(best[:n], float(best[n]), float(best[n + 1]))
+
+
+def log_evidence(
+    x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"], prior: Prior, centre: Prior
+) -> tuple[float, Float[np.ndarray, "scale"]]:
+    """log p(g | scales) + log p(scales), up to a constant, and its gradient; -inf where K is not positive."""
+    n, b = x.shape[1], prior.b
+    sinh, cosh = interaction_kernel(x, x, b)
+    k = prior.c * sinh + FREE / n * (x @ x.T)
+    k[np.diag_indices(len(g))] += prior.noise
+    try:
+        half_log_det = np.log(np.diag(np.linalg.cholesky(k))).sum()
+    except np.linalg.LinAlgError:
+        return -np.inf, np.zeros(n + 2)
+    inverse = np.linalg.inv(k)
+    dual = inverse @ g
+    slope = (np.outer(dual, dual) - inverse) / 2
+    along_c = prior.c * (slope * sinh).sum()
+    by_b = prior.c * (x * ((slope * cosh) @ x)).sum(axis=0) * b - along_c * b / np.tanh(b.sum())
+    mean = prior.log_b.mean()
+    apart, shift = (prior.log_b - mean) / SPREAD**2, (mean - centre.log_b.mean()) / SPREAD**2
+    evidence = -g @ dual / 2 - half_log_det - SPREAD**2 * (apart @ apart + shift**2) / 2
+    return float(evidence), np.concatenate([by_b - apart - shift / n, [along_c, prior.noise * np.trace(slope)]])
+
+
+def signs(keep: Bool[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair feature"]:
+    """1 for kept, -1 for removed."""
+    return np.where(keep, 1.0, -1.0)
