@@ -151,18 +151,19 @@ def test_the_check_itself_tells_unsafe_from_safe(code: str, expected: bool, tmp_
 SKIPS = {"pytest.skip", "pytest.importorskip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail"}
 
 
+def explained(call: ast.Call) -> bool:
+    """Whether a skip says why: by `reason`, or as `pytest.skip`'s first argument."""
+    named = any(word.arg == "reason" for word in call.keywords)
+    return named or (ast.unparse(call.func) == "pytest.skip" and bool(call.args))
+
+
 def unexplained_skips(file: Path) -> list[int]:
     """Lines of `file` where a test is left out without a reason in words."""
-    explained = {line for line, name, words in calls(file) if name in SKIPS and "reason" in words}
-    lines = {line for line, name, _ in calls(file) if name in SKIPS}
-    bare = {
-        mark.lineno
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        for mark in node.decorator_list
-        if ast.unparse(mark) in SKIPS
-    }
-    return sorted((lines | bare) - explained)
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    calls_of_skip = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) in SKIPS]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    bare = {mark.lineno for node in functions for mark in node.decorator_list if ast.unparse(mark) in SKIPS}
+    return sorted(bare | {call.lineno for call in calls_of_skip if not explained(call)})
 
 
 def test_every_skip_has_its_reason() -> None:
@@ -172,5 +173,7 @@ def test_every_skip_has_its_reason() -> None:
 
 def test_the_skip_check_itself_sees_a_bare_skip(tmp_path: Path) -> None:
     file = tmp_path / "sample.py"
-    file.write_text("@pytest.mark.skip\ndef test_a(): pass\n\ndef test_b():\n    pytest.skip(reason='why')\n")
-    assert unexplained_skips(file) == [1]
+    file.write_text(
+        "@pytest.mark.skip\ndef test_a(): pass\n\ndef test_b():\n    pytest.skip('why')\n    pytest.skip()\n"
+    )
+    assert unexplained_skips(file) == [1, 6]
