@@ -68,7 +68,7 @@ class Database:
         try:
             yield link
         except BaseException as error:
-            if isinstance(error, Exception) and is_broken(error):
+            if isinstance(error, Exception) and self.is_broken(error):
                 self.replace(link.inode, str(error))
             link.close()
             raise
@@ -81,6 +81,17 @@ class Database:
                 return
             self._unlink()
         self.damage = reason
+
+    def is_broken(self, error: Exception) -> bool:
+        """Whether the file itself is at fault, so that only a new one helps."""
+        if not isinstance(error, sqlite3.Error):
+            return False
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is None:
+            return type(error) is sqlite3.DatabaseError
+        if code & 0xFF == sqlite3.SQLITE_READONLY:  # what a damaged header claims of a file that is not
+            return os.access(self.folder, os.W_OK) and (self._inode() == -1 or os.access(self.path, os.W_OK))
+        return (code & 0xFF) in _BROKEN
 
     def close(self) -> None:
         """Closes the idle connections. The next loan opens anew."""
@@ -123,7 +134,7 @@ class Database:
         try:
             return self._connect()
         except sqlite3.DatabaseError as error:
-            if not is_broken(error):
+            if not self.is_broken(error):
                 raise
             self._unlink()
             self.damage = str(error)
@@ -192,13 +203,3 @@ class Database:
 
 
 _inherited: list[Link] = []
-
-
-def is_broken(error: Exception) -> bool:
-    """Whether the file itself is at fault, so that only a new one helps."""
-    if not isinstance(error, sqlite3.Error):
-        return False
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is None:
-        return type(error) is sqlite3.DatabaseError
-    return (code & 0xFF) in _BROKEN

@@ -23,7 +23,7 @@ import numpy as np
 
 from cache import codec, rows
 from cache.codec import Arrays, CorruptEntry, Meta
-from cache.database import Database, Link, is_broken
+from cache.database import Database, Link
 
 _MANY_USES = 1000
 _USE_SECONDS = 2.0
@@ -209,7 +209,7 @@ class Store:
                 self._say(link.hindrance)
                 return result
             except (OSError, sqlite3.Error) as error:
-                if last or not is_broken(error):
+                if last or not self._database.is_broken(error):
                     self._say((link and link.hindrance) or error)
                     break
         return None
