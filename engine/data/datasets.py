@@ -14,7 +14,7 @@ from engine.data.hub import ALIASES, Shards, class_names, folder_shards, hub_sha
 from engine.data.jsonl import Row
 from engine.data.sst2 import COLUMNS, LABELS, hub_sst2, local_sst2, sst2_split
 from engine.data.tables import TABLES, read_table
-from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
 
 __all__ = ["Asked", "Dataset", "LabelledExample", "dataset_card", "dataset_names", "load", "register"]
 
@@ -84,7 +84,10 @@ def load(
         raise unknown("dataset", name, _LOADERS)
     if name.startswith("hub:"):
         return _from_shards(hub_shards(name.removeprefix("hub:"), split), asked)
-    return _from_path(Path(name_or_path), asked)
+    try:
+        return _from_path(Path(name_or_path), asked)
+    except OSError as error:
+        raise ExegesisError(f"dataset: {shown(name)} cannot be read ({error.strerror}). Check the path.") from None
 
 
 def _without_mapping(name: str, asked: Asked) -> Asked:

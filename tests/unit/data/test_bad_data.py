@@ -153,7 +153,9 @@ def test_free_text_as_label_is_refused(tmp_path: Path) -> None:
         ("nobody/nothing", r"For the hub write hub:nobody/nothing\."),
         ("gone.csv", r"dataset: there is no file 'gone\.csv'"),
         ("hub:alone", r"a hub data set is hub:owner/name"),
-        ("", r"dataset"),
+        ("", r"dataset: unknown name ''"),
+        ("x" * 5_000, r"dataset: 'xxx.* cannot be read \(File name too long\)"),
+        ("nul\0byte", r"dataset: unknown name"),
     ],
 )
 def test_an_unknown_data_set_is_a_usage_error(

@@ -7,18 +7,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import huggingface_hub
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from engine.data.datasets import load
 from engine.data.hub import pick_split, split_of
 from engine.errors import ExegesisError, UsageError
 
-pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow to write parquet files")
-
 
 def write_parquet(path: Path, rows: list[dict[str, object]], classes: list[str] | None = None) -> None:
-    from pyarrow import parquet
-
     table = pyarrow.Table.from_pylist(rows)
     if classes:
         features = {"label": {"names": classes, "_type": "ClassLabel"}, "sentence": {"dtype": "string"}}
