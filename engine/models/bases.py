@@ -88,6 +88,7 @@ def quiet() -> Iterator[None]:
 
 
 def _from_pretrained(kind: Any, path: Path, labels: tuple[str, ...], regression: bool) -> torch.nn.Module:
+    labels = ("score",) if regression else labels
     names = {"label2id": {label: i for i, label in enumerate(labels)}, "id2label": dict(enumerate(labels))}
     module = kind.from_pretrained(
         str(path),

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from engine.training.splits import HasText
+from engine.data.examples import LabelledExample
 
 WINDOW = 50
 """Batches that are sorted by length together: large enough to save padding, small enough to stay random."""
@@ -40,7 +40,7 @@ class Encoded:
         return torch.tensor([self.labels[i] for i in indices], device=device).to(dtype)
 
 
-def encode(examples: Sequence[HasText], labels: Sequence[float], tokenizer: Any, max_length: int) -> Encoded:
+def encode(examples: Sequence[LabelledExample], tokenizer: Any, max_length: int) -> Encoded:
     """Tokenises single texts or pairs; what is longer than `max_length` tokens is cut."""
     limit = min(max_length, tokenizer.model_max_length)
     pairs = [e.text_pair for e in examples]
@@ -49,7 +49,7 @@ def encode(examples: Sequence[HasText], labels: Sequence[float], tokenizer: Any,
     names = [n for n in ("input_ids", "attention_mask", "token_type_ids") if n in raw]
     rows = [{name: raw[name][i] for name in names} for i in range(len(examples))]
     pad = {"input_ids": tokenizer.pad_token_id, "attention_mask": 0, "token_type_ids": 0}
-    return Encoded(rows, [float(x) for x in labels], pad)
+    return Encoded(rows, [float(e.label or 0) for e in examples], pad)
 
 
 def plan(lengths: Sequence[int], batch_size: int, seed: int, epoch: int) -> list[list[int]]:

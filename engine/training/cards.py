@@ -15,11 +15,8 @@ BASES: dict[str, dict[str, str]] = {
     }
 }
 
-DATASETS: dict[str, dict[str, str]] = {
+USES: dict[str, dict[str, str]] = {
     "sst2": {
-        "name": "SST-2",
-        "source": "Stanford Sentiment Treebank (Socher et al., 2013) with the splits of GLUE (Wang et al., 2019)",
-        "licence": "none stated by its authors; no sentence of it is part of this model's folder",
         "intended_use": (
             "Sentiment, negative or positive, of short English reviews: a real transformer on which explanation "
             "methods can be looked at, compared and judged without a network."
@@ -44,15 +41,13 @@ def write(out: Path, card: Mapping[str, Any]) -> None:
     (out / "card.md").write_text(markdown(card), encoding="utf-8")
 
 
-def describe(base: str, dataset: str) -> dict[str, Any]:
+def describe(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
     """Source, licence, use and limits of a base and a data set, as far as they are known."""
-    data = DATASETS.get(dataset, {})
+    known = USES.get(dataset, _OTHER)
     return {
         "base": BASES.get(base, {"name": base, "source": base, "licence": "see the base's own card"}),
-        "dataset": {key: data.get(key, dataset) for key in ("name", "source")}
-        | {"licence": data.get("licence", "see the data set's own card")},
-        "intended_use": data.get("intended_use", _OTHER["intended_use"]),
-        "limits": data.get("limits", _OTHER["limits"]),
+        "dataset": dict(data),
+        **known,
     }
 
 
@@ -62,7 +57,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines = [
         f"# {card['title']}",
         "",
-        f"{card['kind']} of {base['name']} on {data['name']}. Labels: {', '.join(card['labels']) or 'a score'}.",
+        f"{card['kind']} of {base['name']} on {data['name']}. {_labels_sentence(card)}",
         "",
         f"* Base: {base['source']}. Licence: {base['licence']}. SHA-256 of its weights: `{base['sha256']}`.",
         f"* Data: {data['source']}. Licence: {data['licence']}.",
@@ -95,6 +90,10 @@ def markdown(card: Mapping[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _labels_sentence(card: Mapping[str, Any]) -> str:
+    return "It gives a score." if card["regression"] else f"Labels: {', '.join(card['labels'])}."
 
 
 def _split_sentence(card: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ class TrainConfig:
 
     base: str = option("minilm", "minilm, a hub id or a local folder")
     dataset: str = option("sst2", "id of a data set, or a CSV or JSONL file")
+    columns: str = option("", "columns of a file, such as text=review,label=stars")
     out: str = option("trained", "folder for weights, card and checkpoint")
     method: str = option("full", "train all weights, or a LoRA adapter", choices=("full", "lora"))
     epochs: int = option(10, "passes over the training set", low=1)
@@ -31,7 +32,7 @@ class TrainConfig:
     held_out: int = option(800, "train examples kept for the choice of epoch (at most a fifth)", low=1)
     drop_contained: bool = option(True, "drop train texts that are part of a held-out text")
     rank: int = option(16, "LoRA: rank of the updates", low=1)
-    alpha: float = option(32.0, "LoRA: scale of the updates, divided by the rank", low=0)
+    alpha: int = option(32, "LoRA: scale of the updates, divided by the rank", low=1)
     dropout: float = option(0.05, "LoRA: dropout before the updates", low=0, high=0.9)
     precision: str = option("float32", "arithmetic of the training steps", choices=("float32", "bfloat16"))
     device: str = option("auto", "auto, cpu, cuda or mps", choices=("auto", "cpu", "cuda", "mps"))
@@ -40,6 +41,11 @@ class TrainConfig:
 
     def as_plain(self) -> dict[str, Plain]:
         return dataclasses.asdict(self)
+
+    def decisive(self) -> dict[str, Plain]:
+        """The settings that the weights depend on."""
+        free = ("out", "checkpoint_steps", "device")
+        return {name: value for name, value in self.as_plain().items() if name not in free}
 
     def command(self) -> str:
         """The command that repeats this run: base, data set, folder and whatever is not a default."""

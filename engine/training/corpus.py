@@ -1,46 +1,70 @@
-"""The examples of a fine-tuning by split, with plain labels."""
+"""The labelled examples of a fine-tuning by split, from any data set that the project can load."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import ExegesisError
-from engine.home import project_root
+from engine.data.datasets import Dataset, LabelledExample, dataset_card, dataset_names, load
+from engine.errors import ExegesisError, UsageError
+from engine.params import parse_assignments
 
-
-@dataclass(frozen=True)
-class Row:
-    text: str
-    text_pair: str | None
-    label: float
-    """A class index, or the score of a regression."""
+SCORE = ("score",)
+"""The one label of a regression head."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Splits `train` and, where they exist, `dev` and `test`; no labels means regression."""
+    """`train`, and of `validation` and `test` those that exist with labels. `revision` stands for the content."""
 
     name: str
     labels: tuple[str, ...]
-    splits: dict[str, list[Row]]
-
-    @property
-    def regression(self) -> bool:
-        return not self.labels
-
-
-def read_corpus(dataset: str) -> Corpus:
-    """SST-2 from its TSV files under `EXEGESIS_DATA`."""
-    root = Path(os.environ.get("EXEGESIS_DATA") or project_root().parent / "shared" / "data") / dataset
-    if not (root / "train.tsv").is_file():
-        raise ExegesisError(f"dataset: {root} has no train.tsv. Set EXEGESIS_DATA to the folder of the data sets.")
-    splits = {name: _rows(root / f"{name}.tsv") for name in ("train", "dev", "test")}
-    return Corpus(dataset, ("negative", "positive"), splits)
+    regression: bool
+    train: tuple[LabelledExample, ...]
+    others: dict[str, tuple[LabelledExample, ...]]
+    revision: str
 
 
-def _rows(path: Path) -> list[Row]:
-    lines = path.read_text(encoding="utf-8").split("\n")[1:]
-    pairs = [line.rstrip("\r").split("\t") for line in lines if line.strip()]
-    return [Row(text.strip(), None, float(label)) for text, label in pairs]
+def read_corpus(dataset: str, columns: str = "") -> Corpus:
+    """The train split and whatever else is there. A single file without splits is all training data."""
+    mapping = parse_assignments(columns.split(",")) if columns else None
+    train = _train(dataset, mapping)
+    others = {} if train.split == "all" else _others(dataset, mapping, train)
+    labels = SCORE if train.task == "regression" else train.label_names
+    rows = _labelled(train)
+    return Corpus(dataset, labels, train.task == "regression", rows, others, train.revision)
+
+
+def known_card(dataset: str) -> dict[str, str]:
+    """Title, source and licence of a data set; of a file only its name, never where it lies."""
+    if dataset in dataset_names():
+        card = dataset_card(dataset)
+        return {"name": card.title, "source": card.source, "licence": card.licence}
+    name = dataset if dataset.startswith("hub:") else Path(dataset).name
+    return {"name": name, "source": name, "licence": "as its source states; not known to Exegesis"}
+
+
+def _train(dataset: str, mapping: dict[str, str] | None) -> Dataset:
+    if Path(dataset).is_file() or dataset == "reviews":
+        return load(dataset, columns=mapping)
+    return load(dataset, split="train", columns=mapping)
+
+
+def _others(dataset: str, mapping: dict[str, str] | None, train: Dataset) -> dict[str, tuple[LabelledExample, ...]]:
+    # Classes that are named by words must get the same numbers in every split.
+    names = None if dataset in dataset_names() or train.task == "regression" else train.label_names
+    found = {}
+    for split in ("validation", "test"):
+        try:
+            other = load(dataset, split=split, columns=mapping, label_names=names)
+        except UsageError:
+            continue
+        if other.task != train.task:
+            raise ExegesisError(f"dataset: {dataset} is {train.task} in train but {other.task} in {split}.")
+        if rows := _labelled(other):
+            found[other.split] = rows
+    return found
+
+
+def _labelled(data: Dataset) -> tuple[LabelledExample, ...]:
+    return tuple(example for example in data.examples if example.label is not None)

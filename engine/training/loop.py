@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -46,13 +46,22 @@ class Position:
 
 
 class Loop:
-    """Trains `module` in place. `run` returns the best weights by the held-out part and leaves a checkpoint."""
+    """Trains `module` in place. `run` returns the best weights by the held-out part and leaves a checkpoint.
+
+    `identity` is what the weights depend on; a checkpoint of another identity is refused.
+    """
 
     def __init__(
-        self, module: torch.nn.Module, data: Encoded, held_out: Encoded, config: TrainConfig, regression: bool
+        self,
+        module: torch.nn.Module,
+        data: Encoded,
+        held_out: Encoded,
+        config: TrainConfig,
+        regression: bool,
+        identity: Mapping[str, Any],
     ) -> None:
         self.module, self.data, self.held_out = module, data, held_out
-        self.config, self.regression = config, regression
+        self.config, self.regression, self.identity = config, regression, dict(identity)
         self.device = next(module.parameters()).device
         self.weights = {n: p for n, p in module.named_parameters() if p.requires_grad}
         self.optimizer = adamw(self.weights.items(), config.learning_rate, config.weight_decay)
@@ -79,10 +88,14 @@ class Loop:
         return tuple(EpochRecord(**row) for row in self.at.history)
 
     def save(self, folder: CheckpointFolder) -> None:
-        groups = {"model": dict(self.weights), "optimizer": self._moments(), "random": self._random_state()}
+        groups: dict[str, Tensors] = {
+            "model": dict(self.weights),
+            "optimizer": self._moments(),
+            "random": self._random_state(),
+        }
         optional = {"average": self.average, "best": self.best}
         groups |= {name: tensors for name, tensors in optional.items() if tensors}
-        folder.save({"config": _identity(self.config), "at": asdict(self.at)}, groups)
+        folder.save({"identity": self.identity, "at": asdict(self.at)}, groups)
 
     def _epoch(self, folder: CheckpointFolder, report: Report, cancel: CancelToken) -> None:
         batches = plan(self.lengths, self.config.batch_size, self.config.seed, self.at.epoch)
@@ -160,7 +173,7 @@ class Loop:
         if found is None:
             return
         state, groups = found
-        _require_same(state["config"], _identity(self.config))
+        _require_same(state["identity"], self.identity)
         self.at = Position(**state["at"])
         _copy_into(self.weights, groups["model"])
         _copy_into(self.average, groups.get("average", {}))
@@ -211,12 +224,6 @@ def _copy_into(weights: dict[str, Any], source: Tensors) -> None:
     with torch.no_grad():
         for name, tensor in source.items():
             weights[name].copy_(tensor)
-
-
-def _identity(config: TrainConfig) -> dict[str, Any]:
-    """The settings that the weights depend on."""
-    free = ("out", "checkpoint_steps", "device")
-    return {name: value for name, value in config.as_plain().items() if name not in free}
 
 
 def _require_same(old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import peft
 import torch
 from safetensors.torch import save_file
 
-from engine.errors import unknown
+from engine.models.adapters import adapter_for
 from engine.models.bases import quiet
 from engine.training.config import TrainConfig
 
@@ -19,41 +18,16 @@ WEIGHTS = "adapter_model.safetensors"
 CONFIG = "adapter_config.json"
 
 
-@dataclass(frozen=True)
-class Targets:
-    """Names (endings) of the linear layers that get updates, and of the modules that are trained whole."""
-
-    linear: tuple[str, ...]
-    whole: tuple[str, ...]
-    transposed: bool = False
-
-
-_BERT_LINEAR = ("query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense")
-
-FAMILIES: dict[str, Targets] = {
-    "bert": Targets(_BERT_LINEAR, ("pooler", "classifier")),
-    "roberta": Targets(_BERT_LINEAR, ("classifier",)),
-    "xlm-roberta": Targets(_BERT_LINEAR, ("classifier",)),
-    "electra": Targets(_BERT_LINEAR, ("classifier",)),
-    "distilbert": Targets(("q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2"), ("pre_classifier", "classifier")),
-    "gpt2": Targets(("c_attn", "c_proj", "c_fc"), ("score",), transposed=True),
-    "t5": Targets(("q", "k", "v", "o", "wi", "wi_0", "wi_1", "wo"), ("classifier",)),
-}
-
-
 def wrap(module: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.Module:
     """The module with LoRA on all linear layers of its blocks and its head trained whole (Hu et al., 2022)."""
-    if family not in FAMILIES:
-        raise unknown("model family for LoRA", family, FAMILIES)
-    targets = FAMILIES[family]
+    adapter = adapter_for(family, config.base)
     settings = peft.LoraConfig(
         task_type="SEQ_CLS",
         r=config.rank,
         lora_alpha=config.alpha,
         lora_dropout=config.dropout,
-        target_modules=list(targets.linear),
-        modules_to_save=list(targets.whole),
-        fan_in_fan_out=targets.transposed,
+        target_modules=list(adapter.lora_targets),
+        modules_to_save=list(adapter.head),
     )
     with quiet():
         return peft.get_peft_model(module, settings)

@@ -5,26 +5,16 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar
 
-
-class HasText(Protocol):
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def text_pair(self) -> str | None: ...
-
-
-T = TypeVar("T", bound=HasText)
+from engine.data.examples import LabelledExample
 
 
 def held_out_split(
-    examples: Sequence[T], count: int, seed: int = 0, drop_contained: bool = True
-) -> tuple[list[T], list[T]]:
+    examples: Sequence[LabelledExample], count: int, seed: int = 0, drop_contained: bool = True
+) -> tuple[list[LabelledExample], list[LabelledExample]]:
     """(train, held out). Held out are `count` examples, at most a fifth, drawn by `seed`.
 
-    With `drop_contained`, only texts that are part of no other text are held out, in the half with most words,
+    With `drop_contained`, only texts that are part of no longer text are held out, in the half with most words,
     and every train text that is part of a held-out one (by whole words, case ignored) is dropped: SST-2's train
     set holds the phrases of its sentences, so that a plain random split would test on seen words.
     """
@@ -48,24 +38,24 @@ class Containment:
             for word in set(text.split()):
                 self._by_word[word].append(i)
 
-    def holds(self, text: str, besides: int = -1) -> bool:
-        """Whether any indexed text, other than number `besides`, holds `text` (an empty one is held by all)."""
-        words = text.split()
-        places: Iterable[int] = range(len(self._texts))
-        if words:
-            places = min((self._by_word.get(w, []) for w in words), key=len)
-        return any(i != besides and text in self._texts[i] for i in places)
+    def holds(self, text: str, strictly: bool = False) -> bool:
+        """Whether an indexed text holds `text`; `strictly`: one that is longer. An empty text is held by all."""
+        postings = [self._by_word.get(word, []) for word in set(text.split())]
+        places: Sequence[int] = min(postings, key=len) if postings else range(len(self._texts))
+        return any(text in self._texts[i] and not (strictly and text == self._texts[i]) for i in places)
 
 
 def _longest_whole(texts: list[str]) -> list[int]:
-    """Indices of texts inside no other text, the half with most words. Of equal texts none is whole."""
+    """Indices of texts inside no longer text, the first of equal ones; of these the half with most words."""
     index = Containment(texts)
-    whole = [i for i, text in enumerate(texts) if not index.holds(text, besides=i)]
+    first = {text: i for i, text in reversed(list(enumerate(texts)))}
+    whole = [i for text, i in first.items() if not index.holds(text, strictly=True)]
     whole.sort(key=lambda i: (-len(texts[i].split()), i))
-    return whole[: max(1, len(whole) // 2)] or list(range(len(texts)))
+    return whole[: max(1, len(whole) // 2)]
 
 
-def _words(example: HasText) -> str:
+def _words(example: LabelledExample) -> str:
     # The blanks at both ends make `in` respect word boundaries; the tab keeps a pair's texts apart.
-    pair = f" \t {example.text_pair}" if example.text_pair else ""
-    return f" {' '.join((example.text + pair).lower().split(' '))} "
+    parts = [example.text] if example.text_pair is None else [example.text, example.text_pair]
+    joined = " \t ".join(" ".join(part.lower().split()) for part in parts)
+    return f" {joined} "

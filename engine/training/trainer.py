@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from engine.data.examples import LabelledExample
 from engine.errors import ExegesisError, not_allowed
 from engine.models import bases
 from engine.progress import CancelToken, Report, silent
@@ -19,7 +19,7 @@ from engine.training import cards, lora
 from engine.training.batches import Encoded, encode
 from engine.training.checkpoint import CheckpointFolder
 from engine.training.config import TrainConfig
-from engine.training.corpus import Corpus, Row, read_corpus
+from engine.training.corpus import Corpus, known_card, read_corpus
 from engine.training.loop import EpochRecord, Loop, Tensors
 from engine.training.metrics import Score, evaluate
 from engine.training.splits import held_out_split
@@ -47,7 +47,7 @@ def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | No
 class _Run:
     def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken) -> None:
         self.config, self.report, self.cancel = config, report, cancel
-        self.corpus = read_corpus(config.dataset)
+        self.corpus = read_corpus(config.dataset, config.columns)
         self.train_rows, self.held_rows, self.dropped = _parts(self.corpus, config)
         self.path = bases.locate(config.base)
         self.family = bases.read_config(self.path).get("model_type", "")
@@ -58,13 +58,8 @@ class _Run:
     def result(self) -> TrainResult:
         torch.manual_seed(self.config.seed)
         module = self._prepared().to(self.device)
-        loop = Loop(
-            module,
-            self._encoded(self.train_rows),
-            self._encoded(self.held_rows),
-            self.config,
-            self._regression,
-        )
+        train, held = self._encoded(self.train_rows), self._encoded(self.held_rows)
+        loop = Loop(module, train, held, self.config, self._regression, self._identity())
         self.out.mkdir(parents=True, exist_ok=True)
         folder = CheckpointFolder(self.out / "checkpoint")
         best = loop.run(folder, self.report, self.cancel)
@@ -79,6 +74,10 @@ class _Run:
     def _regression(self) -> bool:
         return self.corpus.regression
 
+    def _identity(self) -> dict[str, Any]:
+        inputs = {"base's weights": bases.weights_sha256(self.path), "data set's content": self.corpus.revision}
+        return self.config.decisive() | inputs
+
     def _base(self) -> torch.nn.Module:
         return bases.load_base(self.path, self.corpus.labels, self._regression)
 
@@ -86,8 +85,8 @@ class _Run:
         module = self._base()
         return lora.wrap(module, self.family, self.config) if self.config.method == "lora" else module
 
-    def _encoded(self, rows: list[Row]) -> Encoded:
-        return encode(rows, [row.label for row in rows], self.tokenizer, self.config.max_length)
+    def _encoded(self, rows: Sequence[LabelledExample]) -> Encoded:
+        return encode(rows, self.tokenizer, self.config.max_length)
 
     def _store(self, module: Any, best: Tensors) -> None:
         weights = dict(module.named_parameters())
@@ -95,17 +94,15 @@ class _Run:
             for name, tensor in best.items():
                 weights[name].copy_(tensor)
         if self.config.method == "lora":
-            lora.save(module, self.out, cards.BASES.get(self.config.base, {}).get("name", self.config.base))
+            lora.save(module, self.out, self.config.base)
         else:
             with bases.quiet():
                 module.save_pretrained(str(self.out))
                 self.tokenizer.save_pretrained(str(self.out))
-        facts = {"base": self.config.base, "labels": list(self.corpus.labels), "regression": self._regression}
-        (self.out / "labels.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
     def _measure(self) -> dict[str, Score]:
         stored = self._stored().to(self.device)
-        splits = {"held-out": self.held_rows} | {n: r for n, r in self.corpus.splits.items() if n != "train"}
+        splits = {"held-out": self.held_rows, **self.corpus.others}
         return {name: evaluate(stored, self._encoded(rows), self._regression) for name, rows in splits.items()}
 
     def _stored(self) -> torch.nn.Module:
@@ -114,7 +111,7 @@ class _Run:
         return bases.load_base(self.out, self.corpus.labels, self._regression)
 
     def _card(self, loop: Loop, scores: Mapping[str, Score]) -> dict[str, Any]:
-        facts = cards.describe(self.config.base, self.config.dataset)
+        facts = cards.describe(self.config.base, self.config.dataset, known_card(self.config.dataset))
         facts["base"] = facts["base"] | {"sha256": bases.weights_sha256(self.path)}
         return {
             "title": self.out.resolve().name,
@@ -122,6 +119,7 @@ class _Run:
             **facts,
             "licence": OUR_LICENCE,
             "labels": list(self.corpus.labels),
+            "regression": self._regression,
             "command": self.config.command(),
             "settings": self.config.as_plain() | {"out": self.out.name},
             "seconds": round(loop.at.seconds, 1),
@@ -140,8 +138,8 @@ class _Run:
         }
 
 
-def _parts(corpus: Corpus, config: TrainConfig) -> tuple[list[Row], list[Row], int]:
-    rows = corpus.splits.get("train", [])
+def _parts(corpus: Corpus, config: TrainConfig) -> tuple[list[LabelledExample], list[LabelledExample], int]:
+    rows = corpus.train
     if len(rows) < 10:
         raise ExegesisError(f"dataset: {corpus.name} has {len(rows)} training examples; at least 10 are needed.")
     kept, held = held_out_split(rows, config.held_out, config.seed, config.drop_contained)
@@ -167,4 +165,5 @@ def _machine(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{min(cores or 1, torch.get_num_threads())} {platform.machine()} CPU threads"
+    threads = min(cores or 1, torch.get_num_threads())
+    return f"{threads} CPU thread{'s' if threads > 1 else ''} ({platform.machine()})"
