@@ -96,13 +96,9 @@ class Explanation:
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),):
-            raise ValueError(
-                f"scores: one a token, {len(self.tokens)} expected, got shape {self.scores.shape}"
-            )
+            raise ValueError(f"scores: one a token, {len(self.tokens)} expected, got shape {self.scores.shape}")
         if not np.isfinite(self.scores).all():
-            raise ValueError(
-                f"scores of {self.provenance.method}: must be finite numbers, got NaN or infinity"
-            )
+            raise ValueError(f"scores of {self.provenance.method}: must be finite numbers, got NaN or infinity")
         if self.check is not None and not math.isfinite(self.check.value):
             raise ValueError(f"check {self.check.name}: must be finite, got {self.check.value}")
         self.scores.setflags(write=False)

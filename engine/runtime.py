@@ -8,7 +8,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -37,9 +37,7 @@ def device() -> torch.device:
     except RuntimeError:
         raise not_allowed("EXEGESIS_DEVICE", "a device such as cpu or cuda:0", wanted) from None
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError(
-            "EXEGESIS_DEVICE: names a GPU, but none can be used here. Unset it or set it to cpu."
-        )
+        raise UsageError("EXEGESIS_DEVICE: names a GPU, but none can be used here. Unset it or set it to cpu.")
     return chosen
 
 
@@ -70,7 +68,7 @@ def rows_at_once(model: TextClassifier, length: int, gradients: bool = False, at
 
 
 def _row_bytes(model: TextClassifier, length: int, gradients: bool, attention: bool) -> int:
-    config = model.module.config
+    config: Any = model.module.config
     hidden, layers, heads = config.hidden_size, config.num_hidden_layers, config.num_attention_heads
     wide = getattr(config, "intermediate_size", None) or getattr(config, "d_ff", None) or 4 * hidden
     matrices = heads * length * length * 3

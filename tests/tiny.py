@@ -65,9 +65,7 @@ def _byte_bpe(bos: bool) -> Any:
     tokenizer.train_from_iterator(CORPUS, trainer)
     if not bos:
         tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
-        return _wrapped(
-            tokenizer, {"eos": "<|endoftext|>", "bos": "<|endoftext|>", "unk": "<|endoftext|>"}, 64
-        )
+        return _wrapped(tokenizer, {"eos": "<|endoftext|>", "bos": "<|endoftext|>", "unk": "<|endoftext|>"}, 64)
     tokenizer.post_processor = processors.RobertaProcessing(
         ("</s>", tokenizer.token_to_id("</s>")), ("<s>", tokenizer.token_to_id("<s>")), trim_offsets=True
     )

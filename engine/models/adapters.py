@@ -113,7 +113,5 @@ def adapter_for(model_type: str, where: str) -> Adapter:
     """The adapter of a checkpoint's `model_type`."""
     if model_type not in ADAPTERS:
         families = ", ".join(a.family for a in ADAPTERS.values())
-        raise ExegesisError(
-            f"model {where}: its type {model_type!r} is not supported. Supported families: {families}."
-        )
+        raise ExegesisError(f"model {where}: its type {model_type!r} is not supported. Supported families: {families}.")
     return ADAPTERS[model_type]

@@ -93,9 +93,7 @@ def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path
     if base == "minilm":
         return Source(model, kind, folder, minilm.folder())
     if not base:
-        raise ExegesisError(
-            f"model {model}: its adapter_config.json does not name the base model it changes."
-        )
+        raise ExegesisError(f"model {model}: its adapter_config.json does not name the base model it changes.")
     inner = locate(str(base))
     return Source(model, kind, folder, inner.folder)
 
@@ -103,9 +101,7 @@ def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path
 def _check_checkpoint(model: str, folder: Path) -> None:
     config = folder / "config.json"
     if not config.is_file():
-        raise ExegesisError(
-            f"model {model}: no config.json in the folder. Give the folder of a saved checkpoint."
-        )
+        raise ExegesisError(f"model {model}: no config.json in the folder. Give the folder of a saved checkpoint.")
     if "auto_map" in _read_json(model, config):
         raise ExegesisError(
             f"model {model}: its config asks to run code from the checkpoint (auto_map), which is refused. "
@@ -126,9 +122,7 @@ def _read_json(model: str, file: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ExegesisError(f"model {model}: {file.name} cannot be read as JSON ({error}).") from error
     if not isinstance(content, dict):
-        raise ExegesisError(
-            f"model {model}: {file.name} must be a JSON object, got {type(content).__name__}."
-        )
+        raise ExegesisError(f"model {model}: {file.name} must be a JSON object, got {type(content).__name__}.")
     return content
 
 

@@ -66,9 +66,7 @@ def encode(tokenizer: Any, example: Example, max_length: int) -> Encoded:
         out = tokenizer(example.text, *pair, truncation="longest_first", max_length=max_length, **args)
     tokens = _tokens(tokenizer, example, out)
     if all(t.special for t in tokens):
-        raise UsageError(
-            "text: nothing to explain: it holds no token that the model can read. Give at least one word."
-        )
+        raise UsageError("text: nothing to explain: it holds no token that the model can read. Give at least one word.")
     ids = np.asarray(out["input_ids"], dtype=np.int64)
     types = np.asarray(out.get("token_type_ids") or [0] * len(ids), dtype=np.int64)
     return Encoded(ids, types, tokens, len(full["input_ids"]) - len(ids))

@@ -50,9 +50,7 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
         module, labels = _adapted(source) if source.base else _plain(source, adapter, config)
         tokenizer = load_tokenizer(source.tokenizer)
     if not tokenizer.is_fast:
-        raise ExegesisError(
-            f"model {source.id}: no fast tokenizer (tokenizer.json), so no character offsets."
-        )
+        raise ExegesisError(f"model {source.id}: no fast tokenizer (tokenizer.json), so no character offsets.")
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     regression = len(labels) == 1
     return TextClassifier(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)

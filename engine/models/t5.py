@@ -14,7 +14,7 @@ from transformers.models.t5.modeling_t5 import T5PreTrainedModel, T5Stack
 class T5EncoderForSequenceClassification(T5PreTrainedModel):
     """Encoder only: half of T5's weights, no decoder token to explain. Pooling ignores padding."""
 
-    _tied_weights_keys = {"encoder.embed_tokens.weight": "shared.weight"}
+    _tied_weights_keys = {"encoder.embed_tokens.weight": "shared.weight"}  # noqa: RUF012
 
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
@@ -24,13 +24,13 @@ class T5EncoderForSequenceClassification(T5PreTrainedModel):
         self.encoder = T5Stack(config)
         self.encoder.set_input_embeddings(self.shared)
         self.dropout = nn.Dropout(config.classifier_dropout)
-        self.classifier = nn.Linear(config.d_model, config.num_labels)
+        self.classifier = nn.Linear(config.d_model, int(config.num_labels or 2))
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
         return self.shared
 
-    def set_input_embeddings(self, new_embeddings: nn.Module) -> None:
+    def set_input_embeddings(self, new_embeddings: Any) -> None:
         self.shared = new_embeddings
         self.encoder.set_input_embeddings(new_embeddings)
 

@@ -137,13 +137,9 @@ class TextClassifier:
             past = torch.ones(size, size, dtype=torch.bool, device=self.device).tril()
             seen = seen & past
             # A row with nothing to attend to would be uniform over the future: it looks at itself instead.
-            seen = seen | (
-                ~seen.any(-1, keepdim=True) & torch.eye(size, dtype=torch.bool, device=self.device)
-            )
+            seen = seen | (~seen.any(-1, keepdim=True) & torch.eye(size, dtype=torch.bool, device=self.device))
         dtype = self.embedding.weight.dtype
-        return torch.zeros(seen.shape, dtype=dtype, device=self.device).masked_fill(
-            ~seen, torch.finfo(dtype).min
-        )
+        return torch.zeros(seen.shape, dtype=dtype, device=self.device).masked_fill(~seen, torch.finfo(dtype).min)
 
     def _head(self, vector: Tensor) -> Tensor:
         for name in self.adapter.head:
