@@ -1,0 +1,8 @@
+"""`python -m engine.cli` is the same as `exegesis`."""
+
+from __future__ import annotations
+
+from engine.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""How a command ends: whatever goes wrong becomes one line on stderr and an exit status, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from engine.errors import ExegesisError, unknown
+from engine.home import home
+
+FAILED, WRONG_USE, STOPPED = 1, 2, 130
+
+
+class Commands(TyperGroup):
+    """A group of commands that ends as the whole program promises."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        run = super().main
+        sys.exit(guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            if args[0].startswith("-"):
+                raise unknown(f"{ctx.command_path}: option", args[0], _options(ctx.command))
+            raise unknown(f"{ctx.command_path}: command", args[0], self.commands)
+        return super().resolve_command(ctx, args)
+
+
+def guarded(run: Callable[[], object]) -> int:
+    """Runs a command; returns its exit status."""
+    try:
+        status = run()
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except ExegesisError as error:
+        return fail(str(error), error.exit_code)
+    except typer.TyperException as error:
+        return fail(_usage(error), WRONG_USE)
+    except (KeyboardInterrupt, typer.Abort):
+        return STOPPED
+    except BrokenPipeError:
+        _forget_stdout()
+        return FAILED
+    except Exception as error:
+        return fail(_unexpected(error), FAILED)
+
+
+def fail(message: str, status: int) -> int:
+    """Says `message` in one line on stderr; returns the status."""
+    print("error:", " ".join(message.split()), file=sys.stderr)
+    return status
+
+
+def note(message: str) -> None:
+    """One line for people on stderr, which is not part of the result."""
+    print("note:", " ".join(message.split()), file=sys.stderr)
+
+
+def _usage(error: typer.TyperException) -> str:
+    """The parser's complaint in our form: what is wrong, what is allowed, where to read on."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "exegesis"
+    parameter = getattr(error, "param", None)
+    if hasattr(error, "possibilities"):
+        return str(unknown(f"{path}: option", getattr(error, "option_name", ""), _options(context and context.command)))
+    if parameter is not None and not error.message:
+        return f"{path}: {parameter.human_readable_name.upper()} is missing. See: {path} --help."
+    if "extra argument" in error.message:
+        got = error.message.partition("(")[2].rstrip(").")
+        return f"{path}: takes no further argument, got {got!r}. Put quotation marks around a text with spaces."
+    return f"{path}: {error.format_message().rstrip('.')}. See: {path} --help."
+
+
+def _options(command: Any) -> list[str]:
+    if command is None:
+        return ["--help"]
+    return [*(name for parameter in command.params for name in parameter.opts if name.startswith("--")), "--help"]
+
+
+def _unexpected(error: Exception) -> str:
+    told = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
+    try:
+        return f"{told}. This is a fault of Exegesis; the full traceback is in {_logged(error)}."
+    except OSError as trouble:
+        return f"{told}. Its traceback could not be kept in {home() / 'logs'} ({trouble.strerror}); set EXEGESIS_HOME."
+
+
+def _logged(error: Exception) -> Path:
+    folder = home() / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    text = "".join(traceback.format_exception(error))
+    file.write_text(f"{sys.argv}\n{text}", encoding="utf-8", errors="backslashreplace")
+    return file
+
+
+def _forget_stdout() -> None:
+    # Python flushes stdout once more at its end; a closed pipe would complain then.
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

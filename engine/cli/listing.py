@@ -1,0 +1,133 @@
+"""`exegesis models` and `exegesis datasets`: what there is, and what one of them is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import values
+
+if TYPE_CHECKING:
+    from engine.data.examples import Dataset
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Splits = ("test", "dev", "validation", "held-out")
+
+
+def models(
+    name: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Embedded model, folder or hub id.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the embedded models, or load one and check it."""
+    from engine.cli.output import facts, only_ours, print_json
+
+    if name is None:
+        return _list_models(as_json)
+    with only_ours():
+        from engine.models.inspection import inspect_model
+
+        found = inspect_model(name)
+    if as_json:
+        return print_json(found)
+    checks, measured = found.pop("checks"), _accuracy(found)
+    told = {key: value for key, value in found.items() if key not in ("metric", "scores")}
+    print(facts({**told, "measured": measured}))
+    for check in checks:
+        print(f"{'ok' if check['ok'] else 'broken'}  {check['name']}: {check['detail']}")
+    if not all(check["ok"] for check in checks):
+        raise typer.Exit(1)
+    return None
+
+
+def _list_models(as_json: bool) -> None:
+    from engine.cli.output import byte_size, console, print_json, shown, table
+    from engine.models import catalog
+
+    keys = ("title", "kind", "labels", "metric", "scores", "bytes", "licence", "command")
+    rows: list[dict[str, Any]] = [
+        {"name": n, **{key: catalog.card(n).get(key) for key in keys}} for n in catalog.embedded_models()
+    ]
+    if as_json:
+        return print_json(rows)
+    made = table(["model", "kind", "labels", "measured", "size", "licence"], right=["size"])
+    for row in rows:
+        cells = (row["kind"] or "", row["labels"] or [], _accuracy(row), byte_size(row["bytes"]), row["licence"] or "")
+        made.add_row(row["name"], *map(shown, cells))
+    if rows:
+        console().print(made)
+    print(f"{len(rows)} embedded. Any folder or hub id of a supported family works too: exegesis models FOLDER.")
+    return None
+
+
+def _accuracy(card: dict[str, Any]) -> str:
+    """The measured score on the part of the data that says most."""
+    scores = card.get("scores") or {}
+    best = next((split for split in Splits if split in scores), None)
+    if best is None:
+        return ""
+    score = scores[best]
+    return f"{score.get('metric', 'score')} {score['value']:.3f} on {best}"
+
+
+def datasets(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[DATASET]", help="Name, file, folder or hub:owner/name.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(metavar="S", help="Which part of it.")] = None,
+    column: Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns, as text=review.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the data sets, or read one and describe it."""
+    from engine.cli.output import facts, only_ours, print_json
+
+    if name is None:
+        return _list_datasets(as_json)
+    from engine.data.datasets import load
+
+    mapping = values.pairs("--column", column or [], "text=review")
+    with only_ours():
+        found = _described(load(name, split=split, columns=mapping or None))
+    if as_json:
+        return print_json(found)
+    card = found.pop("card")
+    print(facts({**found, "labels": [f"{k}: {v:,}" for k, v in found["labels"].items()], **card}))
+    return None
+
+
+def _list_datasets(as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from engine.cli.output import console, print_json, table
+    from engine.data.datasets import dataset_card, dataset_names
+
+    cards = {name: asdict(dataset_card(name)) for name in dataset_names()}
+    if as_json:
+        return print_json([{"name": name, **card} for name, card in cards.items()])
+    made = table(["data set", "title", "size", "licence"])
+    for name, card in cards.items():
+        made.add_row(name, card["title"], *(card[key].partition(". ")[0].rstrip(".") for key in ("size", "licence")))
+    console().print(made)
+    return None
+
+
+def _described(data: Dataset) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    counts = Counter(example.label for example in data.examples)
+    names = data.label_names
+    labels = {label: counts[i] for i, label in enumerate(names)} if data.task == "classification" else {}
+    return {
+        "name": data.id,
+        "split": data.split,
+        "task": data.task,
+        "pairs": data.pairs,
+        "examples": len(data),
+        "labels": labels,
+        "unlabelled": counts[None],
+        "with_rationale": sum(bool(e.rationale or e.rationale_pair) for e in data.examples),
+        "revision": data.revision,
+        "notes": list(data.notes),
+        "card": asdict(data.card),
+    }

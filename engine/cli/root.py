@@ -1,0 +1,47 @@
+"""The list of commands. Nothing heavy is imported until a command needs it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.cli import doctor, explain, listing, serve, storage, training
+from engine.cli.guard import Commands
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+@app.callback(invoke_without_command=True)
+def exegesis(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """See, compare and judge explanations of transformer classifiers."""
+    if version:
+        print(_version())
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def _version() -> str:
+    import tomllib
+
+    from engine.home import project_root
+
+    return str(tomllib.loads((project_root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+
+
+app.command("app")(serve.serve)
+app.command("explain")(explain.explain)
+app.command("train")(training.train)
+app.command("models")(listing.models)
+app.command("datasets")(listing.datasets)
+app.add_typer(storage.app, name="cache")
+app.command("doctor")(doctor.doctor)

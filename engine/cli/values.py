@@ -1,0 +1,66 @@
+"""What options hold: text from the command line or from stdin, and numbers, with errors that name the option."""
+
+from __future__ import annotations
+
+import sys
+
+from engine.errors import UsageError, not_allowed
+
+
+def whole(option: str, value: str, low: int = 0) -> int:
+    """A whole number of at least `low`."""
+    if not value.strip().lstrip("+-").isdecimal() or int(value) < low:
+        raise not_allowed(option, f"a whole number of at least {low}", value)
+    return int(value)
+
+
+def size(option: str, value: str) -> int:
+    """Bytes, as `500000000`, `500MB` or `2GB` (powers of 1,000)."""
+    text = value.strip().upper().removesuffix("B")
+    factor = {"K": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:], 1)
+    number = text if factor == 1 else text[:-1]
+    if not number.strip().isdecimal():
+        raise not_allowed(option, "a number of bytes such as 500MB", value)
+    return int(number) * factor
+
+
+def names(option: str, value: str) -> list[str]:
+    """Names between commas, each once, in the order given."""
+    found = list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    if not found:
+        raise not_allowed(option, "one or more names between commas", value)
+    return found
+
+
+def pairs(option: str, given: list[str], example: str) -> dict[str, str]:
+    """`name=value` pairs; a name twice is an error."""
+    found: dict[str, str] = {}
+    for pair in given:
+        name, sign, value = (part.strip() for part in pair.partition("="))
+        if not sign or not name:
+            raise not_allowed(option, "name=value", pair, f"Example: {option} {example}.")
+        if name in found:
+            raise UsageError(f"{option}: {name} is given twice. Give it once.")
+        found[name] = value
+    return found
+
+
+def text(option: str, value: str) -> str:
+    """A text as given; `-` reads stdin (UTF-8) without its last line end."""
+    if value == "-":
+        value = _stdin(option)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{option}: must be UTF-8 text, got bytes that are not. Convert it to UTF-8.") from None
+    return value
+
+
+def _stdin(option: str) -> str:
+    content = sys.stdin.buffer.read()
+    try:
+        decoded = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        wrong = f"byte 0x{content[error.start]:02x} at position {error.start}"
+        raise UsageError(f"{option} -: stdin must be UTF-8 text, got {wrong}. Convert it to UTF-8.") from None
+    return decoded.removesuffix("\n").removesuffix("\r")

