@@ -23,8 +23,8 @@ def option(
     default: Plain,
     help: str,
     *,
-    low: float | None = None,
-    high: float | None = None,
+    low: int | float | None = None,
+    high: int | float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
     """A dataclass field that also knows its help text, its bounds and its choices."""
