@@ -1,11 +1,12 @@
-"""The explanation methods, one file a family. Importing this package registers them all."""
+"""The explanation methods, one file a family. Importing this package registers them all, in this order."""
 
-from engine.explainers import (  # noqa: F401
-    attention,
-    baseline,
-    ensemble,
+from engine.explainers import (  # noqa: F401, I001
     gradients,
-    lime,
-    occlusion,
     path,
+    occlusion,
+    lime,
+    shap,
+    attention,
+    ensemble,
+    baseline,
 )
