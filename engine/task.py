@@ -75,7 +75,7 @@ class Task:
         """m of item `index[row]` with every position outside `keep[row]` removed."""
         return coalition_values(self.model, self.examples, self.targets, index, keep, operator)
 
-    def masked_values(self, kept: Sequence[Bool[np.ndarray, "row feature"]], operator: str) -> list[np.ndarray]:
+    def masked_values(self, kept: Sequence[Bool[np.ndarray, "_ _"]], operator: str) -> list[np.ndarray]:
         """m for each item's own feature masks, all items in shared passes."""
         width = max(len(e) for e in self.examples)
         keep = np.concatenate([token_masks(e, k, width) for e, k in zip(self.examples, kept, strict=True)])

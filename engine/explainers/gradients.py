@@ -141,7 +141,7 @@ def mean_gradients(
     index: np.ndarray,
     embeds: Callable[[slice, Batch], Float[Tensor, "row seq d_model"]],
     weights: Float[np.ndarray, "row"],
-) -> list[Float[Tensor, "seq d_model"]]:
+) -> list[Float[Tensor, "_ d_model"]]:
     """Weighted sums, an item each, of the gradients of its rows; summed in double precision on the device."""
     shape = task.model.embedding.weight.shape[1]
     wide = torch.float64 if task.model.device.type != "mps" else torch.float32
@@ -178,7 +178,7 @@ def _at_input(task: Task, reduce: PerFeature) -> list[Attribution]:
 
 
 def _sigma(task: Task, i: int, share: float) -> float:
-    x = task.model.embed(torch.from_numpy(task.items[i].encoded.ids).to(task.model.device))
+    x = task.model.embed(task.batch([i]).ids)
     return share * float(x.max() - x.min())
 
 
