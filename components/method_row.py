@@ -1,0 +1,118 @@
+"""One method in the stack: its map, its check and cost beside it, its caution below, its provenance on a click."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+
+from components.numbers import count, plain, seconds, small
+from components.token_map import TokenMap, legend_html, token_map_html
+from engine.registry import Explainer
+from engine.request import Example
+from engine.result import Check, Explanation
+from engine.words import units
+
+Facts = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """What a row shows, in plain values."""
+
+    title: str
+    view: TokenMap
+    check: Check | None
+    cost: str
+    notes: tuple[str, ...]
+    caution: str
+    citation: str
+    facts: Facts
+
+
+def method_row(
+    method: Explainer, made: Explanation, example: Example, unit: str, said: Iterable[str] = ()
+) -> MethodRow:
+    """The row of an explanation. Notes that were `said` elsewhere on the page are left out."""
+    texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
+    drawn = units(made.tokens, made.scores, example, unit)
+    view = TokenMap(drawn, texts, is_signed(method, made), made.provenance.target_label, made.truncated)
+    notes = tuple(note for note in made.notes if note not in set(said))
+    return MethodRow(
+        method.title, view, made.check, _cost(made), notes, method.caution, method.citation, facts(method, made)
+    )
+
+
+def is_signed(method: Explainer, made: Explanation) -> bool:
+    """Whether the scores speak for and against. A method may know better than its entry: a length has no sign."""
+    own = made.extras.get("signed")
+    if isinstance(own, bool):
+        return own
+    return method.signed and made.provenance.params.get("reduction") != "l2"
+
+
+def facts(method: Explainer, made: Explanation) -> Facts:
+    """Everything that the numbers depend on, name and value."""
+    origin, axes = made.provenance, method.axes
+    chosen = ", ".join(f"{name} = {value}" for name, value in origin.params.items()) or "none"
+    return (
+        ("method", f"{origin.method}, version {origin.version}"),
+        ("parameters", chosen),
+        ("model", f"{origin.model}, revision {origin.revision}"),
+        ("explained", "the score" if made.prediction.regression else f"class {origin.target}: {origin.target_label}"),
+        ("run", f"{origin.dtype} on {origin.device}, seed {origin.seed}"),
+        ("cost", f"{count(made.evaluations, 'model evaluation')}, {seconds(made.seconds)} when computed"),
+        ("removed by", axes.removal),
+        ("explains", axes.behaviour),
+        ("summarised as", axes.summary),
+        ("source", method.citation),
+    )
+
+
+def method_row_html(row: MethodRow) -> str:
+    """The row. Everything that is not ours is escaped."""
+    notes = "".join(f'<p class="xg-small xg-note">{escape(note)}</p>' for note in row.notes)
+    return (
+        f'<div class="xg xg-row"><div class="xg-side"><p class="xg-title">{escape(row.title)}</p>'
+        f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>'
+        f"<div>{token_map_html(row.view)}"
+        f'<div class="xg-small xg-foot">{legend_html(row.view)}{_details(row)}</div>'
+        f'{notes}<p class="xg-small">{escape(row.caution)} <cite>{escape(row.citation)}</cite></p></div></div>'
+    )
+
+
+def check_html(check: Check | None) -> str:
+    """The method's own check in words: name, value, good or not."""
+    if check is None:
+        return ""
+    name, value, limit = escape(check.name), small(check.value), plain(check.limit)
+    if check.ok:
+        return f'<p class="xg-small" title="good: at most {limit}">✓ {name}: {value}</p>'
+    return f'<p class="xg-small xg-bad">✗ {name}: {value}, not good (above {limit})</p>'
+
+
+def waiting_html(title: str, now: bool) -> str:
+    """A row whose numbers are still to come."""
+    return _quiet(title, "being computed …" if now else "waiting …")
+
+
+def failed_html(title: str, sentence: str) -> str:
+    """A row in whose place an error stands."""
+    return _quiet(title, sentence, " xg-error")
+
+
+def _quiet(title: str, sentence: str, kind: str = "") -> str:
+    return (
+        f'<div class="xg xg-row xg-quiet"><p class="xg-title">{escape(title)}</p>'
+        f'<p class="xg-sentence{kind}">{escape(sentence)}</p></div>'
+    )
+
+
+def _cost(made: Explanation) -> str:
+    source = "from the cache" if made.cached else seconds(made.seconds)
+    return f"{count(made.evaluations, 'evaluation')} · {source}"
+
+
+def _details(row: MethodRow) -> str:
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in row.facts)
+    return f'<details class="xg-details"><summary>Details</summary><dl class="xg-facts">{rows}</dl></details>'

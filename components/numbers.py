@@ -1,0 +1,47 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+MINUS = "\u2212"
+
+
+def signed(value: float) -> str:
+    """Three significant digits with a sign: +0.123, −0.04, 0."""
+    return _minus(f"{value:+.3g}") if value else "0"
+
+
+def plain(value: float) -> str:
+    """Three significant digits."""
+    return _minus(f"{value:.3g}")
+
+
+def small(value: float) -> str:
+    """An error that should be 0: three significant digits, and nothing of rounding noise."""
+    return plain(value) if value >= 1e-6 or value == 0 else _minus("<\u00a01e-6")
+
+
+def percent(share: float) -> str:
+    """A probability: 97.3 %; what would round to 0 or 100 without being it is said to be near it."""
+    if 0 < share < 0.0005:
+        return "<\u00a00.1\u00a0%"
+    if 0.9995 < share < 1:
+        return ">\u00a099.9\u00a0%"
+    return f"{100 * share:.1f}\u00a0%"
+
+
+def seconds(value: float) -> str:
+    """A duration: 4.1 s, 230 ms, under a millisecond."""
+    if value < 0.001:
+        return "< 1 ms"
+    return f"{1000 * value:.0f} ms" if value < 0.95 else f"{value:.1f} s"
+
+
+def count(number: int, noun: str) -> str:
+    """1 evaluation, 1,024 evaluations, no evaluations."""
+    if number == 0:
+        return f"no {noun}s"
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", MINUS)

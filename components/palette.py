@@ -1,0 +1,126 @@
+"""Colours of maps: perceptually even steps from the ground, safe for colour-blind readers, legible in both themes.
+
+Blue speaks for the class, orange against it, teal says how much without a sign. At the same distance from zero blue
+and orange have the same lightness, and the theme's one text colour is legible on every step.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+STEPS = 20
+"""Steps of colour between zero and the largest score, on each side."""
+
+Theme = Literal["light", "dark"]
+Side = Literal["for", "against", "amount"]
+SIDES: tuple[Side, ...] = ("for", "against", "amount")
+THEMES: tuple[Theme, ...] = ("light", "dark")
+RGB = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The ground and text of a theme, and the ends of its scales as OKLCH hues of one lightness."""
+
+    ground: str
+    text: str
+    muted: str
+    special: str
+    lightness: float
+    chroma: float
+
+
+# Hues in degrees: Okabe and Ito's blue, their vermilion moved towards orange, and a teal between their blue and green.
+HUES: dict[Side, float] = {"for": 248.0, "against": 56.0, "amount": 182.0}
+PALETTES: dict[Theme, Palette] = {
+    "light": Palette("#fcfcfb", "#1b222b", "#596370", "#e9ecef", 0.66, 0.14),
+    "dark": Palette("#14181d", "#e4e8ed", "#a2acb8", "#2a313a", 0.50, 0.12),
+}
+
+
+def colour(theme: Theme, side: Side, step: int) -> str:
+    """The background of a step from 0 (the ground) to `STEPS` (the largest score), as #rrggbb."""
+    palette = PALETTES[theme]
+    ground, share = _to_oklab(_parse(palette.ground)), step / STEPS
+    end = _end(palette, side)
+    mixed = tuple(a + share * (b - a) for a, b in zip(ground, end, strict=True))
+    return _format(_from_oklab(mixed))
+
+
+def step_of(score: float, largest: float) -> int:
+    """The step of a score on a scale that ends at `largest`; the sign is the side's business."""
+    if largest <= 0:
+        return 0
+    return min(STEPS, round(STEPS * abs(score) / largest))
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
+    low, high = sorted(_luminance(_parse(c)) for c in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def lightness(colour: str) -> float:
+    """Perceived lightness from 0 to 1 (the L of OKLab)."""
+    return _to_oklab(_parse(colour))[0]
+
+
+def _end(palette: Palette, side: Side) -> RGB:
+    """The end of a scale in OKLab, its chroma reduced until the screen can show it."""
+    hue, chroma = math.radians(HUES[side]), palette.chroma
+    while True:
+        point = (palette.lightness, chroma * math.cos(hue), chroma * math.sin(hue))
+        if all(-1e-4 <= channel <= 1 + 1e-4 for channel in _from_oklab(point)):
+            return point
+        chroma -= 0.002
+
+
+def _parse(colour: str) -> RGB:
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return red, green, blue
+
+
+def _format(rgb: RGB) -> str:
+    return "#" + "".join(f"{round(255 * min(1, max(0, channel))):02x}" for channel in rgb)
+
+
+def _linear(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+
+
+def _gamma(channel: float) -> float:
+    return 12.92 * channel if channel <= 0.0031308 else 1.055 * channel ** (1 / 2.4) - 0.055
+
+
+def _luminance(rgb: RGB) -> float:
+    red, green, blue = map(_linear, rgb)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+# The matrices of OKLab (Ottosson, 2020), sRGB to and from it.
+def _to_oklab(rgb: RGB) -> RGB:
+    r, g, b = map(_linear, rgb)
+    long = math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b)
+    medium = math.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b)
+    short = math.cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b)
+    return (
+        0.2104542553 * long + 0.7936177850 * medium - 0.0040720468 * short,
+        1.9779984951 * long - 2.4285922050 * medium + 0.4505937099 * short,
+        0.0259040371 * long + 0.7827717662 * medium - 0.8086757660 * short,
+    )
+
+
+def _from_oklab(lab: RGB) -> RGB:
+    lightness, a, b = lab
+    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+    medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
+    linear = (
+        4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
+        -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
+        -0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short,
+    )
+    red, green, blue = (_gamma(channel) if channel > 0 else channel for channel in linear)
+    return red, green, blue

@@ -1,0 +1,116 @@
+"""The Text page's answer: the prediction, then a row a method, the quick ones first, each as soon as it is there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from components.engine_room import explain, is_cached
+from components.method_row import failed_html, method_row, method_row_html, waiting_html
+from components.prediction import prediction_html
+from components.text_controls import class_control
+from components.text_state import TextState
+from engine.errors import ExegesisError
+from engine.registry import Explainer
+from engine.request import Request
+from engine.result import Explanation
+
+LOG = logging.getLogger(__name__)
+PROBE = "random"
+"""Costs no model evaluation, and its explanation carries the prediction."""
+
+
+@dataclass
+class _Place:
+    """A method's place on the page."""
+
+    method: Explainer
+    request: Request
+    slot: st.delta_generator.DeltaGenerator
+
+
+def request_for(state: TextState, method: str) -> Request:
+    """What is asked of the engine for one row."""
+    params = state.params.get(method, {})
+    return Request(state.model, method, state.example, dict(params), state.target, state.seed)
+
+
+def prediction_area(state: TextState) -> Explanation | None:
+    """The prediction as bars beside the choice of the class; None after saying why there is none."""
+    missing = _missing(state)
+    if missing:
+        st.info(missing)
+        return None
+    try:
+        with st.spinner("Reading the text …"):
+            probe = explain(Request(state.model, PROBE, state.example, {}, None, state.seed))
+    except Exception as error:
+        st.error(_sentence(error))
+        return None
+    _draw_prediction(state, probe)
+    return probe
+
+
+def method_rows(state: TextState, methods: Mapping[str, Explainer], probe: Explanation) -> None:
+    """A row for each chosen method in the order chosen; what is costly and not cached comes last."""
+    if not state.methods:
+        st.info("Pick at least one method above.")
+        return
+    progress, stack = st.empty(), st.container(gap=None, key="text_rows")
+    places = [_Place(methods[id], request_for(state, id), stack.empty()) for id in state.methods]
+    waiting = [place for place in places if not _is_quick(place)]
+    for place in waiting:
+        place.slot.html(waiting_html(place.method.title, now=False))
+    for done, place in enumerate([p for p in places if p not in waiting] + waiting):
+        if place in waiting:
+            progress.progress(done / len(places), f"{done} of {len(places)} methods. Computing: {place.method.title}")
+            place.slot.html(waiting_html(place.method.title, now=True))
+        place.slot.html(_row(place, state, probe))
+    progress.empty()
+
+
+def _missing(state: TextState) -> str:
+    if not state.model:
+        return "Pick a model above, or type the folder of a checkpoint or a hub id."
+    if not state.text.strip():
+        return "Type a text above, or pick an example, to see what its prediction rests on."
+    if state.pair is not None and not state.pair.strip():
+        return "Type the second text, or switch it off."
+    return ""
+
+
+def _draw_prediction(state: TextState, probe: Explanation) -> None:
+    prediction = probe.prediction
+    left, right = st.columns([2, 1], gap="medium", vertical_alignment="center")
+    with right:
+        class_control(prediction, state.target)
+    known = state.target in prediction.labels
+    left.html(prediction_html(prediction, prediction.labels.index(state.target) if known else prediction.index))
+    for note in probe.notes:
+        st.warning(note)
+
+
+def _is_quick(place: _Place) -> bool:
+    try:
+        return place.method.cheap or is_cached(place.request)
+    except ExegesisError:
+        return True
+
+
+def _row(place: _Place, state: TextState, probe: Explanation) -> str:
+    try:
+        made = explain(place.request)
+        return method_row_html(method_row(place.method, made, state.example, state.unit, probe.notes))
+    except Exception as error:
+        return failed_html(place.method.title, _sentence(error))
+
+
+def _sentence(error: Exception) -> str:
+    """What a person reads. Anything unforeseen also goes to the log, with its traceback."""
+    if isinstance(error, ExegesisError):
+        return str(error)
+    LOG.error("unforeseen failure", exc_info=error)
+    return f"This failed unexpectedly ({type(error).__name__}: {error}). The server's log has the details."

@@ -1,0 +1,123 @@
+"""One method's map: the text itself, each unit on the colour of its score, with the scale that it is read by."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+from components.numbers import count, plain, signed
+from components.palette import Side, step_of
+from engine.words import Unit
+
+
+@dataclass(frozen=True)
+class TokenMap:
+    """What a map shows. `texts` are the first text and, for a pair, the second; `target` is the explained class."""
+
+    units: tuple[Unit, ...]
+    texts: tuple[str, ...]
+    signed: bool
+    target: str
+    truncated: int = 0
+
+    @cached_property
+    def largest(self) -> float:
+        """The end of the scale: the largest absolute score of a unit that is not special."""
+        return max((abs(u.score) for u in self.units if not u.special), default=0.0)
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """1 for the largest absolute score; equal scores share the better rank; 0 for special tokens."""
+        ordered = sorted((abs(u.score) for u in self.units if not u.special), reverse=True)
+        first = {size: rank for rank, size in reversed(list(enumerate(ordered, start=1)))}
+        return tuple(0 if u.special else first[abs(u.score)] for u in self.units)
+
+    @property
+    def ranked(self) -> int:
+        return sum(not u.special for u in self.units)
+
+
+def token_map_html(view: TokenMap) -> str:
+    """The text with its scores as colours; one paragraph for each text of a pair. Every token is escaped."""
+    paragraphs = "".join(
+        _paragraph(view, segment, positions) for segment, positions in enumerate(_lines(view)) if positions
+    )
+    return f'<div class="xg-map">{paragraphs}</div>'
+
+
+def legend_html(view: TokenMap) -> str:
+    """The scale in words and colours, or that there is nothing to colour."""
+    if view.largest == 0:
+        return '<span class="xg-legend">All scores are zero: nothing to colour.</span>'
+    if not view.signed:
+        words = f"0 to {plain(view.largest)}, without sign"
+        return f'<span class="xg-legend"><i class="xg-scale xg-amount"></i> {words}</span>'
+    low, high, target = signed(-view.largest), signed(view.largest), escape(view.target)
+    words = f"{low} against, {high} for <bdi>{target}</bdi>"
+    return f'<span class="xg-legend"><i class="xg-scale xg-signed"></i> {words}</span>'
+
+
+def tip(view: TokenMap, position: int) -> str:
+    """What hovering a unit says: its value, its rank, where it stands."""
+    unit = view.units[position]
+    value = signed(unit.score) if view.signed else plain(unit.score)
+    rank = "special token, not ranked" if unit.special else f"rank {view.ranks[position]} of {view.ranked}"
+    first, last = unit.tokens[0], unit.tokens[-1]
+    place = f"index {first}" if first == last else f"index {first} to {last}, {count(len(unit.tokens), 'token')}"
+    return f"{value} · {rank} · {place}"
+
+
+def direction(text: str) -> str:
+    """rtl or ltr, by the first character that has a direction."""
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in ("L", "R", "AL"):
+            return "ltr" if kind == "L" else "rtl"
+    return "ltr"
+
+
+def _lines(view: TokenMap) -> list[list[int]]:
+    """Positions by text. A special token stands where it was read: after the text before it, the first one before."""
+    lines: list[list[int]] = [[] for _ in view.texts]
+    current = 0
+    for position, unit in enumerate(view.units):
+        current = current if unit.special else unit.segment
+        lines[current].append(position)
+    return lines
+
+
+def _paragraph(view: TokenMap, segment: int, positions: Sequence[int]) -> str:
+    # Tokens are not isolated from each other, special ones are: isolation would reorder a right-to-left phrase
+    # inside a left-to-right sentence. For the same reason the direction is found here and not by dir=auto.
+    text, at, parts = view.texts[segment], 0, []
+    for position in positions:
+        unit = view.units[position]
+        if unit.special:
+            parts.append(f" {_chip(view, position)} ")
+            continue
+        parts += [escape(text[at : unit.start]), _chip(view, position)]
+        at = max(at, unit.end)
+    rest = text[at:].strip()
+    if rest and view.truncated:
+        parts.append(' <bdi class="xg-cut">… the rest was cut off</bdi>')
+    elif rest:
+        parts.append(escape(text[at:]))
+    return f'<p class="xg-text" dir="{direction(text)}">{"".join(parts).strip()}</p>'
+
+
+def _chip(view: TokenMap, position: int) -> str:
+    unit, said = view.units[position], escape(tip(view, position))
+    if unit.special:
+        return f'<bdi class="xg-special" data-tip="{said}">{escape(unit.text)}</bdi>'
+    step = step_of(unit.score, view.largest)
+    tone = f" xg-{_side(view, unit)}-{step}" if step else ""
+    return f'<span class="xg-t{tone}" data-tip="{said}">{escape(unit.text)}</span>'
+
+
+def _side(view: TokenMap, unit: Unit) -> Side:
+    if not view.signed:
+        return "amount"
+    return "for" if unit.score > 0 else "against"

@@ -1,0 +1,142 @@
+"""Tokens as people read them: one unit a token or a word, by character offsets into the original text.
+
+A word is a maximal run of characters without white space, and its score is the sum of its tokens' scores. Scripts
+written without spaces (Chinese, Japanese, Thai, ...) have no such words: in a run that holds one of their characters
+every token stays its own unit. Tokens that share a character, or that cut one visible character in two (byte-level
+pieces of an emoji, a letter and its accent), can only be drawn as one: they are one unit in both views.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from engine.errors import unknown
+from engine.request import Example
+from engine.result import Token
+
+UnitKind = Literal["token", "word"]
+UNITS: tuple[UnitKind, ...] = ("token", "word")
+
+ZERO_WIDTH_JOINER = "\u200d"
+# Scripts written without spaces between words, as [first, last] code points.
+UNSPACED = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x2E80, 0x312F),  # CJK radicals, symbols and punctuation, kana, bopomofo
+    (0x31A0, 0x9FFF),  # more kana and bopomofo, CJK ideographs
+    (0xF900, 0xFAFF),  # compatibility ideographs
+    (0xFF66, 0xFF9D),  # half-width kana
+    (0x20000, 0x3FFFF),  # rarer ideographs
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is drawn, scored and ranked as one: its place in its own text, its score, the positions of its tokens."""
+
+    text: str
+    start: int
+    end: int
+    segment: int
+    special: bool
+    score: float
+    tokens: tuple[int, ...]
+
+
+def units(
+    tokens: Sequence[Token], scores: Float[np.ndarray, "seq"], example: Example, kind: str = "token"
+) -> tuple[Unit, ...]:
+    """Tokens or words in reading order; the scores add up to the same total in both."""
+    if kind not in UNITS:
+        raise unknown("unit", kind, UNITS)
+    texts = (example.text, example.text_pair or "")
+    joined = _same_word if kind == "word" else _inseparable
+    return tuple(_unit(tokens, scores, group, texts) for group in _groups(tokens, texts, joined))
+
+
+Joined = Callable[[str, int, int, Token], bool]
+
+
+def _groups(tokens: Sequence[Token], texts: Sequence[str], joined: Joined) -> Iterator[list[int]]:
+    """Neighbouring positions that form one unit. `joined(text, start, end, token)` says whether it goes on."""
+    group: list[int] = []
+    start = end = 0
+    for position, token in enumerate(tokens):
+        last = tokens[group[-1]] if group else None
+        together = last is not None and not token.special and last.segment == token.segment
+        if together and joined(texts[token.segment], start, end, token):
+            end = max(end, token.end)
+            group.append(position)
+            continue
+        if group:
+            yield group
+        group, start, end = [position], token.start, token.end
+    if group:
+        yield group
+
+
+def _inseparable(text: str, start: int, end: int, token: Token) -> bool:
+    return token.start < end or (end > start and token.start == end and _inside_character(text, end))
+
+
+def _same_word(text: str, start: int, end: int, token: Token) -> bool:
+    if _inseparable(text, start, end, token):
+        return True
+    between = text[max(start, end - 1) : max(token.start + 1, token.end)]
+    return not any(c.isspace() for c in between) and not any(map(_unspaced, _run(text, token.start)))
+
+
+def _run(text: str, position: int) -> str:
+    """The run of characters without white space around a position."""
+    start = end = position
+    while start > 0 and not text[start - 1].isspace():
+        start -= 1
+    while end < len(text) and not text[end].isspace():
+        end += 1
+    return text[start:end]
+
+
+def _unspaced(character: str) -> bool:
+    return any(low <= ord(character) <= high for low, high in UNSPACED)
+
+
+def _inside_character(text: str, i: int) -> bool:
+    """Whether position `i` lies inside what a person sees as one character (the usual cases of UAX 29)."""
+    if not 0 < i < len(text):
+        return False
+    before, after = text[i - 1], text[i]
+    if after == ZERO_WIDTH_JOINER or unicodedata.category(after) in ("Mn", "Me", "Mc"):
+        return not before.isspace()
+    if 0x1F3FB <= ord(after) <= 0x1F3FF or 0xE0020 <= ord(after) <= 0xE007F:
+        return not before.isspace()
+    if before == ZERO_WIDTH_JOINER:
+        return unicodedata.category(after) == "So"
+    return _is_flag_half(after) and _flag_halves_before(text, i) % 2 == 1
+
+
+def _is_flag_half(character: str) -> bool:
+    return 0x1F1E6 <= ord(character) <= 0x1F1FF
+
+
+def _flag_halves_before(text: str, i: int) -> int:
+    count = 0
+    while count < i and _is_flag_half(text[i - count - 1]):
+        count += 1
+    return count
+
+
+def _unit(
+    tokens: Sequence[Token], scores: Float[np.ndarray, "seq"], group: Sequence[int], texts: Sequence[str]
+) -> Unit:
+    members = [tokens[position] for position in group]
+    first, start, end = members[0], min(t.start for t in members), max(t.end for t in members)
+    text = first.text if first.special else texts[first.segment][start:end] or first.text
+    total = float(sum(scores[position] for position in group))
+    return Unit(text, start, end, first.segment, first.special, total, tuple(group))
