@@ -129,7 +129,10 @@ def _found(plans: list[_Plan]) -> dict[str, Explanation]:
 def _fly(missing: list[_Plan]) -> dict[str, Explanation]:
     plan = missing[0]
     meta, arrays, hit = single_flight(result_store(), plan.key, lambda: records.pack(_compute([plan])[0]))
-    return {plan.key: dataclasses.replace(records.unpack(meta, arrays), cached=hit)}
+    answer = dataclasses.replace(records.unpack(meta, arrays), cached=hit)
+    if not hit:
+        _store_by_class(plan, answer)
+    return {plan.key: answer}
 
 
 def _rest(missing: list[_Plan]) -> dict[str, Explanation]:
@@ -143,8 +146,16 @@ def _compute_and_store(missing: list[_Plan]) -> dict[str, Explanation]:
     answers = {}
     for plan, answer in zip(missing, _compute(missing), strict=True):
         result_store().put(plan.key, *records.pack(answer))
+        _store_by_class(plan, answer)
         answers[plan.key] = answer
     return answers
+
+
+def _store_by_class(plan: _Plan, answer: Explanation) -> None:
+    """The same result under the index of its class: who names the predicted class finds it too."""
+    named = _Plan(dataclasses.replace(plan.request, target=answer.provenance.target))
+    if named.key != plan.key:
+        result_store().put(named.key, *records.pack(answer))
 
 
 def _compute(plans: list[_Plan]) -> list[Explanation]:
