@@ -1,0 +1,1 @@
+"""Side-by-side measurements: each module measures in one run and gives ratios; none is a test."""

@@ -1,0 +1,91 @@
+"""The same question put to Captum, shap and lime, with their usual settings and their largest sensible batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.removal import replacement
+from engine.task import Task
+
+BATCH = 64
+
+
+def logit_of_embeddings(task: Task) -> Callable[[Tensor], Tensor]:
+    """f as a function of word embeddings `[row seq d_model]`."""
+    target = task.targets[0]
+
+    def forward(embeds: Tensor) -> Tensor:
+        return task.model.module(inputs_embeds=embeds).logits[:, target]
+
+    return forward
+
+
+def probability_of_masks(task: Task) -> Callable[[np.ndarray], np.ndarray]:
+    """m as a function of 0/1 features, a removed one being [MASK], by the plain module."""
+    encoded, model = task.examples[0], task.model
+    ids = torch.from_numpy(encoded.ids).to(model.device)
+    features = torch.from_numpy(encoded.features).to(model.device)
+
+    def evaluate(keep: np.ndarray) -> np.ndarray:
+        kept = torch.as_tensor(np.asarray(keep), device=model.device).bool()
+        rows = ids.repeat(len(kept), 1)
+        rows[:, features] = torch.where(kept, rows[:, features], model.mask_id)
+        with torch.inference_mode():
+            parts = [model.module(input_ids=part).logits for part in rows.split(BATCH)]
+        return torch.softmax(torch.cat(parts).double(), -1)[:, task.targets[0]].cpu().numpy()
+
+    return evaluate
+
+
+def ends(task: Task) -> tuple[Tensor, Tensor]:
+    """The embeddings of the input and of its [MASK] baseline, `[1 seq d_model]` each."""
+    batch = task.batch()
+    x = task.model.embed(batch.ids).detach()
+    baseline = x.clone()
+    baseline[:, task.examples[0].features] = replacement(task.model, "mask")
+    return x, baseline
+
+
+def captum_ig(task: Task, steps: int, rule: str = "gausslegendre") -> Callable[[], Any]:
+    from captum.attr import IntegratedGradients
+
+    method, (x, baseline) = IntegratedGradients(logit_of_embeddings(task)), ends(task)
+    return lambda: method.attribute(x, baseline, n_steps=steps, method=rule, internal_batch_size=BATCH)
+
+
+def captum_kernel_shap(task: Task, samples: int) -> Callable[[], Any]:
+    from captum.attr import KernelShap
+
+    evaluate, n = probability_of_masks(task), len(task.examples[0].features)
+    method = KernelShap(lambda z: torch.from_numpy(evaluate(z.numpy())))
+    ones = torch.ones(1, n)
+    return lambda: method.attribute(ones, baselines=torch.zeros(1, n), n_samples=samples, perturbations_per_eval=BATCH)
+
+
+def shap_kernel(task: Task, samples: int) -> Callable[[], Any]:
+    import shap
+
+    n = len(task.examples[0].features)
+    method = shap.KernelExplainer(probability_of_masks(task), np.zeros((1, n)))
+    return lambda: method.shap_values(np.ones((1, n)), nsamples=samples, silent=True)
+
+
+def lime_text(task: Task, samples: int) -> Callable[[], Any]:
+    """lime's own text explainer, its words being the tokens by position."""
+    from lime.lime_text import LimeTextExplainer
+
+    evaluate, n = probability_of_masks(task), len(task.examples[0].features)
+    names = " ".join(f"t{i:03d}" for i in range(n))
+
+    def classify(texts: list[str]) -> np.ndarray:
+        keep = np.array([[f"t{i:03d}" in text for i in range(n)] for text in texts])
+        value = evaluate(keep)
+        return np.stack([1 - value, value], axis=1)
+
+    method = LimeTextExplainer(random_state=0, bow=True)
+    return lambda: method.explain_instance(names, classify, labels=(1,), num_features=n, num_samples=samples)
