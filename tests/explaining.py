@@ -1,0 +1,67 @@
+"""Explainers run straight on a model, without cache or turns: what the tests of explainers share."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from engine.explain import predict_encoded
+from engine.home import home
+from engine.models.load import load_model
+from engine.models.text import TextClassifier
+from engine.params import Plain, from_mapping
+from engine.registry import all_explainers, explainer
+from engine.request import Example
+from engine.task import Attribution, Item, Task
+from tests.tiny import save_checkpoint
+
+METHODS = tuple(all_explainers())
+
+
+@functools.cache
+def checkpoint(family: str, labels: int = 2) -> Path:
+    """The folder of a tiny random checkpoint, written once a run."""
+    place = home() / "tiny"
+    place.mkdir(parents=True, exist_ok=True)
+    return save_checkpoint(family, Path(tempfile.mkdtemp(prefix=f"{family}-{labels}-", dir=place)), labels)
+
+
+@functools.cache
+def classifier(family: str, labels: int = 2, dtype: str = "float64") -> TextClassifier:
+    """That checkpoint, loaded by the engine."""
+    return load_model(str(checkpoint(family, labels)), dtype)
+
+
+def task_for(
+    model: TextClassifier, examples: Sequence[Example | str], target: int | None = None, seed: int = 0
+) -> Task:
+    """A task that explains `target`, or each example's predicted class."""
+    texts = [Example(e) if isinstance(e, str) else e for e in examples]
+    encoded = [model.encode(e) for e in texts]
+    items = [
+        Item(e, prediction, prediction.index if target is None else target, seed)
+        for e, prediction in zip(encoded, predict_encoded(model, encoded), strict=True)
+    ]
+    return Task(model, items, lambda method: run(method, Task(model, items)))
+
+
+def run(method: str, task: Task, **params: Plain) -> list[Attribution]:
+    """The method's attributions, parameters checked as the engine checks them."""
+    known = explainer(method)
+    return known.function(task, from_mapping(known.params, params, method))
+
+
+def forget(model: TextClassifier) -> None:
+    """Remembered passes of a model are dropped, so that a method has to run it."""
+    model.memo.clear()
+
+
+def fingerprint(model: TextClassifier) -> list[tuple[str, bytes]]:
+    """Every weight and buffer, bit by bit, and the attention that the model runs."""
+    state = [(k, v.contiguous().view(torch.uint8).numpy().tobytes()) for k, v in model.module.state_dict().items()]
+    own = getattr(model.module.config, "_attn_implementation", "")
+    return [*state, ("attention", str(own).encode()), ("training", str(model.module.training).encode())]

@@ -1,0 +1,70 @@
+"""For each registered explainer: its closed form on a linear model, or why there is none, and its slow oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.params import Plain
+from tests.oracles import text
+from tests.oracles.text import World
+
+NO_ATTENTION = "the linear model has no attention to read"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The linear model on one text: score = b + sum_i w . x_i; `x` and `removed` are word embeddings."""
+
+    w: np.ndarray
+    x: np.ndarray
+    removed: np.ndarray
+    special: np.ndarray
+
+    @property
+    def change(self) -> np.ndarray:
+        """w . (x_i - removed), zero for special tokens: what every removal-based method must find."""
+        return np.where(self.special, 0.0, (self.x - self.removed) @ self.w)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`params` are those at which the closed form is exact, `slow_params` those that the slow oracle has."""
+
+    linear: Callable[[Line], np.ndarray] | str
+    slow: Callable[[World], np.ndarray]
+    params: Mapping[str, Plain] = field(default_factory=dict)
+    slow_params: Mapping[str, Plain] = field(default_factory=dict)
+
+
+def _everywhere(value: Callable[[Line], float]) -> Callable[[Line], np.ndarray]:
+    return lambda line: np.full(len(line.x), value(line))
+
+
+def _change(line: Line) -> np.ndarray:
+    return line.change
+
+
+ORACLES: dict[str, Entry] = {
+    "gradient": Entry(_everywhere(lambda line: line.w.sum()), text.gradient),
+    "gradient_l2": Entry(_everywhere(lambda line: float(np.linalg.norm(line.w))), text.gradient_l2),
+    "gradient_x_input": Entry(lambda line: line.x @ line.w, text.gradient_x_input),
+    "integrated_gradients": Entry(_change, text.integrated_gradients, slow_params={"steps": "fixed", "n_steps": 200}),
+    "smoothgrad": Entry(_everywhere(lambda line: float(np.linalg.norm(line.w))), text.smoothgrad),
+    "occlusion": Entry(_change, text.occlusion),
+    # The ridge pulls towards zero, so that only without it the linear model comes back.
+    "lime": Entry(_change, text.lime, params={"ridge": 0}),
+    "kernel_shap": Entry(_change, text.shapley),
+    "exact_shapley": Entry(_change, text.shapley),
+    "attention_mean": Entry(NO_ATTENTION, text.attention_mean),
+    "attention_last_layer": Entry(NO_ATTENTION, text.attention_last_layer),
+    "attention_head": Entry(NO_ATTENTION, text.attention_head),
+    "attention_logits": Entry(NO_ATTENTION, text.attention_logits),
+    "attention_logits_last": Entry(NO_ATTENTION, text.attention_logits_last),
+    "attention_rollout": Entry(NO_ATTENTION, text.attention_rollout),
+    "ensemble_all": Entry(f"two of its members read attention, and {NO_ATTENTION}", text.ensemble_all),
+    "ensemble_top3": Entry(lambda line: line.change / np.abs(line.change).sum(), text.ensemble_top3),
+    "random": Entry("it does not look at the model", text.random),
+}
