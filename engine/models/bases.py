@@ -16,6 +16,7 @@ from transformers.utils import logging as hf_logging
 
 from engine.errors import ExegesisError, UsageError
 from engine.models import minilm
+from engine.models.adapters import adapter_for
 from engine.models.t5 import T5EncoderForSequenceClassification
 
 CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
@@ -52,6 +53,17 @@ def load_tokenizer(path: Path) -> Any:
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def longest_input(path: Path, tokenizer: Any) -> int:
+    """Tokens that fit into the model: what its tokenizer says and, where positions are absolute, has a place."""
+    config = read_config(path)
+    adapter = adapter_for(config.get("model_type", ""), str(path))
+    places = config.get("max_position_embeddings") or config.get("n_positions")
+    if adapter.position_start is None or places is None:
+        return int(tokenizer.model_max_length)
+    used = int(config.get("pad_token_id") or 0) + 1 if adapter.position_start == "after_pad" else 0
+    return int(min(tokenizer.model_max_length, places - used))
 
 
 def read_config(path: Path) -> dict[str, Any]:

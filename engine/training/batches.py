@@ -42,10 +42,9 @@ class Encoded:
 
 def encode(examples: Sequence[LabelledExample], tokenizer: Any, max_length: int) -> Encoded:
     """Tokenises single texts or pairs; what is longer than `max_length` tokens is cut."""
-    limit = min(max_length, tokenizer.model_max_length)
     pairs = [e.text_pair for e in examples]
     second = [p or "" for p in pairs] if any(p is not None for p in pairs) else None
-    raw = tokenizer([e.text for e in examples], second, truncation=True, max_length=limit)
+    raw = tokenizer([e.text for e in examples], second, truncation=True, max_length=max_length)
     names = [n for n in ("input_ids", "attention_mask", "token_type_ids") if n in raw]
     rows = [{name: raw[name][i] for name in names} for i in range(len(examples))]
     pad = {"input_ids": tokenizer.pad_token_id, "attention_mask": 0, "token_type_ids": 0}

@@ -59,8 +59,8 @@ def markdown(card: Mapping[str, Any]) -> str:
         "",
         f"{card['kind']} of {base['name']} on {data['name']}. {_labels_sentence(card)}",
         "",
-        f"* Base: {base['source']}. Licence: {base['licence']}. SHA-256 of its weights: `{base['sha256']}`.",
-        f"* Data: {data['source']}. Licence: {data['licence']}.",
+        f"* Base: {_sentences(base['source'], 'Licence: ' + base['licence'])} SHA-256: `{base['sha256']}`.",
+        f"* Data: {_sentences(data['source'], 'Licence: ' + data['licence'])}",
         f"* Licence of these weights: {card['licence']}.",
         f"* SHA-256 of these weights: `{card['sha256']}` ({card['bytes']:,} bytes).",
         "",
@@ -90,6 +90,10 @@ def markdown(card: Mapping[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part.rstrip('.')}." for part in parts)
 
 
 def _labels_sentence(card: Mapping[str, Any]) -> str:

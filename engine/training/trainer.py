@@ -52,6 +52,7 @@ class _Run:
         self.path = bases.locate(config.base)
         self.family = bases.read_config(self.path).get("model_type", "")
         self.tokenizer = bases.load_tokenizer(self.path)
+        self.max_length = min(config.max_length, bases.longest_input(self.path, self.tokenizer))
         self.device = torch.device(_device(config.device))
         self.out = Path(config.out)
 
@@ -86,7 +87,7 @@ class _Run:
         return lora.wrap(module, self.family, self.config) if self.config.method == "lora" else module
 
     def _encoded(self, rows: Sequence[LabelledExample]) -> Encoded:
-        return encode(rows, self.tokenizer, self.config.max_length)
+        return encode(rows, self.tokenizer, self.max_length)
 
     def _store(self, module: Any, best: Tensors) -> None:
         weights = dict(module.named_parameters())

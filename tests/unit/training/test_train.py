@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from engine.errors import Cancelled, ExegesisError, UsageError
+from engine.models import bases
+from engine.models.load import load_model
+from engine.progress import CancelToken, silent
+from engine.request import Example
+from engine.training.config import TrainConfig
+from engine.training.trainer import train
+from tests.tiny import FAMILIES
+
+TWO = {"warm": "good", "bad": "poor"}
+
+
+def config(base: str, data: str, out: Path, **changes: object) -> TrainConfig:
+    quick = {"epochs": 5, "batch_size": 8, "learning_rate": 3e-3, "held_out": 20, "device": "cpu"}
+    return TrainConfig(base=base, dataset=data, out=str(out), **{**quick, **changes})
+
+
+def test_a_tiny_bert_learns_and_the_stored_model_is_what_was_measured(learner, toy, tmp_path: Path) -> None:
+    result = train(config(learner, toy(TWO), tmp_path / "m"))
+    assert result.scores["held-out"].value >= 0.9
+    assert result.history[result.best_epoch].held_out == max(r.held_out for r in result.history)
+    assert result.scores["held-out"].value == result.history[result.best_epoch].held_out
+    assert load_model(str(tmp_path / "m")).labels == ("good", "poor")
+    assert not (tmp_path / "m" / "checkpoint").exists()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_trains_an_adapter_in_float16(family: str, tiny, toy, tmp_path: Path) -> None:
+    result = train(config(tiny(family), toy(TWO, 40), tmp_path / "m", method="lora", rank=2, epochs=1))
+    tensors = load_file(tmp_path / "m" / "adapter_model.safetensors")
+    assert {t.dtype for t in tensors.values()} == {torch.float16}
+    assert any("lora_B" in name and t.abs().max() > 0 for name, t in tensors.items())
+    assert result.card["bytes"] == (tmp_path / "m" / "adapter_model.safetensors").stat().st_size
+    assert load_model(str(tmp_path / "m")).labels == ("good", "poor")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "t5"])
+def test_a_stored_full_model_of_an_unusual_family_loads(family: str, tiny, toy, tmp_path: Path) -> None:
+    train(config(tiny(family), toy(TWO, 40), tmp_path / "m", epochs=1))
+    model = load_model(str(tmp_path / "m"))
+    batch = model.collate([model.encode(Example("the film is warm"))])
+    with torch.inference_mode():
+        prediction = model.predictions(model.logits(batch))[0]
+    assert prediction.labels == ("good", "poor")
+    assert sum(prediction.probabilities) == pytest.approx(1, abs=1e-6)
+
+
+def test_three_classes_of_pairs(learner, toy, tmp_path: Path) -> None:
+    data = toy({"warm": "entailment", "bad": "contradiction", "view": "neutral"}, 150, pairs=True)
+    result = train(config(learner, data, tmp_path / "m", learning_rate=5e-3))
+    assert result.card["labels"] == ["contradiction", "entailment", "neutral"]
+    assert result.scores["held-out"].value >= 0.8
+
+
+def test_regression_is_scored_by_pearson(learner, toy, tmp_path: Path) -> None:
+    data = toy({"warm": 0.9, "bad": 0.1, "view": 0.5}, 150)
+    result = train(config(learner, data, tmp_path / "m", learning_rate=5e-3))
+    assert result.scores["held-out"].metric == "pearson"
+    assert result.scores["held-out"].value > 0.8
+    assert load_model(str(tmp_path / "m")).labels == ("score",)
+
+
+def test_it_stops_after_epochs_without_gain(tiny, toy, tmp_path: Path) -> None:
+    result = train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", learning_rate=0.0, epochs=9, patience=2))
+    assert len(result.history) == 3
+    assert result.best_epoch == 0
+
+
+def test_the_running_average_is_what_is_stored(tiny, toy, tmp_path: Path) -> None:
+    data = toy(TWO, 40)
+    train(config(tiny("bert"), data, tmp_path / "a", epochs=1))
+    train(config(tiny("bert"), data, tmp_path / "b", epochs=1, average=0.9))
+    last, mean = (load_file(tmp_path / n / "model.safetensors")["classifier.bias"] for n in "ab")
+    assert not last.equal(mean)
+
+
+def test_cancelled_and_taken_up_again_it_gives_the_same_weights(tiny, toy, tmp_path: Path) -> None:
+    data = toy(TWO, 60)
+    whole = train(config(tiny("bert"), data, tmp_path / "whole", epochs=2, average=0.9))
+    token = CancelToken()
+    stopped = config(tiny("bert"), data, tmp_path / "cut", epochs=2, average=0.9)
+    with pytest.raises(Cancelled):
+        train(stopped, lambda done, total, label: token.cancel() if done == 8 else None, token)
+    again = train(stopped)
+    assert again.card["sha256"] == whole.card["sha256"]
+    assert [r.loss for r in again.history] == [r.loss for r in whole.history]
+
+
+def test_another_setting_does_not_take_up_a_checkpoint(tiny, toy, tmp_path: Path) -> None:
+    data, token = toy(TWO, 60), CancelToken()
+    token.cancel()
+    with pytest.raises(Cancelled):
+        train(config(tiny("bert"), data, tmp_path / "m"), silent, token)
+    with pytest.raises(UsageError, match=r"out: holds a checkpoint of a run with another batch_size, seed\. Give"):
+        train(config(tiny("bert"), data, tmp_path / "m", batch_size=4, seed=1))
+
+
+def test_progress_ends_at_the_total_and_tells_each_epoch(tiny, toy, tmp_path: Path) -> None:
+    seen: list[tuple[int, int, str]] = []
+    train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", epochs=2), lambda *told: seen.append(told))
+    assert seen[-1][0] == seen[-1][1]
+    assert sum("held-out" in label for _, _, label in seen) == 2
+
+
+def test_the_card_says_how(tiny, toy, tmp_path: Path) -> None:
+    train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", epochs=1, method="lora"))
+    card = json.loads((tmp_path / "m" / "card.json").read_text())
+    page = (tmp_path / "m" / "card.md").read_text()
+    assert card["command"].startswith("exegesis train --base ")
+    assert "--method lora" in card["command"]
+    assert "--patience" not in card["command"]
+    assert card["sha256"] == bases.weights_sha256(tmp_path / "m")
+    assert card["base"]["sha256"] == bases.weights_sha256(Path(tiny("bert")))
+    assert card["command"] in page
+    assert f"| held-out | {card['scores']['held-out']['value']:.4f} | 8 |" in page
+
+
+def test_too_little_data_is_said(tiny, toy, tmp_path: Path) -> None:
+    with pytest.raises(ExegesisError, match="has 6 training examples; at least 10 are needed"):
+        train(config(tiny("bert"), toy(TWO, 6), tmp_path / "m"))
+
+
+def test_a_device_that_is_not_there_is_refused(tiny, toy, tmp_path: Path) -> None:
+    absent = "mps" if torch.cuda.is_available() else "cuda"
+    with pytest.raises(UsageError, match=r"device: must be one of .*cpu.*, got"):
+        train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", device=absent))
