@@ -1,0 +1,44 @@
+"""The job kind `explain`: several methods on several examples, one cached explanation a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from engine.errors import UsageError, shown
+from engine.jobs.kinds import Spec, Unit, job_kind
+from engine.request import Example, Request
+
+_KNOWN = {"model", "methods", "examples", "params", "target", "seed", "dtype"}
+
+
+def _title(spec: Spec) -> str:
+    methods, examples = spec.get("methods", []), spec.get("examples", [])
+    return f"Explain {len(examples)} examples of {spec.get('model')} with {', '.join(map(str, methods))}"
+
+
+@job_kind("explain", title=_title)
+def plan(spec: Spec) -> Iterator[Unit]:
+    """`model`, `methods`: [id], `examples`: [{text, text_pair?}], `params`?: {method: {name: value}}, `target`?,
+    `seed`?, `dtype`?. Method by method, so that examples which share a method follow each other.
+    """
+    from engine.explain import explain, key_of
+
+    _check(spec)
+    shared = {name: spec[name] for name in ("target", "seed", "dtype") if name in spec}
+    for method in spec["methods"]:
+        params = spec.get("params", {}).get(method, {})
+        for number, example in enumerate(spec["examples"]):
+            request = Request(spec["model"], method, Example(**example), params, **shared)
+            label = f"{method}, example {number + 1}"
+            yield Unit(key_of(request), label, partial(explain, request), stores_itself=True)
+
+
+def _check(spec: Spec) -> None:
+    if spec.keys() - _KNOWN or {"model", "methods", "examples"} - spec.keys():
+        raise UsageError(
+            f"spec of an explain job: must have model, methods and examples, and may have params, target, seed "
+            f"and dtype, got {shown(sorted(spec))}."
+        )
+    if not spec["methods"] or not spec["examples"]:
+        raise UsageError("spec of an explain job: methods and examples must not be empty.")

@@ -1,0 +1,64 @@
+"""Kinds of jobs: how a plain specification is cut into cached units."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import unknown
+
+Spec = Mapping[str, Any]
+Plan = Callable[[Spec], Iterable["Unit"]]
+
+MODULES = {"explain": "engine.jobs.explaining"}
+"""Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One cached piece of work: it is done when the result store holds `key`.
+
+    `compute` returns (meta, arrays), which the runner stores; a unit that `stores_itself` puts its result under
+    `key` on its own (as `engine.explain` does), and what it returns is not used.
+    """
+
+    key: str
+    label: str
+    compute: Callable[[], Any]
+    stores_itself: bool = False
+
+
+@dataclass(frozen=True)
+class Kind:
+    id: str
+    title: Callable[[Spec], str]
+    plan: Plan
+
+
+def job_kind(id: str, *, title: str | Callable[[Spec], str]) -> Callable[[Plan], Plan]:
+    """Registers a function from a specification (plain JSON) to its units, in the order of work.
+
+    The plan is made again on resume, in another process, and must name the same units by the same keys.
+    """
+
+    def register(plan: Plan) -> Plan:
+        if id in _kinds and _kinds[id].plan.__module__ != plan.__module__:
+            raise ValueError(f"job kind {id!r} is registered twice")
+        _kinds[id] = Kind(id, (lambda _: title) if isinstance(title, str) else title, plan)
+        return plan
+
+    return register
+
+
+def kind_of(id: str) -> Kind:
+    """The kind of this id. An unknown one lists the known."""
+    if id not in _kinds and id in MODULES:
+        importlib.import_module(MODULES[id])
+    if id not in _kinds:
+        raise unknown("job kind", id, {*_kinds, *MODULES})
+    return _kinds[id]
+
+
+_kinds: dict[str, Kind] = {}

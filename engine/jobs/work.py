@@ -1,0 +1,161 @@
+"""One run of one job: its units in order, each from the cache or computed, with progress, time left and cancel."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from cache import Store, single_flight
+from engine.errors import Cancelled, ExegesisError
+from engine.jobs.kinds import Unit, kind_of
+from engine.jobs.ledger import Failure, Job, Ledger
+from engine.jobs.owner import HEARTBEAT_SECONDS
+from engine.progress import CancelToken, Report
+from engine.store import result_store
+
+WRITE_SECONDS = LOOK_SECONDS = 0.25
+_log = logging.getLogger("exegesis.jobs")
+
+
+def carry_out(ledger: Ledger, job: Job, report: Report, cancel: CancelToken) -> None:
+    """Works on a job that this process has marked as running, until it is over; says how in the ledger."""
+    outcome: dict[str, object] = {"state": "interrupted", "error": "It was stopped from outside. Resume it."}
+    try:
+        with _pulse(ledger, job.id, cancel):
+            outcome = _outcome(_Run(ledger, job, report, cancel))
+    finally:
+        ledger.move(job.id, ["running"], finished=time.time(), seconds_left=None, label="", **outcome)
+
+
+def _outcome(run: _Run) -> dict[str, object]:
+    try:
+        run.work()
+    except Cancelled:
+        return {"state": "cancelled", **run.counts()}
+    except Exception as error:
+        _log.exception("job %s failed", run.job.id)
+        return {"state": "failed", "error": one_line(error), **run.counts()}
+    state = "failed" if run.failed else "done"
+    return {"state": state, "error": run.verdict(), "note": run.store.status, **run.counts()}
+
+
+class _Run:
+    """What is known while the units of a job are worked on."""
+
+    def __init__(self, ledger: Ledger, job: Job, report: Report, cancel: CancelToken) -> None:
+        self.ledger, self.job, self.report, self.cancel = ledger, job, report, cancel
+        self.store = result_store()  # one for the whole run, wherever the home moves meanwhile
+        self.total = self.done = self.computed = self.failed = self.ahead = 0
+        self.seconds = 0.0
+        self.first_error = ""
+        self._written = 0.0
+
+    def work(self) -> None:
+        self.cancel.check()
+        units = list({unit.key: unit for unit in kind_of(self.job.kind).plan(self.job.spec)}.values())
+        self.total = len(units)
+        missing = self._missing(units)
+        self.ahead = len(missing)
+        self.done = self.total - self.ahead
+        for unit in missing:
+            self.cancel.check()
+            self._tell(unit.label)
+            self._do(unit)
+            self.done += 1
+            self.ahead -= 1
+        self._tell("", at_once=True)
+
+    def counts(self) -> dict[str, object]:
+        return {"total": self.total, "done": self.done, "computed": self.computed, "failed": self.failed}
+
+    def verdict(self) -> str:
+        """Which share failed, and of what; empty when nothing did."""
+        if not self.failed:
+            return ""
+        share = "All" if self.failed == self.total else f"{self.failed} of"
+        return f"{share} {self.total} units failed. The first: {self.first_error}"
+
+    def _missing(self, units: list[Unit]) -> list[Unit]:
+        missing = []
+        for unit in units:
+            self.cancel.check()
+            if not self.store.contains(unit.key):
+                missing.append(unit)
+        return missing
+
+    def _do(self, unit: Unit) -> None:
+        begun = time.monotonic()
+        try:
+            computed = _compute(self.store, unit, self.cancel)
+        except Cancelled:
+            raise
+        except Exception as error:
+            self._note_failure(unit, error)
+            return
+        if computed:
+            self.computed += 1
+            self.seconds += time.monotonic() - begun
+
+    def _note_failure(self, unit: Unit, error: Exception) -> None:
+        if not isinstance(error, ExegesisError):
+            _log.exception("job %s: unit %r failed", self.job.id, unit.label)
+        self.failed += 1
+        self.first_error = self.first_error or f"{unit.label}: {one_line(error)}"
+        with contextlib.suppress(ExegesisError):
+            self.ledger.fail(self.job.id, Failure(unit.key, unit.label, one_line(error)))
+
+    def _tell(self, label: str, at_once: bool = False) -> None:
+        self.report(self.done, self.total, label)
+        now = time.monotonic()
+        if at_once or now - self._written > WRITE_SECONDS:
+            self._written = now
+            left = self._seconds_left()
+            with contextlib.suppress(ExegesisError):  # the list may be unreadable for a while; the work goes on
+                self.ledger.move(self.job.id, ["running"], label=label, seconds_left=left, **self.counts())
+
+    def _seconds_left(self) -> float | None:
+        """From what was computed in this run; what was found in the cache says nothing about the rest."""
+        return self.seconds / self.computed * self.ahead if self.computed else None
+
+
+def _compute(store: Store, unit: Unit, cancel: CancelToken) -> bool:
+    """Whether the unit had to be computed here, or somebody else had made it in the meantime."""
+    if not unit.stores_itself:
+        return not single_flight(store, unit.key, unit.compute, alone=(Cancelled,), check=cancel.check)[2]
+    if store.contains(unit.key):
+        return False
+    unit.compute()
+    return True
+
+
+@contextlib.contextmanager
+def _pulse(ledger: Ledger, id: int, cancel: CancelToken) -> Iterator[None]:
+    """Says that this process lives and listens for a cancellation from another one."""
+    over = threading.Event()
+    thread = threading.Thread(target=_beat, args=(ledger, id, cancel, over.wait), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _beat(ledger: Ledger, id: int, cancel: CancelToken, wait: Callable[[float], bool]) -> None:
+    beaten = time.monotonic()
+    while not wait(LOOK_SECONDS):
+        with contextlib.suppress(ExegesisError):
+            if ledger.asked_to_cancel(id):
+                cancel.cancel()
+            if time.monotonic() - beaten > HEARTBEAT_SECONDS:
+                beaten = time.monotonic()
+                ledger.beat(id)
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line for the list of jobs."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, ExegesisError) else f"{type(error).__name__}: {text}".rstrip(": ")
