@@ -23,8 +23,16 @@ class Commands(TyperGroup):
     """A group of commands that ends as the whole program promises."""
 
     def main(self, *args: Any, **options: Any) -> Any:
+        # The name of the program, however it was started: help and errors show commands that can be typed.
+        options["prog_name"] = "exegesis"
         run = super().main
         sys.exit(guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args:
+            print(ctx.get_help())
+            raise typer.Exit
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
@@ -74,9 +82,10 @@ def _usage(error: typer.TyperException) -> str:
     if parameter is not None and not error.message:
         return f"{path}: {parameter.human_readable_name.upper()} is missing. See: {path} --help."
     if "extra argument" in error.message:
-        got = error.message.partition("(")[2].rstrip(").")
+        got = error.message.rpartition("(")[2].rstrip(").")
         return f"{path}: takes no further argument, got {got!r}. Put quotation marks around a text with spaces."
-    return f"{path}: {error.format_message().rstrip('.')}. See: {path} --help."
+    message = error.format_message().rstrip(".")
+    return f"{path}: {message[:1].lower()}{message[1:]}. See: {path} --help."
 
 
 def _options(command: Any) -> list[str]:

@@ -18,24 +18,25 @@ app = typer.Typer(
 )
 
 
-@app.callback(invoke_without_command=True)
+def print_version(wanted: bool) -> bool:
+    if wanted:
+        import tomllib
+
+        from engine.home import project_root
+
+        project = tomllib.loads((project_root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        print(project["version"])
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
 def exegesis(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """See, compare and judge explanations of transformer classifiers."""
-    if version:
-        print(_version())
-    elif context.invoked_subcommand is None:
-        print(context.get_help())
-
-
-def _version() -> str:
-    import tomllib
-
-    from engine.home import project_root
-
-    return str(tomllib.loads((project_root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
 
 
 app.command("app")(serve.serve)

@@ -14,15 +14,8 @@ from engine.errors import UsageError
 if TYPE_CHECKING:
     from cache import Store
 
-app = typer.Typer(cls=Commands, rich_markup_mode=None, no_args_is_help=False)
+app = typer.Typer(cls=Commands, rich_markup_mode=None, help="Show, check and shrink the disk cache.")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-@app.callback(invoke_without_command=True)
-def cache(context: typer.Context) -> None:
-    """Show, check and shrink the disk cache."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
 
 
 @app.command()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 
-from engine.errors import ExegesisError, not_allowed
+from engine.errors import ExegesisError, not_allowed, shown
 from engine.models import catalog
 from engine.models.adapters import Adapter, adapter_for
 from engine.models.bases import load_tokenizer, quiet, read_config
@@ -46,14 +49,42 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
     folder = source.base or source.folder
     config = read_config(folder)
     adapter = adapter_for(config.get("model_type", ""), source.id)
-    with quiet():
+    with quiet(), _told(source.id):
         module, labels = _adapted(source) if source.base else _plain(source, adapter, config)
-        tokenizer = load_tokenizer(source.tokenizer)
+        tokenizer = _tokenizer(source)
     if not tokenizer.is_fast:
         raise ExegesisError(f"model {source.id}: no fast tokenizer (tokenizer.json), so no character offsets.")
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     regression = len(labels) == 1
     return TextClassifier(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
+
+
+@contextlib.contextmanager
+def _told(model: str) -> Iterator[None]:
+    """What libraries raise about files that are damaged or contradict each other, as one sentence."""
+    try:
+        yield
+    except (ExegesisError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except SafetensorError as error:
+        raise ExegesisError(
+            f"model {model}: its file of weights (safetensors) is damaged ({error}). Download or save it again."
+        ) from error
+    except Exception as error:
+        raise ExegesisError(
+            f"model {model}: its weights do not fit its config.json, or that makes no sense "
+            f"({type(error).__name__}: {shown(str(error), 200)}). Download or save it again."
+        ) from error
+
+
+def _tokenizer(source: catalog.Source) -> Any:
+    try:
+        return load_tokenizer(source.tokenizer)
+    except Exception as error:
+        raise ExegesisError(
+            f"model {source.id}: its tokenizer cannot be read ({type(error).__name__}: {shown(str(error), 200)}). "
+            "Save it beside the model with its save_pretrained."
+        ) from error
 
 
 def _plain(source: catalog.Source, adapter: Adapter, config: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
@@ -68,6 +99,12 @@ def _plain(source: catalog.Source, adapter: Adapter, config: dict[str, Any]) -> 
         raise ExegesisError(
             f"model {source.id}: its weights are incomplete ({missing} …), so its predictions would be random. "
             "Use a fine-tuned classifier, or train one with: exegesis train."
+        )
+    left = [name for name in report["unexpected_keys"] if name.startswith(f"{adapter.blocks}.")]
+    if left:
+        raise ExegesisError(
+            f"model {source.id}: its weights do not fit its config.json, which has no place for {min(left)}. "
+            "Download or save it again."
         )
     return module, _labels(module.config)
 
