@@ -25,8 +25,8 @@ CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
 HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 
 
-def locate(base: str, revision: str | None = None) -> Path:
-    """The folder of a base: `minilm`, a local folder, or a hub id (fetched, safetensors only)."""
+def locate(base: str) -> Path:
+    """The folder of a base: `minilm`, a local folder, or a hub id, perhaps `@revision` (safetensors only)."""
     if base == "minilm":
         return minilm.folder()
     path = Path(base).expanduser()
@@ -34,7 +34,7 @@ def locate(base: str, revision: str | None = None) -> Path:
         return path
     if base.startswith((".", "/", "~")):
         raise UsageError(f"base: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint.")
-    return _from_hub(base, revision)
+    return _from_hub(*base.partition("@")[::2])
 
 
 def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> torch.nn.Module:
@@ -126,11 +126,11 @@ def _require_safetensors(path: Path) -> None:
         )
 
 
-def _from_hub(base: str, revision: str | None) -> Path:
+def _from_hub(base: str, revision: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(base, revision=revision, allow_patterns=HUB_FILES))
+        return Path(snapshot_download(base, revision=revision or None, allow_patterns=HUB_FILES))
     except Exception as error:
         raise ExegesisError(
             f"base: {base!r} is no local folder and cannot be fetched from the hub ({type(error).__name__}). "

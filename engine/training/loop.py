@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from engine.errors import Cancelled, UsageError
+from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.progress import CancelToken, Report
 from engine.training.batches import Encoded, plan
 from engine.training.checkpoint import CheckpointFolder
@@ -114,13 +115,13 @@ class Loop:
             factor = warmup_linear(self.at.step, self.total, self.config.warmup)
             group["lr"] = self.config.learning_rate * factor
         loss = self._loss(indices)
+        self.at.loss_sum += self._finite(loss.item())
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.config.clip:
             torch.nn.utils.clip_grad_norm_(self.weights.values(), self.config.clip)
         self.optimizer.step()
         self._update_average()
-        self.at.loss_sum += loss.item()
         self.at.step += 1
         self.at.batch += 1
 
@@ -132,6 +133,14 @@ class Loop:
         if self.regression:
             return functional.mse_loss(logits[:, 0].float(), targets)
         return functional.cross_entropy(logits.float(), targets, label_smoothing=self.config.label_smoothing)
+
+    def _finite(self, loss: float) -> float:
+        if not math.isfinite(loss):
+            raise ExegesisError(
+                f"learning_rate: the loss became {loss} at step {self.at.step + 1} with {self.config.learning_rate:g}. "
+                "Give a lower one and another --out."
+            )
+        return loss
 
     def _update_average(self) -> None:
         if not self.average:

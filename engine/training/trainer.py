@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from engine.data.examples import LabelledExample
-from engine.errors import ExegesisError, not_allowed
+from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models import bases
 from engine.progress import CancelToken, Report, silent
 from engine.training import cards, lora
@@ -54,7 +54,7 @@ class _Run:
         self.tokenizer = bases.load_tokenizer(self.path)
         self.max_length = min(config.max_length, bases.longest_input(self.path, self.tokenizer))
         self.device = torch.device(_device(config.device))
-        self.out = Path(config.out)
+        self.out = _usable(Path(config.out), config.method)
 
     def result(self) -> TrainResult:
         torch.manual_seed(self.config.seed)
@@ -65,6 +65,7 @@ class _Run:
         folder = CheckpointFolder(self.out / "checkpoint")
         best = loop.run(folder, self.report, self.cancel)
         self._store(module, best)
+        self.report(loop.at.step, loop.total, "measuring the stored model")
         scores = self._measure()
         card = self._card(loop, scores)
         cards.write(self.out, card)
@@ -95,7 +96,7 @@ class _Run:
             for name, tensor in best.items():
                 weights[name].copy_(tensor)
         if self.config.method == "lora":
-            lora.save(module, self.out, self.config.base)
+            lora.save(module, self.out, _lasting_name(self.config.base))
         else:
             with bases.quiet():
                 module.save_pretrained(str(self.out))
@@ -141,6 +142,8 @@ class _Run:
 
 def _parts(corpus: Corpus, config: TrainConfig) -> tuple[list[LabelledExample], list[LabelledExample], int]:
     rows = corpus.train
+    if not corpus.regression and len(corpus.labels) < 2:
+        raise ExegesisError(f"dataset: all examples of {corpus.name} have one label; at least two are needed.")
     if len(rows) < 10:
         raise ExegesisError(f"dataset: {corpus.name} has {len(rows)} training examples; at least 10 are needed.")
     kept, held = held_out_split(rows, config.held_out, config.seed, config.drop_contained)
@@ -151,6 +154,21 @@ def _parts(corpus: Corpus, config: TrainConfig) -> tuple[list[LabelledExample], 
         order = torch.randperm(len(kept), generator=torch.Generator().manual_seed(config.seed))
         kept = [kept[i] for i in order[: config.train_size].tolist()]
     return kept, held, dropped
+
+
+def _usable(out: Path, method: str) -> Path:
+    """Two kinds of weights in one folder could not be told apart when it is loaded."""
+    other = "config.json" if method == "lora" else lora.CONFIG
+    if (out / other).exists():
+        raise UsageError(f"out: {out} holds a model of another kind ({other}). Give an empty or a new folder.")
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"out: must be a folder, got the file {out}.")
+    return out
+
+
+def _lasting_name(base: str) -> str:
+    """The base as an adapter names it: folders in full, so that it loads from anywhere."""
+    return str(Path(base).expanduser().resolve()) if base != "minilm" and Path(base).expanduser().is_dir() else base
 
 
 def _device(name: str) -> str:

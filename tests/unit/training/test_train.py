@@ -133,3 +133,20 @@ def test_a_device_that_is_not_there_is_refused(tiny, toy, tmp_path: Path) -> Non
     absent = "mps" if torch.cuda.is_available() else "cuda"
     with pytest.raises(UsageError, match=r"device: must be one of .*cpu.*, got"):
         train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", device=absent))
+
+
+def test_one_class_is_no_task(tiny, toy, tmp_path: Path) -> None:
+    with pytest.raises(ExegesisError, match="have one label; at least two are needed"):
+        train(config(tiny("bert"), toy({"warm": "good"}, 20), tmp_path / "m"))
+
+
+def test_a_folder_with_a_model_of_the_other_kind_is_left_alone(tiny, toy, tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"out: .* holds a model of another kind \(config\.json\)\. Give an empty"):
+        train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", method="lora"))
+
+
+def test_a_diverging_run_stops_and_says_why(tiny, toy, tmp_path: Path) -> None:
+    with pytest.raises(ExegesisError, match=r"learning_rate: the loss became (nan|inf) at step \d+ with 1e\+30"):
+        train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", learning_rate=1e30, clip=0.0))
