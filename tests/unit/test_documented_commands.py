@@ -1,0 +1,56 @@
+"""Every `exegesis` line in the documents is one that the command would take: names, options, methods, parameters."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+import typer
+
+from engine.cli.root import app
+from engine.cli.values import names, pairs
+from engine.params import from_mapping
+from engine.registry import explainer
+from tests.project import ROOT
+
+
+def documented() -> list[list[str]]:
+    """The arguments of each `exegesis ...` line in a block of shell commands."""
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")]
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", "\n".join(texts), flags=re.DOTALL))
+    lines = [shlex.split(line, comments=True) for line in blocks.splitlines()]
+    return [line[1:] for line in lines if line[:1] == ["exegesis"]]
+
+
+def parsed(arguments: list[str]) -> dict[str, object]:
+    """The options as the command reads them; an unknown command or option raises."""
+    command = typer.main.get_command(app)
+    while children := getattr(command, "commands", {}):
+        assert arguments, "a group of commands needs one of them"
+        assert arguments[0] in children, f"unknown command {arguments[0]}"
+        command, arguments = children[arguments[0]], arguments[1:]
+    return dict(command.make_context("exegesis", list(arguments)).params)
+
+
+@pytest.mark.parametrize("arguments", documented(), ids=" ".join)
+def test_a_documented_command_is_accepted(arguments: list[str]) -> None:
+    assert parsed(arguments) is not None
+
+
+@pytest.mark.parametrize("arguments", [line for line in documented() if line[0] == "explain"], ids=" ".join)
+def test_documented_methods_and_parameters_exist(arguments: list[str]) -> None:
+    options = parsed(arguments)
+    method, given = options["method"], options["param"]
+    assert isinstance(method, str)
+    assert isinstance(given, list | tuple | None)
+    values = pairs("--param", list(given or ()), "x=1")
+    for name in names("--method", method):
+        from_mapping(explainer(name).params, values, name)
+
+
+def test_the_check_itself_refuses_what_does_not_exist() -> None:
+    with pytest.raises(Exception, match="--modle"):
+        parsed(["explain", "--modle", "m"])
+    with pytest.raises(AssertionError, match="unknown command"):
+        parsed(["explian"])
