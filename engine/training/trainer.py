@@ -41,7 +41,9 @@ class TrainResult:
 
 def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
     """Fine-tunes, keeps the best epoch by a held-out part of train, stores it and measures what was stored."""
-    return _Run(config, report, cancel or CancelToken()).result()
+    run = _Run(config, report, cancel or CancelToken())
+    with torch.random.fork_rng(devices=[run.device] if run.device.type == "cuda" else []):
+        return run.result()
 
 
 class _Run:
@@ -54,7 +56,7 @@ class _Run:
         self.tokenizer = bases.load_tokenizer(self.path)
         self.max_length = min(config.max_length, bases.longest_input(self.path, self.tokenizer))
         self.device = torch.device(_device(config.device))
-        self.out = _usable(Path(config.out), config.method)
+        self.out = _usable(Path(config.out), config.method, self.path)
 
     def result(self) -> TrainResult:
         torch.manual_seed(self.config.seed)
@@ -156,8 +158,10 @@ def _parts(corpus: Corpus, config: TrainConfig) -> tuple[list[LabelledExample], 
     return kept, held, dropped
 
 
-def _usable(out: Path, method: str) -> Path:
+def _usable(out: Path, method: str, base: Path) -> Path:
     """Two kinds of weights in one folder could not be told apart when it is loaded."""
+    if out.resolve() == base.resolve():
+        raise UsageError(f"out: {out} is the base itself, which would be overwritten. Give another folder.")
     other = "config.json" if method == "lora" else lora.CONFIG
     if (out / other).exists():
         raise UsageError(f"out: {out} holds a model of another kind ({other}). Give an empty or a new folder.")

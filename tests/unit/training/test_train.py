@@ -150,3 +150,16 @@ def test_a_folder_with_a_model_of_the_other_kind_is_left_alone(tiny, toy, tmp_pa
 def test_a_diverging_run_stops_and_says_why(tiny, toy, tmp_path: Path) -> None:
     with pytest.raises(ExegesisError, match=r"learning_rate: the loss became (nan|inf) at step \d+ with 1e\+30"):
         train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", learning_rate=1e30, clip=0.0))
+
+
+def test_a_base_is_never_overwritten(tiny, toy) -> None:
+    with pytest.raises(UsageError, match="is the base itself, which would be overwritten"):
+        train(config(tiny("bert"), toy(TWO, 40), Path(tiny("bert"))))
+
+
+def test_the_callers_random_numbers_go_on_undisturbed(tiny, toy, tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", epochs=1))
+    assert torch.rand(3).equal(expected)
