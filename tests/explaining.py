@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from engine.explain import predict_encoded
 from engine.home import home
@@ -65,3 +66,13 @@ def fingerprint(model: TextClassifier) -> list[tuple[str, bytes]]:
     state = [(k, v.contiguous().view(torch.uint8).numpy().tobytes()) for k, v in model.module.state_dict().items()]
     own = getattr(model.module.config, "_attn_implementation", "")
     return [*state, ("attention", str(own).encode()), ("training", str(model.module.training).encode())]
+
+
+def logit_of(model: TextClassifier, text: str, target: int) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """f as a function of a batch of word embeddings, and the embeddings of the text."""
+    encoded = model.encode(Example(text))
+
+    def f(embeds: Tensor) -> Tensor:
+        return model.logits(model.collate([encoded] * len(embeds)), embeds)[:, target]
+
+    return f, model.embed(model.collate([encoded]).ids)

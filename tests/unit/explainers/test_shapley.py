@@ -1,0 +1,290 @@
+"""Shapley values: exact against their definition, estimates against exact ones, and the axioms of both."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import shapiq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.errors import ExegesisError, UsageError
+from engine.explainers.shapley import Estimate, all_coalitions, exact, kernel_shap, least_budget, plan, solve
+from engine.explainers.shapley.coalitions import odd_weights
+from engine.explainers.shapley.design import pairs_by_size, shared_out
+from engine.explainers.shapley.surrogate import (
+    Prior,
+    fit_prior,
+    interaction_kernel,
+    interaction_shapley,
+    log_evidence,
+    signs,
+    typical_prior,
+)
+from tests.oracles.shapley import Game, shapley_by_permutations, table_game, unanimity_game
+
+SIZES = st.integers(1, 7)
+SEEDS = st.integers(0, 2**32 - 1)
+few = settings(max_examples=20, deadline=None)
+
+
+def random_values(n: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=2**n)
+
+
+def smooth_game(n: int, seed: int) -> Game:
+    """Like a classifier's probability: strong single words, weaker pairs and triples, squashed."""
+    generator = np.random.default_rng(seed)
+    single = 0.5 * generator.normal(size=n)
+    groups = [(generator.choice(n, k, replace=False), 0.15 * generator.normal()) for k in (2, 3) for _ in range(n)]
+
+    def game(keep: np.ndarray) -> np.ndarray:
+        x = signs(keep)
+        return 1 / (1 + np.exp(-(x @ single) - sum(w * x[:, g].prod(axis=1) for g, w in groups)))
+
+    return game
+
+
+def error(estimate: Estimate, phi: np.ndarray) -> float:
+    return float(np.linalg.norm(estimate.phi - phi) / np.linalg.norm(phi))
+
+
+@few
+@given(SIZES, SEEDS)
+def test_exact_is_the_mean_over_all_orders(n: int, seed: int) -> None:
+    game = table_game(random_values(n, seed))
+    np.testing.assert_allclose(exact(n, game), shapley_by_permutations(n, game), atol=1e-12)
+
+
+@few
+@given(st.integers(1, 10), SEEDS)
+def test_a_full_budget_is_exact(n: int, seed: int) -> None:
+    game = table_game(random_values(n, seed))
+    full = kernel_shap(n, game, 2**n, seed)
+    np.testing.assert_allclose(full.phi, exact(n, game), atol=1e-12)
+    assert full.evaluations == 2**n
+    assert "exact" in full.notes[0]
+
+
+@pytest.mark.parametrize("order", ["auto", "1"])
+@pytest.mark.parametrize(("n", "budget"), [(3, 5), (5, 9), (8, 60), (12, 512), (30, 60), (30, 300)])
+def test_the_sum_is_exact_at_every_budget(n: int, budget: int, order: str) -> None:
+    estimate = kernel_shap(n, smooth_game(n, 3), budget, 5, order)
+    total = estimate.v_full - estimate.v_empty
+    assert abs(estimate.phi.sum() - total) <= 1e-12 * max(1, abs(total))
+    assert estimate.additivity_gap <= 1e-12
+
+
+@few
+@given(st.integers(3, 12), SEEDS, st.floats(-5, 5))
+def test_an_additive_game_gives_its_weights(n: int, seed: int, start: float) -> None:
+    weights = np.random.default_rng(seed).normal(size=n)
+    estimate = kernel_shap(n, lambda keep: start + keep @ weights, 2 * n + 2, seed)
+    np.testing.assert_allclose(estimate.phi, weights, atol=1e-6)
+
+
+@few
+@given(st.integers(4, 9), SEEDS)
+def test_a_dummy_gets_nothing_and_twins_the_same(n: int, seed: int) -> None:
+    values = random_values(n, seed).reshape((2,) * n)
+    values[1] = values[0]
+    values = (values + values.swapaxes(1, 2)) / 2
+    phi = exact(n, table_game(values.ravel()))[::-1]
+    assert abs(phi[0]) <= 1e-12
+    assert abs(phi[1] - phi[2]) <= 1e-12
+
+
+def test_a_dummy_of_a_smooth_game_is_small_in_an_estimate() -> None:
+    game = smooth_game(10, 1)
+    estimate = kernel_shap(11, lambda keep: game(keep[:, :10]), 256, 0)
+    assert abs(estimate.phi[10]) <= 0.02 * np.abs(estimate.phi).max()
+
+
+@few
+@given(SIZES, SEEDS, st.floats(-3, 3))
+def test_exact_is_linear(n: int, seed: int, factor: float) -> None:
+    one, two = random_values(n, seed), random_values(n, seed + 1)
+    mixed = exact(n, table_game(one + factor * two))
+    np.testing.assert_allclose(mixed, exact(n, table_game(one)) + factor * exact(n, table_game(two)), atol=1e-11)
+
+
+@few
+@given(SEEDS, st.floats(-3, 3))
+def test_order_one_is_linear(seed: int, factor: float) -> None:
+    one, two = random_values(8, seed), random_values(8, seed + 1)
+    parts = [kernel_shap(8, table_game(v), 64, seed, "1").phi for v in (one, two, one + factor * two)]
+    np.testing.assert_allclose(parts[2], parts[0] + factor * parts[1], atol=1e-10)
+
+
+def test_an_added_linear_game_only_adds_its_own_values() -> None:
+    game, weights = smooth_game(12, 4), np.random.default_rng(0).normal(size=12)
+    plain = kernel_shap(12, game, 128, 0, "1").phi
+    shifted = kernel_shap(12, lambda keep: game(keep) + keep @ weights, 128, 0, "1").phi
+    np.testing.assert_allclose(shifted - plain, weights, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_features(n: int) -> None:
+    game = table_game(random_values(n, 7))
+    for budget in range(least_budget(n), 2**n + 3):
+        estimate = kernel_shap(n, game, budget)
+        assert estimate.evaluations <= min(budget, 2**n)
+        assert estimate.additivity_gap <= 1e-12
+    np.testing.assert_allclose(estimate.phi, shapley_by_permutations(n, game), atol=1e-12)
+
+
+@pytest.mark.parametrize("members", [[0], [2, 5], [1, 4, 7], [0, 3, 6, 9], [0, 1, 2, 3, 4, 5, 6, 7]])
+def test_unanimity_is_shared_by_its_members(members: list[int]) -> None:
+    estimate = kernel_shap(12, unanimity_game(members), 256, 1)
+    truth = np.zeros(12)
+    truth[members] = 1 / len(members)
+    assert error(estimate, truth) <= 0.02
+
+
+@pytest.mark.parametrize("constant", [0.0, 3.5])
+@pytest.mark.parametrize("order", ["auto", "1"])
+def test_a_constant_game_gives_zeros(constant: float, order: str) -> None:
+    estimate = kernel_shap(9, lambda keep: np.full(len(keep), constant), 40, 0, order)
+    assert not estimate.phi.any()
+
+
+def test_the_smallest_signals_keep_their_digits() -> None:
+    game = smooth_game(10, 2)
+    plain, tiny = (kernel_shap(10, lambda keep, s=s: s * game(keep), 100, 0).phi for s in (1.0, 1e-12))
+    np.testing.assert_allclose(tiny * 1e12, plain, rtol=1e-6)
+
+
+@pytest.mark.parametrize("peer", ["shap", "shapiq"])
+def test_peers_agree_at_the_full_budget(peer: str) -> None:
+    n, game = 8, smooth_game(8, 5)
+    ours = kernel_shap(n, game, 2**n).phi
+    np.testing.assert_allclose(ours, PEERS[peer](n, game), atol=1e-6)
+
+
+def shap_values(n: int, game: Game) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # shap's import calls what matplotlib deprecates
+        import shap
+    explainer = shap.KernelExplainer(lambda rows: game(rows > 0.5), np.zeros((1, n)))
+    return explainer.shap_values(np.ones((1, n)), nsamples=2**n, l1_reg=False, silent=True)[0]
+
+
+def shapiq_values(n: int, game: Game) -> np.ndarray:
+    return shapiq.KernelSHAP(n, random_state=0).approximate(2**n, game).get_n_order_values(1)
+
+
+PEERS: dict[str, Callable[[int, Game], np.ndarray]] = {"shap": shap_values, "shapiq": shapiq_values}
+
+
+@pytest.mark.parametrize(("budget", "bound"), [(64, 0.25), (128, 0.12), (256, 0.05), (512, 0.02), (1024, 0.01)])
+def test_the_error_falls_with_the_budget(budget: int, bound: float) -> None:
+    games = [smooth_game(12, seed) for seed in range(4)]
+    errors = [error(kernel_shap(12, g, budget, 0), exact(12, g)) for g in games]
+    plain = [error(kernel_shap(12, g, budget, 0, 1), exact(12, g)) for g in games]
+    assert np.mean(errors) <= bound
+    assert np.mean(errors) <= 0.75 * np.mean(plain)
+
+
+def test_residuals_correct_what_the_surrogate_cannot_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = table_game(random_values(12, 0))
+    truth = exact(12, game)
+    errors = {}
+    for fitted in (64, 100):
+        monkeypatch.setattr("engine.explainers.shapley.estimate.FITTED", fitted)
+        monkeypatch.setattr("engine.explainers.shapley.design.DESIGNED", 64)
+        errors[fitted] = error(kernel_shap(12, game, 4000, 0), truth)
+    assert max(errors.values()) <= 0.1
+
+
+@pytest.mark.parametrize("order", ["auto", "1"])
+@pytest.mark.parametrize(("n", "budget"), [(4, 11), (9, 200), (12, 1500), (13, 700), (25, 64), (60, 1024)])
+def test_no_coalition_is_evaluated_twice(n: int, budget: int, order: str) -> None:
+    keep = plan(n, budget, 3, order).keep
+    assert len(np.unique(keep, axis=0)) == len(keep) == min(budget // 2 * 2, 2**n)
+    assert keep[0].all()
+    assert not keep[len(keep) // 2].any()
+
+
+@pytest.mark.parametrize("n", [12, 25])
+def test_a_seed_fixes_every_bit(n: int) -> None:
+    one, again, other = (kernel_shap(n, smooth_game(n, 0), 100, seed).phi for seed in (1, 1, 2))
+    assert one.tobytes() == again.tobytes()
+    assert one.tobytes() != other.tobytes()
+
+
+def test_many_features_are_estimated_well() -> None:
+    weights = np.random.default_rng(0).normal(size=60)
+    pair = 0.5 * np.eye(60)[[3, 8]].sum(axis=0)
+    estimate = kernel_shap(60, lambda keep: keep @ weights + keep[:, 3] * keep[:, 8], 512)
+    assert error(estimate, weights + pair) <= 0.01
+
+
+def test_errors_say_what_is_allowed() -> None:
+    with pytest.raises(UsageError, match=r"n: must be between 1 and 14 features .* got 15\. Use kernel_shap"):
+        exact(15, unanimity_game([0]))
+    with pytest.raises(UsageError, match=r"budget: must be at least 14 evaluations for 12 features, got 13\. Raise"):
+        plan(12, 13)
+    with pytest.raises(UsageError, match=r"order: unknown name 'third'\. Known: 1, auto"):
+        plan(12, 64, order="third")
+    with pytest.raises(UsageError, match=r"one number for each of 64 coalitions, got \(3,\)"):
+        solve(plan(12, 64), np.zeros(3))
+    with pytest.raises(ExegesisError, match="not finite"):
+        solve(plan(12, 64), np.full(64, np.nan))
+
+
+def test_a_small_budget_says_that_it_is_coarse() -> None:
+    assert "42 show every feature" in kernel_shap(20, smooth_game(20, 0), 30).notes[0]
+    assert kernel_shap(20, smooth_game(20, 0), 42).notes == ()
+
+
+def test_the_prior_covariances_are_those_of_its_fourier_terms() -> None:
+    """The closed forms against the sum over all sets of odd size."""
+    n, b = 5, np.array([0.1, 0.4, 0.9, 0.2, 1.5])
+    x = signs(all_coalitions(n))
+    sets = [s for s in all_coalitions(n) if s.sum() % 2]
+    terms = np.stack([x[:, s].prod(axis=1) for s in sets], axis=1)
+    variance = np.array([np.tanh(b)[s].prod() for s in sets])
+    shapley = np.array([2 * s / s.sum() for s in sets])
+    total = variance.sum()
+    np.testing.assert_allclose(interaction_kernel(x, x, b)[0], (terms * variance) @ terms.T / total, atol=1e-12)
+    np.testing.assert_allclose(interaction_shapley(x, b), (terms * variance) @ shapley / total, atol=1e-12)
+
+
+def test_the_evidence_gradient_is_its_slope() -> None:
+    n, generator = 6, np.random.default_rng(0)
+    x, g = signs(generator.random((20, n)) < 0.5), generator.normal(size=20)
+    centre, theta = typical_prior(n), np.concatenate([generator.normal(-1, 0.3, n), [0.3, -1.0]])
+
+    def evidence(at: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_evidence(x, g, Prior(at[:n], float(at[n]), float(at[n + 1])), centre)
+
+    slopes = [(evidence(theta + d)[0] - evidence(theta - d)[0]) / 2e-5 for d in 1e-5 * np.eye(n + 2)]
+    np.testing.assert_allclose(evidence(theta)[1], slopes, rtol=1e-4, atol=1e-4)
+
+
+def test_the_fit_finds_which_features_interact() -> None:
+    pairs = plan(12, 256, 0).pairs
+    x = signs(pairs)
+    prior = fit_prior(x, x @ np.linspace(-1, 1, 12) + x[:, 2] * x[:, 5] * x[:, 9])
+    assert set(np.argsort(prior.b)[-3:]) == {2, 5, 9}
+    assert prior.order() == 3
+
+
+def test_pairs_weigh_as_the_shapley_value() -> None:
+    values = random_values(6, 0)
+    keep = all_coalitions(6)
+    pairs = keep[keep[:, 0]]
+    game = table_game(values)
+    odd = (game(pairs) - game(~pairs)) / 2
+    np.testing.assert_allclose(odd_weights(pairs).T @ odd, shapley_by_permutations(6, game), atol=1e-12)
+
+
+def test_places_are_shared_out_in_full() -> None:
+    free = pairs_by_size(12)
+    quota = shared_out(100, np.array([6.0, 5, 4, 3, 2, 1]), free)
+    assert quota.sum() == 100
+    assert quota[0] == free[0]
+    assert (quota <= free).all()
