@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,27 @@ from cache import key_for
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.jobs import Unit, job_kind
+from engine.store import result_store
 
 
 @job_kind("sample", title=lambda spec: f"Sample of {spec.get('units')}")
 def plan(spec: Any) -> Iterator[Unit]:
-    """`units`: how many, `log`: file, `seconds`: of each, `fail`?: numbers, `refuse`?: the plan itself fails."""
+    """`units`: how many, `log`: file, `seconds`: of each, `fail`?: numbers, `refuse`?: the plan itself fails,
+    `together`?: a batch is offered."""
     if spec.get("refuse"):
         raise ExegesisError("the plan was refused")
+    batch = None
     for number in range(spec["units"]):
         key = key_for({"sample": spec.get("name", ""), "number": number})
-        yield Unit(key, f"unit {number}", partial(_compute, spec, number))
+        batch = partial(_together, spec) if spec.get("together") and number == 0 else batch
+        yield Unit(key, f"unit {number}", partial(_compute, spec, number), batch=batch)
+
+
+def _together(spec: Any, units: Sequence[Unit]) -> None:
+    with Path(spec["log"]).with_name("batches").open("a") as file:
+        file.write(f"{len(units)}\n")
+    for unit in units:
+        result_store().put(unit.key, *unit.compute())
 
 
 def _compute(spec: Any, number: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

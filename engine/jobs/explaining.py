@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from engine.errors import UsageError, shown
@@ -22,16 +22,26 @@ def plan(spec: Spec) -> Iterator[Unit]:
     """`model`, `methods`: [id], `examples`: [{text, text_pair?}], `params`?: {method: {name: value}}, `target`?,
     `seed`?, `dtype`?. Method by method, so that examples which share a method follow each other.
     """
-    from engine.explain import explain, key_of
+    from engine.explain import explain, explain_many, key_of
 
     _check(spec)
     shared = {name: spec[name] for name in ("target", "seed", "dtype") if name in spec}
     for method in spec["methods"]:
         params = spec.get("params", {}).get(method, {})
+        requests: dict[str, Request] = {}
+        batch = partial(_together, explain_many, requests)
         for number, example in enumerate(spec["examples"]):
             request = Request(spec["model"], method, Example(**example), params, **shared)
             label = f"{method}, example {number + 1}"
-            yield Unit(key_of(request), label, partial(explain, request), stores_itself=True)
+            key = key_of(request)
+            requests[key] = request
+            yield Unit(key, label, partial(explain, request), stores_itself=True, batch=batch)
+
+
+def _together(
+    explain_many: Callable[[list[Request]], object], requests: Mapping[str, Request], units: Sequence[Unit]
+) -> None:
+    explain_many([requests[unit.key] for unit in units])
 
 
 def _check(spec: Spec) -> None:

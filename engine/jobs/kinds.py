@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from engine.errors import unknown
 
 Spec = Mapping[str, Any]
 Plan = Callable[[Spec], Iterable["Unit"]]
+Batch = Callable[[Sequence["Unit"]], object]
 
 MODULES = {"explain": "engine.jobs.explaining"}
 """Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""
@@ -21,13 +22,16 @@ class Unit:
     """One cached piece of work: it is done when the result store holds `key`.
 
     `compute` returns (meta, arrays), which the runner stores; a unit that `stores_itself` puts its result under
-    `key` on its own (as `engine.explain` does), and what it returns is not used.
+    `key` on its own (as `engine.explain` does), and what it returns is not used. Units
+    that follow each other with the same `batch` are first given to it together, a few at a time: it computes and
+    stores them all in fewer passes, or raises, and then they are computed one by one.
     """
 
     key: str
     label: str
     compute: Callable[[], Any]
     stores_itself: bool = False
+    batch: Batch | None = None
 
 
 @dataclass(frozen=True)

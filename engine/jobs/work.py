@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import threading
 import time
@@ -10,13 +11,15 @@ from collections.abc import Callable, Iterator
 
 from cache import Store, single_flight
 from engine.errors import Cancelled, ExegesisError
-from engine.jobs.kinds import Unit, kind_of
+from engine.jobs.kinds import Batch, Unit, kind_of
 from engine.jobs.ledger import Failure, Job, Ledger
 from engine.jobs.owner import HEARTBEAT_SECONDS
 from engine.progress import CancelToken, Report
 from engine.store import result_store
 
 WRITE_SECONDS = LOOK_SECONDS = 0.25
+AT_ONCE = 16
+"""Units given to a batch together; a cancellation waits for them."""
 _log = logging.getLogger("exegesis.jobs")
 
 
@@ -60,12 +63,12 @@ class _Run:
         missing = self._missing(units)
         self.ahead = len(missing)
         self.done = self.total - self.ahead
-        for unit in missing:
-            self.cancel.check()
-            self._tell(unit.label)
-            self._do(unit)
-            self.done += 1
-            self.ahead -= 1
+        for group in _groups(missing):
+            for unit in self._one_by_one(group):
+                self.cancel.check()
+                self._tell(unit.label)
+                self._do(unit)
+                self._advance(1)
         self._tell("", at_once=True)
 
     def counts(self) -> dict[str, object]:
@@ -86,6 +89,29 @@ class _Run:
                 missing.append(unit)
         return missing
 
+    def _one_by_one(self, group: list[Unit]) -> list[Unit]:
+        """Which units of the group still have to be computed, after all of them were tried together."""
+        if group[0].batch is None or len(group) == 1:
+            return group
+        self.cancel.check()
+        left = [unit for unit in group if not self.store.contains(unit.key)]
+        self._advance(len(group) - len(left))
+        return left if len(left) < 2 or not self._do_together(left, group[0].batch) else []
+
+    def _do_together(self, group: list[Unit], batch: Batch) -> bool:
+        self._tell(group[0].label)
+        begun = time.monotonic()
+        try:
+            batch(group)
+        except Cancelled:
+            raise
+        except Exception:
+            _log.info("job %s: %d units failed together", self.job.id, len(group), exc_info=True)
+            return False
+        self._count(len(group), begun)
+        self._advance(len(group))
+        return True
+
     def _do(self, unit: Unit) -> None:
         begun = time.monotonic()
         try:
@@ -96,8 +122,15 @@ class _Run:
             self._note_failure(unit, error)
             return
         if computed:
-            self.computed += 1
-            self.seconds += time.monotonic() - begun
+            self._count(1, begun)
+
+    def _count(self, units: int, begun: float) -> None:
+        self.computed += units
+        self.seconds += time.monotonic() - begun
+
+    def _advance(self, units: int) -> None:
+        self.done += units
+        self.ahead -= units
 
     def _note_failure(self, unit: Unit, error: Exception) -> None:
         if not isinstance(error, ExegesisError):
@@ -119,6 +152,14 @@ class _Run:
     def _seconds_left(self) -> float | None:
         """From what was computed in this run; what was found in the cache says nothing about the rest."""
         return self.seconds / self.computed * self.ahead if self.computed else None
+
+
+def _groups(units: list[Unit]) -> Iterator[list[Unit]]:
+    """Neighbours with the same batch, a few at a time; a unit without one is a group of its own."""
+    for _, neighbours in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
+        same = list(neighbours)
+        for start in range(0, len(same), AT_ONCE):
+            yield same[start : start + AT_ONCE]
 
 
 def _compute(store: Store, unit: Unit, cancel: CancelToken) -> bool:

@@ -206,7 +206,7 @@ def test_a_fork_in_the_middle_of_a_computation(store: Store, counter: Counter) -
 
 @pytest.mark.parametrize("broken", ["a file in the way", "too small"])
 def test_without_a_folder_threads_still_share(tmp_path: Path, counter: Counter, broken: str) -> None:
-    folder = tmp_path / "cache"
+    folder, counter.seconds = tmp_path / "cache", 0.5
     if broken == "a file in the way":
         folder.write_text("")
     with Store(folder, 0 if broken == "too small" else 10**8) as store:

@@ -66,7 +66,7 @@ def test_two_processes_of_jobs_at_once_share_units(tmp_path: Path) -> None:
 
 
 def test_first_come_first_served_and_the_place_in_line(tmp_path: Path) -> None:
-    ids = [jobs.submit("sample", spec(tmp_path, units=2, seconds=0.1, name=str(n))) for n in range(3)]
+    ids = [jobs.submit("sample", spec(tmp_path, units=5, seconds=0.1, name=str(n))) for n in range(3)]
     until(lambda: jobs.get(ids[0].id).state == "running")
     assert [jobs.place(jobs.get(job.id)) for job in ids] == [0, 1, 2]
     ended = [jobs.wait(job.id, SECONDS) for job in ids]
@@ -81,11 +81,11 @@ def test_first_come_first_served_and_the_place_in_line(tmp_path: Path) -> None:
 def test_a_job_is_cancelled_within_one_unit(tmp_path: Path) -> None:
     job = jobs.submit("sample", spec(tmp_path, units=500, seconds=0.05))
     until(lambda: len(computed(tmp_path)) >= 2)
-    before = len(computed(tmp_path))
     jobs.cancel(job.id)
+    before = len(computed(tmp_path))
     ended = jobs.wait(job.id, SECONDS)
     assert ended.state == "cancelled"
-    assert len(computed(tmp_path)) <= before + 2
+    assert len(computed(tmp_path)) <= before + 1
     assert ended.done == len(computed(tmp_path))
 
 
@@ -190,6 +190,26 @@ def test_an_interrupt_in_the_foreground_leaves_a_job_to_resume(tmp_path: Path) -
     assert computed(tmp_path) == [0, 1, 2, 3]
 
 
+def batches(tmp_path: Path) -> list[int]:
+    return [int(line) for line in (tmp_path / "batches").read_text().splitlines()]
+
+
+def test_units_with_a_batch_are_computed_a_few_at_a_time(tmp_path: Path) -> None:
+    jobs.run_now(jobs.create("sample", spec(tmp_path, units=3)))
+    job = jobs.run_now(jobs.create("sample", spec(tmp_path, units=24, together=True)))
+    assert (job.state, job.done, job.computed) == ("done", 24, 21)
+    assert batches(tmp_path) == [16, 5]
+    assert computed(tmp_path) == list(range(24))
+
+
+def test_a_batch_that_fails_is_computed_one_by_one(tmp_path: Path) -> None:
+    job = jobs.run_now(jobs.create("sample", spec(tmp_path, units=20, fail=[2], together=True)))
+    assert (job.state, job.done, job.computed, job.failed) == ("failed", 20, 17, 1)
+    assert job.error.startswith("1 of 20 units failed. The first: unit 2")
+    assert batches(tmp_path) == [16, 4]
+    assert sorted(computed(tmp_path)) == [n for n in range(20) if n != 2]
+
+
 def test_time_left_counts_only_what_was_computed(tmp_path: Path) -> None:
     jobs.wait(jobs.submit("sample", spec(tmp_path, units=30)).id, SECONDS)
     job = jobs.submit("sample", spec(tmp_path, units=40, seconds=0.2))
@@ -199,7 +219,7 @@ def test_time_left_counts_only_what_was_computed(tmp_path: Path) -> None:
             left.append(now.seconds_left)
             assert now.done >= 30
         time.sleep(0.02)
-    assert 1.0 < max(left) < 4.0
+    assert max(left) > 1.0
     assert min(left) < 1.0
 
 
