@@ -43,7 +43,7 @@ def _widget(method: Explainer, field: dataclasses.Field, hint: object) -> None:
         st.text_input(label, key=name, help=meta["help"])
 
 
-def _step(kind: type, low: float | None, high: float | None) -> int | float:
+def _step(kind: type, low: int | float | None, high: int | float | None) -> int | float:
     if kind is int:
         return 1
     return 0.05 if low is not None and high is not None and high - low <= 2 else 1.0
