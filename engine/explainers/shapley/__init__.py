@@ -13,7 +13,7 @@ A game v gives a number for each set S of kept features. `exact` evaluates all 2
    with all coalitions it is exact. φ's posterior mean is in closed form at the cost of one solve.
 3. **A design.** The pairs are those that lower Σ var(φ_i) most under a typical prior (`design`), each at most once.
    It does not look at values, so one batch evaluates them all, and is kept between calls.
-4. **Residuals.** Beyond 1,024 pairs, what the surrogate leaves unexplained is estimated by weighted least squares in
+4. **Residuals.** Beyond 3,072 pairs, what the surrogate leaves unexplained is estimated by weighted least squares in
    the Shapley kernel (regression adjustment as in Witter et al. 2025), which keeps the estimate consistent.
 
 Σφ = v(N) - v(∅) holds to rounding. A linear control variate, as from the gradient, changes nothing: the linear part
@@ -21,12 +21,12 @@ of g is fitted without shrinkage, so adding a linear game to v adds its own φ.
 """
 
 from engine.explainers.shapley.coalitions import EXACT_LIMIT, all_coalitions, exact
-from engine.explainers.shapley.estimate import Estimate, Order, Plan, kernel_shap, least_budget, plan, solve
+from engine.explainers.shapley.estimate import ORDERS, Estimate, Plan, kernel_shap, least_budget, plan, solve
 
 __all__ = [
     "EXACT_LIMIT",
+    "ORDERS",
     "Estimate",
-    "Order",
     "Plan",
     "all_coalitions",
     "exact",

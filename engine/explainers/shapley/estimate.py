@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from engine.errors import not_allowed
+from engine.errors import not_allowed, unknown
 from engine.explainers.shapley.coalitions import checked, odd_weights
 from engine.explainers.shapley.design import kernel_by_size, pairs_by_size, pairs_to_evaluate, sampled_pairs
 from engine.explainers.shapley.surrogate import fit_prior, posterior_shapley, predict, signs
 
-Order = Literal["auto", 1]
-FITTED = 1024
-"""Pairs that the Gaussian process takes; what it leaves unexplained in further ones is estimated by regression."""
+ORDERS = ("auto", "1")
+FITTED = 3072
+"""Pairs that the Gaussian process takes, its solve being cubic in them; further ones correct it by regression."""
 TUNED = 128
 """Pairs, the most informative first, on which its scales are chosen; twice the features where that is more."""
 
@@ -26,7 +25,7 @@ class Plan:
     """The coalitions to evaluate: `pairs`, the full one first, then their complements in the same order."""
 
     pairs: Bool[np.ndarray, "pair feature"]
-    order: Order
+    order: str
 
     @property
     def n(self) -> int:
@@ -65,15 +64,15 @@ def least_budget(n: int) -> int:
     return min(2**n, n + 2)
 
 
-def plan(n: int, budget: int, seed: int = 0, order: Order = "auto") -> Plan:
+def plan(n: int, budget: int, seed: int = 0, order: str = "auto") -> Plan:
     """At most `budget` different coalitions of n features, the empty and the full one included.
 
-    `order` is "auto" (all orders of interaction, as the evidence weighs them) or 1 (paired KernelSHAP).
+    `order` is "auto" (all orders of interaction, as the evidence weighs them) or "1" (paired KernelSHAP).
     """
     if n < 1:
         raise not_allowed("n", "at least 1 feature", n, "Give a text with at least one token.")
-    if order not in ("auto", 1):
-        raise not_allowed("order", "'auto' or 1", order)
+    if order not in ORDERS:
+        raise unknown("order", order, ORDERS)
     if budget < least_budget(n):
         step = "Raise the number of evaluations or shorten the text."
         raise not_allowed("budget", f"at least {least_budget(n)} evaluations for {n} features", budget, step)
@@ -90,13 +89,12 @@ def solve(plan: Plan, values: Float[np.ndarray, "coalition"]) -> Estimate:
     with_, without = np.split(value, 2)
     odd = (with_ - without) / 2
     if plan.complete:
-        phi, order, notes = odd_weights(plan.pairs).T @ odd, plan.n, ("exact: all coalitions were evaluated",)
+        phi, order = odd_weights(plan.pairs).T @ odd, plan.n
     else:
         phi, order = estimate(plan, odd)
-        notes = remarks(plan)
     v_full, v_empty = float(with_[0]), float(without[0])
     phi = phi + (v_full - v_empty - phi.sum()) / plan.n
-    return Estimate(phi, v_empty, v_full, len(value), order, notes)
+    return Estimate(phi, v_empty, v_full, len(value), order, remarks(plan))
 
 
 def kernel_shap(
@@ -104,7 +102,7 @@ def kernel_shap(
     evaluate: Callable[[Bool[np.ndarray, "coalition feature"]], Float[np.ndarray, "coalition"]],
     budget: int,
     seed: int = 0,
-    order: Order = "auto",
+    order: str = "auto",
 ) -> Estimate:
     """`plan` and `solve` around one call of `evaluate`."""
     planned = plan(n, budget, seed, order)
@@ -116,7 +114,7 @@ def estimate(plan: Plan, odd: Float[np.ndarray, "pair"]) -> tuple[Float[np.ndarr
     scale = float(np.sqrt((odd**2).mean()))
     if scale == 0:
         return np.zeros(plan.n), 1
-    if plan.order == 1:
+    if plan.order == "1":
         return regression(plan.pairs, odd, known=1), 1
     g, x = odd / scale, signs(plan.pairs)
     tuned, seen = max(TUNED, 2 * plan.n), plan.pairs[:FITTED]
@@ -155,7 +153,7 @@ def regression(
 
 
 def pair_weights(pairs: Bool[np.ndarray, "pair feature"], known: int) -> Float[np.ndarray, "pair"]:
-    """The Shapley kernel of each pair, times the number of pairs of its size for which it stands. 0 for the full one."""
+    """The Shapley kernel of each pair times how many pairs of its size it stands for; 0 for the full one."""
     n = pairs.shape[1]
     size = np.minimum(pairs.sum(axis=1), n - pairs.sum(axis=1))
     count = np.concatenate([[1.0], pairs_by_size(n)])
@@ -167,6 +165,8 @@ def pair_weights(pairs: Bool[np.ndarray, "pair feature"], known: int) -> Float[n
 
 def remarks(plan: Plan) -> tuple[str, ...]:
     """What a reader of the estimate should know."""
+    if plan.complete:
+        return ("exact: all coalitions were evaluated",)
     if len(plan.pairs) <= plan.n:
         return (f"coarse: {2 * len(plan.pairs)} evaluations, {2 * plan.n + 2} show every feature alone and left out",)
     return ()

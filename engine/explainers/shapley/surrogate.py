@@ -142,7 +142,7 @@ def fit_prior(x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"]
     step, last = np.concatenate([np.full(n, 0.3), [0.5, 0.5]]), np.zeros(n + 2)
     best, best_evidence = theta, -np.inf
     for _ in range(STEPS):
-        evidence, gradient = log_evidence(x, g, Prior(theta[:n], theta[n], theta[n + 1]), start)
+        evidence, gradient = log_evidence(x, g, Prior(theta[:n], float(theta[n]), float(theta[n + 1])), start)
         if evidence > best_evidence:
             best, best_evidence = theta, evidence
         if not np.isfinite(evidence):

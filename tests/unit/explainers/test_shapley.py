@@ -183,7 +183,7 @@ PEERS: dict[str, Callable[[int, Game], np.ndarray]] = {"shap": shap_values, "sha
 def test_the_error_falls_with_the_budget(budget: int, bound: float) -> None:
     games = [smooth_game(12, seed) for seed in range(4)]
     errors = [error(kernel_shap(12, g, budget, 0), exact(12, g)) for g in games]
-    plain = [error(kernel_shap(12, g, budget, 0, 1), exact(12, g)) for g in games]
+    plain = [error(kernel_shap(12, g, budget, 0, "1"), exact(12, g)) for g in games]
     assert np.mean(errors) <= bound
     assert np.mean(errors) <= 0.75 * np.mean(plain)
 
