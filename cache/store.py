@@ -8,6 +8,7 @@ unless all four of its Disk methods are overridden, and scatters larger values o
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sqlite3
@@ -77,7 +78,7 @@ class Store:
         self._database = Database(self.folder)
         self._uses = _Uses()
         self._hits = self._misses = 0
-        weakref.finalize(self, self._database.close)
+        weakref.finalize(self, _leave, self._database, self._uses)
 
     @property
     def status(self) -> str:
@@ -243,6 +244,16 @@ class _Uses:
         taken, self._when = self._when, {}
         self._taken = time.monotonic()
         return taken
+
+
+def _leave(database: Database, uses: _Uses) -> None:
+    """What `close` does, for a store that nobody closed: when it is collected or the process exits."""
+    taken = uses.take()
+    if taken:
+        with contextlib.suppress(OSError, sqlite3.Error), database.lend() as link:
+            link.execute("PRAGMA busy_timeout=200")
+            rows.writing(link, lambda link: rows.touch(link, taken))
+    database.close()
 
 
 def told(folder: Path, error: Exception) -> str:

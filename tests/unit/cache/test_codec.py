@@ -23,7 +23,7 @@ arrays = dtypes.flatmap(lambda d: hnp.arrays(d, hnp.array_shapes(min_dims=0, max
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=8).filter(lambda t: t != "__metadata__"), arrays, max_size=3))
-@settings(max_examples=100)
+@settings(max_examples=60, deadline=None)
 def test_arrays_come_back_bit_for_bit(given_arrays: dict[str, np.ndarray]) -> None:
     meta, found = decode(encode(META, given_arrays, "k"), "k")
     assert meta == META

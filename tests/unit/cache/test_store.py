@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import time
 from functools import partial
 from pathlib import Path
 
@@ -96,13 +99,25 @@ def test_uses_are_written_down_now_and_then(store: Store, monkeypatch: pytest.Mo
     store.put("a", *entry(1))
     store.put("b", *entry(1))
     monkeypatch.setattr("cache.store._USE_SECONDS", -1.0)
+    before = order_of_use(store)
     store.get("a")
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and thread.daemon:
-            thread.join(5)
-    with Store(store.folder, store.max_bytes) as other:
-        other.put("c", *entry(1))
-        assert kept(other, "abc") == "ac"
+    end = time.monotonic() + 20
+    while order_of_use(store) == before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (before, order_of_use(store)) == ([b"a", b"b"], [b"b", b"a"])
+
+
+def test_uses_are_written_down_by_a_process_that_exits(store: Store) -> None:
+    store.put("a", *entry(1))
+    store.put("b", *entry(1))
+    code = f"from cache import Store; from pathlib import Path; Store(Path({str(store.folder)!r}), 10**8).get('a')"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=Path(__file__).parents[3])
+    assert order_of_use(store) == [b"b", b"a"]
+
+
+def order_of_use(store: Store) -> list[bytes]:
+    with store._database.lend() as link:
+        return [key for (key,) in link.execute("SELECT key FROM entries ORDER BY used")]
 
 
 def test_a_clock_that_was_set_back_does_not_make_new_entries_old(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
