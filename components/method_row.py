@@ -73,11 +73,11 @@ def method_row_html(row: MethodRow) -> str:
     """The row. Everything that is not ours is escaped."""
     notes = "".join(f'<p class="xg-small xg-note">{escape(note)}</p>' for note in row.notes)
     return (
-        f'<div class="xg xg-row"><div class="xg-side"><p class="xg-title">{escape(row.title)}</p>'
+        f'<div class="xg"><div class="xg-row"><div class="xg-side"><p class="xg-title">{escape(row.title)}</p>'
         f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>'
         f"<div>{token_map_html(row.view)}"
         f'<div class="xg-small xg-foot">{legend_html(row.view)}{_details(row)}</div>'
-        f'{notes}<p class="xg-small">{escape(row.caution)} <cite>{escape(row.citation)}</cite></p></div></div>'
+        f'{notes}<p class="xg-small">{escape(row.caution)} <cite>{escape(row.citation)}</cite></p></div></div></div>'
     )
 
 
@@ -103,8 +103,8 @@ def failed_html(title: str, sentence: str) -> str:
 
 def _quiet(title: str, sentence: str, kind: str = "") -> str:
     return (
-        f'<div class="xg xg-row xg-quiet"><p class="xg-title">{escape(title)}</p>'
-        f'<p class="xg-sentence{kind}">{escape(sentence)}</p></div>'
+        f'<div class="xg"><div class="xg-row xg-quiet"><p class="xg-title">{escape(title)}</p>'
+        f'<p class="xg-sentence{kind}">{escape(sentence)}</p></div></div>'
     )
 
 

@@ -28,6 +28,7 @@ class Palette:
     text: str
     muted: str
     special: str
+    line: str
     lightness: float
     chroma: float
 
@@ -35,8 +36,8 @@ class Palette:
 # Hues in degrees: Okabe and Ito's blue, their vermilion moved towards orange, and a teal between their blue and green.
 HUES: dict[Side, float] = {"for": 248.0, "against": 56.0, "amount": 182.0}
 PALETTES: dict[Theme, Palette] = {
-    "light": Palette("#fcfcfb", "#1b222b", "#596370", "#e9ecef", 0.66, 0.14),
-    "dark": Palette("#14181d", "#e4e8ed", "#a2acb8", "#2a313a", 0.50, 0.12),
+    "light": Palette("#fcfcfb", "#1b222b", "#596370", "#e9ecef", "#d9dee4", 0.66, 0.14),
+    "dark": Palette("#14181d", "#e4e8ed", "#a2acb8", "#2a313a", "#343d47", 0.50, 0.12),
 }
 
 
@@ -45,8 +46,8 @@ def colour(theme: Theme, side: Side, step: int) -> str:
     palette = PALETTES[theme]
     ground, share = _to_oklab(_parse(palette.ground)), step / STEPS
     end = _end(palette, side)
-    mixed = tuple(a + share * (b - a) for a, b in zip(ground, end, strict=True))
-    return _format(_from_oklab(mixed))
+    lightness, a, b = (low + share * (high - low) for low, high in zip(ground, end, strict=True))
+    return _format(_from_oklab((lightness, a, b)))
 
 
 def step_of(score: float, largest: float) -> int:

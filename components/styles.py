@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -12,36 +12,34 @@ import streamlit as st
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Theme, colour
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "maps.css"
-LINES: dict[Theme, str] = {"light": "#d9dee4", "dark": "#343d47"}
+Wanted = Theme | Literal["auto"]
 
 
 @functools.cache
-def stylesheet(theme: Theme | Literal["auto"] = "auto") -> str:
+def stylesheet(theme: Wanted = "auto") -> str:
     """A `<style>` element: layout and colours of one theme, or of whichever `color-scheme` the page is in.
 
     "auto" is what the dashboard uses: the browser tells the server its theme too late for the first page.
     """
-    names = "".join(f"--xg-{name}:{value};" for name, value in _names(theme).items())
-    steps = "".join(
-        f".xg-{side}-{step}{{background:{_pick(theme, lambda t, s=side, k=step: colour(t, s, k))}}}"
-        for side in SIDES
-        for step in range(1, STEPS + 1)
-    )
+    sheets = [_colours(name) for name in THEMES] if theme == "auto" else [_colours(theme)]
+    merged = {name: _either([sheet[name] for sheet in sheets]) for name in sheets[0]}
+    names = "".join(f"--xg-{name}:{value};" for name, value in merged.items() if name not in _STEPS)
+    steps = "".join(f".xg-{name}{{background:{merged[name]}}}" for name in _STEPS)
     return f"<style>.xg{{{names}}}{steps}{LAYOUT.read_text(encoding='utf-8')}</style>"
 
 
-def _names(theme: Theme | Literal["auto"]) -> dict[str, str]:
-    plain = {
-        name: _pick(theme, lambda t, n=name: getattr(PALETTES[t], n)) for name in ("ground", "text", "muted", "special")
-    }
-    ends = {f"{side}-end": _pick(theme, lambda t, s=side: colour(t, s, STEPS)) for side in SIDES}
-    return {**plain, **ends, "line": _pick(theme, LINES.__getitem__)}
+_STEPS = {f"{side}-{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
 
 
-def _pick(theme: Theme | Literal["auto"], value: Callable[[Theme], str]) -> str:
-    if theme != "auto":
-        return value(theme)
-    return "light-dark({}, {})".format(*map(value, THEMES))
+def _colours(theme: Theme) -> dict[str, str]:
+    palette = PALETTES[theme]
+    named = {name: getattr(palette, name) for name in ("ground", "text", "muted", "special", "line")}
+    ends = {f"{side}-end": colour(theme, side, STEPS) for side in SIDES}
+    return named | ends | {name: colour(theme, *place) for name, place in _STEPS.items()}
+
+
+def _either(values: Sequence[str]) -> str:
+    return values[0] if len(values) == 1 else f"light-dark({', '.join(values)})"
 
 
 def use_styles() -> None:

@@ -24,7 +24,7 @@ def text_controls(models: list[str], data: Dataset) -> None:
     left, right = st.columns([1, 2], gap="medium")
     left.selectbox(
         "Model",
-        models,
+        list(dict.fromkeys([*models, *filter(None, [value("model")])])),
         key=key("model"),
         accept_new_options=True,
         placeholder="Pick one, or type a folder or hub id",

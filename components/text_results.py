@@ -13,10 +13,10 @@ from components.method_row import failed_html, method_row, method_row_html, wait
 from components.prediction import prediction_html
 from components.text_controls import class_control
 from components.text_state import TextState
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, unknown
 from engine.registry import Explainer
 from engine.request import Request
-from engine.result import Explanation
+from engine.result import Explanation, Prediction
 
 LOG = logging.getLogger(__name__)
 PROBE = "random"
@@ -50,8 +50,7 @@ def prediction_area(state: TextState) -> Explanation | None:
     except Exception as error:
         st.error(_sentence(error))
         return None
-    _draw_prediction(state, probe)
-    return probe
+    return probe if _draw_prediction(state, probe) else None
 
 
 def method_rows(state: TextState, methods: Mapping[str, Explainer], probe: Explanation) -> None:
@@ -82,15 +81,28 @@ def _missing(state: TextState) -> str:
     return ""
 
 
-def _draw_prediction(state: TextState, probe: Explanation) -> None:
-    prediction = probe.prediction
+def _draw_prediction(state: TextState, probe: Explanation) -> bool:
+    """Whether the class to explain is one of the model's."""
+    prediction, target = probe.prediction, _target(probe.prediction, state.target)
     left, right = st.columns([2, 1], gap="medium", vertical_alignment="center")
     with right:
         class_control(prediction, state.target)
-    known = state.target in prediction.labels
-    left.html(prediction_html(prediction, prediction.labels.index(state.target) if known else prediction.index))
+    left.html(prediction_html(prediction, prediction.index if target is None else target))
     for note in probe.notes:
         st.warning(note)
+    if target is None:
+        st.error(str(unknown("target", state.target, prediction.labels)))
+    return target is not None
+
+
+def _target(prediction: Prediction, asked: str | None) -> int | None:
+    """The class to explain, by its label or its number; None when the model has no such class."""
+    if asked is None or prediction.regression:
+        return prediction.index
+    if asked in prediction.labels:
+        return prediction.labels.index(asked)
+    numbers = [str(index) for index in range(len(prediction.labels))]
+    return numbers.index(asked) if asked in numbers else None
 
 
 def _is_quick(place: _Place) -> bool:

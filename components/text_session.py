@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
-from components.text_state import Params, Query, TextState, read, write
+from components.text_state import Params, Query, TextState, differing, read, write
 from engine.data.datasets import Dataset
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
@@ -19,8 +20,8 @@ KEPT, SEEN, SAID = "text_kept_link", "text_seen_link", "text_said"
 
 def load(models: list[str], methods: Mapping[str, Explainer], data: Dataset) -> tuple[TextState, list[str]]:
     """Fills the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
-    seen, asked = st.session_state.get(SEEN), _query()
-    if seen is None or (asked and asked != seen):
+    asked = _query()
+    if KEPT not in st.session_state or (asked and asked != st.session_state[SEEN]):
         _clear()
         st.session_state[KEPT] = asked
         st.session_state[SAID] = read(asked, models, methods, data)[1]
@@ -32,11 +33,9 @@ def load(models: list[str], methods: Mapping[str, Explainer], data: Dataset) -> 
 
 def save(state: TextState, loaded: TextState, data: Dataset) -> None:
     """Remembers the state and puts it into the address, unless the address says it already."""
-    link = write(state, data)
-    kept: Query = st.session_state[KEPT]
     if state != loaded:
-        st.session_state[KEPT], st.session_state[SAID] = link, []
-        kept = link
+        st.session_state[KEPT], st.session_state[SAID] = write(state, data), []
+    kept: Query = st.session_state[KEPT]
     if kept != _query():
         st.query_params.from_dict(kept)
         st.session_state[SEEN] = _query()
@@ -47,9 +46,9 @@ def key(name: str) -> str:
     return WIDGETS + name
 
 
-def value(name: str) -> object:
-    """What a control holds."""
-    return st.session_state[key(name)]
+def value(name: str) -> Any:
+    """What a control holds; None before it is drawn."""
+    return st.session_state.get(key(name))
 
 
 def put(name: str, new: object) -> None:
@@ -59,35 +58,31 @@ def put(name: str, new: object) -> None:
 
 def from_widgets(methods: Mapping[str, Explainer], data: Dataset) -> TextState:
     """The state that the controls now show."""
-    get = st.session_state.get
-    pair = get(key("pair")) if get(key("has_pair")) else None
     state = TextState(
-        model=(get(key("model")) or "").strip(),
-        methods=tuple(get(key("methods"))),
-        text=get(key("text")) or "",
-        pair=pair,
-        target=get(key("target")) or None,
-        unit=get(key("unit")),
-        seed=int(get(key("seed"))),
+        model=(value("model") or "").strip(),
+        methods=tuple(value("methods")),
+        text=value("text") or "",
+        pair=(value("pair") or "") if value("has_pair") else None,
+        target=value("target") or None,
+        unit=value("unit"),
+        seed=int(value("seed")),
         params=_params(methods),
     )
     return replace(state, index=_index(state, data))
 
 
 def _index(state: TextState, data: Dataset) -> int | None:
-    picked = st.session_state.get(key("pick"))
+    picked = value("pick")
     return picked if picked is not None and data[picked].example == state.example else None
 
 
 def _params(methods: Mapping[str, Explainer]) -> Params:
-    from components.text_state import changed
-
     chosen: Params = {}
-    for id in st.session_state[key("methods")]:
+    for id in value("methods"):
         names = as_plain(methods[id].params())
-        widgets = {n: st.session_state[k] for n in names if (k := key(f"{id}.{n}")) in st.session_state}
-        if differing := changed(methods[id], widgets):
-            chosen[id] = differing
+        held = {name: value(f"{id}.{name}") for name in names if key(f"{id}.{name}") in st.session_state}
+        if changed := differing(methods[id], held):
+            chosen[id] = changed
     return chosen
 
 
@@ -117,5 +112,5 @@ def _fill(state: TextState, methods: Mapping[str, Explainer], data: Dataset) -> 
         values |= {f"{id}.{name}": chosen[name] for name in given}
     for name, initial in values.items():
         st.session_state.setdefault(key(name), initial)
-    if value("pick") is not None and data[value("pick")].text != value("text"):  # type: ignore[call-overload]
+    if value("pick") is not None and data[value("pick")].text != value("text"):
         put("pick", None)

@@ -80,7 +80,7 @@ def write(state: TextState, data: Dataset) -> Query:
     return query
 
 
-def changed(method: Explainer, values: Mapping[str, object]) -> dict[str, str]:
+def differing(method: Explainer, values: Mapping[str, object]) -> dict[str, str]:
     """The parameters that differ from the method's defaults, as texts."""
     chosen = as_plain(from_mapping(method.params, values, method.id))
     defaults = as_plain(method.params())
@@ -163,7 +163,7 @@ def _checked(method: Explainer, values: Mapping[str, str], said: list[str]) -> d
     good: dict[str, str] = {}
     for name, value in values.items():
         try:
-            good |= changed(method, {name: value})
+            good |= differing(method, {name: value})
         except ExegesisError as error:
             said.append(f"{error} The default is used.")
     return good

@@ -1,0 +1,268 @@
+"""The Text page as a script: what it shows, what it says to bad input, and that nothing typed is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.text_session import key
+from components.text_state import DATA
+from engine.data.datasets import load
+from engine.errors import ExegesisError
+from engine.registry import explainer
+from tests.project import ROOT
+from tests.tiny import save_checkpoint
+
+SECONDS = 120
+QUICK = ["gradient_x_input", "attention_mean", "random"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+@pytest.fixture
+def page(model: str) -> AppTest:
+    """The page of a link that names a tiny model and quick methods."""
+    return opened(model=model, method=QUICK)
+
+
+def opened(**query: str | list[str]) -> AppTest:
+    page = AppTest.from_file(str(ROOT / "pages" / "text.py"), default_timeout=SECONDS)
+    for name, value in query.items():
+        page.query_params[name] = value
+    return page.run()
+
+
+def html_of(page: AppTest) -> Iterator[str]:
+    yield from (element.proto.body for element in page.get("html"))
+
+
+def rows(page: AppTest) -> list[str]:
+    """The methods' rows, with the text as a reader sees it."""
+    return [unescape(html) for html in html_of(page) if 'class="xg-row' in html]
+
+
+def type_model(page: AppTest, name: str) -> None:
+    """Types a name that the list does not offer, which the test's own browser cannot do by itself."""
+    box = page.selectbox(key("model"))
+    box.options.append(name)
+    box.set_value(name).run()
+
+
+def maps(row: str) -> str:
+    """The map of a row, without what differs between a computed and a cached answer."""
+    return row[row.index('<div class="xg-map">') : row.index('<div class="xg-small xg-foot">')]
+
+
+def said(page: AppTest) -> list[str]:
+    return [element.value for element in (*page.error, *page.warning, *page.info)]
+
+
+def test_the_first_review_is_explained_by_each_method_in_turn(page: AppTest) -> None:
+    assert not page.exception
+    assert page.text_area(key("text")).value == load(DATA)[0].text
+    assert not page.error
+    shown = rows(page)
+    assert len(shown) == len(QUICK)
+    for html, method in zip(shown, QUICK, strict=True):
+        assert f'<p class="xg-title">{explainer(method).title}</p>' in html
+        assert explainer(method).caution in html
+    assert any("xg-prediction" in html for html in html_of(page))
+
+
+def test_own_text_is_explained_and_stands_in_the_link(page: AppTest, model: str) -> None:
+    page.text_area(key("text")).set_value("bad service, lovely view").run()
+    assert all(re.sub("<[^>]*>", "", html).count("bad service, lovely view") == 1 for html in rows(page))
+    assert page.query_params["text"] == "bad service, lovely view"
+    assert page.query_params["method"] == QUICK
+    assert page.selectbox(key("pick")).value is None
+    again = opened(**{name: page.query_params[name] for name in page.query_params})
+    assert again.text_area(key("text")).value == "bad service, lovely view"
+    assert [maps(html) for html in rows(again)] == [maps(html) for html in rows(page)]
+
+
+def test_a_picked_review_replaces_the_text(page: AppTest) -> None:
+    page.selectbox(key("pick")).set_value(5).run()
+    assert page.text_area(key("text")).value == load(DATA)[5].text
+    assert page.query_params["index"] == "5"
+    assert "text" not in page.query_params
+
+
+def test_the_class_the_unit_and_a_parameter_stand_in_the_link(page: AppTest, model: str) -> None:
+    page.multiselect(key("methods")).set_value(["occlusion"]).run()
+    page.number_input(key("occlusion.window")).set_value(2).run()
+    page.segmented_control(key("unit")).set_value("word").run()
+    page.selectbox(key("target")).set_value("LABEL_0").run()
+    assert not page.exception
+    link = {name: page.query_params[name] for name in page.query_params}
+    assert link["occlusion.window"] == "2"
+    assert link["unit"] == "word"
+    assert link["target"] == "LABEL_0"
+    [row] = rows(opened(**link))
+    assert "window = 2" in row
+    assert "class 0: LABEL_0" in row
+
+
+def test_a_pair_is_drawn_in_two_paragraphs(model: str) -> None:
+    page = opened(model=model, method=["random"], text="a premise is here", pair="and a hypothesis")
+    [row] = rows(page)
+    assert row.count('<p class="xg-text"') == 2
+    assert page.toggle(key("has_pair")).value is True
+
+
+def test_an_error_in_one_method_stands_in_its_place(model: str) -> None:
+    page = opened(model=model, method=["attention_mean", "attention_head", "random"], **{"attention_head.layer": "99"})
+    first, second, third = rows(page)
+    assert "attention_head.layer" in second
+    assert "xg-error" in second
+    assert "xg-map" in first
+    assert "xg-map" in third
+
+
+def test_an_empty_text_says_what_to_do_and_a_new_text_works(page: AppTest) -> None:
+    page.text_area(key("text")).set_value("").run()
+    assert said(page) == ["Type a text above, or pick an example, to see what its prediction rests on."]
+    assert not rows(page)
+    page.text_area(key("text")).set_value("good food").run()
+    assert len(rows(page)) == len(QUICK)
+
+
+def test_no_method_says_what_to_do(page: AppTest) -> None:
+    page.multiselect(key("methods")).set_value([]).run()
+    assert "Pick at least one method above." in said(page)
+    assert page.query_params["method"] == "none"
+
+
+def test_a_long_text_is_said_to_be_cut(model: str) -> None:
+    page = opened(model=model, method=["random"], text="good food " * 100)
+    assert any("cut off" in sentence for sentence in said(page))
+    assert "the rest was cut off" in rows(page)[0]
+
+
+def test_a_text_too_long_for_a_link_is_held_by_its_hash(page: AppTest, model: str) -> None:
+    text = "good food, bad service, " * 100
+    page.text_area(key("text")).set_value(text).run()
+    digest = page.query_params["text_sha"]
+    assert "text" not in page.query_params
+    assert opened(model=model, method=["random"], text_sha=digest).text_area(key("text")).value == text
+    gone = opened(model=model, method=["random"], text_sha="0" * 64)
+    assert "no longer has" in said(gone)[0]
+    assert not gone.exception
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"method": ["lime2", "random"]}, "method: unknown name 'lime2'. Did you mean 'lime'? Known:"),
+        ({"unit": "letter"}, "unit: unknown name 'letter'. Known: token, word."),
+        ({"index": "100000"}, "index: must be 0 to"),
+        ({"index": "-1"}, "index: must be 0 to"),
+        ({"data": "imdb", "index": "1"}, "data: unknown name 'imdb'"),
+        ({"seed": "x"}, "seed: must be a whole number"),
+        ({"target": "LABEL_7"}, "target: unknown name 'LABEL_7'"),
+        ({"occlusion.size": "2"}, "parameter of occlusion: unknown name 'size'. Known: removal, window."),
+        ({"occlusion.window": "0"}, "occlusion.window: must be a whole number from 1 to 64, got 0"),
+        ({"occlusion.removal": "burn"}, "occlusion.removal: must be one of mask"),
+    ],
+    ids=str,
+)
+def test_a_link_with_a_wrong_value_says_so(model: str, query: dict[str, str | list[str]], words: str) -> None:
+    page = opened(**{"model": model, "method": ["random"], **query})
+    assert not page.exception
+    assert any(words in sentence for sentence in (*said(page), *rows(page))), said(page)
+
+
+def folder(tmp_path: Path, config: dict[str, object] | None, *files: str) -> str:
+    place = tmp_path / "checkpoint"
+    place.mkdir()
+    if config is not None:
+        (place / "config.json").write_text(json.dumps(config))
+    for file in files:
+        (place / file).write_bytes(b"0")
+    return str(place)
+
+
+REMOTE = {"model_type": "bert", "auto_map": {"AutoModel": "code.Model"}}
+HEADLESS = {"model_type": "bert", "architectures": ["BertModel"]}
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "words"),
+    [
+        (None, (), "no config.json"),
+        ({"model_type": "bert"}, ("pytorch_model.bin",), "only a pickle checkpoint"),
+        (REMOTE, ("model.safetensors",), "asks to run code"),
+        (HEADLESS, ("model.safetensors",), "no classifier"),
+    ],
+    ids=["empty", "pickle", "remote code", "no classifier"],
+)
+def test_a_refused_checkpoint_is_one_sentence_and_the_next_model_works(
+    page: AppTest, model: str, tmp_path: Path, config: dict[str, object] | None, files: tuple[str, ...], words: str
+) -> None:
+    page.text_area(key("text")).set_value("my own text").run()
+    type_model(page, folder(tmp_path, config, *files))
+    assert not page.exception
+    [sentence] = said(page)
+    assert words in sentence
+    assert "Traceback" not in sentence
+    type_model(page, model)
+    assert page.text_area(key("text")).value == "my own text"
+    assert len(rows(page)) == len(QUICK)
+
+
+@pytest.mark.parametrize("name", ["nonsense", "/no/such/folder", "owner/name"])
+def test_an_unknown_model_is_one_sentence(name: str) -> None:
+    page = opened(model=name, method=["random"])
+    assert not page.exception
+    [sentence] = said(page)
+    assert sentence.startswith("model")
+    assert name in sentence
+
+
+@pytest.mark.parametrize(
+    "text", ["\u200b\u200b", "\x00\x01", "word " * 2_000_001], ids=["zero width", "control", "10 MB"]
+)
+def test_a_text_that_cannot_be_read_is_one_sentence(page: AppTest, text: str) -> None:
+    page.text_area(key("text")).set_value(text).run()
+    assert not page.exception
+    [sentence] = said(page)
+    assert sentence.startswith("text:")
+    page.text_area(key("text")).set_value("good food").run()
+    assert len(rows(page)) == len(QUICK)
+
+
+def test_an_unforeseen_failure_is_told_and_the_others_still_come(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import engine.explain as engine
+
+    real = engine.explain
+
+    def breaking(request: object) -> object:
+        if getattr(request, "method", "") == "attention_mean":
+            raise RuntimeError("a broken <pipe>")
+        return real(request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "explain", breaking)
+    page.run()
+    assert not page.exception
+    shown = rows(page)
+    assert len(shown) == len(QUICK)
+    assert "a broken <pipe>" in shown[1]
+    assert "xg-map" in shown[2]
+
+
+def test_the_errors_of_the_engine_are_what_the_page_tells() -> None:
+    from engine.models.catalog import locate
+
+    with pytest.raises(ExegesisError) as caught:
+        locate("nonsense")
+    assert said(opened(model="nonsense", method=["random"])) == [str(caught.value)]

@@ -1,0 +1,101 @@
+"""Tokens and words by character offsets: what belongs together, and that no score is lost."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import UsageError
+from engine.request import Example
+from engine.result import Token
+from engine.words import UNITS, units
+
+
+def pieces(text: str, pattern: str) -> list[Token]:
+    return [Token(m[0], m.start(), m.end(), 0, False) for m in re.finditer(pattern, text)]
+
+
+def made(text: str, tokens: list[Token], kind: str) -> list[tuple[str, float]]:
+    scores = np.arange(1.0, len(tokens) + 1)
+    return [(unit.text, unit.score) for unit in units(tokens, scores, Example(text), kind)]
+
+
+def test_pieces_of_a_word_are_summed_into_it() -> None:
+    text = "unbelievably good, really"
+    tokens = pieces(text, r"un|believ|ably|good|,|really")
+    assert made(text, tokens, "word") == [("unbelievably", 6), ("good,", 9), ("really", 6)]
+    assert [text for text, _ in made(text, tokens, "token")] == ["un", "believ", "ably", "good", ",", "really"]
+
+
+def test_the_same_word_twice_is_two_units() -> None:
+    assert made("no no", pieces("no no", r"no"), "word") == [("no", 1), ("no", 2)]
+
+
+def test_a_run_without_spaces_stays_tokens() -> None:
+    text = "这部电影 is great"
+    assert made(text, pieces(text, r"这部|电影|is|gre|at"), "word") == [
+        ("这部", 1), ("电影", 2), ("is", 3), ("great", 9),
+    ]  # fmt: skip
+
+
+def test_korean_has_words() -> None:
+    assert made("한국어 영화", pieces("한국어 영화", r"한국|어|영화"), "word") == [("한국어", 3), ("영화", 3)]
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_bytes_of_one_character_are_one_unit(kind: str) -> None:
+    tokens = [Token("é", 0, 1, 0, False), Token("é", 0, 1, 0, False), Token("x", 2, 3, 0, False)]
+    assert made("é x", tokens, kind) == [("é", 3), ("x", 3)]
+
+
+@pytest.mark.parametrize(
+    "character",
+    ["👨\u200d👩\u200d👧", "👍🏽", "🇩🇪", "e\u0301", "❤\ufe0f", "कि"],
+    ids=lambda c: c.encode("unicode-escape"),
+)
+def test_a_character_of_several_code_points_is_not_cut(character: str) -> None:
+    text = f"a {character} b"
+    assert [t for t, _ in made(text, pieces(text, r"\S"), "token")] == ["a", character, "b"]
+
+
+def test_neighbouring_flags_are_two_units() -> None:
+    assert [t for t, _ in made("🇩🇪🇫🇷", pieces("🇩🇪🇫🇷", r"."), "token")] == ["🇩🇪", "🇫🇷"]
+
+
+def test_a_token_without_characters_shows_its_name_or_joins_its_word() -> None:
+    tokens = [Token("▁", 0, 0, 0, False), Token("good", 0, 4, 0, False)]
+    assert made("good", tokens, "token") == [("▁", 1), ("good", 2)]
+    assert made("good", tokens, "word") == [("good", 3)]
+
+
+def test_special_tokens_and_texts_of_a_pair_stay_apart() -> None:
+    tokens = [
+        Token("[CLS]", 0, 0, -1, True), Token("a", 0, 1, 0, False), Token("[SEP]", 0, 0, -1, True),
+        Token("a", 0, 1, 1, False), Token("b", 1, 2, 1, False), Token("[SEP]", 0, 0, -1, True),
+    ]  # fmt: skip
+    found = units(tokens, np.arange(6.0), Example("a", "ab"), "word")
+    assert [(u.text, u.segment, u.special, u.score) for u in found] == [
+        ("[CLS]", -1, True, 0), ("a", 0, False, 1), ("[SEP]", -1, True, 2), ("ab", 1, False, 7), ("[SEP]", -1, True, 5),
+    ]  # fmt: skip
+
+
+def test_an_unknown_unit_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"unit: unknown name 'sentence'.*token, word"):
+        units([], np.empty(0), Example(""), "sentence")
+
+
+@given(st.text(alphabet="ab é\u0301\u200d👍🏽这\n ש", max_size=12), st.data(), st.sampled_from(UNITS))
+def test_the_total_is_kept_and_every_token_is_in_one_unit(text: str, data: st.DataObject, kind: str) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)))) | {0, len(text)})
+    spans = [(a, b) for a, b in pairwise(cuts) if not text[a:b].isspace()]
+    tokens = [Token(text[a:b], a, b, 0, False) for a, b in spans]
+    scores = np.array([(-1) ** i * 2.0**i for i in range(len(tokens))])
+    found = units(tokens, scores, Example(text), kind)
+    assert sum(unit.score for unit in found) == scores.sum()
+    assert [p for unit in found for p in unit.tokens] == list(range(len(tokens)))
+    assert all(a.end <= b.start for a, b in pairwise(found))
