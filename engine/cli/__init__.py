@@ -20,6 +20,7 @@ QUIET = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs one command and ends the process: 0 done, 1 failed, 2 wrong use, 130 stopped."""
+    from engine.cli.guard import log_to_file
     from engine.cli.root import app
 
     for name, value in QUIET.items():
@@ -29,4 +30,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its escape, never a traceback.
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    log_to_file()
     app(args=sys.argv[1:] if argv is None else list(argv), prog_name="exegesis")

@@ -36,10 +36,13 @@ def explain(
 ) -> None:
     """Explain a prediction: one score a token, by one or more methods."""
     from engine.cli import drawing, output
+    from engine.models import catalog
 
     example = _example(text, text_pair, dataset, index, split, column or [])
     number = values.whole("--seed", seed)
     with output.only_ours():
+        # Whether there is such a model is known at once, before the libraries that run it are loaded.
+        catalog.locate(model)
         methods, every = _methods(method)
         given = _params(values.pairs("--param", param or [], "n_steps=50"), methods)
         asked = [_request(model, name, example, given[name], target, number, dtype) for name in methods]

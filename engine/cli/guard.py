@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import sys
 import time
@@ -80,7 +82,7 @@ def _usage(error: typer.TyperException) -> str:
     if hasattr(error, "possibilities"):
         return str(unknown(f"{path}: option", getattr(error, "option_name", ""), _options(context and context.command)))
     if parameter is not None and not error.message:
-        return f"{path}: {parameter.human_readable_name.upper()} is missing. See: {path} --help."
+        return f"{path}: {getattr(parameter, 'metavar', None) or parameter.name} is missing. See: {path} --help."
     if "extra argument" in error.message:
         got = error.message.rpartition("(")[2].rstrip(").")
         return f"{path}: takes no further argument, got {got!r}. Put quotation marks around a text with spaces."
@@ -109,6 +111,23 @@ def _logged(error: Exception) -> Path:
     text = "".join(traceback.format_exception(error))
     file.write_text(f"{sys.argv}\n{text}", encoding="utf-8", errors="backslashreplace")
     return file
+
+
+class _LateFile(logging.FileHandler):
+    """Makes its folder with its first line; a home that cannot be written is no second error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):
+            Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
+            super().emit(record)
+
+
+def log_to_file() -> None:
+    """What the engine logs goes to a file of the home folder: on stderr a traceback would hide the one line."""
+    handler = _LateFile(home() / "logs" / "exegesis.log", encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(name)s %(message)s"))
+    logging.getLogger("exegesis").addHandler(handler)
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def _forget_stdout() -> None:

@@ -26,6 +26,10 @@ def models(
     if name is None:
         return _list_models(as_json)
     with only_ours():
+        from engine.models import catalog
+
+        # Whether there is such a model is known at once; only then is it worth loading the libraries.
+        catalog.locate(name)
         from engine.models.inspection import inspect_model
 
         found = inspect_model(name)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import doctor, explain, listing, serve, storage, training
+from engine.cli import doctor, explain, jobs, listing, serve, storage, training
 from engine.cli.guard import Commands
 
 app = typer.Typer(
@@ -44,5 +44,6 @@ app.command("explain")(explain.explain)
 app.command("train")(training.train)
 app.command("models")(listing.models)
 app.command("datasets")(listing.datasets)
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(storage.app, name="cache")
 app.command("doctor")(doctor.doctor)

@@ -86,9 +86,14 @@ def _store() -> Store:
 
 def _confirm(store: Store) -> None:
     count = store.stats().entries
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise UsageError(f"cache clear: would drop {count:,} results and cannot ask here. Give --yes to do it.")
     typer.confirm(f"Drop {count:,} results in {store.folder}?", abort=True, err=True)
+
+
+def can_ask() -> bool:
+    """Whether somebody sits there to answer."""
+    return sys.stdin.isatty()
 
 
 def _finish(store: Store, dropped: int, as_json: bool) -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
-import signal
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.cli.guard import STOPPED, fail
+from engine.cli.stopping import stoppable
 from engine.errors import Cancelled, UsageError
 from engine.params import from_mapping
-from engine.progress import CancelToken
 from engine.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -31,7 +27,7 @@ def train(as_json: bool = False, **given: Any) -> None:
     from engine.cli.progress import shown
 
     config = _config(given)
-    with only_ours(), _stoppable() as cancel, shown("loading", lines=True) as report:
+    with only_ours(), stoppable() as cancel, shown("loading", lines=True) as report:
         from engine.training.trainer import train as run
 
         try:
@@ -59,27 +55,6 @@ def _config(given: dict[str, Any]) -> TrainConfig:
             chosen[name] = value
     config: TrainConfig = from_mapping(TrainConfig, chosen, "train")
     return config
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[CancelToken]:
-    """The first Ctrl-C (or SIGTERM) asks the run to stop after its step, a second one stops at once."""
-    cancel = CancelToken()
-    if threading.current_thread() is not threading.main_thread():
-        yield cancel
-        return
-
-    def ask(number: int, frame: object) -> None:
-        if cancel.cancelled:
-            raise KeyboardInterrupt
-        cancel.cancel()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield cancel
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _how_to_go_on(config: TrainConfig) -> str:

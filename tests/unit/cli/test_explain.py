@@ -141,7 +141,7 @@ def test_text_from_a_data_set(run: Run, bert: str, tmp_path: Path) -> None:
     file.write_text("review,stars\na warm film,1\nbad service,0\n")
     args = ("--model", bert, "--method", "random", "--dataset", str(file), "--column", "text=review", "--index", "1")
     [one] = explained(run, *args)
-    assert [f["text"] for f in one["features"] if not f["special"]][0].startswith("b")
+    assert next(f["text"] for f in one["features"] if not f["special"]).startswith("b")
     [embedded] = explained(run, "--model", bert, "--method", "random", "--dataset", "reviews", "--index", "0")
     assert len(embedded["features"]) > 4
 
