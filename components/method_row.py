@@ -85,7 +85,7 @@ def check_html(check: Check | None) -> str:
     """The method's own check in words: name, value, good or not."""
     if check is None:
         return ""
-    name, value, limit = escape(check.name), small(check.value), plain(check.limit)
+    name, value, limit = escape(check.name), escape(small(check.value)), plain(check.limit)
     if check.ok:
         return f'<p class="xg-small" title="good: at most {limit}">✓ {name}: {value}</p>'
     return f'<p class="xg-small xg-bad">✗ {name}: {value}, not good (above {limit})</p>'

@@ -29,5 +29,5 @@ def _bar(prediction: Prediction, index: int, chosen: bool) -> str:
     return (
         f'<bdi class="xg-label{mark}">{escape(prediction.labels[index])}</bdi>'
         f'<span class="xg-track"><span class="xg-fill" style="width:{100 * share:.2f}%"></span></span>'
-        f'<span class="xg-number{mark}">{percent(share)}</span>'
+        f'<span class="xg-number{mark}">{escape(percent(share))}</span>'
     )

@@ -1,0 +1,115 @@
+"""A method's row: check, cost, notes, caution and provenance in words, all escaped."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from components.method_row import check_html, failed_html, method_row, method_row_html, waiting_html
+from engine.registry import Axes, Explainer
+from engine.request import Example
+from engine.result import Check
+from tests.unit.components.making import explanation
+
+EXAMPLE = Example("the cat sat")
+
+
+def method(signed: bool = True, **words: str) -> Explainer:
+    told = {"title": "Occlusion", "citation": "Zeiler and Fergus (2014)", "caution": "Be careful.", **words}
+    return Explainer(
+        "occlusion", family="perturbation", function=lambda task, params: [], params=type(None), version=3,
+        inputs=("text",), differentiable=False, signed=signed, cheap=True,
+        axes=Axes("mask token", "probability", "difference"), **told,
+    )  # fmt: skip
+
+
+def drawn(**made: object) -> str:
+    return method_row_html(method_row(method(), explanation(EXAMPLE, **made), EXAMPLE, "token"))  # type: ignore[arg-type]
+
+
+def test_a_good_check_gives_name_and_value() -> None:
+    html = check_html(Check("completeness gap", 0.00432, 0.01))
+    assert "✓ completeness gap: 0.00432" in html
+    assert "good: at most 0.01" in html
+
+
+def test_a_bad_check_says_so_in_words() -> None:
+    html = check_html(Check("completeness gap", 0.2, 0.01))
+    assert "✗ completeness gap: 0.2, not good (above 0.01)" in html
+
+
+def test_rounding_noise_is_not_spelled_out() -> None:
+    assert "additivity gap: &lt;\u00a01e\u22126</p>" in check_html(Check("additivity gap", 3.8e-17, 1e-6))
+
+
+def test_no_check_takes_no_room() -> None:
+    assert check_html(None) == ""
+
+
+def test_cost_says_evaluations_and_seconds_or_the_cache() -> None:
+    assert "12 evaluations · 250 ms" in drawn()
+    assert "12 evaluations · from the cache" in drawn(cached=True)
+
+
+def test_caution_stands_with_its_citation() -> None:
+    assert "Be careful. <cite>Zeiler and Fergus (2014)</cite>" in drawn()
+
+
+def test_notes_are_shown_unless_they_were_said_before() -> None:
+    made = explanation(EXAMPLE, notes=("Said before.", "Only here."))
+    html = method_row_html(method_row(method(), made, EXAMPLE, "token", said=["Said before."]))
+    assert "Only here." in html
+    assert "Said before." not in html
+
+
+def test_everything_that_the_numbers_depend_on_is_in_the_details() -> None:
+    html = drawn(params={"window": 2, "removal": "mask"})
+    facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html))
+    assert facts["method"] == "occlusion, version 3"
+    assert facts["parameters"] == "window = 2, removal = mask"
+    assert facts["model"] == "model-a, revision 0123abcd"
+    assert facts["explained"] == "class 1: positive"
+    assert facts["run"] == "float32 on cpu, seed 7"
+    assert facts["removed by"] == "mask token"
+
+
+def test_words_join_tokens_in_the_map() -> None:
+    made = explanation(EXAMPLE, pieces=r"the|c|at|sat")
+    tokens, words = (method_row(method(), made, EXAMPLE, unit).view.units for unit in ("token", "word"))
+    assert [u.text for u in words] == ["[CLS]", "the", "cat", "sat", "[SEP]"]
+    assert sum(u.score for u in tokens) == sum(u.score for u in words)
+
+
+@pytest.mark.parametrize(
+    ("registered", "params", "extras", "expected"),
+    [
+        (True, {}, {}, True),
+        (False, {}, {}, False),
+        (True, {"reduction": "l2"}, {}, False),
+        (True, {"reduction": "sum"}, {}, True),
+        (True, {}, {"signed": False}, False),
+    ],
+)
+def test_a_length_has_no_sign(
+    registered: bool, params: dict[str, object], extras: dict[str, object], expected: bool
+) -> None:
+    made = dataclasses.replace(explanation(EXAMPLE, params=params), extras=extras)
+    assert method_row(method(registered), made, EXAMPLE, "token").view.signed is expected
+
+
+def test_nothing_foreign_becomes_markup() -> None:
+    bad = "<img src=x>"
+    made = explanation(EXAMPLE, notes=(bad,), labels=("a", bad), params={"p": bad}, check=Check(bad, 1.0, 0.0))
+    row = method_row(method(title=bad, citation=bad, caution=bad), made, EXAMPLE, "token")
+    for html in (method_row_html(row), waiting_html(bad, now=True), failed_html(bad, bad)):
+        assert "<img" not in html
+        assert "&lt;img" in html
+
+
+def test_a_failed_method_says_its_sentence_in_its_place() -> None:
+    html = failed_html("LIME", "lime.n_samples: must be …")
+    assert "LIME" in html
+    assert "lime.n_samples: must be …" in html
+    assert "xg-error" in html
