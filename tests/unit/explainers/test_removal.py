@@ -179,7 +179,8 @@ def test_special_tokens_and_padding_are_always_kept() -> None:
 def test_unknown_operators_are_named() -> None:
     model = classifier("bert")
     encoded = model.encode(Example("good"))
-    for ask in (lambda: replacement(model, "blur"), lambda: value(model, encoded, [True] * len(encoded.features), "blur")):
+    kept = [True] * len(encoded.features)
+    for ask in (lambda: replacement(model, "blur"), lambda: value(model, encoded, kept, "blur")):
         with pytest.raises(UsageError, match=r"removal: unknown name 'blur'\. Known: delete, mask, mean, pad, zero"):
             ask()
 
