@@ -199,6 +199,8 @@ def predict_encoded(model: TextClassifier, encoded: Sequence[Encoded]) -> list[P
     import torch
 
     memo: dict[bytes, Prediction] = model.memo.setdefault("predictions", {})
+    if len(memo) > PREDICTIONS_REMEMBERED:
+        memo.clear()
     keys = [e.ids.tobytes() + e.types.tobytes() for e in encoded]
     missing = [i for i, key in enumerate(keys) if key not in memo]
     if missing:
@@ -210,8 +212,6 @@ def predict_encoded(model: TextClassifier, encoded: Sequence[Encoded]) -> list[P
                 return model.predictions(model.logits(batch))
 
         chunks = runtime.in_chunks(compute, len(missing), runtime.rows_at_once(model, longest))
-        if len(memo) > PREDICTIONS_REMEMBERED:
-            memo.clear()
         memo.update(zip((keys[i] for i in missing), (p for chunk in chunks for p in chunk), strict=True))
     return [memo[key] for key in keys]
 
