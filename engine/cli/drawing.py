@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST_SHOWN = 3
 LONGEST_TOKEN = 24
-GAP = 2
+GAP = 3
 
 
 def draw(example: Example, explanations: Sequence[Explanation]) -> None:
@@ -82,7 +82,7 @@ def _scores(explanation: Explanation) -> Iterator[Text]:
     """One cell a token; the largest by absolute value stand out, special tokens recede."""
     scores, features = explanation.scores, explanation.features
     order = features[np.argsort(-np.abs(scores[features]), kind="stable")]
-    top = set(order[:LARGEST_SHOWN].tolist())
+    top = {i for i in order[:LARGEST_SHOWN].tolist() if scores[i]}
     largest = float(np.abs(scores).max(initial=0.0))
     fixed = largest == 0 or 1e-2 <= largest < 1e4
     for position, (token, score) in enumerate(zip(explanation.tokens, scores, strict=True)):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from engine.data.examples import Dataset
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Splits = ("test", "dev", "validation", "held-out")
+SPLITS = ("dev", "validation", "test")
 
 
 def models(
@@ -66,13 +66,11 @@ def _list_models(as_json: bool) -> None:
 
 
 def _accuracy(card: dict[str, Any]) -> str:
-    """The measured score on the part of the data that says most."""
+    """The measured scores; the held-out part of train only where nothing else was measured."""
     scores = card.get("scores") or {}
-    best = next((split for split in Splits if split in scores), None)
-    if best is None:
-        return ""
-    score = scores[best]
-    return f"{score.get('metric', 'score')} {score['value']:.3f} on {best}"
+    splits = [split for split in SPLITS if split in scores] or list(scores)
+    told = [f"{split} {scores[split]['value']:.3f}" for split in splits]
+    return f"{card.get('metric') or 'score'}: {', '.join(told)}" if told else ""
 
 
 def datasets(

@@ -54,14 +54,14 @@ def test_models_lists_the_embedded_ones_from_their_cards(
 ) -> None:
     card = {
         "title": "One", "kind": "LoRA adapter", "labels": ["no", "yes"], "metric": "accuracy", "licence": "Apache-2.0",
-        "bytes": 1_234_567, "scores": {"dev": {"metric": "accuracy", "value": 0.8765, "count": 9}},
+        "bytes": 1_234_567, "scores": {"held-out": {"value": 0.5}, "dev": {"metric": "accuracy", "value": 0.8765, "count": 9}},
     }  # fmt: skip
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "card.json").write_text(json.dumps(card))
     (tmp_path / "one" / "adapter_config.json").write_text('{"base_model_name_or_path": "minilm"}')
     monkeypatch.setattr(catalog, "EMBEDDED", tmp_path)
     people = run("models").out
-    for part in ("one", "LoRA adapter", "no, yes", "accuracy 0.876 on dev", "1.2 MB", "Apache-2.0"):
+    for part in ("one", "LoRA adapter", "no, yes", "accuracy: dev 0.876", "1.2 MB", "Apache-2.0"):
         assert part in people
     [listed] = run("models", "--json").json
     assert listed["name"] == "one"
