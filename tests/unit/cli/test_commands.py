@@ -54,7 +54,8 @@ def test_models_lists_the_embedded_ones_from_their_cards(
 ) -> None:
     card = {
         "title": "One", "kind": "LoRA adapter", "labels": ["no", "yes"], "metric": "accuracy", "licence": "Apache-2.0",
-        "bytes": 1_234_567, "scores": {"held-out": {"value": 0.5}, "dev": {"metric": "accuracy", "value": 0.8765, "count": 9}},
+        "bytes": 1_234_567,
+        "scores": {"held-out": {"value": 0.5}, "dev": {"metric": "accuracy", "value": 0.8765, "count": 9}},
     }  # fmt: skip
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "card.json").write_text(json.dumps(card))
