@@ -74,11 +74,12 @@ def bag_of_embeddings(labels: int = 1, seed: int = 0) -> TextClassifier:
     module = BagOfEmbeddings(labels, seed).double().eval().requires_grad_(False)
     names = tuple(f"LABEL_{i}" for i in range(labels))
     return TextClassifier(
-        "bag", f"seed-{seed}", module, _tokenizer(), ADAPTER, names, labels == 1, torch.float64, torch.device("cpu")
+        "bag", f"seed-{seed}", module, word_tokenizer(), ADAPTER, names, labels == 1, torch.float64, torch.device("cpu")
     )
 
 
-def _tokenizer() -> Any:
+def word_tokenizer() -> Any:
+    """Whole words, with [CLS] and [SEP] around a text and a [MASK]."""
     vocabulary = {word: i for i, word in enumerate([*SPECIAL, *WORDS])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()

@@ -1,0 +1,1 @@
+"""Golden values: what every explainer gave on fixed checkpoints when its version was set."""
