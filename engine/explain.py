@@ -68,6 +68,7 @@ class _Plan:
         self.params = from_mapping(self.method.params, request.params, request.method)
         if type(request.seed) is not int or request.seed < 0:
             raise UsageError(f"seed: must be a whole number of at least 0, got {request.seed!r}.")
+        request.example.check_length()
         self.revision = catalog.revision(request.model)
         self.key = key_for(
             {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from engine.errors import UsageError
 from engine.params import Plain
 
+MAX_CHARACTERS = 1_000_000
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
@@ -23,6 +24,15 @@ class Example:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise UsageError(f"{name}: must be a text, got {type(value).__name__}.")
+
+    def check_length(self) -> None:
+        """Refuses what no model here reads, before a model is loaded or a tokenizer is kept busy for minutes."""
+        for name, text in self.as_plain().items():
+            if text is not None and len(text) > MAX_CHARACTERS:
+                raise UsageError(
+                    f"{name}: must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}. "
+                    "Cut it to the part that you want explained."
+                )
 
     def as_plain(self) -> dict[str, str | None]:
         return {"text": self.text, "text_pair": self.text_pair}

@@ -85,7 +85,9 @@ def _plan(item: Item, budget: int) -> shapley.Plan:
 
 def _raised(item: Item, budget: int) -> tuple[str, ...]:
     least = shapley.least_budget(len(item.encoded.features))
-    return () if budget >= least else (f"{least} evaluations were used: fewer than that cannot tell this text's tokens.",)
+    if budget >= least:
+        return ()
+    return (f"{least} evaluations were used: fewer than that cannot tell this text's tokens apart.",)
 
 
 def _attribution(

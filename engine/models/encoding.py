@@ -16,8 +16,6 @@ from engine.errors import UsageError
 from engine.request import Example
 from engine.result import Token
 
-MAX_CHARACTERS = 1_000_000
-
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
@@ -57,7 +55,7 @@ class Batch:
 
 def encode(tokenizer: Any, example: Example, max_length: int) -> Encoded:
     """Tokenise one example, truncating the longer text first. Errors: nothing left to explain, or far too long."""
-    _check_length(example)
+    example.check_length()
     pair = () if example.text_pair is None else (example.text_pair,)
     args: dict[str, Any] = {"return_offsets_mapping": True, "return_token_type_ids": True, "verbose": False}
     full = tokenizer(example.text, *pair, **args)
@@ -70,15 +68,6 @@ def encode(tokenizer: Any, example: Example, max_length: int) -> Encoded:
     ids = np.asarray(out["input_ids"], dtype=np.int64)
     types = np.asarray(out.get("token_type_ids") or [0] * len(ids), dtype=np.int64)
     return Encoded(ids, types, tokens, len(full["input_ids"]) - len(ids))
-
-
-def _check_length(example: Example) -> None:
-    for name, text in (("text", example.text), ("text_pair", example.text_pair)):
-        if text is not None and len(text) > MAX_CHARACTERS:
-            raise UsageError(
-                f"{name}: must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}. "
-                "Cut it to the part that you want explained."
-            )
 
 
 def _tokens(tokenizer: Any, example: Example, out: Any) -> tuple[Token, ...]:
