@@ -27,7 +27,7 @@ def parameters(methods: Sequence[Explainer]) -> None:
 
 def _widget(method: Explainer, field: dataclasses.Field, hint: object) -> None:
     name, meta = key(f"{method.id}.{field.name}"), field.metadata
-    label, kind = field.name.replace("_", " ").capitalize(), _number_or_text(hint)
+    label, kind = _label(field.name), _number_or_text(hint)
     st.session_state.setdefault(name, field.default)
     if meta["choices"]:
         st.selectbox(label, meta["choices"], key=name, help=meta["help"])
@@ -47,6 +47,11 @@ def _step(kind: type, low: int | float | None, high: int | float | None) -> int 
     if kind is int:
         return 1
     return 0.05 if low is not None and high is not None and high - low <= 2 else 1.0
+
+
+def _label(name: str) -> str:
+    words = "number of " + name.removeprefix("n_") if name.startswith("n_") else name
+    return words.replace("_", " ").capitalize()
 
 
 def _number_or_text(hint: object) -> type:

@@ -23,7 +23,7 @@ PROBE = "random"
 """Costs no model evaluation, and its explanation carries the prediction."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Place:
     """A method's place on the page."""
 
@@ -60,11 +60,11 @@ def method_rows(state: TextState, methods: Mapping[str, Explainer], probe: Expla
         return
     progress, stack = st.empty(), st.container(gap=None, key="text_rows")
     places = [_Place(methods[id], request_for(state, id), stack.empty()) for id in state.methods]
-    waiting = [place for place in places if not _is_quick(place)]
-    for place in waiting:
+    missing = [place for place in places if not _is_there(place)]
+    for place in missing:
         place.slot.html(waiting_html(place.method.title, now=False))
-    for done, place in enumerate([p for p in places if p not in waiting] + waiting):
-        if place in waiting:
+    for done, place in enumerate(sorted(places, key=lambda p: p in missing and not p.method.cheap)):
+        if place in missing:
             progress.progress(done / len(places), f"{done} of {len(places)} methods. Computing: {place.method.title}")
             place.slot.html(waiting_html(place.method.title, now=True))
         place.slot.html(_row(place, state, probe))
@@ -105,9 +105,10 @@ def _target(prediction: Prediction, asked: str | None) -> int | None:
     return numbers.index(asked) if asked in numbers else None
 
 
-def _is_quick(place: _Place) -> bool:
+def _is_there(place: _Place) -> bool:
+    """Whether the row needs no computing: it is cached, or its error is known at once."""
     try:
-        return place.method.cheap or is_cached(place.request)
+        return is_cached(place.request)
     except ExegesisError:
         return True
 
