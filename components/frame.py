@@ -42,8 +42,14 @@ TEXT = PageEntry(
     "Explain a text",
     "Which words does the prediction rest on, and do the methods agree?",
 )
+LIBRARY = PageEntry(
+    "pages/library.py",
+    "Library",
+    "Library",
+    "What is running, and which models, data sets, results and device does it draw on?",
+)
 
-PAGES = (HOME, TEXT)
+PAGES = (HOME, TEXT, LIBRARY)
 
 
 def navigation() -> list[st.Page]:

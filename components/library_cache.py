@@ -1,0 +1,87 @@
+"""The cache: what it holds, whether it is sound, and emptying it after a question."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cache import CheckReport, Stats
+from components.library_html import byte_size, facts_html, sentence, trouble_html
+from components.numbers import count
+from engine.store import result_store
+
+SAID, FAILED = "library_cache_said", "library_cache_failed"
+
+
+def cache_area() -> None:
+    """Its size against its bound, its state, and what can be done with it."""
+    try:
+        found = result_store().stats()
+    except Exception as error:
+        st.html(trouble_html(sentence(error)))
+        return
+    st.progress(min(1.0, found.bytes / found.max_bytes) if found.max_bytes else 1.0, filling(found))
+    st.html(facts_html(cache_facts(found)))
+    if found.status:
+        st.html(trouble_html(found.status))
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Check every entry", on_click=_check, help="Damaged entries are dropped and computed anew when asked."
+        )
+        if st.button("Clear …", disabled=not found.entries, help="Asks first."):
+            _confirm(found)
+    if said := st.session_state.pop(SAID, ""):
+        st.info(said)
+    if failed := st.session_state.pop(FAILED, ""):
+        st.html(trouble_html(failed))
+
+
+def filling(found: Stats) -> str:
+    """How full it is, in words."""
+    return f"{count(found.entries, 'result')}, {byte_size(found.bytes)} of at most {byte_size(found.max_bytes)}"
+
+
+def cache_facts(found: Stats) -> dict[str, object]:
+    """Where it is and how it is doing."""
+    return {
+        "state": "see below" if found.status else "works",
+        "folder": found.folder,
+        "file": byte_size(found.file_bytes),
+        "asked since the server started": f"{count(found.hits, 'hit')}, {found.misses:,} not there",
+        "when it is full": "the results that were used least recently go; EXEGESIS_CACHE_BYTES sets the bound",
+    }
+
+
+def checked(report: CheckReport) -> str:
+    """What a check found, in words."""
+    dropped = f"{report.dropped:,} damaged ones dropped" if report.dropped else "all sound"
+    return f"{report.checked:,} entries read, {dropped}. {report.status}".strip()
+
+
+def _check() -> None:
+    try:
+        st.session_state[SAID] = checked(result_store().check())
+    except Exception as error:
+        st.session_state[FAILED] = sentence(error)
+
+
+@st.dialog("Clear the cache?")
+def _confirm(found: Stats) -> None:
+    st.markdown(
+        f"{count(found.entries, 'result')} ({byte_size(found.bytes)}) will be computed again when they are asked for. "
+        "Finished parts of interrupted jobs are lost too, and so are long texts that links name by their hash."
+    )
+    with st.container(horizontal=True, gap="small"):
+        if st.button("Clear the cache", type="primary"):
+            _clear()
+            st.rerun()
+        if st.button("Keep it"):
+            st.rerun()
+
+
+def _clear() -> None:
+    store = result_store()
+    try:
+        dropped = store.clear()
+        st.session_state[FAILED if store.status else SAID] = store.status or f"{count(dropped, 'result')} dropped."
+    except Exception as error:
+        st.session_state[FAILED] = sentence(error)

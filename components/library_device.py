@@ -1,0 +1,54 @@
+"""The device: where models run and in which precision, and on a click whether this installation is sound."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import streamlit as st
+
+from components.library_html import facts_html, looks_html
+from engine import health
+from engine.request import DTYPES
+
+FINDINGS = "library_findings"
+
+
+def device_area() -> None:
+    """What is known without importing anything, and a button for the rest, which takes seconds."""
+    st.html(facts_html(device_facts()))
+    if st.button("Examine this installation", help="Versions, device, weights, cache, folder, hub, browser."):
+        _examine()
+    elif FINDINGS in st.session_state:
+        st.html(looks_html(st.session_state[FINDINGS]))
+
+
+def device_facts() -> dict[str, object]:
+    """Device and precision as they are set; the device itself once the engine has been started."""
+    chosen = os.environ.get("EXEGESIS_DEVICE")
+    how = f"{chosen}, as EXEGESIS_DEVICE says" if chosen else "the GPU if there is one, else the CPU"
+    return {
+        "device": _used() or how,
+        "chosen by": "EXEGESIS_DEVICE" if chosen else "Exegesis; EXEGESIS_DEVICE=cpu or cuda:0 overrules it",
+        "precision": f"{DTYPES[0]}; a job or the command line may ask for {', '.join(DTYPES[1:])}",
+    }
+
+
+def _used() -> str:
+    """The device in use; empty while nothing has asked for one, because asking imports torch."""
+    runtime = sys.modules.get("engine.runtime")
+    if runtime is None or not hasattr(runtime, "device"):
+        return ""
+    try:
+        return str(runtime.device())
+    except Exception as error:
+        return f"none: {error}"
+
+
+def _examine() -> None:
+    place, found = st.empty(), []
+    with st.spinner("Looking …"):
+        for finding in health.examine():
+            found.append((finding.status, finding.name, finding.detail, finding.advice))
+            place.html(looks_html(found))
+    st.session_state[FINDINGS] = found

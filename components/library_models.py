@@ -1,0 +1,106 @@
+"""The models: the embedded ones as cards, and a check of any other before it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from components.library_html import byte_size, facts_html, looks_html, sentence, trouble_html
+from engine.models import catalog
+
+CHECKED, FAILED = "library_checked_model", "library_check_failed"
+NAME = "library.model_to_check"
+SPLITS = ("dev", "validation", "test")
+
+
+def model_cards() -> None:
+    """A card each: measured accuracy, licence, size, revision, and on demand how it was made."""
+    for name in catalog.embedded_models():
+        with st.container(border=True, key=f"model-{name}", gap="xsmall"):
+            st.subheader(name, anchor=False)
+            try:
+                st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name))))
+                _whole_card(name)
+            except Exception as error:
+                st.html(trouble_html(sentence(error)))
+
+
+def card_facts(card: dict[str, Any], revision: str) -> dict[str, object]:
+    """What stands on a model's card, name and value."""
+    return {
+        "use": card.get("intended_use"),
+        "labels": ", ".join(card.get("labels") or []),
+        **measured(card),
+        "kind": card.get("kind"),
+        "licence": card.get("licence"),
+        "size": byte_size(card["bytes"]) if card.get("bytes") else None,
+        "revision": revision,
+    }
+
+
+def measured(card: dict[str, Any]) -> dict[str, str]:
+    """The scores of the splits that no choice was made on; others only where there is nothing else."""
+    scores, metric = card.get("scores") or {}, card.get("metric") or "score"
+    splits = [split for split in SPLITS if split in scores] or list(scores)
+    return {
+        f"{metric}, {split}": f"{scores[split]['value']:.3f} on {scores[split]['count']:,} examples"
+        for split in splits
+    }
+
+
+def model_check() -> None:
+    """Loads a model, runs one sentence and says what it is, or in one sentence why it cannot be used."""
+    st.subheader("Check a model", anchor=False)
+    with st.form("library.check", border=False):
+        st.text_input(
+            "Folder or hub id", key=NAME, placeholder="path/to/checkpoint, or owner/name", persist_state="session",
+            help="safetensors only; a checkpoint that asks to run code of its own is refused.",
+        )  # fmt: skip
+        asked = st.form_submit_button("Check")
+    if asked:
+        _check((st.session_state[NAME] or "").strip())
+    if FAILED in st.session_state:
+        st.html(trouble_html(st.session_state[FAILED]))
+    if CHECKED in st.session_state:
+        _found(st.session_state[CHECKED])
+
+
+def _check(name: str) -> None:
+    for kept in (CHECKED, FAILED):
+        st.session_state.pop(kept, None)
+    try:
+        with st.spinner("Loading the model …"):
+            # Whether there is such a model is known at once; only then is it worth loading the libraries.
+            catalog.locate(name)
+            from engine.models.inspection import inspect_model
+
+            st.session_state[CHECKED] = inspect_model(name)
+    except Exception as error:
+        st.session_state[FAILED] = sentence(error)
+
+
+def _found(found: dict[str, Any]) -> None:
+    with st.container(border=True, key="checked-model", gap="xsmall"):
+        st.html(looks_html([("ok" if c["ok"] else "broken", c["name"], c["detail"], "") for c in found["checks"]]))
+        st.html(facts_html(found_facts(found)))
+
+
+def found_facts(found: dict[str, Any]) -> dict[str, object]:
+    """What was found in a model that was loaded."""
+    plain = {name: found[name] for name in ("name", "family", "task", "folder", "base", "revision")}
+    numbers = {name: f"{found[name]:,}" for name in ("parameters", "blocks")}
+    labels = ", ".join(map(str, found["labels"]))
+    return {**plain, "labels": labels, **numbers, "longest input": f"{found['longest_input']:,} tokens"}
+
+
+def _whole_card(name: str) -> None:
+    file = catalog.locate(name).folder / "card.md"
+    if file.is_file():
+        st.expander("The whole card").markdown(without_title(file.read_text(encoding="utf-8")))
+
+
+def without_title(card: str) -> str:
+    """The card's Markdown below its first heading, which stands above it already."""
+    first, _, rest = card.partition("\n")
+    return rest.strip() if first.startswith("# ") else card
