@@ -34,6 +34,7 @@ STEPS = 15
 SPREAD = 1.0
 """Prior standard deviation of log b, between games and between features."""
 NODES = 64
+BLOCK = 512
 LOW_NOISE = np.log(1e-8)
 
 
@@ -126,10 +127,10 @@ def predict(
     dual: Float[np.ndarray, "other"],
     prior: Prior,
 ) -> Float[np.ndarray, "pair"]:
-    """What the linear part and the interactions say of g at `keep`."""
-    x, y = signs(keep), signs(seen)
-    kernel = prior.c * interaction_kernel(x, y, prior.b)[0] + FREE / x.shape[1] * (x @ y.T)
-    return kernel @ dual
+    """What the linear part and the interactions say of g at `keep`, in blocks that bound the memory."""
+    y, linear = signs(seen), FREE / keep.shape[1] * (dual @ signs(seen))
+    blocks = (signs(keep[start : start + BLOCK]) for start in range(0, len(keep), BLOCK))
+    return np.concatenate([prior.c * (interaction_kernel(x, y, prior.b)[0] @ dual) + x @ linear for x in blocks])
 
 
 def fit_prior(x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"]) -> Prior:
