@@ -18,8 +18,8 @@ from engine.turns import Turns
 
 T = TypeVar("T")
 
-CPU_TOKENS_AT_ONCE = 1024
-"""More tokens in one CPU pass leave the caches and are slower a token (benchmarks/model_work.py)."""
+CPU_TOKENS_AT_ONCE = 16_384
+"""Small passes are slower a token (benchmarks/model_work.py compares); beyond this nothing is gained."""
 CPU_BUDGET = 1 << 30
 CUDA_SHARE = 0.5
 
@@ -60,7 +60,7 @@ def memory_budget() -> int:
 
 
 def rows_at_once(model: TextClassifier, length: int, gradients: bool = False, attention: bool = False) -> int:
-    """How many rows of `length` tokens one pass takes within the budget, and on a CPU within its caches."""
+    """How many rows of `length` tokens one pass takes within the budget, and on a CPU within what still gains speed."""
     rows = max(1, memory_budget() // _row_bytes(model, length, gradients, attention))
     if model.device.type == "cpu":
         rows = min(rows, max(1, CPU_TOKENS_AT_ONCE // length))
