@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 @st.cache_resource(show_spinner=False)
 def warm_up() -> threading.Thread:
     """Starts importing what runs models; returns at once."""
+    return import_engine()
+
+
+def import_engine() -> threading.Thread:
+    """Imports the engine in the background; who needs it waits for the rest of the import."""
     thread = threading.Thread(target=importlib.import_module, args=("engine.explain",), daemon=True)
     thread.start()
     return thread

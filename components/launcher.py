@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.web import cli
 
+from components.engine_room import import_engine
 from components.frame import ROOT
 
 
@@ -24,6 +25,7 @@ def serve(port: int, host: str, headless: bool) -> None:
     """Runs the server until it is stopped."""
     # Streamlit asks this flag before it has run app.py for the first time: see `frame.guard`.
     PagesManager.uses_pages_directory = False
+    import_engine()
     flags = [f"--server.port={port}", f"--server.address={host}"]
     if headless:
         flags.append("--server.headless=true")
