@@ -36,6 +36,6 @@ def _card(name: str, card: Card) -> None:
 
 def told(card: Card) -> tuple[dict[str, object], dict[str, object]]:
     """The facts that people ask first, and the others."""
-    facts = {name.replace("_", " "): value for name, value in asdict(card).items() if name != "title"}
+    facts = {name.replace("_", " "): value.replace("`", "") for name, value in asdict(card).items() if name != "title"}
     first = {name: facts.pop(name) for name in (key.replace("_", " ") for key in FIRST)}
     return first, facts

@@ -29,7 +29,7 @@ def facts_html(facts: Mapping[str, object]) -> str:
 
 def trouble_html(text: str) -> str:
     """A failure in words, as it came: names of files and models in it are not Markdown."""
-    return f'<div class="xg" role="alert"><p class="xg-error" style="overflow-wrap:anywhere">{escape(text)}</p></div>'
+    return f'<div class="xg" role="alert"><p class="xg-error">{escape(text)}</p></div>'
 
 
 def looks_html(looks: Iterable[tuple[str, str, str, str]]) -> str:

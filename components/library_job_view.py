@@ -65,7 +65,7 @@ def job_view(job: Job, ahead: int) -> JobView:
 
 
 def title_html(view: JobView) -> str:
-    return f'<div class="xg"><p class="xg-title" style="overflow-wrap:anywhere">{escape(view.title)}</p></div>'
+    return f'<div class="xg"><p class="xg-title">{escape(view.title)}</p></div>'
 
 
 def counts_html(view: JobView) -> str:

@@ -25,19 +25,32 @@ EMPTY = (
 
 def job_list() -> None:
     """All jobs, the newest first; asks again every second only while one of them is waiting or running."""
-    try:
-        active = _active(jobs.list_jobs())
-    except ExegesisError as error:
-        st.html(trouble_html(sentence(error)))
-        return
-    st.fragment(_list, run_every=REFRESH_SECONDS if active else None)(active)
+    found = _found()
+    if found is not None:
+        active = _active(found)
+        st.fragment(_list, run_every=REFRESH_SECONDS if active else None)(active)
 
 
 def _list(watching: bool) -> None:
-    found = jobs.list_jobs()
+    found = _found()
+    if found is None:
+        return
     if _active(found) != watching:
         st.rerun()  # the whole page, which starts or stops asking again
-    for said in filter(None, (jobs.ledger().trouble, st.session_state.pop(SAID, ""))):
+    _drawn(found)
+
+
+def _found() -> list[Job] | None:
+    """All jobs; None after saying why they cannot be listed."""
+    try:
+        return jobs.list_jobs()
+    except ExegesisError as error:
+        st.html(trouble_html(sentence(error)))
+        return None
+
+
+def _drawn(found: list[Job]) -> None:
+    for said in filter(None, (jobs.ledger().trouble, st.session_state.get(SAID))):
         st.html(trouble_html(said))
     if not found:
         st.info(EMPTY)
@@ -88,6 +101,7 @@ def _button(name: str, view: JobView, action: Callable[[int], object], help: str
 
 
 def _do(action: Callable[[int], object], id: int) -> None:
+    st.session_state.pop(SAID, None)
     try:
         action(id)
     except ExegesisError as error:

@@ -34,9 +34,17 @@ def card_facts(card: dict[str, Any], revision: str) -> dict[str, object]:
         **measured(card),
         "kind": card.get("kind"),
         "licence": card.get("licence"),
-        "size": byte_size(card["bytes"]) if card.get("bytes") else None,
+        "size": size(card),
         "revision": revision,
     }
+
+
+def size(card: dict[str, Any]) -> str:
+    """What the project stores of it, and the base that this comes on top of."""
+    if not card.get("bytes"):
+        return ""
+    base = (card.get("base") or {}).get("name")
+    return byte_size(card["bytes"]) + (f", on top of {base}" if base else "")
 
 
 def measured(card: dict[str, Any]) -> dict[str, str]:
@@ -44,8 +52,7 @@ def measured(card: dict[str, Any]) -> dict[str, str]:
     scores, metric = card.get("scores") or {}, card.get("metric") or "score"
     splits = [split for split in SPLITS if split in scores] or list(scores)
     return {
-        f"{metric}, {split}": f"{scores[split]['value']:.3f} on {scores[split]['count']:,} examples"
-        for split in splits
+        f"{metric}, {split}": f"{scores[split]['value']:.3f} on {scores[split]['count']:,} examples" for split in splits
     }
 
 
