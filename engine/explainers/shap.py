@@ -37,7 +37,7 @@ class ExactShapleyParams:
     params=KernelShapParams,
     axes=Axes("chosen operator, coalitions of words", "probability of the class", _SUMMARY),
     cheap=False,
-    citation="Lundberg and Lee (2017), A unified approach, theorem 2; with the odd surrogate of Fumagalli et al. (2026)",
+    citation="Lundberg and Lee (2017), A unified approach, theorem 2; odd surrogate as in Fumagalli et al. (2026)",
     caution=_CAUTION,
 )
 def kernel_shap(task: Task, params: KernelShapParams) -> list[Attribution]:
