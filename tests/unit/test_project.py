@@ -46,9 +46,7 @@ def test_the_readme_names_the_two_commands_and_each_target_is_phony() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make app" in text
     assert "make test" in text
-    [phony] = re.findall(
-        r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
-    )
+    [phony] = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert set(phony.split()) == targets()
 
 
@@ -64,9 +62,7 @@ def test_the_changelog_starts_with_the_version_of_the_package(pyproject: dict[st
     assert first == pyproject["project"]["version"]
 
 
-def test_every_dependency_is_pinned_to_a_tested_version(
-    pyproject: dict[str, Any], pins: dict[str, str]
-) -> None:
+def test_every_dependency_is_pinned_to_a_tested_version(pyproject: dict[str, Any], pins: dict[str, str]) -> None:
     project = pyproject["project"]
     for text in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
         requirement = Requirement(text)
@@ -97,9 +93,7 @@ def tracked() -> list[Path]:
 def test_the_repository_stays_small_and_holds_no_pickle() -> None:
     files = tracked()
     assert sum(file.stat().st_size for file in files) < LARGEST_TRACKED
-    assert not [
-        file.name for file in files if file.suffix in {".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"}
-    ]
+    assert not [file.name for file in files if file.suffix in {".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"}]
 
 
 def test_no_work_is_left_as_a_note() -> None:
