@@ -36,6 +36,8 @@ class Source:
             "config.json",
             "adapter_config.json",
             "tokenizer*",
+            "special_tokens_map.json",
+            "added_tokens.json",
             "vocab*",
             "merges.txt",
             "*.model",
@@ -89,6 +91,8 @@ def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path
     if not adapter.is_file():
         _check_checkpoint(model, folder)
         return Source(model, kind, folder, None)
+    # peft would fall back to a pickle, and those bytes would not be in the revision either.
+    _check_weights(model, folder, "adapter_model.safetensors")
     base = _read_json(model, adapter).get("base_model_name_or_path")
     if base == "minilm":
         return Source(model, kind, folder, minilm.folder())
@@ -107,13 +111,18 @@ def _check_checkpoint(model: str, folder: Path) -> None:
             f"model {model}: its config asks to run code from the checkpoint (auto_map), which is refused. "
             "Use a checkpoint of a supported family without remote code."
         )
-    if not any(folder.glob("*.safetensors")):
-        if any(any(folder.glob(p)) for p in PICKLES):
-            raise ExegesisError(
-                f"model {model}: it holds only a pickle checkpoint, which can run code when opened and is refused. "
-                "Save it again with save_pretrained(..., safe_serialization=True)."
-            )
-        raise ExegesisError(f"model {model}: no weights (*.safetensors) in the folder.")
+    _check_weights(model, folder, "*.safetensors")
+
+
+def _check_weights(model: str, folder: Path, wanted: str) -> None:
+    if any(folder.glob(wanted)):
+        return
+    if any(any(folder.glob(p)) for p in PICKLES):
+        raise ExegesisError(
+            f"model {model}: it holds only a pickle checkpoint, which can run code when opened and is refused. "
+            "Save it again with save_pretrained(..., safe_serialization=True)."
+        )
+    raise ExegesisError(f"model {model}: no weights ({wanted}) in the folder. Download or save it again.")
 
 
 def _read_json(model: str, file: Path) -> dict[str, Any]:
@@ -127,6 +136,14 @@ def _read_json(model: str, file: Path) -> dict[str, Any]:
 
 
 def _snapshot(model: str) -> Path:
+    """The hub's files of a model. The hub is asked once a process: every cache key needs the revision."""
+    found = _snapshots.get(model)
+    if found is None or not found.is_dir():
+        found = _snapshots[model] = _fetched(model)
+    return found
+
+
+def _fetched(model: str) -> Path:
     from huggingface_hub import snapshot_download
 
     name, _, pinned = model.partition("@")
@@ -138,3 +155,6 @@ def _snapshot(model: str) -> Path:
             f"cannot be fetched from the hub ({type(error).__name__}). Check the name and the network, "
             "or download it and give the folder."
         ) from error
+
+
+_snapshots: dict[str, Path] = {}

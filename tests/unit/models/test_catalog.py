@@ -1,0 +1,58 @@
+"""Where models are found: what is refused before anything is loaded, and how often the hub is asked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from engine.errors import ExegesisError
+from engine.models import catalog
+from tests.explaining import checkpoint
+
+EMBEDDED = catalog.EMBEDDED / "reviews-minilm"
+
+
+def test_an_adapter_that_is_a_pickle_is_refused(tmp_path: Path) -> None:
+    folder = shutil.copytree(EMBEDDED, tmp_path / "adapter")
+    weights = folder / "adapter_model.safetensors"
+    torch.save(load_file(weights), folder / "adapter_model.bin")
+    weights.unlink()
+    with pytest.raises(ExegesisError, match="holds only a pickle checkpoint"):
+        catalog.locate(str(folder))
+
+
+def test_an_adapter_without_weights_is_told(tmp_path: Path) -> None:
+    folder = shutil.copytree(EMBEDDED, tmp_path / "adapter")
+    (folder / "adapter_model.safetensors").unlink()
+    with pytest.raises(ExegesisError, match=r"no weights \(adapter_model.safetensors\)"):
+        catalog.locate(str(folder))
+
+
+def test_the_revision_changes_with_the_special_tokens(tmp_path: Path) -> None:
+    folder = shutil.copytree(checkpoint("bert", 3), tmp_path / "model")
+    before = catalog.revision(str(folder))
+    (folder / "special_tokens_map.json").write_text(json.dumps({"mask_token": "[UNK]"}), encoding="utf-8")
+    assert catalog.revision(str(folder)) != before
+
+
+def test_the_hub_is_asked_once_while_its_files_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    def download(name: str, revision: str | None, allow_patterns: list[str]) -> str:
+        asked.append((name, revision))
+        return str(shutil.copytree(checkpoint("bert", 3), tmp_path / "snapshot", dirs_exist_ok=True))
+
+    monkeypatch.setattr(catalog, "_snapshots", {})
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    first = catalog.revision("owner/name@pinned")
+    assert catalog.revision("owner/name@pinned") == first
+    assert asked == [("owner/name", "pinned")]
+    shutil.rmtree(tmp_path / "snapshot")
+    assert catalog.revision("owner/name@pinned") == first
+    assert len(asked) == 2
