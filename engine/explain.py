@@ -11,7 +11,7 @@ import numpy as np
 
 from cache import key_for, single_flight
 from engine import records, runtime
-from engine.errors import UsageError
+from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from engine.models.encoding import Encoded
 from engine.models.load import load_model
@@ -189,6 +189,7 @@ def _members(plans: list[_Plan], items: list[Item], method: str) -> list[Attribu
 
 def _items(model: TextClassifier, plans: list[_Plan], encoded: list[Encoded]) -> list[Item]:
     predictions = predict_encoded(model, encoded)
+    _require_finite(model, "logits", [prediction.logits for prediction in predictions])
     return [
         Item(e, prediction, model.target_index(plan.request.target, prediction), plan.request.seed)
         for plan, e, prediction in zip(plans, encoded, predictions, strict=True)
@@ -217,6 +218,15 @@ def predict_encoded(model: TextClassifier, encoded: Sequence[Encoded]) -> list[P
     return [memo[key] for key in keys]
 
 
+def _require_finite(model: TextClassifier, what: str, numbers: object) -> None:
+    if not np.isfinite(np.asarray(numbers, dtype=np.float64)).all():
+        dtype = str(model.dtype).removeprefix("torch.")
+        raise ExegesisError(
+            f"model {model.id}: its {what} are not finite numbers in {dtype}. "
+            "Use a wider precision; if it is float32 already, its weights are damaged: download or save it again."
+        )
+
+
 def _explanation(
     model: TextClassifier, plan: _Plan, item: Item, made: Attribution, seconds: float, notes: tuple[str, ...]
 ) -> Explanation:
@@ -233,6 +243,7 @@ def _explanation(
         device=model.device.type,
     )
     encoded = item.encoded
+    _require_finite(model, f"scores by {plan.method.id}", made.scores)
     return Explanation(
         tokens=encoded.tokens,
         scores=np.asarray(made.scores, dtype=np.float64),

@@ -24,6 +24,8 @@ class Example:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise UsageError(f"{name}: must be a text, got {type(value).__name__}.")
+            if value is not None and not _encodable(value):
+                raise UsageError(f"{name}: holds half a character (a lone surrogate). Write the whole character.")
 
     def check_length(self) -> None:
         """Refuses what no model here reads, before a model is loaded or a tokenizer is kept busy for minutes."""
@@ -36,6 +38,14 @@ class Example:
 
     def as_plain(self) -> dict[str, str | None]:
         return {"text": self.text, "text_pair": self.text_pair}
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 from engine import explain as engine_explain
 from engine.errors import Cancelled, ExegesisError, UsageError
@@ -52,6 +54,21 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[int]]:
         return sizes
 
     return count
+
+
+@pytest.mark.parametrize("method", ["random", "gradient", "lime"])
+def test_a_model_that_gives_no_numbers_is_told_in_one_sentence(method: str, tmp_path: Any) -> None:
+    folder = shutil.copytree(checkpoint("bert", 3), tmp_path / "damaged")
+    weights = load_file(folder / "model.safetensors")
+    weights["classifier.weight"][:] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ExegesisError, match="its logits are not finite numbers in float32"):
+        explain(ask(method, model=str(folder)))
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(UsageError, match="text_pair: holds half a character"):
+        Example("whole", "\ud800")
 
 
 @pytest.mark.parametrize("method", METHODS)
