@@ -15,6 +15,8 @@ DESIGNED = 512
 """Pairs chosen one by one; beyond them a sample does as well, and choosing costs their square."""
 ENUMERABLE = 12
 POOL = 2048
+MOST_PAIRS = 10**300
+"""Where counting stops: beyond a thousand features the binomials leave the range of a float."""
 STRENGTH, NOISE, LINEAR = 0.4, 0.1, 100.0
 """The design's prior: stronger interactions than the typical game's, so that it also serves the odd ones out."""
 
@@ -104,7 +106,7 @@ def draw_size(
 
 def pairs_by_size(n: int) -> Float[np.ndarray, "size"]:
     """How many pairs have a smaller side of 1, 2, ... members."""
-    return np.array([math.comb(n, s) / (2 if 2 * s == n else 1) for s in range(1, n // 2 + 1)])
+    return np.array([min(math.comb(n, s), MOST_PAIRS) / (2 if 2 * s == n else 1) for s in range(1, n // 2 + 1)])
 
 
 def kernel_by_size(n: int) -> Float[np.ndarray, "size"]:

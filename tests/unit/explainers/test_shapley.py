@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.errors import ExegesisError, UsageError
 from engine.explainers.shapley import Estimate, all_coalitions, exact, kernel_shap, least_budget, plan, solve
 from engine.explainers.shapley.coalitions import odd_weights
-from engine.explainers.shapley.design import pairs_by_size, shared_out
+from engine.explainers.shapley.design import kernel_by_size, pairs_by_size, shared_out
 from engine.explainers.shapley.surrogate import (
     Prior,
     fit_prior,
@@ -220,6 +220,11 @@ def test_many_features_are_estimated_well() -> None:
     pair = 0.5 * np.eye(60)[[3, 8]].sum(axis=0)
     estimate = kernel_shap(60, lambda keep: keep @ weights + keep[:, 3] * keep[:, 8], 512)
     assert error(estimate, weights + pair) <= 0.01
+
+
+def test_counts_of_pairs_stay_finite_however_long_the_text_is() -> None:
+    assert np.isfinite(pairs_by_size(3000)).all()
+    assert shared_out(3000, kernel_by_size(3000), pairs_by_size(3000)).sum() == 3000
 
 
 def test_errors_say_what_is_allowed() -> None:
