@@ -71,8 +71,7 @@ def _confirm(found: Stats) -> None:
         "Finished parts of interrupted jobs are lost too, and so are long texts that links name by their hash."
     )
     with st.container(horizontal=True, gap="small"):
-        if st.button("Clear the cache", type="primary"):
-            _clear()
+        if st.button("Clear the cache", type="primary", on_click=_clear):
             st.rerun()
         if st.button("Keep it"):
             st.rerun()

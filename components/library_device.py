@@ -17,7 +17,7 @@ FINDINGS = "library_findings"
 def device_area() -> None:
     """What is known without importing anything, and a button for the rest, which takes seconds."""
     st.html(facts_html(device_facts()))
-    if st.button("Examine this installation", help="Versions, device, weights, cache, folder, hub, browser."):
+    if st.button("Examine this installation"):
         _examine()
     elif FINDINGS in st.session_state:
         st.html(looks_html(st.session_state[FINDINGS]))

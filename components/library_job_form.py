@@ -10,7 +10,7 @@ from components.engine_room import explainers
 from components.library_html import sentence, trouble_html
 from engine import jobs
 from engine.data.datasets import dataset_names, load
-from engine.errors import UsageError
+from engine.errors import UsageError, unknown
 from engine.models.catalog import embedded_models, locate
 from engine.params import Plain
 
@@ -38,6 +38,8 @@ def spec_of(model: str, data: str, count: int, methods: list[str]) -> dict[str, 
     """What an explain job needs, from what people choose. Errors name what is missing or unknown."""
     if not methods:
         raise UsageError("methods: pick at least one.")
+    if not model:
+        raise unknown("model", model, embedded_models())
     locate(model)
     examples = load(data, limit=count).examples
     return {

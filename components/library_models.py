@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from components.library_html import byte_size, facts_html, looks_html, sentence, trouble_html
+from engine.errors import UsageError
 from engine.models import catalog
 
 CHECKED, FAILED = "library_checked_model", "library_check_failed"
@@ -77,6 +78,8 @@ def _check(name: str) -> None:
     for kept in (CHECKED, FAILED):
         st.session_state.pop(kept, None)
     try:
+        if not name:
+            raise UsageError("model: type the folder of a checkpoint, or a hub id such as owner/name.")
         with st.spinner("Loading the model …"):
             # Whether there is such a model is known at once; only then is it worth loading the libraries.
             catalog.locate(name)

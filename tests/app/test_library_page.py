@@ -1,0 +1,276 @@
+"""The Library page as a script: every section, jobs from the form to their removal, refusals, the cache."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import tests.sample_job
+from components.library_job_form import DATA, EXAMPLES, METHODS, MODEL, OPEN
+from components.library_jobs import SHOWN
+from components.library_models import NAME
+from components.library_sections import SECTIONS
+from engine import jobs
+from engine.data.datasets import dataset_names
+from engine.jobs import Job
+from engine.store import result_store
+from tests.project import ROOT
+from tests.tiny import save_checkpoint
+
+SECONDS = 120.0
+LIGHT = """
+import json, sys
+from streamlit.testing.v1 import AppTest
+for section in sys.argv[1:]:
+    page = AppTest.from_file("pages/library.py", default_timeout=60)
+    page.query_params["section"] = section
+    page.run()
+    assert not page.exception and not page.error
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    assert tests.sample_job.plan is not None
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
+    yield
+    for job in jobs.list_jobs():
+        jobs.cancel(job.id)
+        jobs.wait(job.id, SECONDS)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+def opened(section: str | None = None, **state: object) -> AppTest:
+    page = AppTest.from_file(str(ROOT / "pages" / "library.py"), default_timeout=SECONDS)
+    if section:
+        page.query_params["section"] = section
+    for name, value in state.items():
+        page.session_state[name.replace("__", ".")] = value
+    return page.run()
+
+
+def html_of(page: AppTest) -> str:
+    return unescape("\n".join(element.proto.body for element in page.get("html")))
+
+
+def sample(folder: Path, **spec: object) -> Job:
+    return jobs.submit("sample", {"units": 3, "seconds": 0.0, "log": str(folder / "log"), **spec})
+
+
+def keys(page: AppTest, start: str = "job.") -> list[str]:
+    return [str(button.key) for button in page.button if str(button.key).startswith(start)]
+
+
+def test_no_section_imports_what_runs_models() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, *SECTIONS], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not {"torch", "transformers", "peft", "captum"} & set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_link_opens_its_section(section: str) -> None:
+    page = opened(section)
+    assert not page.exception
+    assert not page.error
+    assert page.segmented_control[0].value == section
+    assert page.query_params["section"] == section
+
+
+def test_an_unknown_section_is_said_and_a_choice_stands_in_the_link() -> None:
+    page = opened("nonsense")
+    assert "section: unknown name 'nonsense'. Known: cache, data" in page.error[0].value
+    page.segmented_control[0].set_value("data").run()
+    assert not page.error
+    assert page.query_params["section"] == "data"
+
+
+def test_without_jobs_the_page_says_what_to_do() -> None:
+    assert "Open **New job** above" in opened().info[0].value
+
+
+def test_the_form_submits_a_job_that_computes_what_was_asked(model: str) -> None:
+    page = opened(**{OPEN: True, MODEL: model, DATA: "reviews", EXAMPLES: 3, METHODS: ["random", "gradient_x_input"]})
+    page.button[0].click().run()
+    assert not page.exception
+    [job] = jobs.list_jobs()
+    ended = jobs.wait(job.id, SECONDS)
+    assert (ended.state, ended.total, ended.done, ended.computed) == ("done", 6, 6, 6)
+    page.run()
+    assert "Explain 3 examples" in html_of(page)
+    assert "6 computed in this run · 0 found in the cache" in html_of(page)
+    page.button[0].click().run()
+    again = jobs.wait(jobs.list_jobs()[0].id, SECONDS)
+    assert (again.id, again.done, again.computed) == (job.id + 1, 6, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (METHODS, [], "methods: pick at least one."),
+        (MODEL, "nonsense", "model: unknown name 'nonsense'"),
+        (DATA, "nonsense.csv", "nonsense.csv"),
+    ],
+)
+def test_the_form_refuses_in_a_sentence_and_keeps_what_was_chosen(
+    name: str, value: object, said: str, model: str
+) -> None:
+    state = {OPEN: True, MODEL: model, DATA: "reviews", EXAMPLES: 2, METHODS: ["random"], name: value}
+    page = opened(**state)
+    page.button[0].click().run()
+    assert not page.exception
+    assert said in html_of(page)
+    assert "unexpectedly" not in html_of(page)
+    assert {key: page.session_state[key] for key in state} == state
+    assert not jobs.list_jobs()
+
+
+def test_a_job_is_cancelled_resumed_and_removed(tmp_path: Path) -> None:
+    job = sample(tmp_path, units=200, seconds=0.02)
+    page = opened()
+    assert keys(page) == [f"job.cancel.{job.id}"]
+    page.button(key=f"job.cancel.{job.id}").click().run()
+    assert jobs.wait(job.id, SECONDS).state == "cancelled"
+    page.run()
+    assert keys(page) == [f"job.resume.{job.id}", f"job.remove.{job.id}"]
+    page.button(key=f"job.resume.{job.id}").click().run()
+    ended = jobs.wait(job.id, SECONDS)
+    assert (ended.state, ended.done) == ("done", 200)
+    assert ended.computed < 200
+    page.run()
+    assert keys(page) == [f"job.remove.{job.id}"]
+    page.button(key=f"job.remove.{job.id}").click().run()
+    assert not jobs.list_jobs()
+    assert page.info
+
+
+def test_jobs_stand_newest_first_each_with_its_place(tmp_path: Path) -> None:
+    first, second, third = (sample(tmp_path, units=200, seconds=0.02, name=name) for name in "abc")
+    page = opened()
+    assert keys(page) == [f"job.cancel.{job.id}" for job in (third, second, first)]
+    bars = [bar.proto.text for bar in page.get("progress")]
+    assert bars[:2] == ["2 jobs before it", "1 job before it"]
+
+
+def test_what_failed_is_shown_on_demand(tmp_path: Path) -> None:
+    job = jobs.wait(sample(tmp_path, fail=[1]).id, SECONDS)
+    assert "1 of 3 units failed" in html_of(opened())
+    assert "<dt>unit 1</dt>" not in html_of(opened())
+    page = opened(**{f"job.failed.{job.id}": True})
+    assert "<dt>unit 1</dt><dd>ValueError: number 1 is bad</dd>" in html_of(page)
+
+
+def test_a_job_that_another_session_removed_is_said_not_raised(tmp_path: Path) -> None:
+    job = jobs.wait(sample(tmp_path, fail=[0]).id, SECONDS)
+    page = opened()
+    jobs.forget(job.id)
+    page.button(key=f"job.resume.{job.id}").click().run()
+    assert not page.exception
+    assert f"there is no job {job.id}" in html_of(page)
+
+
+def test_of_many_jobs_the_newest_are_shown_and_the_others_on_demand(tmp_path: Path) -> None:
+    for _ in range(SHOWN + 2):
+        last = sample(tmp_path)
+    jobs.wait(last.id, SECONDS)
+    page = opened()
+    assert len(keys(page)) == SHOWN
+    page.button(key="library.all_jobs").click().run()
+    assert len(keys(page)) == SHOWN + 2
+
+
+def test_the_embedded_model_has_its_card_without_raw_html() -> None:
+    page = opened("models")
+    assert [title.value for title in page.subheader] == ["reviews-minilm", "Check a model"]
+    assert "<dt>accuracy, dev</dt><dd>0.885 on 872 examples</dd>" in html_of(page)
+    assert "Apache-2.0" in html_of(page)
+    assert any("exegesis train --base minilm" in text.value for text in page.markdown)
+    assert not [text for text in page.markdown if text.allow_html]
+
+
+def test_a_folder_is_checked_and_told(model: str) -> None:
+    page = opened("models")
+    page.text_input(key=NAME).set_value(model)
+    page.button[0].click().run()
+    assert not page.exception
+    assert "✓</span> a sentence runs" in html_of(page)
+    assert "<dt>family</dt><dd>BERT</dd>" in html_of(page)
+    page.run()
+    assert "<dt>family</dt><dd>BERT</dd>" in html_of(page)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"config.json": "{}", "pytorch_model.bin": "x"}, "only a pickle checkpoint"),
+        ({"config.json": '{"auto_map": {"AutoModel": "x.Y"}}'}, "asks to run code from the checkpoint"),
+        ({"config.json": "{"}, "cannot be read as JSON"),
+        ({}, "no config.json in the folder"),
+        (None, "no folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_refused(files: dict[str, str] | None, said: str, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint"
+    if files is not None:
+        folder.mkdir()
+        for name, content in files.items():
+            (folder / name).write_text(content)
+    page = opened("models")
+    page.text_input(key=NAME).set_value(str(folder))
+    page.button[0].click().run()
+    assert not page.exception
+    assert said in html_of(page)
+    assert 'role="alert"' in html_of(page)
+
+
+def test_nothing_to_check_says_what_to_type() -> None:
+    page = opened("models")
+    page.button[0].click().run()
+    assert "model: type the folder of a checkpoint" in html_of(page)
+
+
+def test_every_data_set_has_its_card() -> None:
+    page = opened("data")
+    assert [title.value.partition(" · ")[2] for title in page.subheader] == [f"`{name}`" for name in dataset_names()]
+    assert "CC0 1.0" in html_of(page)
+
+
+def test_the_cache_is_checked_and_cleared_after_a_question() -> None:
+    result_store().put("ab" * 32, {"a": 1}, {})
+    page = opened("cache")
+    assert page.get("progress")[0].proto.text.startswith("1 result, ")
+    page.button[0].click().run()
+    assert page.info[0].value == "1 entries read, all sound."
+    page.button[1].click().run()
+    assert "1 result (" in page.markdown[0].value
+    assert result_store().stats().entries == 1
+    [sure] = [button for button in page.button if button.label == "Clear the cache"]
+    sure.click().run()
+    assert result_store().stats().entries == 0
+    assert page.info[0].value == "1 result dropped."
+    assert page.button[1].disabled
+
+
+def test_the_device_is_told_and_examined_on_a_click() -> None:
+    page = opened("device")
+    assert "float32" in html_of(page)
+    assert "libraries" not in html_of(page)
+    page.button[0].click().run()
+    assert not page.exception
+    for name in ("python", "libraries", "device", "weights", "cache", "hub"):
+        assert f"</span> {name}</dt>" in html_of(page)
+    page.run()
+    assert "</span> weights</dt>" in html_of(page)

@@ -1,0 +1,178 @@
+"""The Library in Chromium: a job outlives a reload, a page change and the server; sections are links."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from components.frame import HOME, LIBRARY, TEXT
+from components.library_sections import SECTIONS
+from engine.jobs import Job
+from engine.jobs.ledger import Ledger
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.server import Server
+
+Open = Callable[..., Page]
+LONG_JOB, ENDLESS_JOB = 60, 320
+METHODS = 2
+WAIT_SECONDS = 120
+
+
+def address(server: Server, section: str = "jobs") -> str:
+    return f"{server.url}/{LIBRARY.url_path}?section={section}"
+
+
+def submit(page: Page, examples: int) -> int:
+    """Submits a job of the form's own model and methods; returns its number, which the page says."""
+    page.get_by_test_id("stExpander").get_by_text("New job", exact=True).click(timeout=TIMEOUT_MS)
+    start = page.get_by_role("button", name="Start the job")
+    expect(start).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_role("spinbutton", name="Examples").fill(str(examples))
+    start.click()
+    said = page.get_by_text(re.compile(r"Job \d+ is in the list"))
+    expect(said).to_be_visible(timeout=TIMEOUT_MS)
+    return int(re.findall(r"\d+", said.inner_text())[0])
+
+
+def card(page: Page, job: int) -> Locator:
+    return page.locator(f".st-key-job-{job}")
+
+
+def expect_state(page: Page, job: int, state: str) -> None:
+    expect(card(page, job).locator("p").first).to_contain_text(state, timeout=WAIT_SECONDS * 1000)
+
+
+def seen_in_the_middle(server: Server, job: int) -> Job:
+    """The job once it has finished some of its parts, read from its list on disk as the page reads it."""
+    ledger, end = Ledger(server.home / "jobs.db"), time.monotonic() + WAIT_SECONDS
+    try:
+        while not 0 < (found := ledger.get(job)).done < found.total:
+            assert not found.over, f"it ended too early: {found}"
+            assert time.monotonic() < end, f"it did not start: {found}"
+            time.sleep(0.02)
+        return found
+    finally:
+        ledger.close()
+
+
+def as_it_stands(server: Server, job: int) -> Job:
+    ledger = Ledger(server.home / "jobs.db")
+    try:
+        return ledger.get(job)
+    finally:
+        ledger.close()
+
+
+def go_to(page: Page, title: str, heading: str) -> None:
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name=title, exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(heading, timeout=TIMEOUT_MS)
+
+
+def test_a_job_outlives_a_reload_and_a_page_change_and_its_results_open(server: Server, open_page: Open) -> None:
+    page = open_page(address(server))
+    expect(page.get_by_text("No jobs yet")).to_be_visible(timeout=TIMEOUT_MS)
+    job = submit(page, 30)
+    expect(card(page, job)).to_contain_text("Explain 30 examples of reviews-minilm")
+    page.reload()
+    expect(card(page, job)).to_be_visible(timeout=TIMEOUT_MS)
+    go_to(page, "Home", HOME.heading)
+    go_to(page, "Library", LIBRARY.heading)
+    expect(card(page, job)).to_be_visible(timeout=TIMEOUT_MS)
+    expect_state(page, job, "done")
+    expect(card(page, job)).to_contain_text("60 of 60 parts")
+    expect(card(page, job)).to_contain_text("60 computed in this run · 0 found in the cache")
+    card(page, job).get_by_role("link", name="First example on the Text page").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
+    rows = page.locator(".xg-row")
+    expect(rows).to_have_count(METHODS, timeout=TIMEOUT_MS)
+    expect(rows.filter(has_text="from the cache")).to_have_count(METHODS, timeout=TIMEOUT_MS)
+
+
+def test_a_job_is_cancelled_resumed_and_removed(server: Server, open_page: Open) -> None:
+    page = open_page(address(server))
+    job = submit(page, ENDLESS_JOB)
+    for again in ("Cancel", "Resume", "Cancel"):
+        expect_state(page, job, "cancelled" if again == "Resume" else "running")
+        card(page, job).get_by_role("button", name=again).click()
+    expect_state(page, job, "cancelled")
+    stopped = as_it_stands(server, job)
+    assert stopped.done < stopped.total == METHODS * ENDLESS_JOB
+    card(page, job).get_by_role("button", name="Remove").click()
+    expect(card(page, job)).to_have_count(0)
+
+
+def test_a_job_outlives_a_killed_server(start_server: Callable[[str], Server], open_page: Open) -> None:
+    first = start_server("launcher")
+    page = open_page(address(first))
+    job = submit(page, LONG_JOB)
+    expect_state(page, job, "running")
+    page.close()  # it would report the lost connection as an error of its own
+    killed = seen_in_the_middle(first, job)
+    os.kill(killed.owner.pid, signal.SIGKILL)
+    second = start_server("launcher")
+    assert second.home == first.home
+    page = open_page(address(second))
+    expect_state(page, job, "interrupted")
+    expect(card(page, job)).to_contain_text("The process that worked on it ended.")
+    card(page, job).get_by_role("button", name="Resume").click()
+    expect_state(page, job, "done")
+    expect(card(page, job)).to_contain_text(f"{METHODS * LONG_JOB} of {METHODS * LONG_JOB} parts")
+    ended = as_it_stands(second, job)
+    assert ended.done == ended.total
+    assert ended.computed <= ended.total - killed.done
+    assert f"{ended.computed} computed in this run" in card(page, job).inner_text()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_section_is_wider_than_the_window(width: int, scheme: str, server: Server, open_page: Open) -> None:
+    page = open_page(address(server), scheme=scheme, width=width)
+    for section, name in SECTIONS.items():
+        choice = page.get_by_role("radio", name=name, exact=True)
+        choice.click(timeout=TIMEOUT_MS)
+        expect(choice).to_have_attribute("aria-checked", "true")
+        expect(page).to_have_url(re.compile(f"section={section}$"))
+        widths = page.get_by_test_id("stMain").evaluate("node => [node.scrollWidth, node.clientWidth]")
+        assert widths[0] <= widths[1], section
+
+
+def test_the_back_button_returns_to_the_section_before(server: Server, open_page: Open) -> None:
+    page = open_page(address(server, "data"))
+    for name in ("Cache", "Device"):
+        page.get_by_role("radio", name=name).click(timeout=TIMEOUT_MS)
+        expect(page).to_have_url(re.compile(f"section={name.lower()}$"))
+    for name in ("Cache", "Data"):
+        page.go_back()
+        expect(page.get_by_role("radio", name=name)).to_have_attribute("aria-checked", "true", timeout=TIMEOUT_MS)
+
+
+def test_a_model_that_is_not_there_is_refused(server: Server, open_page: Open) -> None:
+    page = open_page(address(server, "models"))
+    box = page.get_by_role("textbox", name="Folder or hub id")
+    box.fill("/no/such_folder/*here*")
+    box.press("Enter")
+    said = page.locator('[role="alert"]')
+    expect(said).to_contain_text("model: no folder '/no/such_folder/*here*'", timeout=TIMEOUT_MS)
+
+
+def test_clearing_the_cache_asks_first(start_server: Callable[[str], Server], open_page: Open) -> None:
+    page = open_page(address(start_server("launcher")))
+    job = submit(page, 2)
+    expect_state(page, job, "done")
+    page.get_by_role("radio", name="Cache").click()
+    filling = page.get_by_text(re.compile(r"^\d+ results, "))
+    expect(filling).to_be_visible(timeout=TIMEOUT_MS)
+    held = int(filling.inner_text().split()[0])
+    assert held >= 2 * METHODS
+    page.get_by_role("button", name="Clear …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Keep it").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Clear …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Clear the cache").click()
+    expect(page.get_by_text(f"{held} results dropped.")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text(re.compile("^no results, "))).to_be_visible()

@@ -1,0 +1,175 @@
+"""What the Library page says of jobs, models, data sets and the cache, from plain values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cache import CheckReport, Stats
+from components.library_cache import cache_facts, checked, filling
+from components.library_data import told
+from components.library_html import byte_size, duration, facts_html, looks_html, sentence, trouble_html
+from components.library_job_form import spec_of
+from components.library_job_view import FAILURES_SHOWN, LOOKS, failures_html, job_view, title_html
+from components.library_jobs import text_link
+from components.library_models import card_facts, measured, without_title
+from components.text_state import LONGEST_IN_LINK
+from engine.data.datasets import dataset_card
+from engine.errors import ExegesisError, UsageError
+from engine.jobs import Failure, Job
+from engine.jobs.ledger import STATES
+from engine.jobs.owner import Owner
+
+MARKUP = "<b>x</b> & *y*"
+JOB = Job(
+    id=7, kind="explain", title="Explain 2 examples", state="running", queue="q", total=60, done=20, computed=15,
+    spec={"model": "m", "methods": ["random", "lime"], "examples": [{"text": "good"}, {"text": "bad"}]},
+    failed=1, label="random, example 3", seconds_left=64.2, created=0.0, queued=0.0, started=10.0, finished=None,
+    error="", note="", owner=Owner("here", 1, 0.0), heartbeat=0.0, cancel_requested=False,
+)  # fmt: skip
+
+
+def test_a_running_job_tells_its_share_its_counts_and_the_time_left() -> None:
+    view = job_view(JOB, 0)
+    assert view.share == 20 / 60
+    assert view.progress == "20 of 60 parts · about 1 min 4 s left"
+    assert view.counts == "15 computed in this run · 4 found in the cache · 1 failed · now: random, example 3"
+    assert (view.can_cancel, view.can_resume) == (True, False)
+
+
+@pytest.mark.parametrize(("ahead", "said"), [(0, "next in line"), (1, "1 job before it"), (3, "3 jobs before it")])
+def test_a_waiting_job_tells_its_place(ahead: int, said: str) -> None:
+    assert job_view(replace(JOB, state="queued", started=None), ahead).progress == said
+
+
+def test_a_job_without_parts_yet_is_not_a_division_by_zero() -> None:
+    view = job_view(replace(JOB, total=0, done=0), 0)
+    assert (view.share, view.counts) == (0.0, "")
+    assert view.progress.startswith("preparing")
+    assert job_view(replace(JOB, total=0, state="failed"), 0).progress == "nothing done"
+
+
+def test_a_job_that_is_over_says_how_long_it_took_and_no_time_left() -> None:
+    view = job_view(replace(JOB, state="done", done=60, computed=60, failed=0, finished=22.0), 0)
+    assert view.progress == "60 of 60 parts"
+    assert view.counts == "60 computed in this run · 0 found in the cache"
+    assert view.when.endswith(", last run 12 s")
+
+
+def test_every_state_has_its_own_word_and_sign() -> None:
+    assert set(LOOKS) == {*STATES, "stopping"}
+    assert len({word for word, _, _ in LOOKS.values()}) == len({sign for _, _, sign in LOOKS.values()}) == len(LOOKS)
+
+
+def test_a_job_that_was_asked_to_stop_cannot_be_asked_again() -> None:
+    view = job_view(replace(JOB, cancel_requested=True), 0)
+    assert view.look[0] == "stopping"
+    assert not view.can_cancel
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_can_be_done_follows_the_state(state: str) -> None:
+    view = job_view(replace(JOB, state=state), 0)
+    assert view.can_cancel == (state in ("queued", "running"))
+    assert view.can_resume == (state in ("interrupted", "failed", "cancelled"))
+
+
+def test_names_are_drawn_as_text() -> None:
+    shown = "&lt;b&gt;x&lt;/b&gt; &amp; *y*"
+    assert shown in title_html(job_view(replace(JOB, title=MARKUP), 0))
+    assert shown in trouble_html(MARKUP)
+    assert facts_html({MARKUP: MARKUP, "unknown": None, "empty": ""}).count(shown) == 2
+    assert failures_html([Failure("k", MARKUP, MARKUP)]).count(shown) == 2
+    assert looks_html([("broken", MARKUP, MARKUP, MARKUP)]).count(shown) == 3
+
+
+def test_of_very_many_failures_the_first_are_shown_and_the_others_counted() -> None:
+    html = failures_html([Failure(str(n), f"part {n}", "bad") for n in range(FAILURES_SHOWN + 1234)])
+    assert html.count("<dt>") == FAILURES_SHOWN
+    assert "and 1,234 more" in html
+
+
+def test_the_link_of_a_job_names_its_model_methods_and_first_text() -> None:
+    link = [("model", "m"), ("method", "random"), ("method", "lime"), ("text", "good")]
+    assert text_link(JOB) == link
+    pair = {"text": "good", "text_pair": "bad"}
+    assert text_link(replace(JOB, spec={**JOB.spec, "examples": [pair]})) == [*link, ("pair", "bad")]
+    assert text_link(replace(JOB, spec={**JOB.spec, "examples": [{"text": "x" * (LONGEST_IN_LINK + 1)}]})) == []
+    assert text_link(replace(JOB, kind="sample", spec={})) == []
+
+
+def test_the_form_asks_for_the_first_examples_of_a_data_set() -> None:
+    spec = spec_of("reviews-minilm", "reviews", 2, ["random"])
+    assert (spec["model"], spec["methods"]) == ("reviews-minilm", ["random"])
+    assert [sorted(example) for example in spec["examples"]] == [["text"], ["text"]]
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "methods", "said"),
+    [
+        ("reviews-minilm", "reviews", [], "methods: pick at least one"),
+        ("reviews-minil", "reviews", ["random"], "Did you mean 'reviews-minilm'?"),
+        ("", "reviews", ["random"], "model: unknown name ''"),
+        ("reviews-minilm", "rewiews", ["random"], "Did you mean 'reviews'?"),
+        ("reviews-minilm", "", ["random"], "dataset: unknown name ''"),
+    ],
+)
+def test_the_form_says_what_is_wrong_with_it(model: str, data: str, methods: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        spec_of(model, data, 1, methods)
+    assert said in str(error.value)
+
+
+def test_a_model_is_told_by_the_splits_that_no_choice_was_made_on() -> None:
+    scores = {split: {"value": value, "count": 872} for split, value in (("held-out", 0.9), ("dev", 0.8853))}
+    card: dict[str, Any] = {"metric": "accuracy", "scores": scores, "bytes": 1_634_692, "base": {"name": "minilm"}}
+    assert measured(card) == {"accuracy, dev": "0.885 on 872 examples"}
+    assert measured({"scores": {"held-out": {"value": 0.5, "count": 2}}}) == {"score, held-out": "0.500 on 2 examples"}
+    assert measured({}) == {}
+    facts = card_facts(card, "abc")
+    assert (facts["size"], facts["revision"]) == ("1.6 MB, on top of minilm", "abc")
+    assert card_facts({}, "abc")["size"] == ""
+
+
+def test_a_card_loses_only_its_first_heading() -> None:
+    assert without_title("# name\n\nText.\n\n## More\n") == "Text.\n\n## More"
+    assert without_title("No heading\n\nText.") == "No heading\n\nText."
+
+
+def test_a_data_card_loses_nothing_but_its_title() -> None:
+    first, rest = told(dataset_card("reviews"))
+    assert list(first) == ["size", "licence", "intended use", "limits"]
+    assert list(rest) == ["source", "made", "command"]
+    assert not [value for value in {**first, **rest}.values() if not value or "`" in str(value)]
+
+
+def test_the_cache_tells_its_size_against_its_bound_and_its_state() -> None:
+    stats = Stats("/home/cache", 1234, 5_600_000, 4_000_000_000, 6_000_000, 1, 2, "")
+    assert filling(stats) == "1,234 results, 5.6 MB of at most 4.0 GB"
+    assert cache_facts(stats)["state"] == "works"
+    assert cache_facts(replace(stats, status="It is full."))["state"] == "see below"
+    assert checked(CheckReport(10, 0, False, "")) == "10 entries read, all sound."
+    assert checked(CheckReport(1000, 2, True, "It was replaced.")) == (
+        "1,000 entries read, 2 damaged ones dropped. It was replaced."
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(59.4, "59 s"), (60.0, "1 min 0 s"), (185.0, "3 min 5 s"), (7800.0, "2 h 10 min")]
+)
+def test_a_span_of_time(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 bytes"), (1000, "1.0 kB"), (1_634_692, "1.6 MB"), (4e9, "4.0 GB")])
+def test_bytes(count: float, said: str) -> None:
+    assert byte_size(int(count)) == said
+
+
+def test_an_error_of_ours_is_said_as_it_is_and_another_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    assert sentence(ExegesisError("Do this.")) == "Do this."
+    assert not caplog.records
+    assert "KeyError" in sentence(KeyError("x"))
+    assert caplog.records
