@@ -36,9 +36,17 @@ def device() -> torch.device:
         chosen = torch.device(wanted)
     except RuntimeError:
         raise not_allowed("EXEGESIS_DEVICE", "a device such as cpu or cuda:0", wanted) from None
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError("EXEGESIS_DEVICE: names a GPU, but none can be used here. Unset it or set it to cpu.")
+    if not _usable(chosen):
+        raise UsageError(f"EXEGESIS_DEVICE: {wanted} cannot be used here. Unset it or set it to cpu.")
     return chosen
+
+
+def _usable(chosen: torch.device) -> bool:
+    try:
+        return bool(torch.ones(1, device=chosen).sum().item() == 1)
+    # Each kind of device that is not there has its own error: no driver, no such index, not in this build.
+    except (RuntimeError, AssertionError, NotImplementedError):
+        return False
 
 
 @functools.cache
