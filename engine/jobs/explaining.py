@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from engine.errors import UsageError, shown
+from engine.errors import UsageError, not_allowed, shown
 from engine.jobs.kinds import Spec, Unit, job_kind
 from engine.request import Example, Request
 
+_TEXTS = {"text", "text_pair"}
+_SHAPES: dict[str, tuple[type, str]] = {
+    "model": (str, "a name, a folder or a hub id"),
+    "methods": (list, "a list of method names"),
+    "examples": (list, 'a list of {"text": ..., "text_pair"?: ...}'),
+    "params": (dict, "{method: {name: value}}"),
+}
 _KNOWN = {"model", "methods", "examples", "params", "target", "seed", "dtype"}
 
 
@@ -52,3 +60,14 @@ def _check(spec: Spec) -> None:
         )
     if not spec["methods"] or not spec["examples"]:
         raise UsageError("spec of an explain job: methods and examples must not be empty.")
+    for name, (kind, shape) in _SHAPES.items():
+        if not isinstance(spec.get(name, kind()), kind):
+            raise not_allowed(f"{name} of an explain job", shape, spec[name])
+    _check_each("examples", spec["examples"], lambda e: isinstance(e, dict) and {"text"} <= e.keys() <= _TEXTS)
+    _check_each("params", spec.get("params", {}).values(), lambda given: isinstance(given, dict))
+
+
+def _check_each(name: str, values: Iterable[object], good: Callable[[Any], bool]) -> None:
+    for value in values:
+        if not good(value):
+            raise not_allowed(f"{name} of an explain job", _SHAPES[name][1], value)
