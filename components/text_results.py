@@ -17,6 +17,7 @@ from engine.errors import ExegesisError, unknown
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation, Prediction
+from engine.store import result_store
 
 LOG = logging.getLogger(__name__)
 PROBE = "random"
@@ -69,6 +70,8 @@ def method_rows(state: TextState, methods: Mapping[str, Explainer], probe: Expla
             place.slot.html(waiting_html(place.method.title, now=True))
         place.slot.html(_row(place, state, probe))
     progress.empty()
+    if trouble := result_store().status:
+        st.warning(trouble)
 
 
 def _missing(state: TextState) -> str:

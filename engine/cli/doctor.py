@@ -33,5 +33,5 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 
 def _line(finding: Finding) -> str:
-    advice = f" {finding.advice}" if finding.advice else ""
-    return f"{finding.status:<7}{finding.name:<10} {finding.detail}{'.' if advice else ''}{advice}"
+    told = f"{finding.detail.rstrip('.')}. {finding.advice}" if finding.advice else finding.detail
+    return f"{finding.status:<7}{finding.name:<10} {told}"

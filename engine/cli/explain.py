@@ -36,7 +36,9 @@ def explain(
 ) -> None:
     """Explain a prediction: one score a token, by one or more methods."""
     from engine.cli import drawing, output
+    from engine.cli.guard import note
     from engine.models import catalog
+    from engine.store import result_store
 
     example = _example(text, text_pair, dataset, index, split, column or [])
     number = values.whole("--seed", seed)
@@ -47,6 +49,8 @@ def explain(
         given = _params(values.pairs("--param", param or [], "n_steps=50"), methods)
         asked = [_request(model, name, example, given[name], target, number, dtype) for name in methods]
         found = _all_that_can(asked) if every else _explained(asked)
+    if trouble := result_store().status:
+        note(trouble)
     if as_json:
         output.print_json([as_plain(explanation) for explanation in found])
     else:

@@ -50,6 +50,16 @@ def rows(page: AppTest) -> list[str]:
     return [unescape(html) for html in html_of(page) if 'class="xg-row' in html]
 
 
+def test_a_cache_that_keeps_nothing_is_said_below_the_maps(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "file"))
+    page = opened(model=model, method=["random"])
+    assert len(rows(page)) == 1
+    assert "results are computed each time" in page.warning[-1].value
+
+
 def type_model(page: AppTest, name: str) -> None:
     """Types a name that the list does not offer, which the test's own browser cannot do by itself."""
     box = page.selectbox(key("model"))

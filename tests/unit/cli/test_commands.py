@@ -60,6 +60,7 @@ def test_models_lists_the_embedded_ones_from_their_cards(
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "card.json").write_text(json.dumps(card))
     (tmp_path / "one" / "adapter_config.json").write_text('{"base_model_name_or_path": "minilm"}')
+    (tmp_path / "one" / "adapter_model.safetensors").write_bytes(b"")
     monkeypatch.setattr(catalog, "EMBEDDED", tmp_path)
     people = run("models").out
     for part in ("one", "LoRA adapter", "no, yes", "accuracy: dev 0.876", "1.2 MB", "Apache-2.0"):
@@ -150,6 +151,17 @@ def test_a_cache_that_cannot_be_kept_is_said(run: Run, monkeypatch: pytest.Monke
     done = run("cache", "check")
     assert done.code == 1
     assert "cannot be used" in done.out
+
+
+def test_an_explanation_that_is_not_kept_is_said(
+    run: Run, bert: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "file"))
+    done = run("explain", "--model", bert, "--method", "random", "--text", "a film", "--json")
+    assert (done.code, len(done.json)) == (0, 1)
+    assert done.err.startswith("note: The cache ")
+    assert "results are computed each time" in done.err
 
 
 def test_a_job_runs_is_listed_and_shown(run: Run, bert: str, own_home: Path) -> None:
