@@ -45,7 +45,7 @@ def _usable(chosen: torch.device) -> bool:
     try:
         return bool(torch.ones(1, device=chosen).sum().item() == 1)
     # Each kind of device that is not there has its own error: no driver, no such index, not in this build.
-    except (RuntimeError, AssertionError, NotImplementedError):
+    except (RuntimeError, AssertionError):
         return False
 
 
