@@ -107,7 +107,7 @@ def found_facts(found: dict[str, Any]) -> dict[str, object]:
 def _whole_card(name: str) -> None:
     file = catalog.locate(name).folder / "card.md"
     if file.is_file():
-        st.expander("The whole card").markdown(without_title(file.read_text(encoding="utf-8")))
+        st.expander("The whole card").markdown(without_title(file.read_text(encoding="utf-8")), anchors=False)
 
 
 def without_title(card: str) -> str:
