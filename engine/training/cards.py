@@ -23,8 +23,8 @@ USES: dict[str, dict[str, str]] = {
         ),
         "limits": (
             "Trained on single sentences and phrases of film reviews, in lower case and tokenised. There is no "
-            "neutral class. Irony, mixed opinions, other languages and texts much longer than a sentence are read "
-            "less well. Not for decisions about people."
+            "neutral class. Reviews of other things, irony, mixed opinions, other languages and texts much longer "
+            "than a sentence are read much less well. Not for decisions about people."
         ),
     }
 }
@@ -78,7 +78,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         "",
         f"Measured on the stored weights, read back from this folder. Chosen: epoch {card['best_epoch'] + 1}.",
         "",
-        f"| split | {metric} | examples |",
+        f"| measured on | {metric} | examples |",
         "|---|---|---|",
         *[f"| {split} | {s['value']:.4f} | {s['count']:,} |" for split, s in card["scores"].items()],
         "",
@@ -105,5 +105,5 @@ def _split_sentence(card: Mapping[str, Any]) -> str:
     dropped = f"; {sizes['dropped']:,} train texts inside held-out ones were dropped" if sizes["dropped"] else ""
     return (
         f"Trained on {sizes['train']:,} examples. The epoch was chosen on {sizes['held_out']:,} held-out examples "
-        f"of the train split{dropped}; the other splits were measured once, at the end."
+        f"of the train split{dropped}; everything else was measured once, at the end."
     )

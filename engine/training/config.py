@@ -31,6 +31,7 @@ class TrainConfig:
     train_size: int = option(0, "train on so many examples, drawn by the seed; 0: all", low=0)
     held_out: int = option(800, "train examples kept for the choice of epoch (at most a fifth)", low=1)
     drop_contained: bool = option(True, "drop train texts that are part of a held-out text")
+    measure: str = option("", "further data sets to measure at the end, separated by commas")
     rank: int = option(16, "LoRA: rank of the updates", low=1)
     alpha: int = option(32, "LoRA: scale of the updates, divided by the rank", low=1)
     dropout: float = option(0.05, "LoRA: dropout before the updates", low=0, high=0.9)
@@ -44,7 +45,7 @@ class TrainConfig:
 
     def decisive(self) -> dict[str, Plain]:
         """The settings that the weights depend on."""
-        free = ("out", "checkpoint_steps", "device")
+        free = ("out", "checkpoint_steps", "device", "measure")
         return {name: value for name, value in self.as_plain().items() if name not in free}
 
     def command(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.data.datasets import Dataset, LabelledExample, dataset_card, dataset_names, load
-from engine.errors import ExegesisError, UsageError
+from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.params import parse_assignments
 
 SCORE = ("score",)
@@ -33,6 +33,18 @@ def read_corpus(dataset: str, columns: str = "") -> Corpus:
     labels = SCORE if train.task == "regression" else train.label_names
     rows = _labelled(train)
     return Corpus(dataset, labels, train.task == "regression", rows, others, train.revision)
+
+
+def further(names: str, corpus: Corpus) -> dict[str, tuple[LabelledExample, ...]]:
+    """Other data sets with the same labels, by name, on which the finished model is measured."""
+    found = {}
+    for name in filter(None, (part.strip() for part in names.split(","))):
+        data = load(name)
+        labels = SCORE if data.task == "regression" else data.label_names
+        if labels != corpus.labels:
+            raise not_allowed(f"measure {name}", f"labelled {', '.join(corpus.labels)}", ", ".join(labels))
+        found[Path(name).name] = _labelled(data)
+    return found
 
 
 def known_card(dataset: str) -> dict[str, str]:

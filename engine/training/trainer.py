@@ -19,7 +19,7 @@ from engine.training import cards, lora
 from engine.training.batches import Encoded, encode
 from engine.training.checkpoint import CheckpointFolder
 from engine.training.config import TrainConfig
-from engine.training.corpus import Corpus, known_card, read_corpus
+from engine.training.corpus import Corpus, further, known_card, read_corpus
 from engine.training.loop import EpochRecord, Loop, Tensors
 from engine.training.metrics import Score, evaluate
 from engine.training.splits import held_out_split
@@ -50,6 +50,7 @@ class _Run:
     def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken) -> None:
         self.config, self.report, self.cancel = config, report, cancel
         self.corpus = read_corpus(config.dataset, config.columns)
+        self.further = further(config.measure, self.corpus)
         self.train_rows, self.held_rows, self.dropped = _parts(self.corpus, config)
         self.path = bases.locate(config.base)
         self.family = bases.read_config(self.path).get("model_type", "")
@@ -106,7 +107,7 @@ class _Run:
 
     def _measure(self) -> dict[str, Score]:
         stored = self._stored().to(self.device)
-        splits = {"held-out": self.held_rows, **self.corpus.others}
+        splits = {"held-out": self.held_rows, **self.corpus.others, **self.further}
         return {name: evaluate(stored, self._encoded(rows), self._regression) for name, rows in splits.items()}
 
     def _stored(self) -> torch.nn.Module:

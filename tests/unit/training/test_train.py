@@ -163,3 +163,11 @@ def test_the_callers_random_numbers_go_on_undisturbed(tiny, toy, tmp_path: Path)
     torch.manual_seed(5)
     train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", epochs=1))
     assert torch.rand(3).equal(expected)
+
+
+def test_further_data_sets_are_measured_and_must_have_the_same_labels(tiny, toy, tmp_path: Path) -> None:
+    data, other = toy(TWO, 40), toy(TWO, 30, name="other.csv")
+    result = train(config(tiny("bert"), data, tmp_path / "m", epochs=1, measure=other))
+    assert result.scores["other.csv"].count == 30
+    with pytest.raises(UsageError, match=r"measure reviews: must be labelled good, poor, got 'negative, positive'"):
+        train(config(tiny("bert"), data, tmp_path / "n", epochs=1, measure="reviews"))
