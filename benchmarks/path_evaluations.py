@@ -1,7 +1,7 @@
 """Model evaluations until integrated gradients are complete to 1 %: `python -m benchmarks.path_evaluations [--json]`.
 
-`auto` counts all its evaluations, both ends and the rounds thrown away included. Captum's rules are tried at every
-power of two, and counted is the first number of steps alone that is good enough: a kinder count than ours.
+`auto` counts all its evaluations, from the first round on, both ends of the path included. Captum's rules are tried at
+every power of two, and counted is the first number of steps alone that is good enough: a kinder count than ours.
 """
 
 from __future__ import annotations

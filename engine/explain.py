@@ -11,13 +11,13 @@ import numpy as np
 
 from cache import key_for, single_flight
 from engine import records, runtime
-from engine.errors import ExegesisError, UsageError
+from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.models import catalog
 from engine.models.encoding import Encoded
 from engine.models.load import load_model
 from engine.models.text import TextClassifier
 from engine.params import as_plain, from_mapping
-from engine.progress import CancelToken, Report, silent
+from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import Explainer, explainer
 from engine.request import Request
 from engine.result import Explanation, Prediction, Provenance
@@ -43,13 +43,11 @@ def explain_many(
     """Explanations in the order asked. Examples that share model, method and parameters share passes."""
     plans = [_Plan(request) for request in requests]
     made: dict[int, Explanation] = {}
-    for group in _groups(plans):
-        if cancel is not None:
-            cancel.check()
-        label = group[0].method.title
-        report(len(made), len(plans), label)
-        answers = _answer(group)
-        made.update({id(plan): answer for plan, answer in zip(group, answers, strict=True)})
+    with cancellable(cancel):
+        for group in _groups(plans):
+            check_cancelled()
+            report(len(made), len(plans), group[0].method.title)
+            made.update({id(plan): answer for plan, answer in zip(group, _answer(group), strict=True)})
     report(len(made), len(plans), "")
     return [made[id(plan)] for plan in plans]
 
@@ -115,10 +113,7 @@ def _answer(group: list[_Plan]) -> list[Explanation]:
     answers = _found(group)
     missing = list({plan.key: plan for plan in group if plan.key not in answers}.values())
     if missing:
-        # The turn comes first, the flight second: an ensemble asks for its members while it holds the turn, and
-        # nobody who waits for the turn may hold what it needs.
-        with runtime.turns():
-            answers.update(_fly(missing) if len(missing) == 1 else _rest(missing))
+        answers.update(_fly(missing[0]) if len(missing) == 1 else _together(missing))
     return [answers[plan.key] for plan in group]
 
 
@@ -127,13 +122,23 @@ def _found(plans: list[_Plan]) -> dict[str, Explanation]:
     return {p.key: records.unpack(*entry) for p in plans if (entry := store.get(p.key)) is not None}
 
 
-def _fly(missing: list[_Plan]) -> dict[str, Explanation]:
-    plan = missing[0]
-    meta, arrays, hit = single_flight(result_store(), plan.key, lambda: records.pack(_compute([plan])[0]))
-    answer = dataclasses.replace(records.unpack(meta, arrays), cached=hit)
-    if not hit:
-        _store_by_class(plan, answer)
-    return {plan.key: answer}
+def _fly(plan: _Plan) -> dict[str, Explanation]:
+    """One computation for all who ask for this explanation now, in this process and in others.
+
+    The turn is taken inside the flight: who waits for a flight holds no turn, and who holds the turn (an ensemble
+    that asks for its members) waits for no flight.
+    """
+
+    def compute() -> tuple[records.Meta, records.Arrays]:
+        return records.pack(_together([plan])[plan.key])
+
+    meta, arrays, hit = single_flight(result_store(), plan.key, compute, alone=(Cancelled,), check=check_cancelled)
+    return {plan.key: dataclasses.replace(records.unpack(meta, arrays), cached=hit)}
+
+
+def _together(missing: list[_Plan]) -> dict[str, Explanation]:
+    with runtime.turn():
+        return _rest(missing)
 
 
 def _rest(missing: list[_Plan]) -> dict[str, Explanation]:

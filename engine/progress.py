@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from engine.errors import Cancelled
@@ -33,3 +35,23 @@ class CancelToken:
         """Raises `Cancelled` once the flag is up."""
         if self.cancelled:
             raise Cancelled("Stopped on request. Finished parts are kept and will not be computed again.")
+
+
+_token: ContextVar[CancelToken | None] = ContextVar("exegesis_cancel_token", default=None)
+
+
+@contextlib.contextmanager
+def cancellable(token: CancelToken | None) -> Iterator[None]:
+    """Everything that runs inside, however deep, can be stopped by `token` (None: as outside)."""
+    before = _token.set(token or _token.get())
+    try:
+        yield
+    finally:
+        _token.reset(before)
+
+
+def check_cancelled() -> None:
+    """Raises `Cancelled` if the work of this thread is to stop."""
+    token = _token.get()
+    if token is not None:
+        token.check()

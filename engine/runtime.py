@@ -14,6 +14,7 @@ import torch
 
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.text import TextClassifier
+from engine.progress import check_cancelled
 from engine.turns import Turns
 
 T = TypeVar("T")
@@ -55,6 +56,16 @@ def turns() -> Turns:
     return Turns()
 
 
+@contextlib.contextmanager
+def turn() -> Iterator[None]:
+    """The device is the caller's inside. Waiting for it ends when the work is cancelled."""
+    turns().take(check_cancelled)
+    try:
+        yield
+    finally:
+        turns().give()
+
+
 def memory_budget() -> int:
     """Bytes that one pass may use: `EXEGESIS_MEMORY_BYTES`, else 1 GiB on a CPU, half of what is free on a GPU."""
     wanted = os.environ.get("EXEGESIS_MEMORY_BYTES")
@@ -91,6 +102,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
     results: list[T] = []
     start = 0
     while start < rows:
+        check_cancelled()
         result = _attempt(compute, slice(start, min(rows, start + size)))
         if result is not None:
             results.append(result[0])

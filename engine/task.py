@@ -15,9 +15,11 @@ from engine.models.encoding import Batch, Encoded
 from engine.models.text import TextClassifier, as_float64
 from engine.removal import coalition_values, token_masks
 from engine.result import Check, Prediction
-from engine.runtime import in_chunks, rows_at_once
+from engine.runtime import in_chunks, memory_budget, rows_at_once
 
 ATTENTION_REMEMBERED = 2
+ATTENTION_SHARE = 0.25
+"""Of the memory budget: attention that is larger is not remembered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +122,10 @@ class Task:
         if key not in memo:
             while len(memo) >= ATTENTION_REMEMBERED:
                 memo.pop(next(iter(memo)))
-            (memo[key],) = in_chunks(lambda _: self._captured(item), 1, 1)
+            (captured,) = in_chunks(lambda _: self._captured(item), 1, 1)
+            if sum(part.nbytes for part in captured) > ATTENTION_SHARE * memory_budget():
+                return captured
+            memo[key] = captured
         return memo[key]
 
     def _captured(self, item: Item) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from engine.errors import Cancelled, ExegesisError
 from engine.jobs.kinds import Batch, Unit, kind_of
 from engine.jobs.ledger import Failure, Job, Ledger
 from engine.jobs.owner import HEARTBEAT_SECONDS
-from engine.progress import CancelToken, Report
+from engine.progress import CancelToken, Report, cancellable
 from engine.store import result_store
 
 WRITE_SECONDS = LOOK_SECONDS = 0.25
@@ -35,7 +35,8 @@ def carry_out(ledger: Ledger, job: Job, report: Report, cancel: CancelToken) -> 
 
 def _outcome(run: _Run) -> dict[str, object]:
     try:
-        run.work()
+        with cancellable(run.cancel):
+            run.work()
     except Cancelled:
         return {"state": "cancelled", **run.counts()}
     except Exception as error:

@@ -77,13 +77,19 @@ def revision(model: str) -> str:
     digest = hashlib.sha256()
     for file in source.weights:
         digest.update(f"{file.name}:{minilm.file_sha256(file)}\n".encode())
+    if source.base is not None:  # an adapter's labels stand in its card
+        digest.update(repr(_card(source).get("labels")).encode())
     return digest.hexdigest()[:16]
 
 
 def card(model: str) -> dict[str, Any]:
     """The machine-readable card of an embedded or trained model; empty where there is none."""
-    file = locate(model).folder / "card.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return _card(locate(model))
+
+
+def _card(source: Source) -> dict[str, Any]:
+    file = source.folder / "card.json"
+    return _read_json(source.id, file) if file.is_file() else {}
 
 
 def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path) -> Source:

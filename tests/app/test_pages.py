@@ -29,8 +29,6 @@ def test_a_page_runs_and_says_what_it_answers(entry: PageEntry) -> None:
 
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.title)
 def test_a_page_starts_with_the_guard(entry: PageEntry) -> None:
-    lines = [
-        line for line in entry.path.read_text(encoding="utf-8").splitlines() if line and line[0].isalpha()
-    ]
+    lines = [line for line in entry.path.read_text(encoding="utf-8").splitlines() if line and line[0].isalpha()]
     first = next(line for line in lines if not line.startswith(("from ", "import ")))
     assert first == "guard()"

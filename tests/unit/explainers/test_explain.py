@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from engine import explain as engine_explain
+from engine import runtime
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.explain import explain, explain_many, key_of
 from engine.models.load import load_model
@@ -212,6 +214,48 @@ def test_a_cancelled_call_stops_and_keeps_what_is_done() -> None:
         explain_many(requests, cancel_after_first, token)
     assert explain(requests[0]).cached
     assert not explain(requests[2]).cached
+
+
+def test_many_askers_compute_once_even_without_a_cache(
+    calls: Callable[[str], list[int]], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "no-folder").write_text("a file where the home should be")
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "no-folder"))
+    sizes, start = calls("occlusion"), threading.Barrier(6)
+    scores: list[bytes] = []
+
+    def asker() -> None:
+        start.wait()
+        scores.append(explain(ask("occlusion", "the plot " * 10)).scores.tobytes())
+
+    with runtime.turn():  # nobody is done before all have asked
+        threads = [threading.Thread(target=asker) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        while runtime.turns().waiting < 1:
+            time.sleep(0.01)
+        time.sleep(0.3)
+    for thread in threads:
+        thread.join()
+    assert len(set(scores)) == 1
+    assert len(scores) == 6
+    assert sizes == [1]
+
+
+def test_a_long_computation_stops_between_its_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    token, passes = CancelToken(), []
+    own = runtime._attempt
+
+    def attempt(compute: Any, rows: slice) -> Any:
+        passes.append(rows)
+        token.cancel()
+        return own(compute, rows)
+
+    monkeypatch.setattr(runtime, "_attempt", attempt)
+    with pytest.raises(Cancelled):
+        explain_many([ask("lime", "the plot drags and drags")], cancel=token)
+    assert len(passes) == 1
+    assert runtime.turns().place() is None, "the turn was given back"
 
 
 def test_the_key_holds_every_part() -> None:

@@ -78,11 +78,10 @@ def test_not_even_one_row_is_a_clear_error(method: str, monkeypatch: pytest.Monk
         run_cheaply(method, task)
 
 
-@pytest.mark.parametrize("method", ["integrated_gradients", "smoothgrad"])
-def test_memory_that_runs_out_while_summing_adds_nothing_twice(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_runs_out_while_summing_adds_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second item's part of a chunk fails: the first item's must not stay in the sum."""
     task = task_for(classifier("bert", 3), TEXTS)
-    expected = run_cheaply(method, task)
+    expected = run_cheaply("smoothgrad", task)
     own, calls = torch.tensordot, []
 
     def tensordot(*args: Any, **named: Any) -> Any:
@@ -92,7 +91,7 @@ def test_memory_that_runs_out_while_summing_adds_nothing_twice(method: str, monk
         return own(*args, **named)
 
     monkeypatch.setattr(torch, "tensordot", tensordot)
-    made = run_cheaply(method, task)
+    made = run_cheaply("smoothgrad", task)
     assert len(calls) > 2
     for a, b in zip(made, expected, strict=True):
         np.testing.assert_allclose(a.scores, b.scores, atol=1e-9)

@@ -7,7 +7,8 @@ import pytest
 import torch
 from captum.attr import IntegratedGradients
 
-from engine.explainers.path import GAP_LIMIT, MOST_STEPS, nodes
+from engine.explainers.path import GAP_LIMIT, MOST_STEPS
+from engine.explainers.quadrature import RULES, nodes
 from engine.removal import BASELINES
 from tests.explaining import classifier, logit_of, run, task_for
 from tests.linear import bag_of_embeddings
@@ -23,6 +24,9 @@ def test_nodes_and_weights_by_hand() -> None:
         ("gauss_legendre", 3): ([0.5 - root, 0.5, 0.5 + root], [5 / 18, 8 / 18, 5 / 18]),
         ("trapezoid", 2): ([0, 1], [1 / 2, 1 / 2]),
         ("trapezoid", 5): ([0, 1 / 4, 1 / 2, 3 / 4, 1], [1 / 8, 1 / 4, 1 / 4, 1 / 4, 1 / 8]),
+        ("clenshaw_curtis", 2): ([0, 1], [1 / 2, 1 / 2]),
+        ("clenshaw_curtis", 3): ([0, 1 / 2, 1], [1 / 6, 4 / 6, 1 / 6]),  # Simpson's rule
+        ("clenshaw_curtis", 4): ([0, 1 / 4, 3 / 4, 1], [1 / 18, 8 / 18, 8 / 18, 1 / 18]),
         ("riemann", 4): ([1 / 4, 1 / 2, 3 / 4, 1], [1 / 4] * 4),
         ("riemann", 1): ([1], [1]),
         ("trapezoid", 1): ([1], [1]),
@@ -32,7 +36,10 @@ def test_nodes_and_weights_by_hand() -> None:
         np.testing.assert_allclose(nodes(rule, n)[1], weights, atol=1e-14, err_msg=rule)
 
 
-@pytest.mark.parametrize(("rule", "n", "degree"), [("gauss_legendre", 4, 7), ("trapezoid", 4, 1), ("riemann", 4, 0)])
+@pytest.mark.parametrize(
+    ("rule", "n", "degree"),
+    [("gauss_legendre", 4, 7), ("clenshaw_curtis", 5, 5), ("trapezoid", 4, 1), ("riemann", 4, 0)],
+)
 def test_rules_are_exact_for_polynomials_up_to_their_degree(rule: str, n: int, degree: int) -> None:
     places, weights = nodes(rule, n)
     errors = [abs(weights @ places**power - 1 / (power + 1)) for power in range(degree + 2)]
@@ -40,7 +47,7 @@ def test_rules_are_exact_for_polynomials_up_to_their_degree(rule: str, n: int, d
     assert errors[-1] > 1e-6, "and no further"
 
 
-@pytest.mark.parametrize("rule", ["gauss_legendre", "trapezoid", "riemann"])
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 1024])
 def test_weights_sum_to_one_inside_the_path(rule: str, n: int) -> None:
     places, weights = nodes(rule, n)
@@ -74,15 +81,22 @@ def test_a_gap_that_stays_is_said() -> None:
     assert made.check is not None
     assert not made.check.ok
     assert "completeness gap is" in made.notes[0]
-    assert made.evaluations == 3
+    assert made.evaluations == 2, "the one node and the start"
 
 
 def test_steps_are_doubled_only_for_those_who_need_it() -> None:
     model = bag_of_embeddings()
-    assert [a.evaluations for a in run("integrated_gradients", task_for(model, TEXTS))] == [8 + 2] * 3
+    assert [a.evaluations for a in run("integrated_gradients", task_for(model, TEXTS))] == [9] * 3
     rough = task_for(classifier("t5", 3), TEXTS)
-    spent = [a.evaluations - 2 for a in run("integrated_gradients", rough)]
-    assert all(s in {8 * (2**k - 1) for k in range(1, 9)} for s in spent), spent
+    spent = [a.evaluations for a in run("integrated_gradients", rough)]
+    assert all(s in {8 * 2**k + 1 for k in range(8)} for s in spent), spent
+    assert max(spent) > 9
+
+
+def test_a_doubling_keeps_what_it_has() -> None:
+    for n in (9, 17, 513):
+        few, many = nodes("clenshaw_curtis", n)[0], nodes("clenshaw_curtis", 2 * n - 1)[0]
+        assert set(few.tolist()) < set(many.tolist())
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
