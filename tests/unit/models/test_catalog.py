@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from engine.errors import ExegesisError
-from engine.models import catalog
+from engine.errors import ExegesisError, UsageError
+from engine.models import bases, catalog, hub
 from tests.explaining import checkpoint
 
 EMBEDDED = catalog.EMBEDDED / "reviews-minilm"
@@ -56,3 +56,31 @@ def test_the_hub_is_asked_once_while_its_files_are_there(tmp_path: Path, monkeyp
     shutil.rmtree(tmp_path / "snapshot")
     assert catalog.revision("owner/name@pinned") == first
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_is_not_the_current_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(checkpoint("bert", 3))
+    with pytest.raises(
+        UsageError, match=r"model: must be an embedded name \(.*reviews-minilm.*\), .* got an empty name"
+    ):
+        catalog.locate(name)
+    with pytest.raises(UsageError, match="base: must be `minilm`, .* got an empty name"):
+        bases.locate(name)
+
+
+def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+
+    def download(name: str, **how: object) -> str:
+        asked.append({"name": name, **how})
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    assert hub.snapshot("owner/name", argument="model", instead="look again") == tmp_path
+    assert hub.fetched_before("owner/name") == tmp_path
+    files = ["*.json", "*.safetensors", "*.txt", "*.model"]
+    assert asked == [
+        {"name": "owner/name", "revision": None, "allow_patterns": files},
+        {"name": "owner/name", "local_files_only": True, "allow_patterns": files},
+    ]
