@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from engine.errors import ExegesisError
 
 Reading = Literal["module", "last", "mean"]
+UNLIMITED = 10**6
+"""A tokenizer that knows no limit states a huge one."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,17 @@ class Adapter:
     token_types: bool = False
     position_start: int | Literal["after_pad"] | None = 0
     lora_targets: tuple[str, ...] = ()
+
+    def first_position(self, config: Any) -> int:
+        """The id of the first position for a checkpoint's config."""
+        return int(config.pad_token_id) + 1 if self.position_start == "after_pad" else int(self.position_start or 0)
+
+    def longest_input(self, config: Any, tokenizer: Any) -> int:
+        """Tokens that fit: what the tokenizer says and, where positions are absolute, has a place; else 512."""
+        limits = [tokenizer.model_max_length]
+        if self.position_start is not None:
+            limits.append(config.max_position_embeddings - self.first_position(config))
+        return int(min(limits)) if min(limits) < UNLIMITED else 512
 
 
 _BERT_LORA = ("query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense")

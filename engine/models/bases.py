@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
 from engine.errors import ExegesisError, UsageError
@@ -47,6 +47,14 @@ def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> 
     return module.float()
 
 
+def merged(base: torch.nn.Module, adapter: Path) -> torch.nn.Module:
+    """The base with the stored LoRA adapter added to its weights, in float32."""
+    from peft import PeftModel
+
+    with quiet():
+        return PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().float()
+
+
 def load_tokenizer(path: Path) -> Any:
     """The base's tokenizer; one without a pad token (GPT-2) pads with its end token."""
     with quiet():
@@ -57,14 +65,9 @@ def load_tokenizer(path: Path) -> Any:
 
 
 def longest_input(path: Path, tokenizer: Any) -> int:
-    """Tokens that fit into the model: what its tokenizer says and, where positions are absolute, has a place."""
-    config = read_config(path)
-    adapter = adapter_for(config.get("model_type", ""), str(path))
-    places = config.get("max_position_embeddings") or config.get("n_positions")
-    if adapter.position_start is None or places is None:
-        return int(tokenizer.model_max_length)
-    used = int(config.get("pad_token_id") or 0) + 1 if adapter.position_start == "after_pad" else 0
-    return int(min(tokenizer.model_max_length, places - used))
+    """Tokens that fit into the model once it is loaded; its weights are not read."""
+    adapter = adapter_for(read_config(path).get("model_type", ""), str(path))
+    return adapter.longest_input(AutoConfig.from_pretrained(str(path), trust_remote_code=False), tokenizer)
 
 
 def read_config(path: Path) -> dict[str, Any]:

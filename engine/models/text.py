@@ -59,17 +59,7 @@ class TextClassifier:
 
     @cached_property
     def max_length(self) -> int:
-        config: Any = self.module.config
-        limits = [self.tokenizer.model_max_length]
-        if self.adapter.position_start is not None:
-            limits.append(config.max_position_embeddings - self._first_position)
-        return int(min(limits)) if min(limits) < 1e6 else 512
-
-    @cached_property
-    def _first_position(self) -> int:
-        config: Any = self.module.config
-        start = self.adapter.position_start
-        return int(config.pad_token_id) + 1 if start == "after_pad" else int(start or 0)
+        return self.adapter.longest_input(self.module.config, self.tokenizer)
 
     def encode(self, example: Example) -> Encoded:
         return encode(self.tokenizer, example, self.max_length)
@@ -124,7 +114,7 @@ class TextClassifier:
 
     def _positions(self, batch: Batch) -> Tensor:
         # Explicit, because RoBERTa would count them from pad ids, which also stand for removed tokens.
-        count = torch.arange(batch.ids.shape[1], device=self.device) + self._first_position
+        count = torch.arange(batch.ids.shape[1], device=self.device) + self.adapter.first_position(self.module.config)
         return count.expand(batch.ids.shape)
 
     def _attention_mask(self, batch: Batch) -> Tensor | None:

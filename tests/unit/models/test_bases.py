@@ -11,6 +11,7 @@ from transformers.utils import logging as hf_logging
 
 from engine.errors import ExegesisError, UsageError
 from engine.models import bases, minilm
+from engine.models.load import load_model
 from tests.tiny import save_checkpoint
 
 
@@ -109,5 +110,8 @@ def test_the_longest_input_fits_into_the_positions(family: str, longest: int, tm
     tokenizer = bases.load_tokenizer(path)
     assert bases.longest_input(path, tokenizer) == longest
     tokenizer.model_max_length = 10**30
-    unlimited = {"bert": 68, "roberta": 66, "gpt2": 64, "t5": 10**30}[family]
+    unlimited = {"bert": 68, "roberta": 66, "gpt2": 64, "t5": 512}[family]
     assert bases.longest_input(path, tokenizer) == unlimited
+    model = load_model(str(path))
+    assert model.max_length == longest
+    assert model.adapter.longest_input(model.module.config, tokenizer) == unlimited

@@ -61,11 +61,9 @@ def test_the_hub_is_asked_once_while_its_files_are_there(tmp_path: Path, monkeyp
 @pytest.mark.parametrize("name", ["", " "])
 def test_an_empty_name_is_not_the_current_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(checkpoint("bert", 3))
-    with pytest.raises(
-        UsageError, match=r"model: must be an embedded name \(.*reviews-minilm.*\), .* got an empty name"
-    ):
+    with pytest.raises(UsageError, match=r"model: must be .*reviews-minilm.* got an empty name"):
         catalog.locate(name)
-    with pytest.raises(UsageError, match="base: must be `minilm`, .* got an empty name"):
+    with pytest.raises(UsageError, match=r"base: must be `minilm`, .* got an empty name"):
         bases.locate(name)
 
 
