@@ -6,7 +6,6 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from safetensors import SafetensorError
 from engine.errors import ExegesisError, not_allowed, shown
 from engine.models import catalog
 from engine.models.adapters import Adapter, adapter_for
-from engine.models.bases import load_tokenizer, quiet, read_config
+from engine.models.bases import load_base, load_tokenizer, merged, quiet, read_config
 from engine.models.t5 import T5EncoderForSequenceClassification
 from engine.models.text import TextClassifier
 from engine.request import DTYPES
@@ -110,16 +109,10 @@ def _plain(source: catalog.Source, adapter: Adapter, config: dict[str, Any]) -> 
 
 
 def _adapted(source: catalog.Source) -> tuple[Any, tuple[str, ...]]:
-    """A base with its LoRA adapter merged in, in float32."""
-    from peft import PeftModel
-
-    from engine.models.bases import load_base
-
     assert source.base is not None
     labels = tuple(catalog.card(source.id).get("labels") or ("LABEL_0", "LABEL_1"))
-    base = load_base(Path(source.base), labels, regression=len(labels) == 1)
-    merged = PeftModel.from_pretrained(base, str(source.folder)).merge_and_unload()
-    return merged.float(), labels
+    base = load_base(source.base, labels, regression=len(labels) == 1)
+    return merged(base, source.folder), labels
 
 
 def architecture(adapter: Adapter) -> Any:

@@ -43,11 +43,5 @@ def save(module: Any, out: Path, base_name: str) -> None:
     (out / CONFIG).write_text(json.dumps(settings, indent=2, sort_keys=True, default=_plain) + "\n")
 
 
-def merged(base: torch.nn.Module, adapter: Path) -> torch.nn.Module:
-    """The base with the stored adapter added to its weights, in the base's precision."""
-    with quiet():
-        return peft.PeftModel.from_pretrained(base, str(adapter)).merge_and_unload()
-
-
 def _plain(value: object) -> object:
     return sorted(value) if isinstance(value, set | frozenset) else str(value)

@@ -112,7 +112,7 @@ class _Run:
 
     def _stored(self) -> torch.nn.Module:
         if self.config.method == "lora":
-            return lora.merged(self._base(), self.out)
+            return bases.merged(self._base(), self.out)
         return bases.load_base(self.out, self.corpus.labels, self._regression)
 
     def _card(self, loop: Loop, scores: Mapping[str, Score]) -> dict[str, Any]:
