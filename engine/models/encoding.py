@@ -53,15 +53,24 @@ class Batch:
     whole: bool
 
 
+def tokenise(
+    tokenizer: Any, text: str | list[str], pair: str | list[str] | None, max_length: int | None = None, **more: Any
+) -> Any:
+    """What the tokenizer makes of one text or of many, cut to `max_length` from the longer text of a pair.
+
+    Segments are always asked for: not every checkpoint's tokenizer names them by itself.
+    """
+    cut = {} if max_length is None else {"truncation": "longest_first", "max_length": max_length}
+    return tokenizer(text, pair, return_token_type_ids=True, verbose=False, **cut, **more)
+
+
 def encode(tokenizer: Any, example: Example, max_length: int) -> Encoded:
     """Tokenise one example, truncating the longer text first. Errors: nothing left to explain, or far too long."""
     example.check_length()
-    pair = () if example.text_pair is None else (example.text_pair,)
-    args: dict[str, Any] = {"return_offsets_mapping": True, "return_token_type_ids": True, "verbose": False}
-    full = tokenizer(example.text, *pair, **args)
-    out = full
+    texts = (example.text, example.text_pair)
+    full = out = tokenise(tokenizer, *texts, return_offsets_mapping=True)
     if len(full["input_ids"]) > max_length:
-        out = tokenizer(example.text, *pair, truncation="longest_first", max_length=max_length, **args)
+        out = tokenise(tokenizer, *texts, max_length, return_offsets_mapping=True)
     tokens = _tokens(tokenizer, example, out)
     if all(t.special for t in tokens):
         raise UsageError("text: nothing to explain: it holds no token that the model can read. Give at least one word.")

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from engine.data.examples import LabelledExample
+from engine.models.adapters import Adapter
+from engine.models.encoding import tokenise
 
 WINDOW = 50
 """Batches that are sorted by length together: large enough to save padding, small enough to stay random."""
@@ -40,15 +42,18 @@ class Encoded:
         return torch.tensor([self.labels[i] for i in indices], device=device).to(dtype)
 
 
-def encode(examples: Sequence[LabelledExample], tokenizer: Any, max_length: int) -> Encoded:
-    """Tokenises single texts or pairs; what is longer than `max_length` tokens is cut."""
-    pairs = [e.text_pair for e in examples]
-    second = [p or "" for p in pairs] if any(p is not None for p in pairs) else None
-    raw = tokenizer([e.text for e in examples], second, truncation=True, max_length=max_length)
-    names = [n for n in ("input_ids", "attention_mask", "token_type_ids") if n in raw]
-    rows = [{name: raw[name][i] for name in names} for i in range(len(examples))]
+def encode(examples: Sequence[LabelledExample], tokenizer: Any, max_length: int, adapter: Adapter) -> Encoded:
+    """Tokenises single texts and pairs as explaining does (an empty second text is none); cuts to `max_length`."""
+    names = ["input_ids", "attention_mask", *(["token_type_ids"] if adapter.token_types else [])]
+    rows: dict[int, dict[str, list[int]]] = {}
+    for paired in (False, True):
+        places = [i for i, e in enumerate(examples) if bool(e.text_pair) == paired]
+        if places:
+            pairs = [examples[i].text_pair or "" for i in places] if paired else None
+            made = tokenise(tokenizer, [examples[i].text for i in places], pairs, max_length)
+            rows |= {i: {name: made[name][k] for name in names} for k, i in enumerate(places)}
     pad = {"input_ids": tokenizer.pad_token_id, "attention_mask": 0, "token_type_ids": 0}
-    return Encoded(rows, [float(e.label or 0) for e in examples], pad)
+    return Encoded([rows[i] for i in range(len(examples))], [float(e.label or 0) for e in examples], pad)
 
 
 def plan(lengths: Sequence[int], batch_size: int, seed: int, epoch: int) -> list[list[int]]:

@@ -14,6 +14,7 @@ import torch
 from engine.data.examples import LabelledExample
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models import bases
+from engine.models.adapters import adapter_for
 from engine.progress import CancelToken, Report, silent
 from engine.training import cards, lora
 from engine.training.batches import Encoded, encode
@@ -91,7 +92,7 @@ class _Run:
         return lora.wrap(module, self.family, self.config) if self.config.method == "lora" else module
 
     def _encoded(self, rows: Sequence[LabelledExample]) -> Encoded:
-        return encode(rows, self.tokenizer, self.max_length)
+        return encode(rows, self.tokenizer, self.max_length, adapter_for(self.family, self.config.base))
 
     def _store(self, module: Any, best: Tensors) -> None:
         weights = dict(module.named_parameters())
