@@ -5,8 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from cache import CheckReport, Stats
-from components.library_html import byte_size, facts_html, sentence, trouble_html
+from components.library_html import facts_html, trouble_html
 from components.numbers import count
+from components.trouble import sentence
+from engine.amounts import byte_size
 from engine.store import result_store
 
 SAID, FAILED = "library_cache_said", "library_cache_failed"

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import streamlit as st
 
-from components.library_html import facts_html, sentence, trouble_html
+from components.library_html import facts_html, trouble_html
+from components.trouble import sentence
 from engine.data.cards import Card
 from engine.data.datasets import dataset_card, dataset_names
 

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from engine.errors import ExegesisError
-
-LOG = logging.getLogger(__name__)
 SIGNS = {"ok": "✓", "note": "·", "broken": "✗"}
-
-
-def sentence(error: Exception) -> str:
-    """What a person reads. Anything unforeseen also goes to the log, with its traceback."""
-    if isinstance(error, ExegesisError):
-        return str(error)
-    LOG.error("unforeseen failure", exc_info=error)
-    return f"This failed unexpectedly ({type(error).__name__}: {error}). The server's log has the details."
 
 
 def facts_html(facts: Mapping[str, object]) -> str:
@@ -52,11 +40,3 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def byte_size(count: int) -> str:
-    """Bytes in powers of 1,000."""
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= factor:
-            return f"{count / factor:.1f} {unit}"
-    return f"{count} bytes"

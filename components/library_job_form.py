@@ -7,7 +7,8 @@ from typing import Any
 import streamlit as st
 
 from components.engine_room import explainers
-from components.library_html import sentence, trouble_html
+from components.library_html import trouble_html
+from components.trouble import sentence
 from engine import jobs
 from engine.data.datasets import dataset_names, load
 from engine.errors import UsageError, unknown

@@ -6,7 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from components.library_html import byte_size, facts_html, looks_html, sentence, trouble_html
+from components.library_html import facts_html, looks_html, trouble_html
+from components.trouble import sentence
+from engine.amounts import byte_size
 from engine.errors import UsageError
 from engine.models import catalog
 

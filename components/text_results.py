@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,13 +12,13 @@ from components.method_row import failed_html, method_row, method_row_html, wait
 from components.prediction import prediction_html
 from components.text_controls import class_control
 from components.text_state import TextState
+from components.trouble import sentence
 from engine.errors import ExegesisError, unknown
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation, Prediction
 from engine.store import result_store
 
-LOG = logging.getLogger(__name__)
 PROBE = "random"
 """Costs no model evaluation, and its explanation carries the prediction."""
 
@@ -49,7 +48,7 @@ def prediction_area(state: TextState) -> Explanation | None:
         with st.spinner("Reading the text …"):
             probe = explain(Request(state.model, PROBE, state.example, {}, None, state.seed))
     except Exception as error:
-        st.error(_sentence(error))
+        st.error(sentence(error))
         return None
     return probe if _draw_prediction(state, probe) else None
 
@@ -121,12 +120,4 @@ def _row(place: _Place, state: TextState, probe: Explanation) -> str:
         made = explain(place.request)
         return method_row_html(method_row(place.method, made, state.example, state.unit, probe.notes))
     except Exception as error:
-        return failed_html(place.method.title, _sentence(error))
-
-
-def _sentence(error: Exception) -> str:
-    """What a person reads. Anything unforeseen also goes to the log, with its traceback."""
-    if isinstance(error, ExegesisError):
-        return str(error)
-    LOG.error("unforeseen failure", exc_info=error)
-    return f"This failed unexpectedly ({type(error).__name__}: {error}). The server's log has the details."
+        return failed_html(place.method.title, sentence(error))

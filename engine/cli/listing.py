@@ -46,7 +46,8 @@ def models(
 
 
 def _list_models(as_json: bool) -> None:
-    from engine.cli.output import byte_size, console, print_json, shown, table
+    from engine.amounts import byte_size
+    from engine.cli.output import console, print_json, shown, table
     from engine.models import catalog
 
     keys = ("title", "kind", "labels", "metric", "scores", "bytes", "licence", "command")

@@ -85,13 +85,3 @@ def _acts(character: str) -> bool:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
-
-
-def byte_size(count: int | None) -> str:
-    """Bytes for people, in powers of 1,000."""
-    if count is None:
-        return ""
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= factor:
-            return f"{count / factor:.1f} {unit}"
-    return f"{count} bytes"

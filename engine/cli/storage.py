@@ -21,7 +21,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command()
 def stats(as_json: Json = False) -> None:
     """How many results are kept and how much room they take."""
-    from engine.cli.output import byte_size, facts, print_json
+    from engine.amounts import byte_size
+    from engine.cli.output import facts, print_json
 
     found = _store().stats()
     if as_json:
