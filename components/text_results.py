@@ -30,6 +30,7 @@ class _Place:
     method: Explainer
     request: Request
     slot: st.delta_generator.DeltaGenerator
+    made: Explanation | None = None
 
 
 def request_for(state: TextState, method: str) -> Request:
@@ -53,11 +54,11 @@ def prediction_area(state: TextState) -> Explanation | None:
     return probe if _draw_prediction(state, probe) else None
 
 
-def method_rows(state: TextState, methods: Mapping[str, Explainer], probe: Explanation) -> None:
-    """A row for each chosen method in the order chosen; what is costly and not cached comes last."""
+def method_rows(state: TextState, methods: Mapping[str, Explainer], probe: Explanation) -> dict[str, Explanation]:
+    """A row for each chosen method in the order chosen, the costly last; what succeeded, in the order chosen."""
     if not state.methods:
         st.info("Pick at least one method above.")
-        return
+        return {}
     progress, stack = st.empty(), st.container(gap=None, key="text_rows")
     places = [_Place(methods[id], request_for(state, id), stack.empty()) for id in state.methods]
     missing = [place for place in places if not _is_there(place)]
@@ -67,10 +68,11 @@ def method_rows(state: TextState, methods: Mapping[str, Explainer], probe: Expla
         if place in missing:
             progress.progress(done / len(places), f"{done} of {len(places)} methods. Computing: {place.method.title}")
             place.slot.html(waiting_html(place.method.title, now=True))
-        place.slot.html(_row(place, state, probe))
+        _fill(place, state, probe)
     progress.empty()
     if trouble := result_store().status:
         st.warning(trouble)
+    return {place.method.id: place.made for place in places if place.made is not None}
 
 
 def _missing(state: TextState) -> str:
@@ -115,9 +117,11 @@ def _is_there(place: _Place) -> bool:
         return True
 
 
-def _row(place: _Place, state: TextState, probe: Explanation) -> str:
+def _fill(place: _Place, state: TextState, probe: Explanation) -> None:
     try:
         made = explain(place.request)
-        return method_row_html(method_row(place.method, made, state.example, state.unit, probe.notes))
+        row = method_row_html(method_row(place.method, made, state.example, state.unit, probe.notes))
+        place.made = made
     except Exception as error:
-        return failed_html(place.method.title, sentence(error))
+        row = failed_html(place.method.title, sentence(error))
+    place.slot.html(row)
