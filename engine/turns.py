@@ -1,4 +1,7 @@
-"""First come, first served at a device."""
+"""First come, first served at a device, among the threads of one process.
+
+Processes do not line up with each other: between them the operating system and the driver share the device.
+"""
 
 from __future__ import annotations
 

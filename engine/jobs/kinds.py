@@ -11,6 +11,7 @@ from engine.errors import unknown
 
 Spec = Mapping[str, Any]
 Plan = Callable[[Spec], Iterable["Unit"]]
+Check = Callable[[Spec], object]
 Batch = Callable[[Sequence["Unit"]], object]
 
 MODULES = {"explain": "engine.jobs.explaining"}
@@ -39,18 +40,20 @@ class Kind:
     id: str
     title: Callable[[Spec], str]
     plan: Plan
+    check: Check
 
 
-def job_kind(id: str, *, title: str | Callable[[Spec], str]) -> Callable[[Plan], Plan]:
+def job_kind(id: str, *, title: str | Callable[[Spec], str], check: Check = lambda _: None) -> Callable[[Plan], Plan]:
     """Registers a function from a specification (plain JSON) to its units, in the order of work.
 
     The plan is made again on resume, in another process, and must name the same units by the same keys.
+    `check` raises `UsageError` for a specification that no plan can be made of: such a job is not entered.
     """
 
     def register(plan: Plan) -> Plan:
         if id in _kinds and _kinds[id].plan.__module__ != plan.__module__:
             raise ValueError(f"job kind {id!r} is registered twice")
-        _kinds[id] = Kind(id, (lambda _: title) if isinstance(title, str) else title, plan)
+        _kinds[id] = Kind(id, (lambda _: title) if isinstance(title, str) else title, plan, check)
         return plan
 
     return register

@@ -7,10 +7,12 @@ be migrated, Alembic takes over. Until then a ledger of another schema is put as
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,14 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from engine.errors import ExegesisError
-from engine.jobs.owner import Owner, lives
+from engine.jobs.owner import Owner, lives, me
+from engine.jobs.spec import StoredSpec
 
 SCHEMA = 1
 ACTIVE = ("queued", "running")
 STATES = (*ACTIVE, "done", "failed", "cancelled", "interrupted")
 _BUSY_SECONDS = 10.0
+_SPECS_REMEMBERED = 24
 
 _metadata = sa.MetaData()
 jobs = sa.Table(
@@ -63,6 +67,7 @@ failures = sa.Table(
     sa.Column("label", sa.String, nullable=False),
     sa.Column("error", sa.Text, nullable=False),
 )
+_LIGHT = [column for column in jobs.c if column is not jobs.c.spec]
 
 
 @dataclass(frozen=True)
@@ -70,13 +75,13 @@ class Job:
     """One job as it stood when it was read. Times are seconds since 1970.
 
     `done` units are in the cache or failed; `computed` were computed in the latest run, the others were found.
-    `seconds_left` is None while there is nothing to tell from.
+    `seconds_left` is None while there is nothing to tell from. `spec` is read when it is first looked into.
     """
 
     id: int
     kind: str
     title: str
-    spec: dict[str, Any]
+    spec: Mapping[Any, Any]  # checked at run time, a type of keys would have them read
     queue: str
     state: str
     total: int
@@ -111,11 +116,16 @@ class Failure:
 
 
 class Ledger:
-    """All that is known of all jobs. `trouble` says in one sentence when it is not kept on disk."""
+    """All that is known of all jobs. `trouble` says in one sentence when it is not kept on disk.
 
-    def __init__(self, path: Path) -> None:
+    `at_work` tells which running jobs this process works on; without it all of its running jobs are believed.
+    """
+
+    def __init__(self, path: Path, at_work: Callable[[int], bool] = lambda _: True) -> None:
         self.path = path
         self.trouble = ""
+        self._at_work = at_work
+        self._spec = functools.lru_cache(_SPECS_REMEMBERED)(self._read_spec)
         self._engine = self._open()
 
     def add(self, kind: str, title: str, spec: dict[str, Any], queue: str, owner: Owner) -> Job:
@@ -128,7 +138,7 @@ class Ledger:
             return self._read(link, made.inserted_primary_key[0])
 
     def get(self, id: int) -> Job:
-        """The job as it stands; a job whose process died stands as interrupted."""
+        """The job as it stands; one that nobody works on any more stands as interrupted."""
         with self._begin(reading=True) as link:
             job = self._read(link, id)
         return self._judged(job)
@@ -136,15 +146,15 @@ class Ledger:
     def all(self) -> list[Job]:
         """All jobs, the newest first."""
         with self._begin(reading=True) as link:
-            rows = link.execute(sa.select(jobs).order_by(jobs.c.id.desc())).mappings().all()
-        return [self._judged(_job(row)) for row in rows]
+            rows = link.execute(sa.select(*_LIGHT).order_by(jobs.c.id.desc())).mappings().all()
+        return [self._judged(self._job(row)) for row in rows]
 
     def next_of(self, owner: Owner, queue: str) -> Job | None:
         """The job that has waited longest in this process's queue."""
         waiting = _mine(owner, queue, "queued")
         with self._begin(reading=True) as link:
-            row = link.execute(sa.select(jobs).where(waiting).order_by(jobs.c.queued, jobs.c.id)).mappings().first()
-            return None if row is None else _job(row)
+            row = link.execute(sa.select(*_LIGHT).where(waiting).order_by(jobs.c.queued, jobs.c.id)).mappings().first()
+            return None if row is None else self._job(row)
 
     def before(self, job: Job) -> int:
         """How many jobs of the same queue come before it."""
@@ -212,20 +222,48 @@ class Ledger:
         self._engine.dispose()
 
     def _read(self, link: sa.Connection, id: int) -> Job:
-        row = link.execute(sa.select(jobs).where(jobs.c.id == id)).mappings().first()
+        row = link.execute(sa.select(*_LIGHT).where(jobs.c.id == id)).mappings().first()
         if row is None:
-            raise ExegesisError(f"job: there is no job {id}. List them with: exegesis jobs.")
-        return _job(row)
+            raise _no_job(id)
+        return self._job(row)
+
+    def _read_spec(self, id: int) -> dict[str, Any]:
+        with self._begin(reading=True) as link:
+            text = link.execute(sa.select(jobs.c.spec).where(jobs.c.id == id)).scalar()
+        if text is None:
+            raise _no_job(id)
+        return json.loads(text)
+
+    def _job(self, row: Mapping[Any, Any]) -> Job:
+        values = {name: row[name] for name in row if not str(name).startswith("owner_")}
+        owner = Owner(row["owner_host"], row["owner_pid"], row["owner_started"])
+        return Job(**values, spec=StoredSpec(functools.partial(self._spec, row["id"])), owner=owner)
 
     def _judged(self, job: Job) -> Job:
-        if job.over or lives(job.owner, job.heartbeat):
+        why = self._left_because(job)
+        if not why:
             return job
-        dead = (jobs.c.id == job.id) & (jobs.c.state == job.state) & (jobs.c.owner_pid == job.owner.pid)
-        error = "The process that worked on it ended. Resume it: what is finished is not computed again."
-        values = {"state": "interrupted", "error": error, "finished": job.heartbeat, "seconds_left": None}
-        with self._begin() as link:
-            link.execute(sa.update(jobs).where(dead).values(**values))
-            return self._read(link, job.id)
+        error = f"{why} Resume it: what is finished is not computed again."
+        values: dict[str, Any] = {"state": "interrupted", "error": error}
+        values |= {"finished": job.heartbeat, "seconds_left": None}
+        # `queued` is another after a resume: a job that somebody took up since it was read is left alone.
+        same = (jobs.c.id == job.id) & (jobs.c.state == job.state) & (jobs.c.queued == job.queued)
+        try:
+            with self._begin() as link:
+                link.execute(sa.update(jobs).where(same).values(**values))
+                return self._read(link, job.id)
+        except ExegesisError:  # reading goes on where nothing can be written
+            return dataclasses.replace(job, **values)
+
+    def _left_because(self, job: Job) -> str:
+        """Why nobody works on the job although it stands as active; empty if somebody does or will."""
+        if job.over:
+            return ""
+        if not lives(job.owner, job.heartbeat):
+            return "The process that worked on it ended."
+        if job.state == "running" and job.owner == me() and not self._at_work(job.id):
+            return "Its end could not be written to the list of jobs."
+        return ""
 
     @contextlib.contextmanager
     def _begin(self, reading: bool = False) -> Iterator[sa.Connection]:
@@ -299,10 +337,8 @@ def _owned_by(owner: Owner) -> dict[str, Any]:
     return {"owner_host": owner.host, "owner_pid": owner.pid, "owner_started": owner.started}
 
 
-def _job(row: Mapping[Any, Any]) -> Job:
-    values = {name: row[name] for name in row if not str(name).startswith("owner_")}
-    owner = Owner(row["owner_host"], row["owner_pid"], row["owner_started"])
-    return Job(**(values | {"spec": json.loads(row["spec"])}), owner=owner)
+def _no_job(id: int) -> ExegesisError:
+    return ExegesisError(f"job: there is no job {id}. List them with: exegesis jobs.")
 
 
 def _cause(error: SQLAlchemyError) -> str:

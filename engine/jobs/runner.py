@@ -23,6 +23,7 @@ from engine.progress import CancelToken, Report, silent
 FOREGROUND = "foreground"
 _CAN_RESUME = ("interrupted", "failed", "cancelled")
 _LOOK_SECONDS = 0.05
+_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 30.0
 _log = logging.getLogger("exegesis.jobs")
 QueueName = tuple[int, Path, str]
 
@@ -32,14 +33,14 @@ def ledger() -> Ledger:
     name = (home() / "jobs.db", os.getpid())
     with _lock:
         if name not in _ledgers:
-            _ledgers[name] = Ledger(name[0])
+            _ledgers[name] = Ledger(name[0], lambda id: bool(_tokens(name[0], id)))
         return _ledgers[name]
 
 
 def submit(kind: str, spec: Mapping[str, Any]) -> Job:
     """Puts a job at the end of this process's queue for the device and returns at once.
 
-    Errors: `UsageError` for an unknown kind or a spec that is not plain JSON.
+    Errors: `UsageError` for an unknown kind, or a spec that is not plain JSON or that the kind cannot work with.
     """
     job = _add(kind, spec, device_queue())
     _wake(job.queue)
@@ -47,7 +48,7 @@ def submit(kind: str, spec: Mapping[str, Any]) -> Job:
 
 
 def create(kind: str, spec: Mapping[str, Any]) -> Job:
-    """A job that waits for `run_now`, outside the queue: for the command line."""
+    """A job that waits for `run_now`, outside the queue: for the command line. Errors as for `submit`."""
     return _add(kind, spec, FOREGROUND)
 
 
@@ -71,13 +72,18 @@ def resume(id: int) -> Job:
 
 
 def cancel(id: int) -> Job:
-    """Stops a job of any process within one unit; a waiting one at once. Finished units are kept."""
-    ours, job = ledger(), get(id)
+    """Stops a job of any process: a waiting one at once, a running one before its next pass through the model.
+
+    What does not run a model is stopped after the unit at hand. Another process notices within a second. Every unit
+    that was stored is kept. Units that are computed together are stored when the last of them is ready, so up to
+    `work.AT_ONCE` that were under way are computed again on resume (an ensemble keeps the members it had finished).
+    """
+    ours = ledger()
+    get(id)  # one that is not there is an error; one that nobody works on any more is no longer running
     if ours.move(id, ["queued", "interrupted"], state="cancelled", finished=time.time(), error="", label=""):
         return get(id)
     if ours.move(id, ["running"], cancel_requested=True):
-        token = _running.get((os.getpid(), job.id))
-        if token is not None:
+        for token in _tokens(ours.path, id):
             token.cancel()
     return get(id)
 
@@ -127,7 +133,9 @@ def _add(kind: str, spec: Mapping[str, Any], queue: str) -> Job:
         plain = json.loads(canonical(spec))
     except (TypeError, ValueError) as error:
         raise UsageError(f"spec of a {kind} job: {error}.") from None
-    return ledger().add(kind, kind_of(kind).title(plain), plain, queue, me())
+    found = kind_of(kind)
+    found.check(plain)
+    return ledger().add(kind, found.title(plain), plain, queue, me())
 
 
 def _wake(queue: str) -> None:
@@ -136,7 +144,7 @@ def _wake(queue: str) -> None:
     name = (os.getpid(), ours.path, queue)
     with _lock:
         _calls[name] = _calls.get(name, 0) + 1
-        if name in _workers:
+        if name in _workers and _workers[name].is_alive():
             return
         _workers[name] = threading.Thread(target=_work, args=(ours, name), name=f"jobs: {queue}", daemon=True)
         _workers[name].start()
@@ -147,11 +155,21 @@ def _work(ours: Ledger, name: QueueName) -> None:
     seen = -1
     while not _finished(name, seen):
         seen = _calls[name]
-        try:
-            while (job := ours.next_of(me(), name[2])) is not None:
-                _start(ours, job, silent, CancelToken())
-        except Exception:
-            _log.exception("the queue of %s stopped", name[2])
+        pause = _PAUSE_SECONDS
+        while not _emptied(ours, name[2]):
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def _emptied(ours: Ledger, queue: str) -> bool:
+    """Whether the queue was worked off; not if the list of jobs could not be used, say because the disk is full."""
+    try:
+        while (job := ours.next_of(me(), queue)) is not None:
+            _start(ours, job, silent, CancelToken())
+    except Exception:
+        _log.exception("the queue of %s pauses", queue)
+        return False
+    return True
 
 
 def _finished(name: QueueName, seen: int) -> bool:
@@ -164,13 +182,19 @@ def _finished(name: QueueName, seen: int) -> bool:
 
 
 def _start(ours: Ledger, job: Job, report: Report, token: CancelToken) -> None:
-    if not ours.start(job.id, me()):
-        return
-    _running[os.getpid(), job.id] = token
+    """Works on the job unless somebody else does. Its token is known before it stands as running and until it ends."""
+    name = (ours.path, os.getpid(), job.id, threading.get_ident())
+    _running[name] = token
     try:
-        carry_out(ours, job, report, token)
+        if ours.start(job.id, me()):
+            carry_out(ours, job, report, token)
     finally:
-        _running.pop((os.getpid(), job.id), None)
+        _running.pop(name, None)  # a child forked meanwhile has forgotten it
+
+
+def _tokens(path: Path, id: int) -> list[CancelToken]:
+    """Those of the threads of this process that work on the job: one, but for a moment when one follows another."""
+    return [token for name, token in list(_running.items()) if name[:3] == (path, os.getpid(), id)]
 
 
 def _forget_parent() -> None:
@@ -185,5 +209,5 @@ _lock = threading.Lock()
 _ledgers: dict[tuple[Path, int], Ledger] = {}
 _workers: dict[QueueName, threading.Thread] = {}
 _calls: dict[QueueName, int] = {}
-_running: dict[tuple[int, int], CancelToken] = {}
+_running: dict[tuple[Path, int, int, int], CancelToken] = {}
 os.register_at_fork(after_in_child=_forget_parent)

@@ -19,7 +19,9 @@ from engine.store import result_store
 
 WRITE_SECONDS = LOOK_SECONDS = 0.25
 AT_ONCE = 16
-"""Units given to a batch together; a cancellation waits for them."""
+"""Units given to a batch together: what is lost at most when it is cancelled."""
+END_PAUSES = (0.5, 2.0, 5.0)
+"""Seconds between the tries to write down how a job ended."""
 _log = logging.getLogger("exegesis.jobs")
 
 
@@ -30,7 +32,19 @@ def carry_out(ledger: Ledger, job: Job, report: Report, cancel: CancelToken) -> 
         with _pulse(ledger, job.id, cancel):
             outcome = _outcome(_Run(ledger, job, report, cancel))
     finally:
-        ledger.move(job.id, ["running"], finished=time.time(), seconds_left=None, label="", **outcome)
+        _write_end(ledger, job.id, finished=time.time(), seconds_left=None, label="", **outcome)
+
+
+def _write_end(ledger: Ledger, id: int, **values: object) -> None:
+    """Tries again where the list is locked or the disk is full: nobody else can say how the job ended."""
+    for pause in END_PAUSES:
+        try:
+            ledger.move(id, ["running"], **values)
+            return
+        except ExegesisError as error:
+            _log.warning("the end of job %s is not written yet: %s", id, error)
+            time.sleep(pause)
+    ledger.move(id, ["running"], **values)
 
 
 def _outcome(run: _Run) -> dict[str, object]:

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from engine import jobs
+from engine import jobs, removal, runtime
+from engine.cli.root import app
+from engine.errors import UsageError
 from engine.explain import explain
+from engine.jobs import kind_of
+from engine.jobs.work import AT_ONCE
 from engine.request import Example, Request
+from engine.store import result_store
 from tests.tiny import save_checkpoint
 
 TEXTS = ["a warm and funny film", "the plot drags"]
@@ -50,12 +59,78 @@ def test_one_bad_example_does_not_stop_the_others(model: str) -> None:
         ({"examples": ["a film"]}, "examples of an explain job: must be a list of {"),
         ({"examples": [{"texxt": "a film"}]}, "got {'texxt': 'a film'}"),
         ({"params": {"gradient": 3}}, "params of an explain job: must be {method: {name: value}}, got 3"),
+        (
+            {"params": {"occlusion": {"windw": 2}}},
+            "parameter of occlusion: unknown name 'windw'. Did you mean 'window'?",
+        ),
+        ({"params": {"occlusion": {"window": -1}}}, "occlusion.window: must be"),
+        ({"params": {"lime": {}}}, "params of an explain job: method: unknown name 'lime'."),
         ({"methods": ["gradiant"]}, "Did you mean 'gradient'?"),
-        ({"model": "no-such-model"}, "no-such-model"),
+        ({"methods": [3]}, "methods of an explain job: must be a list of method names, got 3"),
+        ({"examples": [{"text": "a film"}, {"text": 3}]}, "got {'text': 3}"),
+        ({"examples": [{"text": "a"}, {"text": "a" * 1_000_001}]}, "example 2 of an explain job: text: must have"),
+        ({"target": 1.5}, "target of an explain job: must be a class index or a label, got 1.5"),
+        ({"seed": -1}, "seed of an explain job: must be a whole number of at least 0, got -1"),
+        ({"dtype": "float"}, "dtype of an explain job: unknown name 'float'."),
     ],
 )
-def test_a_spec_that_cannot_be_planned_fails_in_one_sentence(model: str, change: dict[str, Any], told: str) -> None:
-    job = jobs.run_now(jobs.create("explain", spec(model) | change))
+@pytest.mark.parametrize("enter", [jobs.submit, jobs.create])
+def test_a_wrong_spec_is_refused_before_a_job_is_entered(
+    model: str, change: dict[str, Any], told: str, enter: Callable[[str, dict[str, Any]], jobs.Job]
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        enter("explain", spec(model) | change)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert jobs.list_jobs() == []
+
+
+def test_the_command_line_refuses_a_wrong_spec_with_status_2(model: str, tmp_path: Path) -> None:
+    file = tmp_path / "spec.json"
+    file.write_text(json.dumps(spec(model) | {"methods": ["gradiant"]}))
+    done = CliRunner().invoke(app, ["jobs", "run", str(file)], catch_exceptions=False)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: method: unknown name 'gradiant'. Did you mean 'gradient'?")
+    assert jobs.list_jobs() == []
+
+
+def test_a_model_that_cannot_be_found_fails_the_job_in_one_sentence(model: str) -> None:
+    job = jobs.run_now(jobs.create("explain", spec(model) | {"model": "no-such-model"}))
     assert (job.state, job.computed) == ("failed", 0)
-    assert told in job.error
+    assert "no-such-model" in job.error
     assert "\n" not in job.error
+
+
+def test_cancelling_stops_in_the_middle_of_a_batch_and_keeps_all_before_it(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examples = [{"text": f"a warm film {n}"} for n in range(AT_ONCE + 2)]
+    asked = {"model": model, "methods": ["random", "occlusion"], "examples": examples}
+    calls, passes, then = 0, 0, [0]
+
+    def in_chunks(compute: Callable[[slice], Any], rows: int, size: int) -> list[Any]:
+        nonlocal calls
+        calls += 1
+
+        def counted(chunk: slice) -> Any:
+            nonlocal passes
+            passes += 1
+            if (calls, passes) == (2, then[0] + 3):
+                assert rows > 3  # so that this is the middle of the second batch
+                jobs.cancel(job.id)
+            return compute(chunk)
+
+        if calls == 2:
+            then[0] = passes
+        return runtime.in_chunks(counted, rows, size)
+
+    monkeypatch.setenv("EXEGESIS_MEMORY_BYTES", "1")  # every row is a pass of its own
+    monkeypatch.setattr(removal, "in_chunks", in_chunks)
+    job = jobs.create("explain", asked)
+    ended = jobs.run_now(job)
+    assert (ended.state, calls, passes) == ("cancelled", 2, then[0] + 3)
+    assert (ended.total, ended.done, ended.computed) == (2 * len(examples), len(examples) + AT_ONCE, ended.done)
+    units = list(kind_of("explain").plan(ended.spec))
+    assert [result_store().contains(unit.key) for unit in units] == [n < ended.done for n in range(ended.total)]
+    again = jobs.run_now(ended)
+    assert (again.state, again.done, again.computed) == ("done", again.total, 2)

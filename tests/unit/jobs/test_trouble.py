@@ -1,0 +1,157 @@
+"""The list of jobs cannot be used for a while: no job is stuck, no queue ends, and nothing finished is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import jobs
+from engine.errors import ExegesisError
+from engine.jobs import runner, work
+from engine.jobs.ledger import Ledger
+from engine.jobs.owner import me
+from engine.jobs.spec import StoredSpec
+
+SECONDS = 20.0
+FULL = ExegesisError("The list of jobs cannot be used: database or disk is full.")
+
+
+def spec(tmp_path: Path, units: int = 3) -> dict[str, Any]:
+    return {"units": units, "seconds": 0.0, "log": str(tmp_path / "log")}
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, name: str, times: int, when: Callable[..., bool]) -> list[int]:
+    """`Ledger.name` fails the first `times` times that `when` holds for what it is given. Returns how many are left."""
+    works, left = getattr(Ledger, name), [times]
+
+    def tried(self: Ledger, *args: Any, **values: Any) -> Any:
+        if left[0] and when(*args, **values):
+            left[0] -= 1
+            raise FULL
+        return works(self, *args, **values)
+
+    monkeypatch.setattr(Ledger, name, tried)
+    return left
+
+
+def ends(*args: Any, **values: Any) -> bool:
+    """Whether a move says how a job ended."""
+    return values.get("state") in ("done", "failed", "cancelled")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "END_PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(runner, "_PAUSE_SECONDS", 0.01)
+
+
+def test_the_end_is_written_as_soon_as_it_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = failing(monkeypatch, "move", 2, ends)
+    job = jobs.wait(jobs.submit("sample", spec(tmp_path)).id, SECONDS)
+    assert (job.state, job.done, left) == ("done", 3, [0])
+
+
+def test_a_job_whose_end_cannot_be_written_is_interrupted_and_the_queue_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = failing(monkeypatch, "move", 3, ends)
+    first = jobs.submit("sample", spec(tmp_path))
+    second = jobs.submit("sample", spec(tmp_path, units=5))
+    assert jobs.wait(second.id, SECONDS).state == "done"
+    stuck = jobs.get(first.id)
+    assert (stuck.state, left) == ("interrupted", [0])
+    assert stuck.error.startswith("Its end could not be written to the list of jobs. Resume it:")
+    jobs.resume(first.id)
+    again = jobs.wait(first.id, SECONDS)
+    assert (again.state, again.done, again.computed) == ("done", 3, 0)
+
+
+def test_in_the_foreground_an_end_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, "move", 3, ends)
+    job = jobs.create("sample", spec(tmp_path))
+    with pytest.raises(ExegesisError, match="disk is full"):
+        jobs.run_now(job)
+    assert jobs.get(job.id).state == "interrupted"
+    assert jobs.run_now(job).state == "done"
+
+
+@pytest.mark.parametrize("name", ["next_of", "start"])
+def test_the_queue_tries_again_when_a_job_cannot_be_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    left = failing(monkeypatch, name, 4, lambda *_: True)
+    job = jobs.wait(jobs.submit("sample", spec(tmp_path)).id, SECONDS)
+    assert (job.state, job.computed, left) == ("done", 3, [0])
+
+
+def test_a_running_job_of_ours_on_which_no_thread_works_is_interrupted(tmp_path: Path) -> None:
+    job = jobs.create("sample", spec(tmp_path))
+    assert jobs.ledger().start(job.id, me())
+    assert Ledger(jobs.ledger().path).get(job.id).state == "running"  # one who does not know our threads believes it
+    assert [listed.state for listed in jobs.list_jobs()] == ["interrupted"]
+    assert jobs.cancel(job.id).state == "cancelled"
+
+
+def test_a_job_that_was_taken_up_since_it_was_read_is_left_alone(tmp_path: Path) -> None:
+    ours, job = jobs.ledger(), jobs.create("sample", spec(tmp_path))
+    ours.start(job.id, me())
+    read = dataclasses.replace(Ledger(ours.path).get(job.id))
+    time.sleep(0.01)
+    ours.queue_again(job.id, ["running"], "another", me())
+    ours.start(job.id, me())
+    assert ours._judged(read).queued > read.queued
+    assert Ledger(ours.path).get(job.id).state == "running"
+
+
+def test_the_list_is_read_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = jobs.create("sample", spec(tmp_path))
+    jobs.ledger().start(job.id, me())
+    works = Ledger._begin
+
+    def begin(self: Ledger, reading: bool = False) -> Any:
+        if not reading:
+            raise FULL
+        return works(self, reading)
+
+    monkeypatch.setattr(Ledger, "_begin", begin)
+    assert [listed.state for listed in jobs.list_jobs()] == ["interrupted"]
+    assert Ledger(jobs.ledger().path).get(job.id).state == "running"
+
+
+def test_listing_reads_no_spec_until_it_is_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = spec(tmp_path)
+    ids = [jobs.create("sample", asked | {"name": str(n)}).id for n in range(3)]
+    reads: list[int] = []
+    reader = Ledger._read_spec
+
+    def counted(self: Ledger, id: int) -> dict[str, Any]:
+        reads.append(id)
+        return reader(self, id)
+
+    monkeypatch.setattr(Ledger, "_read_spec", counted)
+    ours = Ledger(jobs.ledger().path)
+    for _ in range(3):
+        listed = ours.all()
+    assert reads == []
+    for _ in range(3):
+        assert ours.all()[0].spec["name"] == "2"
+    assert reads == [ids[2]]
+    assert listed[1].spec == asked | {"name": "1"}
+    assert json.loads(json.dumps(dataclasses.asdict(listed[1])))["spec"] == asked | {"name": "1"}
+    assert reads == [ids[2], ids[1]]
+
+
+def test_the_spec_of_a_job_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    job = jobs.run_now(jobs.create("sample", spec(tmp_path)))
+    kept = jobs.get(job.id)
+    jobs.forget(job.id)
+    assert isinstance(kept.spec, StoredSpec)
+    assert repr(kept.spec) == "StoredSpec(not read yet)"
