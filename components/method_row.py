@@ -36,19 +36,12 @@ def method_row(
     """The row of an explanation. Notes that were `said` elsewhere on the page are left out."""
     texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
     drawn = units(made.tokens, made.scores, example, unit)
-    view = TokenMap(drawn, texts, is_signed(method, made), made.provenance.target_label, made.truncated)
+    origin = made.provenance
+    view = TokenMap(drawn, texts, method.is_signed(origin.params), origin.target_label, made.truncated)
     notes = tuple(note for note in made.notes if note not in set(said))
     return MethodRow(
         method.title, view, made.check, _cost(made), notes, method.caution, method.citation, facts(method, made)
     )
-
-
-def is_signed(method: Explainer, made: Explanation) -> bool:
-    """Whether the scores speak for and against. A method may know better than its entry: a length has no sign."""
-    own = made.extras.get("signed")
-    if isinstance(own, bool):
-        return own
-    return method.signed and made.provenance.params.get("reduction") != "l2"
 
 
 def facts(method: Explainer, made: Explanation) -> Facts:
@@ -77,7 +70,7 @@ def method_row_html(row: MethodRow) -> str:
         f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>'
         f"<div>{token_map_html(row.view)}"
         f'<div class="xg-small xg-foot">{legend_html(row.view)}{_details(row)}</div>'
-        f'{notes}<p class="xg-small">{escape(row.caution)} <cite>{escape(row.citation)}</cite></p></div></div></div>'
+        f'{notes}<p class="xg-small">{escape(row.caution)}{_cite(row.citation)}</p></div></div></div>'
     )
 
 
@@ -111,6 +104,10 @@ def _quiet(title: str, sentence: str, kind: str = "") -> str:
 def _cost(made: Explanation) -> str:
     source = "from the cache" if made.cached else seconds(made.seconds)
     return f"{count(made.evaluations, 'evaluation')} · {source}"
+
+
+def _cite(citation: str) -> str:
+    return f" <cite>{escape(citation)}</cite>" if citation else ""
 
 
 def _details(row: MethodRow) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import unknown
-from engine.params import NoParams
+from engine.params import NoParams, from_mapping
 
 if TYPE_CHECKING:
     from engine.task import Attribution, Task
@@ -34,11 +34,17 @@ class Explainer:
     version: int
     inputs: tuple[str, ...]
     differentiable: bool
-    signed: bool
+    signed: bool | Callable[[Any], bool]
     cheap: bool
     axes: Axes
     citation: str
     caution: str
+
+    def is_signed(self, params: Mapping[str, object]) -> bool:
+        """Whether the scores speak for and against, at these parameters (defaults filled in)."""
+        if isinstance(self.signed, bool):
+            return self.signed
+        return self.signed(from_mapping(self.params, params, self.id))
 
 
 EXPLAINERS: dict[str, Explainer] = {}
@@ -56,7 +62,7 @@ def register(
     version: int = 1,
     inputs: tuple[str, ...] = ("text",),
     differentiable: bool = False,
-    signed: bool = True,
+    signed: bool | Callable[[Any], bool] = True,
     cheap: bool = True,
 ) -> Callable[[Any], Any]:
     """Enter a method into the list. `version` is raised whenever its numbers change."""

@@ -111,6 +111,7 @@ class SmoothGradParams:
     params=SmoothGradParams,
     axes=Axes("none: small random changes of the embedding", "logit of the class", "mean gradient"),
     differentiable=True,
+    signed=lambda params: params.reduction == "sum",
     citation="Smilkov et al. (2017), SmoothGrad, eq. 2",
     caution="Noise moves embeddings to places where no word is; the map depends on how much of it is added.",
 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import pytest
 
 from components.method_row import check_html, failed_html, method_row, method_row_html, waiting_html
-from engine.registry import Axes, Explainer
+from engine.registry import Axes, Explainer, explainer
 from engine.request import Example
 from engine.result import Check
 from tests.unit.components.making import explanation
@@ -16,11 +15,11 @@ from tests.unit.components.making import explanation
 EXAMPLE = Example("the cat sat")
 
 
-def method(signed: bool = True, **words: str) -> Explainer:
+def method(**words: str) -> Explainer:
     told = {"title": "Occlusion", "citation": "Zeiler and Fergus (2014)", "caution": "Be careful.", **words}
     return Explainer(
         "occlusion", family="perturbation", function=lambda task, params: [], params=type(None), version=3,
-        inputs=("text",), differentiable=False, signed=signed, cheap=True,
+        inputs=("text",), differentiable=False, signed=True, cheap=True,
         axes=Axes("mask token", "probability", "difference"), **told,
     )  # fmt: skip
 
@@ -83,20 +82,18 @@ def test_words_join_tokens_in_the_map() -> None:
 
 
 @pytest.mark.parametrize(
-    ("registered", "params", "extras", "expected"),
+    ("id", "params", "expected"),
     [
-        (True, {}, {}, True),
-        (False, {}, {}, False),
-        (True, {"reduction": "l2"}, {}, False),
-        (True, {"reduction": "sum"}, {}, True),
-        (True, {}, {"signed": False}, False),
+        ("occlusion", {}, True),
+        ("gradient_l2", {}, False),
+        ("smoothgrad", {}, False),
+        ("smoothgrad", {"reduction": "l2"}, False),
+        ("smoothgrad", {"reduction": "sum"}, True),
     ],
 )
-def test_a_length_has_no_sign(
-    registered: bool, params: dict[str, object], extras: dict[str, object], expected: bool
-) -> None:
-    made = dataclasses.replace(explanation(EXAMPLE, params=params), extras=extras)
-    assert method_row(method(registered), made, EXAMPLE, "token").view.signed is expected
+def test_a_length_has_no_sign(id: str, params: dict[str, object], expected: bool) -> None:
+    made = explanation(EXAMPLE, params=params, method=id)
+    assert method_row(explainer(id), made, EXAMPLE, "token").view.signed is expected
 
 
 def test_nothing_foreign_becomes_markup() -> None:
