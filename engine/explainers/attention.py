@@ -19,7 +19,6 @@ from engine.registry import Axes, register
 from engine.result import Check
 from engine.task import Attribution, Item, Task
 
-MASS_LIMIT = 1e-4
 _THESIS = "Jain and Wallace (2019); Average Attention of the thesis, section 2.2.2.3"
 _SMAT = "Fernandes et al. (2022), Learning to scaffold, section 4"
 _CAUTION = "Attention shows where the model looked, not what changed its mind; it is the same for every class."
@@ -60,7 +59,7 @@ class RolloutParams:
 )
 def attention_mean(task: Task, params: object) -> list[Attribution]:
     """Mean attention probability that a position receives over layers, heads and queries; all positions sum to 1."""
-    return [_mass(task.attention(item)[1].mean((0, 1, 2), dtype=torch.float64)) for item in task.items]
+    return [_mass(task, task.attention(item)[1].mean((0, 1, 2), dtype=torch.float64)) for item in task.items]
 
 
 @register(
@@ -75,7 +74,10 @@ def attention_mean(task: Task, params: object) -> list[Attribution]:
 )
 def attention_last_layer(task: Task, params: QueryParams) -> list[Attribution]:
     """Attention probability in the last layer, mean over heads; all positions sum to 1."""
-    return [_mass(_from_query(task, task.attention(item)[1][-1].double().mean(0), params.query)) for item in task.items]
+    return [
+        _mass(task, _from_query(task, task.attention(item)[1][-1].double().mean(0), params.query))
+        for item in task.items
+    ]
 
 
 @register(
@@ -96,7 +98,7 @@ def attention_head(task: Task, params: HeadParams) -> list[Attribution]:
         layers, heads = probabilities.shape[:2]
         _in_range("attention_head.layer", params.layer, layers)
         _in_range("attention_head.head", params.head, heads)
-        made.append(_mass(_from_query(task, probabilities[params.layer, params.head].double(), params.query)))
+        made.append(_mass(task, _from_query(task, probabilities[params.layer, params.head].double(), params.query)))
     return made
 
 
@@ -144,7 +146,7 @@ def attention_rollout(task: Task, params: RolloutParams) -> list[Attribution]:
     for item in task.items:
         layers = task.attention(item)[1].mean(1, dtype=torch.float64)
         _in_range("attention_rollout.start_layer", params.start_layer, len(layers))
-        made.append(_mass(rollout(layers[params.start_layer :], params.residual).mean(0)))
+        made.append(_mass(task, rollout(layers[params.start_layer :], params.residual).mean(0)))
     return made
 
 
@@ -168,7 +170,7 @@ def head_logits(logits: Float[Tensor, "layer head query key"], causal: bool) -> 
 def _from_logits(task: Task, item: Item, layers: slice) -> Attribution:
     mean = head_logits(task.attention(item)[0][layers].double(), task.model.adapter.causal).mean((0, 1))
     special = torch.from_numpy(item.encoded.special).to(mean.device)
-    return _mass(torch.softmax(mean.masked_fill(special, -torch.inf), dim=0))
+    return _mass(task, torch.softmax(mean.masked_fill(special, -torch.inf), dim=0))
 
 
 def _from_query(task: Task, attention: Float[Tensor, "query key"], query: str) -> Float[Tensor, "key"]:
@@ -179,9 +181,16 @@ def _from_query(task: Task, attention: Float[Tensor, "query key"], query: str) -
     return attention[-1 if reading == "last" else 0]
 
 
-def _mass(scores: Float[Tensor, "seq"]) -> Attribution:
+def _mass(task: Task, scores: Float[Tensor, "seq"]) -> Attribution:
     values = scores.double().cpu().numpy()
-    return Attribution(values, 1, Check("distance of the total from 1", float(np.abs(values.sum() - 1)), MASS_LIMIT))
+    distance = float(np.abs(values.sum() - 1))
+    return Attribution(values, 1, Check("distance of the total from 1", distance, mass_limit(task.model.dtype)))
+
+
+def mass_limit(dtype: torch.dtype) -> float:
+    """How far the total may be from 1 when the model runs in that precision."""
+    # Rounding alone moves a row of probabilities by up to half an eps, and rollout multiplies the rows of all layers.
+    return max(1e-4, 2 * torch.finfo(dtype).eps)
 
 
 def _in_range(argument: str, value: int, count: int) -> None:

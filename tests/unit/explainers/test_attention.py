@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from engine.errors import UsageError
-from engine.explainers.attention import head_logits, rollout
+from engine.explainers.attention import head_logits, mass_limit, rollout
 from engine.models.encoding import Encoded
 from engine.result import Prediction, Token
 from engine.task import Item, Task
-from tests.explaining import classifier, forget, run, task_for
+from tests.explaining import METHODS, classifier, forget, run, task_for
 from tests.linear import bag_of_embeddings
 from tests.tiny import FAMILIES
 
@@ -156,3 +156,18 @@ def test_only_a_few_texts_are_remembered() -> None:
     model = classifier("bert")
     run("attention_mean", task_for(model, ["good", "film", "food", "view"]))
     assert len(model.memo["attention"]) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("method", [m for m in METHODS if m.startswith("attention")])
+def test_the_limit_of_the_check_follows_the_precision(method: str, dtype: str) -> None:
+    (made,) = run(method, task_for(classifier("bert", dtype=dtype), [TEXT]))
+    assert made.check is not None
+    assert made.check.ok
+    assert made.check.limit == mass_limit(getattr(torch, dtype))
+
+
+def test_half_precision_is_allowed_its_own_rounding_and_no_more() -> None:
+    assert mass_limit(torch.float32) == mass_limit(torch.float64) == 1e-4
+    assert 0.5 * torch.finfo(torch.bfloat16).eps < mass_limit(torch.bfloat16) < 0.02
+    assert 0.5 * torch.finfo(torch.float16).eps < mass_limit(torch.float16) < 0.002
