@@ -189,7 +189,14 @@ def _members(plans: list[_Plan], items: list[Item], method: str) -> list[Attribu
     ]
     unique = list({p.key: p for p in asked}.values())
     answers = _rest(unique)
-    return [Attribution(answers[p.key].scores, answers[p.key].evaluations) for p in asked]
+    return [_as_member(answers[p.key], item) for p, item in zip(asked, items, strict=True)]
+
+
+def _as_member(answer: Explanation, item: Item) -> Attribution:
+    """Its own notes come along; what the ensemble says anyway (a cut text, a flat map) does not."""
+    made = Attribution(answer.scores, answer.evaluations)
+    said = set(_warnings(item.encoded, made))
+    return dataclasses.replace(made, notes=tuple(note for note in answer.notes if note not in said))
 
 
 def _items(model: TextClassifier, plans: list[_Plan], encoded: list[Encoded]) -> list[Item]:

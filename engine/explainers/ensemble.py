@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import ExegesisError
-from engine.registry import Axes, register
+from engine.registry import Axes, explainer, register
 from engine.task import Attribution, Item, Task
 
 TOP_THREE = ("lime", "kernel_shap", "integrated_gradients")
@@ -57,8 +57,9 @@ def _mean(item: Item, members: dict[str, Attribution]) -> Attribution:
     flat = [m for m, scores in scaled.items() if scores is None]
     maps = [scores for scores in scaled.values() if scores is not None]
     mean = np.mean(maps, axis=0) if maps else np.zeros(len(item.encoded))
-    notes = (f"Left out, because all their scores are zero: {', '.join(flat)}.",) if flat else ()
-    return Attribution(mean, sum(a.evaluations for a in members.values()), None, notes)
+    left_out = (f"Left out, because all their scores are zero: {', '.join(flat)}.",) if flat else ()
+    told = (f"{explainer(m).title}: {note}" for m, a in members.items() for note in a.notes)
+    return Attribution(mean, sum(a.evaluations for a in members.values()), None, (*left_out, *told))
 
 
 def share(scores: Float[np.ndarray, "seq"], item: Item) -> Float[np.ndarray, "seq"] | None:

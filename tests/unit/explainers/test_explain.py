@@ -17,6 +17,7 @@ from engine import explain as engine_explain
 from engine import runtime
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.explain import explain, explain_many, key_of
+from engine.explainers import path
 from engine.models.load import load_model
 from engine.progress import CancelToken
 from engine.registry import EXPLAINERS, explainer, register
@@ -311,6 +312,18 @@ def test_an_ensemble_takes_its_members_from_the_cache(calls: Callable[[str], lis
     assert all(a.cached for a in again)
     shares = [a.scores / np.abs(a.scores).sum() for a in again]
     np.testing.assert_allclose(made.scores, np.mean(shares, axis=0), atol=1e-12)
+
+
+def test_an_ensemble_tells_the_warnings_of_its_members_and_says_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(path, "GAP_LIMIT", 0.0)
+    monkeypatch.setattr(path, "MOST_STEPS", 9)
+    text = "good " * 100
+    (gap,) = (n for n in explain(ask("integrated_gradients", text)).notes if "completeness gap" in n)
+    made = explain(ask("ensemble_top3", text))
+    assert f"Integrated gradients: {gap}" in made.notes
+    assert sum("were cut off" in note for note in made.notes) == 1
+    assert len(set(made.notes)) == len(made.notes)
+    assert explain(ask("ensemble_top3", text)).notes == made.notes
 
 
 def test_predictions_that_were_forgotten_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
