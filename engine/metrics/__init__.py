@@ -1,0 +1,1 @@
+"""Metrics: how well a map tells what the model does, and whether maps agree."""

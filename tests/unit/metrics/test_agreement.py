@@ -1,0 +1,100 @@
+"""Rank correlation and overlap: by hand, against scipy, and as properties."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata, spearmanr
+
+from engine.errors import UsageError
+from engine.metrics.agreement import agreement, average_ranks, is_constant, spearman, top_k_overlap
+
+VALUES = st.integers(-4, 4).map(float)
+PAIRS = st.lists(st.tuples(VALUES, VALUES), min_size=2, max_size=15).map(lambda rows: np.array(rows).T)
+
+
+def test_rho_by_hand() -> None:
+    a = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    # d = (1, -1, 0, 1, -1): rho = 1 - 6 * 4 / (5 * 24) = 0.8
+    assert spearman(a, np.array([2.0, 1.0, 3.0, 5.0, 4.0])) == pytest.approx(0.8)
+    assert spearman(a, np.exp(a)) == pytest.approx(1.0)
+    assert spearman(a, -a) == pytest.approx(-1.0)
+
+
+def test_equal_scores_share_their_average_rank() -> None:
+    assert average_ranks(np.array([5.0, 1.0, 5.0, 7.0])).tolist() == [2.5, 1.0, 2.5, 4.0]
+
+
+def test_a_constant_map_has_no_rho() -> None:
+    assert spearman(np.zeros(3), np.array([1.0, 2.0, 3.0])) is None
+    assert spearman(np.array([1.0]), np.array([2.0])) is None
+
+
+@given(PAIRS)
+def test_rho_and_ranks_are_scipys(pair: np.ndarray) -> None:
+    a, b = pair
+    np.testing.assert_array_equal(average_ranks(a), rankdata(a))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scipy warns of a constant map and answers NaN
+        expected = float(spearmanr(a, b).statistic)
+    found = spearman(a, b)
+    assert found == pytest.approx(expected, abs=1e-12) if found is not None else np.isnan(expected)
+
+
+@given(PAIRS, st.integers(1, 15))
+def test_overlap_is_symmetric_between_0_and_1_and_1_with_itself(pair: np.ndarray, k: int) -> None:
+    a, b = pair
+    k = min(k, len(a))
+    assert top_k_overlap(a, a, k) == 1.0
+    assert 0.0 <= top_k_overlap(a, b, k) == top_k_overlap(b, a, k) <= 1.0
+    assert top_k_overlap(a, b, len(a)) == 1.0
+
+
+def test_overlap_by_hand() -> None:
+    a, b = np.array([9.0, 8.0, 7.0, 0.0, -9.0]), np.array([9.0, 0.0, 7.0, 8.0, 1.0])
+    assert [top_k_overlap(a, b, k) for k in (1, 2, 3)] == pytest.approx([1.0, 0.5, 2 / 3])
+
+
+def test_the_matrix_names_what_has_no_order() -> None:
+    rising = np.arange(20.0)
+    maps = {"up": rising, "down": -rising, "flat": np.zeros(20)}
+    found = agreement(maps)
+    assert found.methods == ("up", "down", "flat")
+    assert found.constant == ("flat",)
+    assert (found.n, found.k) == (20, 3)
+    np.testing.assert_allclose(found.values, [[1, -1, np.nan], [-1, 1, np.nan], [np.nan] * 3])
+    top = agreement(maps, "top_k")
+    np.testing.assert_allclose(top.values, [[1, 0, np.nan], [0, 1, np.nan], [np.nan] * 3])
+    assert agreement(maps, "top_k", k=20).values[0, 1] == 1.0
+
+
+@given(PAIRS)
+def test_a_matrix_is_symmetric_with_ones_or_nothing_on_its_diagonal(pair: np.ndarray) -> None:
+    values = agreement(dict(enumerate_names(pair))).values
+    np.testing.assert_array_equal(values, values.T)
+    for scores, own in zip(pair, values.diagonal(), strict=True):
+        assert np.isnan(own) if is_constant(scores) else own == pytest.approx(1.0)
+
+
+def enumerate_names(pair: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    return [(f"method {i}", scores) for i, scores in enumerate(pair)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"measure": "kendall"}, "measure: unknown name 'kendall'. Known: spearman, top_k."),
+        ({"k": 0}, "k: must be a whole number from 1 to 3"),
+        ({"k": 4}, "k: must be a whole number from 1 to 3"),
+        ({"maps": {"a": np.zeros(3), "b": np.zeros(2)}}, r"maps: must be of one example .* got sizes \[2, 3\]"),
+        ({"maps": {}}, "maps: must be of one example"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_named(arguments: dict, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        agreement(**{"maps": {"a": np.arange(3.0)}, **arguments})
