@@ -37,7 +37,6 @@ jobs = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("kind", sa.String, nullable=False),
     sa.Column("title", sa.String, nullable=False),
-    sa.Column("spec", sa.Text, nullable=False),
     sa.Column("queue", sa.String, nullable=False),
     sa.Column("state", sa.String, nullable=False, index=True),
     sa.Column("total", sa.Integer, nullable=False, default=0),
@@ -57,6 +56,7 @@ jobs = sa.Table(
     sa.Column("owner_started", sa.Float, nullable=False),
     sa.Column("heartbeat", sa.Float, nullable=False),
     sa.Column("cancel_requested", sa.Boolean, nullable=False, default=False),
+    sa.Column("spec", sa.Text, nullable=False),  # last: SQLite reads past a long text to what stands behind it
     sqlite_autoincrement=True,
 )
 failures = sa.Table(

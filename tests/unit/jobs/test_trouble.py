@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import sqlite3
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +19,6 @@ from engine.errors import ExegesisError
 from engine.jobs import runner, work
 from engine.jobs.ledger import Ledger
 from engine.jobs.owner import me
-from engine.jobs.spec import StoredSpec
 
 SECONDS = 20.0
 FULL = ExegesisError("The list of jobs cannot be used: database or disk is full.")
@@ -55,6 +57,27 @@ def test_the_end_is_written_as_soon_as_it_can_be(tmp_path: Path, monkeypatch: py
     left = failing(monkeypatch, "move", 2, ends)
     job = jobs.wait(jobs.submit("sample", spec(tmp_path)).id, SECONDS)
     assert (job.state, job.done, left) == ("done", 3, [0])
+
+
+def test_a_list_that_another_program_locks_holds_up_the_end_and_the_next_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[Ledger.__module__], "_BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(work, "END_PAUSES", (0.01,) * 500)
+    first = jobs.submit("sample", spec(tmp_path, units=30) | {"seconds": 0.02})
+    second = jobs.submit("sample", spec(tmp_path, units=40))
+    while not (tmp_path / "log").exists():
+        time.sleep(0.005)
+    with contextlib.closing(sqlite3.connect(jobs.ledger().path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        while len((tmp_path / "log").read_text().splitlines()) < 30:
+            time.sleep(0.005)
+        time.sleep(0.1)
+        assert jobs.get(first.id).state == "running"
+        with pytest.raises(ExegesisError, match="database is locked"):
+            jobs.submit("sample", spec(tmp_path))
+        other.execute("ROLLBACK")
+    assert [jobs.wait(job.id, SECONDS).state for job in (first, second)] == ["done", "done"]
 
 
 def test_a_job_whose_end_cannot_be_written_is_interrupted_and_the_queue_goes_on(
@@ -151,7 +174,8 @@ def test_listing_reads_no_spec_until_it_is_looked_into(tmp_path: Path, monkeypat
 
 def test_the_spec_of_a_job_that_is_gone_is_an_error(tmp_path: Path) -> None:
     job = jobs.run_now(jobs.create("sample", spec(tmp_path)))
-    kept = jobs.get(job.id)
+    kept = Ledger(jobs.ledger().path).get(job.id)
     jobs.forget(job.id)
-    assert isinstance(kept.spec, StoredSpec)
     assert repr(kept.spec) == "StoredSpec(not read yet)"
+    with pytest.raises(ExegesisError, match=f"there is no job {job.id}"):
+        kept.spec["units"]
