@@ -10,8 +10,11 @@ from typing import Literal
 import streamlit as st
 
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Theme, colour
+from components.token_map import DIGITS
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "maps.css"
+STACK = ".st-key-text_rows"
+"""Around the maps that light each other: the key of their container on the Text page."""
 Wanted = Theme | Literal["auto"]
 
 
@@ -25,7 +28,17 @@ def stylesheet(theme: Wanted = "auto") -> str:
     merged = {name: _either([sheet[name] for sheet in sheets]) for name in sheets[0]}
     names = "".join(f"--xg-{name}:{value};" for name, value in merged.items() if name not in _STEPS)
     steps = "".join(f".xg-{name}{{background:{merged[name]}}}" for name in _STEPS)
-    return f"<style>.xg{{{names}}}{steps}{LAYOUT.read_text(encoding='utf-8')}</style>"
+    return f"<style>.xg{{{names}}}{steps}{LAYOUT.read_text(encoding='utf-8')}{same_unit_rules()}</style>"
+
+
+def same_unit_rules() -> str:
+    """Hovering a unit of one map outlines the same unit of every map on the page.
+
+    A unit carries its position as two digits (`token_map.place_classes`). Each digit of the hovered unit raises
+    a flag on the units that share it; the outline is as wide as their product: 2 x DIGITS rules for any text.
+    """
+    names = [f"{flag}{digit}" for flag in ("xi", "xj") for digit in range(DIGITS)]
+    return "".join(f"{STACK}:has(.{name}:hover) .{name}{{--{name[:2]}:1}}" for name in names)
 
 
 _STEPS = {f"{side}-{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -54,12 +54,16 @@ def prediction_area(state: TextState) -> Explanation | None:
     return probe if _draw_prediction(state, probe) else None
 
 
-def method_rows(state: TextState, methods: Mapping[str, Explainer], probe: Explanation) -> dict[str, Explanation]:
-    """A row for each chosen method in the order chosen, the costly last; what succeeded, in the order chosen."""
+def method_rows(
+    state: TextState, methods: Mapping[str, Explainer], probe: Explanation, above: Sequence[str] = ()
+) -> dict[str, Explanation]:
+    """A row for each chosen method in the order chosen, the costly last, `above` them all; what succeeded."""
     if not state.methods:
         st.info("Pick at least one method above.")
         return {}
     progress, stack = st.empty(), st.container(gap=None, key="text_rows")
+    for html in above:
+        stack.html(html)
     places = [_Place(methods[id], request_for(state, id), stack.empty()) for id in state.methods]
     missing = [place for place in places if not _is_there(place)]
     for place in missing:

@@ -12,16 +12,23 @@ from components.numbers import count, plain, signed
 from components.palette import Side, step_of
 from engine.words import Unit
 
+DIGITS = 32
+"""Positions up to DIGITS x DIGITS have a class for each digit, by which hovering finds the same unit in every map."""
+
 
 @dataclass(frozen=True)
 class TokenMap:
-    """What a map shows. `texts` are the first text and, for a pair, the second; `target` is the explained class."""
+    """What a map shows. `texts` are the first text and, for a pair, the second; `target` is the explained class.
+
+    `marks`: the scores are not a method's, they are 1 where a person marked the text and 0 elsewhere.
+    """
 
     units: tuple[Unit, ...]
     texts: tuple[str, ...]
     signed: bool
     target: str
     truncated: int = 0
+    marks: bool = False
 
     @cached_property
     def largest(self) -> float:
@@ -50,6 +57,8 @@ def token_map_html(view: TokenMap) -> str:
 
 def legend_html(view: TokenMap) -> str:
     """The scale in words and colours, or that there is nothing to colour."""
+    if view.marks:
+        return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked by people</span>'
     if view.largest == 0:
         return '<span class="xg-legend">All scores are zero: nothing to colour.</span>'
     if not view.signed:
@@ -63,11 +72,17 @@ def legend_html(view: TokenMap) -> str:
 def tip(view: TokenMap, position: int) -> str:
     """What hovering a unit says: its value, its rank, where it stands."""
     unit = view.units[position]
+    if view.marks:
+        return f"{_marked(unit)} · {_place(unit)}"
     value = signed(unit.score) if view.signed else plain(unit.score)
     rank = "special token, not ranked" if unit.special else f"rank {view.ranks[position]} of {view.ranked}"
-    first, last = unit.tokens[0], unit.tokens[-1]
-    place = f"index {first}" if first == last else f"index {first} to {last}, {count(len(unit.tokens), 'token')}"
-    return f"{value} · {rank} · {place}"
+    return f"{value} · {rank} · {_place(unit)}"
+
+
+def place_classes(position: int) -> str:
+    """The two digits of a unit's position as classes; nothing beyond DIGITS x DIGITS units."""
+    high, low = divmod(position, DIGITS)
+    return f" xi{high} xj{low}" if high < DIGITS else ""
 
 
 def direction(text: str) -> str:
@@ -77,6 +92,17 @@ def direction(text: str) -> str:
         if kind in ("L", "R", "AL"):
             return "ltr" if kind == "L" else "rtl"
     return "ltr"
+
+
+def _place(unit: Unit) -> str:
+    first, last = unit.tokens[0], unit.tokens[-1]
+    return f"index {first}" if first == last else f"index {first} to {last}, {count(len(unit.tokens), 'token')}"
+
+
+def _marked(unit: Unit) -> str:
+    if unit.special:
+        return "special token"
+    return "marked" if unit.score else "not marked"
 
 
 def _lines(view: TokenMap) -> list[list[int]]:
@@ -109,12 +135,12 @@ def _paragraph(view: TokenMap, segment: int, positions: Sequence[int]) -> str:
 
 
 def _chip(view: TokenMap, position: int) -> str:
-    unit, said = view.units[position], escape(tip(view, position))
+    unit, said, place = view.units[position], escape(tip(view, position)), place_classes(position)
     if unit.special:
-        return f'<bdi class="xg-special" data-tip="{said}">{escape(unit.text)}</bdi>'
+        return f'<bdi class="xg-special{place}" data-tip="{said}">{escape(unit.text)}</bdi>'
     step = step_of(unit.score, view.largest)
     tone = f" xg-{_side(view, unit)}-{step}" if step else ""
-    return f'<span class="xg-t{tone}" data-tip="{said}">{escape(unit.text)}</span>'
+    return f'<span class="xg-t{tone}{place}" data-tip="{said}">{escape(unit.text)}</span>'
 
 
 def _side(view: TokenMap, unit: Unit) -> Side:

@@ -7,6 +7,7 @@ import streamlit as st
 from components import text_session
 from components.engine_room import explainers, warm_up
 from components.frame import TEXT, guard, heading
+from components.rationale import rationale_rows
 from components.styles import use_styles
 from components.text_controls import method_controls, text_controls
 from components.text_results import method_rows, prediction_area
@@ -33,4 +34,4 @@ text_session.save(state, loaded, data)
 
 probe = prediction_area(state)
 if probe is not None:
-    method_rows(state, methods, probe)
+    method_rows(state, methods, probe, rationale_rows(data, state.index, probe, state.unit))

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.palette import STEPS
+from components.rationale import TITLE
 from components.text_session import key
 from components.text_state import DATA
 from engine.data.datasets import load
@@ -20,6 +22,7 @@ from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
 SECONDS = 120
+RATIONALE = f'<p class="xg-title">{TITLE}</p>'
 QUICK = ["gradient_x_input", "attention_mean", "random"]
 
 
@@ -47,6 +50,10 @@ def html_of(page: AppTest) -> Iterator[str]:
 
 def rows(page: AppTest) -> list[str]:
     """The methods' rows, with the text as a reader sees it."""
+    return [html for html in all_rows(page) if RATIONALE not in html]
+
+
+def all_rows(page: AppTest) -> list[str]:
     return [unescape(html) for html in html_of(page) if 'class="xg-row' in html]
 
 
@@ -86,6 +93,18 @@ def test_the_first_review_is_explained_by_each_method_in_turn(page: AppTest) -> 
         assert f'<p class="xg-title">{explainer(method).title}</p>' in html
         assert explainer(method).caution in html
     assert any("xg-prediction" in html for html in html_of(page))
+
+
+def test_what_people_marked_is_the_first_row_until_the_text_is_edited(model: str) -> None:
+    page = opened(model=model, method=QUICK, unit="word")
+    first, *others = all_rows(page)
+    assert RATIONALE in first
+    assert first.count(f"xg-amount-{STEPS}") == sum(
+        len(load(DATA)[0].text[start:end].split()) for start, end in load(DATA)[0].rationale
+    )
+    assert len(others) == len(QUICK)
+    page.text_area(key("text")).set_value(load(DATA)[0].text + " Really.").run()
+    assert all_rows(page) == rows(page)
 
 
 def test_own_text_is_explained_and_stands_in_the_link(page: AppTest, model: str) -> None:

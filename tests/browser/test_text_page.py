@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from components.frame import TEXT
 from components.palette import PALETTES, STEPS, Theme, colour
+from components.rationale import TITLE
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
@@ -50,7 +51,7 @@ def row(page: Page, method: str) -> Locator:
 def expect_maps(page: Page, methods: tuple[str, ...] = QUICK) -> None:
     for method in methods:
         expect(row(page, method).locator(".xg-map")).to_be_visible(timeout=TIMEOUT_MS)
-    titles = page.locator(".xg-row .xg-title")
+    titles = page.locator(".xg-row .xg-title").filter(has_not_text=re.compile(f"^{TITLE}$"))
     expect(titles).to_have_text([explainer(method).title for method in methods])
 
 
@@ -83,6 +84,16 @@ def test_hovering_a_token_shows_its_value_rank_and_index(server: Server, model: 
     assert re.fullmatch(r'"\d+ · rank \d+ of \d+ · index 3"', said)
     other = row(page, "random").locator(".xg-t").nth(0)
     assert other.evaluate("node => getComputedStyle(node, '::after').content") == "none"
+
+
+def test_hovering_a_token_lights_it_in_every_row(server: Server, model: str, open_page: Open) -> None:
+    page = open_page(address(server, model, text=f"{TEXT_HERE}, {TEXT_HERE} " * 5))
+    expect_maps(page)
+    row(page, "random").locator(".xg-t").nth(40).hover()
+    for method in QUICK:
+        tokens = row(page, method).locator(".xg-t")
+        expect(tokens.nth(40)).to_have_css("outline-width", "2px")
+        assert tokens.evaluate_all("all => all.map(t => getComputedStyle(t).outlineWidth)").count("2px") == 1
 
 
 def test_details_open_on_a_click_and_hold_the_provenance(server: Server, model: str, open_page: Open) -> None:

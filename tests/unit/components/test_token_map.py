@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from components.palette import STEPS
-from components.token_map import TokenMap, direction, legend_html, tip, token_map_html
+from components.styles import same_unit_rules
+from components.token_map import DIGITS, TokenMap, direction, legend_html, place_classes, tip, token_map_html
 from engine.request import Example
 from engine.words import units
 from tests.unit.components.making import explanation
@@ -69,7 +70,7 @@ def test_the_class_name_is_escaped_in_the_legend() -> None:
 
 def test_colours_are_centred_at_zero_and_the_largest_scores_end_the_scale() -> None:
     html = token_map_html(drawn("a b c d", [0.5, -0.5, 1.0, 0.0]))
-    tones = re.findall(r'<span class="xg-t([^"]*)"', html)
+    tones = re.findall(r'<span class="xg-t([^"]*) xi0 xj\d"', html)
     assert tones == [f" xg-for-{STEPS // 2}", f" xg-against-{STEPS // 2}", f" xg-for-{STEPS}", ""]
 
 
@@ -97,7 +98,7 @@ def test_special_tokens_are_grey_unranked_and_do_not_stretch_the_scale() -> None
     view = TokenMap(units(made.tokens, scores, example), ("a b",), True, "good")
     assert view.largest == 2.0
     assert view.ranks == (0, 2, 1, 0)
-    assert '<bdi class="xg-special"' in token_map_html(view)
+    assert '<bdi class="xg-special xi0 xj0"' in token_map_html(view)
     assert tip(view, 0) == "+99 · special token, not ranked · index 0"
 
 
@@ -108,6 +109,20 @@ def test_hovering_says_value_rank_and_index() -> None:
     assert tip(view, 3) == "+0.123 · rank 2 of 3 · index 3", "equal scores share the better rank"
     tips = [unescape(said) for said in re.findall(r'data-tip="([^"]*)"', token_map_html(view))]
     assert tips == [tip(view, position) for position in range(5)]
+
+
+def test_a_unit_has_the_same_place_in_every_map_and_no_two_share_one() -> None:
+    text = "word " * 600
+    first, second = (token_map_html(drawn(text, [score] * 600)) for score in (1.0, -2.0))
+    places = re.findall(r" (xi\d+ xj\d+)\"", first)
+    assert places == re.findall(r" (xi\d+ xj\d+)\"", second)
+    assert len(set(places)) == len(places) == 602
+    assert all(place_classes(n).split()[0] in same_unit_rules() for n in range(DIGITS * DIGITS))
+
+
+def test_what_has_no_place_of_its_own_is_not_lit() -> None:
+    assert place_classes(DIGITS * DIGITS - 1) == f" xi{DIGITS - 1} xj{DIGITS - 1}"
+    assert place_classes(DIGITS * DIGITS) == ""
 
 
 def test_a_pair_has_a_paragraph_a_text_each_in_its_direction() -> None:

@@ -1,0 +1,79 @@
+"""The human rationale as a row: by characters, full or empty, only where people marked the very text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from components.palette import STEPS
+from components.rationale import TITLE, marked, rationale_rows
+from engine.data.datasets import Dataset, LabelledExample, load
+from tests.unit.components.making import encoded, explanation
+
+MARKED = LabelledExample("the acting is warm", label=1, rationale=((4, 10), (16, 18)))
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return replace(load("reviews"), examples=(MARKED, replace(MARKED, rationale=())))
+
+
+def drawn(data: Dataset, unit: str = "token") -> str:
+    [html] = rationale_rows(data, 0, explanation(MARKED.example), unit)
+    return html
+
+
+def test_whatever_shares_a_character_with_a_span_is_marked() -> None:
+    units = marked(encoded(MARKED.example, "the|act|ing|is|wa|rm"), MARKED, "token")
+    assert [(unit.text, unit.score) for unit in units] == [
+        ("[CLS]", 0), ("the", 0), ("act", 1), ("ing", 1), ("is", 0), ("wa", 0), ("rm", 1), ("[SEP]", 0)
+    ]  # fmt: skip
+
+
+def test_a_word_of_several_marked_tokens_is_marked_once() -> None:
+    units = marked(encoded(MARKED.example, "the|act|ing|is|wa|rm"), MARKED, "word")
+    assert [unit.score for unit in units] == [0, 0, 1, 0, 1, 0]
+
+
+def test_the_second_text_has_its_own_spans() -> None:
+    pair = LabelledExample("a b", "a b", rationale=((0, 1),), rationale_pair=((2, 3),))
+    scores = [unit.score for unit in marked(encoded(pair.example), pair, "token")]
+    assert scores == [0, 1, 0, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+def test_the_row_is_full_or_empty_and_says_where_it_comes_from(data: Dataset, unit: str) -> None:
+    html = unescape(drawn(data, unit))
+    assert re.findall(r'<span class="xg-t([^"]*) xi0 xj\d"', html) == [
+        "",
+        f" xg-amount-{STEPS}",
+        "",
+        f" xg-amount-{STEPS}",
+    ]
+    assert TITLE in html
+    assert "marked by people" in html
+    assert "2 spans · from Reviews" in html
+    assert data.card.limits in html
+    assert "<cite>" not in html
+
+
+def test_hovering_says_marked_or_not_and_no_rank(data: Dataset) -> None:
+    html = drawn(data)
+    assert re.findall(r'data-tip="([^"]*)"', html) == [
+        "special token · index 0", "not marked · index 1", "marked · index 2", "not marked · index 3",
+        "marked · index 4", "special token · index 5",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", [None, 1], ids=["own text", "nothing marked"])
+def test_there_is_no_row_without_marks(data: Dataset, index: int | None) -> None:
+    assert rationale_rows(data, index, explanation(MARKED.example), "token") == []
+
+
+def test_every_review_has_at_least_one_marked_word() -> None:
+    for labelled in load("reviews").examples:
+        words = marked(encoded(labelled.example), labelled, "word")
+        assert any(unit.score for unit in words), labelled.text
