@@ -27,10 +27,14 @@ def _title(spec: Spec) -> str:
 
 
 def check(spec: Spec) -> None:
-    """Refuses what no explanation can be made of. Reads no model: a hub's may have to be downloaded first."""
+    """Refuses what no explanation can be made of. A hub's model is not looked for: it may have to be downloaded."""
+    from engine.models import catalog
     from engine.registry import explainer
 
     _check_shape(spec)
+    model = spec["model"]
+    if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
+        catalog.locate(model)
     for method in spec["methods"]:
         from_mapping(explainer(method).params, spec.get("params", {}).get(method, {}), method)
     for method in spec.get("params", {}):

@@ -191,12 +191,19 @@ def test_a_job_that_waits_is_cancelled_and_resumed(run: Run, bert: str, own_home
     )
 
 
-def test_a_job_that_fails_is_one_line_and_shows_why(run: Run, own_home: Path) -> None:
-    spec = {"model": "./nowhere", "methods": ["random"], "examples": [{"text": "a"}]}
+def test_a_job_that_fails_is_one_line_and_shows_why(run: Run, bert: str, own_home: Path) -> None:
+    spec = {"model": bert, "methods": ["random"], "examples": [{"text": ""}]}
     said = run("jobs", "run", "-", stdin=json.dumps(spec)).complaint(1)
-    assert said.startswith("job 1: failed. model: no folder './nowhere'.")
+    assert said.startswith("job 1: failed. All 1 units failed. The first: random, example 1: ")
     assert said.endswith("See: exegesis jobs show 1")
-    assert "no folder './nowhere'" in run("jobs", "show", "1").out
+    assert "random, example 1: " in run("jobs", "show", "1").out
+
+
+def test_a_job_of_no_model_is_refused(run: Run, own_home: Path) -> None:
+    spec = {"model": "./nowhere", "methods": ["random"], "examples": [{"text": "a"}]}
+    said = run("jobs", "run", "-", stdin=json.dumps(spec)).complaint(2)
+    assert said.startswith("model: no folder './nowhere'.")
+    assert run("jobs").out == "There are no jobs.\n"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def test_one_bad_example_does_not_stop_the_others(model: str) -> None:
         ({"params": {"occlusion": {"window": -1}}}, "occlusion.window: must be"),
         ({"params": {"lime": {}}}, "params of an explain job: method: unknown name 'lime'."),
         ({"methods": ["gradiant"]}, "Did you mean 'gradient'?"),
+        ({"model": "no-such-model"}, "model: unknown name 'no-such-model'."),
+        ({"model": "./nowhere"}, "model: no folder './nowhere'."),
         ({"methods": [3]}, "methods of an explain job: must be a list of method names, got 3"),
         ({"examples": [{"text": "a film"}, {"text": 3}]}, "got {'text': 3}"),
         ({"examples": [{"text": "a"}, {"text": "a" * 1_000_001}]}, "example 2 of an explain job: text: must have"),
@@ -94,10 +97,13 @@ def test_the_command_line_refuses_a_wrong_spec_with_status_2(model: str, tmp_pat
     assert jobs.list_jobs() == []
 
 
-def test_a_model_that_cannot_be_found_fails_the_job_in_one_sentence(model: str) -> None:
-    job = jobs.run_now(jobs.create("explain", spec(model) | {"model": "no-such-model"}))
+def test_a_model_that_is_gone_fails_the_job_in_one_sentence(model: str, tmp_path: Path) -> None:
+    copy = shutil.copytree(model, tmp_path / "copy")
+    job = jobs.create("explain", spec(str(copy)))
+    shutil.rmtree(copy)
+    job = jobs.run_now(job)
     assert (job.state, job.computed) == ("failed", 0)
-    assert "no-such-model" in job.error
+    assert str(copy) in job.error
     assert "\n" not in job.error
 
 
