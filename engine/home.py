@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import tomllib
 from pathlib import Path
 
 
@@ -14,3 +16,10 @@ def home() -> Path:
 def project_root() -> Path:
     """The checkout that holds the embedded data and model adapters."""
     return Path(__file__).resolve().parent.parent
+
+
+@functools.cache
+def product_version() -> str:
+    """The version that the project states of itself."""
+    stated = tomllib.loads((project_root() / "pyproject.toml").read_text(encoding="utf-8"))
+    return str(stated["project"]["version"])

@@ -20,12 +20,9 @@ app = typer.Typer(
 
 def print_version(wanted: bool) -> bool:
     if wanted:
-        import tomllib
+        from engine.home import product_version
 
-        from engine.home import project_root
-
-        project = tomllib.loads((project_root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        print(project["version"])
+        print(product_version())
         raise typer.Exit
     return wanted
 

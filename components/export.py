@@ -1,0 +1,181 @@
+"""Explanations as files to keep: a page that stands alone, a table, JSON, and how to cite and repeat them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+from components.method_row import MethodRow, method_row, method_row_html
+from components.prediction import prediction_html
+from components.styles import STACK, stylesheet
+from components.text_state import LONGEST_IN_LINK, differing
+from engine.home import product_version
+from engine.registry import Explainer
+from engine.request import Example
+from engine.result import Explanation, Token
+
+LONGEST_IN_COMMAND = LONGEST_IN_LINK
+TEXT_FILE = "text.txt"
+ACTS_IN_A_SHEET = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""A spreadsheet takes a cell that begins so for a formula."""
+
+_PAGE_CSS = (
+    ":root{color-scheme:light dark}"
+    "body{margin:0;background:var(--xg-ground);color:var(--xg-text);font:16px/1.5 system-ui,sans-serif}"
+    "main{max-width:70rem;margin:0 auto;padding:1.5rem}h1{font-size:1.35rem;margin:0 0 1rem}"
+    "h2{font-size:1.05rem;margin:0 0 .4rem}section{margin:0 0 1.5rem}"
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--xg-special);padding:.7rem;border-radius:4px}"
+    "ul{margin:.4rem 0;padding-inline-start:1.2rem}"
+)
+# Nothing in the file may run or be fetched, whatever a text holds: the browser is told so as well.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept: the example, its unit, each method shown with its explanation, and rows above them as HTML."""
+
+    example: Example
+    unit: str
+    shown: tuple[tuple[Explainer, Explanation], ...]
+    above: tuple[str, ...] = ()
+
+    @cached_property
+    def rows(self) -> tuple[MethodRow, ...]:
+        return tuple(method_row(method, made, self.example, self.unit) for method, made in self.shown)
+
+    @property
+    def first(self) -> Explanation:
+        return self.shown[0][1]
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """Every method reads the same tokens: they are the model's."""
+        return self.first.tokens
+
+
+def html(kept: Kept) -> str:
+    """The prediction and the maps as one file: style inside, no script, nothing fetched, light and dark."""
+    origin = kept.first.provenance
+    maps = "".join([*kept.above, *map(method_row_html, kept.rows)])
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>Explanations of {escape(origin.model)}</title>{stylesheet('auto')}<style>{_PAGE_CSS}</style></head>"
+        f'<body class="xg"><main><h1>Explanations of one prediction of {escape(origin.model)}</h1>'
+        f"<section>{prediction_html(kept.first.prediction, origin.target)}</section>"
+        f'<section class="{STACK.removeprefix(".")}">{maps}</section>'
+        f"<section><h2>Cite this</h2>{cite_html(kept)}<pre>{escape(command(kept))}</pre>"
+        f"{_stdin_html(kept)}</section></main></body></html>\n"
+    )
+
+
+def csv_table(kept: Kept) -> str:
+    """A row a token, a column a method. Numbers are written in full; text that a spreadsheet would run is defused."""
+    sheet = io.StringIO(newline="")
+    writer = csv.writer(sheet, lineterminator="\r\n")
+    names = [made.provenance.method for _, made in kept.shown]
+    writer.writerow(["token", "start", "end", "segment", "special", *map(defused, names)])
+    scores = [made.scores.tolist() for _, made in kept.shown]
+    for position, token in enumerate(kept.tokens):
+        segment = "" if token.special else token.segment
+        place = [token.start, token.end, segment, "true" if token.special else "false"]
+        writer.writerow([defused(token.text), *place, *(repr(one[position]) for one in scores)])
+    return sheet.getvalue()
+
+
+def defused(text: str) -> str:
+    """The text as a cell: after an apostrophe where a spreadsheet would take it for a formula."""
+    return f"'{text}" if text.startswith(ACTS_IN_A_SHEET) else text
+
+
+def json_list(kept: Kept) -> str:
+    """What `exegesis explain --json` prints: a list, one object a method."""
+    from engine.cli.explain import as_plain
+
+    return json.dumps([as_plain(made) for _, made in kept.shown], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def command(kept: Kept) -> str:
+    """The command that makes the same numbers, quoted for a POSIX shell."""
+    return shlex.join(["exegesis", *arguments(kept)]) + (f" < {TEXT_FILE}" if from_stdin(kept) is not None else "")
+
+
+def arguments(kept: Kept) -> list[str]:
+    """The command's arguments. What is not said is what the command takes by itself."""
+    origin, example, read = kept.first.provenance, kept.example, from_stdin(kept)
+    given = ["explain", "--model", origin.model, "--method", ",".join(method.id for method, _ in kept.shown)]
+    given += ["--text", "-" if read == "text" else example.text]
+    if example.text_pair is not None:
+        given += ["--text-pair", "-" if read == "text_pair" else example.text_pair]
+    if not kept.first.prediction.regression and origin.target != kept.first.prediction.index:
+        given += ["--target", _target(kept.first)]
+    for method, made in kept.shown:
+        for name, value in differing(method, made.provenance.params).items():
+            given += ["--param", f"{method.id}.{name}={value}"]
+    given += [] if origin.seed == 0 else ["--seed", str(origin.seed)]
+    given += [] if origin.dtype == "float32" else ["--dtype", origin.dtype]
+    return [*given, "--json"]
+
+
+def from_stdin(kept: Kept) -> str | None:
+    """Which text the command reads from standard input: the first that a command line cannot hold well."""
+    texts = kept.example.as_plain()
+    return next((name for name, text in texts.items() if text is not None and _unfit(text)), None)
+
+
+def stdin_file(kept: Kept) -> bytes:
+    """What the command is to read, so that it sees the text exactly."""
+    text = kept.example.as_plain()[from_stdin(kept) or "text"] or ""
+    # The command drops one byte order mark and one line end: a text that has its own keeps it.
+    return f"\ufeff{text}\r\n".encode()
+
+
+def cite_html(kept: Kept) -> str:
+    """Product, version, model and revision, and a reference for each method. Everything foreign is escaped."""
+    lines = "".join(f"<li>{escape(line)}</li>" for line in references(kept))
+    return f'<div class="xg"><p>{escape(cite(kept))}</p><ul class="xg-small">{lines}</ul></div>'
+
+
+def cite(kept: Kept) -> str:
+    """One sentence: what made these numbers, of which model, in which run."""
+    origin = kept.first.provenance
+    explained = "its score" if kept.first.prediction.regression else f"class {origin.target_label}"
+    return (
+        f"Exegesis {product_version()}. Model {origin.model}, revision {origin.revision}, {explained}, "
+        f"{origin.dtype} on {origin.device}, seed {origin.seed}."
+    )
+
+
+def references(kept: Kept) -> Iterator[str]:
+    """Each method with its version and its paper."""
+    for method, made in kept.shown:
+        yield f"{method.title} ({method.id}, version {made.provenance.version}): {method.citation.rstrip('.')}."
+
+
+def _stdin_html(kept: Kept) -> str:
+    read = from_stdin(kept)
+    if read is None:
+        return ""
+    which = "second text" if read == "text_pair" else "text"
+    return f'<p class="xg-small">Save the {which} as {TEXT_FILE}: it is too long or too special for a command line.</p>'
+
+
+def _unfit(text: str) -> bool:
+    """Too long to paste, read as a request for stdin, or holding a character that acts on a terminal."""
+    acting = any(unicodedata.category(c) == "Cc" and c != "\n" for c in text)
+    return len(text) > LONGEST_IN_COMMAND or text == "-" or acting
+
+
+def _target(made: Explanation) -> str:
+    """The class by its label, or by its number where the label stands for another class too."""
+    index, labels = made.provenance.target, made.prediction.labels
+    return labels[index] if labels.index(labels[index]) == index else str(index)

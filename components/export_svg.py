@@ -1,0 +1,234 @@
+"""The maps as a picture: text on a grid of equal cells, so that its place is known without asking a browser.
+
+A token is stretched to its cells, whatever font draws it. A line of a right-to-left text runs from the right edge,
+token by token; a left-to-right phrase inside it keeps its letters in order, but its tokens run from the right too.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from components.export import Kept, cite, references
+from components.method_row import MethodRow
+from components.numbers import plain, signed
+from components.palette import PALETTES, SIDES, STEPS, Side, colour, step_of
+from components.token_map import TokenMap, direction, tip
+
+CELL, LINE, EDGE, CELLS = 9.0, 27.0, 24.0, 100
+"""Width of a cell, height of a line, margin, and cells in a line; in pixels but for the last."""
+WIDTH = 2 * EDGE + CELLS * CELL
+BAR = 120.0
+SMALL = 0.8
+_SMALLER = f' font-size="{15 * SMALL:g}"'
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A run of text on one line: a unit's text, a part of it, or what stands between units."""
+
+    text: str
+    position: int | None = None
+
+    @property
+    def cells(self) -> int:
+        return cells(self.text)
+
+
+@dataclass
+class _Sheet:
+    """What has been drawn, and how far down."""
+
+    y: float = EDGE
+    parts: list[str] = field(default_factory=list)
+
+
+def svg(kept: Kept) -> str:
+    """One picture of all maps, with scales and references; light, and dark where the reader prefers it."""
+    sheet = _Sheet()
+    for row in kept.rows:
+        _row(sheet, row)
+    for sentence in (cite(kept), *references(kept)):
+        _sentence(sheet, sentence)
+    height, light = sheet.y + EDGE, PALETTES["light"]
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{height:g}" '
+        f'viewBox="0 0 {WIDTH:g} {height:g}" font-family="monospace" font-size="15">'
+        f"<style>@media (prefers-color-scheme:dark){{{_dark()}}}</style>"
+        f'<defs><linearGradient id="signed">{_stops("against", None, "for")}</linearGradient>'
+        f'<linearGradient id="amount">{_stops(None, "amount")}</linearGradient></defs>'
+        f'<rect class="ground" width="100%" height="100%" fill="{light.ground}"/>{"".join(sheet.parts)}</svg>\n'
+    )
+
+
+def cells(text: str) -> int:
+    """How many cells a text takes: two for a wide character, none for one that joins the character before it."""
+    return sum(_cell(character) for character in text)
+
+
+def lines(pieces: Iterable[Piece], limit: int = CELLS) -> Iterator[list[Piece]]:
+    """Pieces in lines of at most `limit` cells: broken between pieces, and inside one that is longer than a line."""
+    line: list[Piece] = []
+    room = limit
+    for piece in (part for whole in pieces for part in _cut(whole, limit)):
+        if piece.text == "\n" or piece.cells > room:
+            yield line
+            line, room = [], limit
+        if piece.text == "\n" or (not line and piece.position is None and not piece.text.strip()):
+            continue
+        line.append(piece)
+        room -= piece.cells
+    if line:
+        yield line
+
+
+def _cell(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf") or 0x1F3FB <= ord(character) <= 0x1F3FF:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def _cut(piece: Piece, limit: int) -> Iterator[Piece]:
+    start = taken = 0
+    for at, character in enumerate(piece.text):
+        if taken + _cell(character) > limit:
+            yield Piece(piece.text[start:at], piece.position)
+            start, taken = at, 0
+        taken += _cell(character)
+    yield Piece(piece.text[start:], piece.position)
+
+
+def _row(sheet: _Sheet, row: MethodRow) -> None:
+    sheet.parts.append(_words(row.title, EDGE, sheet.y + 18, ' font-weight="bold"'))
+    sheet.y += LINE
+    for segment, pieces in enumerate(_paragraphs(row.view)):
+        rightwards = direction(row.view.texts[segment]) == "ltr"
+        for line in lines(pieces):
+            sheet.parts += _line(row.view, line, sheet.y, rightwards)
+            sheet.y += LINE
+    _scale(sheet, row.view)
+
+
+def _paragraphs(view: TokenMap) -> list[list[Piece]]:
+    """For each text its units and what stands between them; a special token stands where it was read."""
+    found: list[list[Piece]] = [[] for _ in view.texts]
+    reached, current = [0] * len(view.texts), 0
+    for position, unit in enumerate(view.units):
+        if unit.special:
+            found[current] += [Piece(" "), Piece(_clean(unit.text), position), Piece(" ")]
+            continue
+        current = unit.segment
+        found[current] += _between(view.texts[current][reached[current] : unit.start])
+        found[current].append(Piece(_clean(unit.text), position))
+        reached[current] = max(reached[current], unit.end)
+    for segment, text in enumerate(view.texts):
+        rest = text[reached[segment] :]
+        found[segment] += [Piece(" … cut off")] if view.truncated and rest.strip() else _between(rest)
+    return found
+
+
+def _between(text: str) -> Iterator[Piece]:
+    for number, part in enumerate(text.splitlines() if "\n" in text else [text]):
+        if number:
+            yield Piece("\n")
+        if part:
+            yield Piece(_clean(part))
+
+
+def _clean(text: str) -> str:
+    """White space as spaces; what XML may not hold as a replacement mark."""
+    spaced = "".join(" " if c.isspace() else c for c in text)
+    return "".join("\ufffd" if _forbidden(c) else c for c in spaced)
+
+
+def _forbidden(character: str) -> bool:
+    code = ord(character)
+    return code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code <= 0xDFFF or code & 0xFFFE == 0xFFFE
+
+
+def _line(view: TokenMap, line: Sequence[Piece], y: float, rightwards: bool) -> Iterator[str]:
+    x = EDGE if rightwards else WIDTH - EDGE
+    for piece in line:
+        width = piece.cells * CELL
+        x -= 0 if rightwards else width
+        if piece.text.strip() or piece.position is not None:
+            yield _chip(view, piece, x, y, width)
+        x += width if rightwards else 0
+
+
+def _chip(view: TokenMap, piece: Piece, x: float, y: float, width: float) -> str:
+    length = f' textLength="{width:g}" lengthAdjust="spacingAndGlyphs"' if width else ""
+    if piece.position is None:
+        return _words(piece.text, x, y + 18, length)
+    unit, said = view.units[piece.position], escape(tip(view, piece.position))
+    name, fill = _background(view, piece.position)
+    box = f'<rect class="{name}" x="{x:g}" y="{y + 2:g}" width="{width:g}" height="{LINE - 5:g}" fill="{fill}"/>'
+    muted = "muted" if unit.special else "text"
+    return f"<g><title>{said}</title>{box}{_words(piece.text, x, y + 18, length, muted)}</g>"
+
+
+def _background(view: TokenMap, position: int) -> tuple[str, str]:
+    unit, light = view.units[position], PALETTES["light"]
+    step = step_of(unit.score, view.largest)
+    if unit.special:
+        return "special", light.special
+    if not step:
+        return "ground", light.ground
+    side: Side = "amount" if not view.signed else "for" if unit.score > 0 else "against"
+    return f"{side}-{step}", colour("light", side, step)
+
+
+def _scale(sheet: _Sheet, view: TokenMap) -> None:
+    """The scale in colours and words, as under the map on the page."""
+    x, y = EDGE, sheet.y + 8
+    if view.largest:
+        kind = "signed" if view.signed else "amount"
+        sheet.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{BAR:g}" height="10" fill="url(#{kind})"/>')
+        x += BAR + 12
+    sheet.parts.append(_words(_legend(view), x, y + 10, _SMALLER, "muted"))
+    sheet.y += 1.6 * LINE
+
+
+def _legend(view: TokenMap) -> str:
+    if view.largest == 0:
+        return "All scores are zero: nothing to colour."
+    if not view.signed:
+        return f"0 to {plain(view.largest)}, without sign"
+    return f"{signed(-view.largest)} against, {signed(view.largest)} for {view.target}"
+
+
+def _sentence(sheet: _Sheet, sentence: str) -> None:
+    pieces = [Piece(_clean(part)) for word in sentence.split() for part in (word, " ")]
+    for line in lines(pieces, int(CELLS / SMALL)):
+        told = "".join(piece.text for piece in line).strip()
+        sheet.parts.append(_words(told, EDGE, sheet.y + 14, _SMALLER, "muted"))
+        sheet.y += LINE * SMALL
+
+
+def _words(text: str, x: float, y: float, more: str = "", ink: str = "text") -> str:
+    fill = getattr(PALETTES["light"], ink)
+    place = f'class="{ink}" x="{x:g}" y="{y:g}" fill="{fill}" xml:space="preserve"'
+    return f"<text {place}{more}>{escape(_clean(text))}</text>"
+
+
+def _stops(*sides: Side | None) -> str:
+    """A gradient between the far ends of sides; None stands for the ground in between."""
+    share = 100 / (len(sides) - 1)
+    return "".join(
+        f'<stop class="{name}" offset="{share * place:g}%" stop-color="{fill}"/>'
+        for place, (name, fill) in enumerate(map(_stop, sides))
+    )
+
+
+def _stop(side: Side | None) -> tuple[str, str]:
+    return ("ground", PALETTES["light"].ground) if side is None else (f"{side}-{STEPS}", colour("light", side, STEPS))
+
+
+def _dark() -> str:
+    palette = PALETTES["dark"]
+    fills = {name: getattr(palette, name) for name in ("ground", "text", "muted", "special")}
+    fills |= {f"{side}-{step}": colour("dark", side, step) for side in SIDES for step in range(1, STEPS + 1)}
+    return "".join(f".{name}{{fill:{fill};stop-color:{fill}}}" for name, fill in fills.items())

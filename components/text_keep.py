@@ -1,0 +1,64 @@
+"""The Text page's last part: the maps and their numbers as files, and how to cite and repeat them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import streamlit as st
+
+from components.export import (
+    TEXT_FILE,
+    Kept,
+    cite_html,
+    command,
+    csv_table,
+    from_stdin,
+    html,
+    json_list,
+    stdin_file,
+)
+from components.export_svg import svg
+from components.text_state import TextState
+from engine.registry import Explainer
+from engine.result import Explanation
+
+Builder = Callable[[Kept], str | bytes]
+FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
+    ("HTML", "exegesis-maps.html", "text/html", html, "The maps as one page that needs no network and runs no script."),
+    ("SVG", "exegesis-maps.svg", "image/svg+xml", svg, "The maps as a picture for papers and slides."),
+    ("CSV", "exegesis-scores.csv", "text/csv", csv_table, "A row a token, a column a method. Scores in full."),
+    ("JSON", "exegesis-scores.json", "application/json", json_list, "What the command below prints."),
+)
+
+
+def keep_area(
+    state: TextState, methods: Mapping[str, Explainer], made: Mapping[str, Explanation], above: Sequence[str] = ()
+) -> None:
+    """Files to download and how to cite. A file is built when its button is pressed, not before."""
+    if not made:
+        return
+    kept = Kept(state.example, state.unit, tuple((methods[id], made[id]) for id in made), tuple(above))
+    st.subheader("Keep", anchor=False)
+    with st.container(horizontal=True, gap="small", key="text_keep"):
+        for label, name, kind, build, help in FILES:
+            _button(label, name, kind, build, help, kept)
+        if from_stdin(kept) is not None:
+            _button("Text", TEXT_FILE, "text/plain", stdin_file, "What the command below reads.", kept)
+    with st.expander("Cite this", key="text_cite"):
+        st.html(cite_html(kept))
+        st.caption(_how_to_repeat(kept))
+        st.code(command(kept), language="bash", wrap_lines=True)
+
+
+def _button(label: str, name: str, kind: str, build: Builder, help: str, kept: Kept) -> None:
+    st.download_button(
+        label, lambda: build(kept), name, kind, key=f"text_keep_{label}", help=help, on_click="ignore", width="content"
+    )
+
+
+def _how_to_repeat(kept: Kept) -> str:
+    if from_stdin(kept) is None:
+        return "This command makes the same numbers:"
+    return (
+        f"This command makes the same numbers. It reads the text from a file: save {TEXT_FILE} with the button above."
+    )

@@ -1,0 +1,214 @@
+"""What is kept: files that parse, numbers that come back exactly, text that stays text, a command that repeats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from components.export import Kept, arguments, command, csv_table, defused, from_stdin, html, json_list, stdin_file
+from components.export_svg import CELLS, Piece, cells, lines, svg
+from engine.cli.root import app
+from engine.explain import explain
+from engine.home import product_version
+from engine.registry import explainer
+from engine.request import Example, Request
+from tests.tiny import save_checkpoint
+from tests.unit.components.making import explanation
+
+SVG = "{http://www.w3.org/2000/svg}"
+VOID = {"meta", "br", "img", "link"}
+HARD = {
+    "markup": "<script>alert(1)</script> &lt;b&gt; \"quoted\" 'too' ]]>",
+    "closing": "</style></pre><!-- --><img src=x onerror=alert(1)>",
+    "right to left": "הסרט היה נהדר, والنهاية دافئة",
+    "emoji": "good 👩\u200d👩\u200d👧 film 👍🏽 🇵🇹 e\u0301",
+    "cjk": "这部电影非常好看",
+    "control": "a\x00b \x1b[31m red \u202e turned \ufffe",
+    "lines": "first line\n\nsecond\tline",
+    "address": "see http://example.org/x for more",
+}
+
+
+class Reader(HTMLParser):
+    """Tags in balance, the text between them, and every attribute."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def kept(text: str, pair: str | None = None, unit: str = "token", **made: object) -> Kept:
+    example = Example(text, pair)
+    names = ("occlusion", "attention_mean")
+    found = [explanation(example, method=name, pieces=r"\S+", **made) for name in names]  # type: ignore[arg-type]
+    return Kept(example, unit, tuple((explainer(name), one) for name, one in zip(names, found, strict=True)))
+
+
+@pytest.mark.parametrize("text", HARD.values(), ids=HARD)
+def test_the_page_stands_alone_and_text_stays_text(text: str) -> None:
+    page = html(kept(text, pair=text, labels=("a", "<b>c</b>"), notes=("<i>note</i>",)))
+    seen = Reader(page)
+    assert not seen.tags & {"script", "img", "link", "iframe", "object", "b", "base", "a"}
+    assert not any(name.startswith("on") or name in ("src", "href", "srcset", "action") for name, _ in seen.attributes)
+    assert "<i>note" in seen.text
+    style = "".join(re.findall(r"<style>(.*?)</style>", page, flags=re.DOTALL))
+    assert not re.search(r"https?:|url\(|@import", style)
+    assert "light-dark(" in style
+    assert "color-scheme:light dark" in style
+    assert " ".join(text.split()) in " ".join(seen.text.split())
+
+
+def test_the_page_holds_each_map_and_rows_above_them() -> None:
+    one = kept("a warm film")
+    page = html(Kept(one.example, one.unit, one.shown, ('<div class="xg-row">marked by people</div>',)))
+    assert page.count('class="xg-map') == 2
+    assert page.index("marked by people") < page.index('class="xg-map')
+    assert page.index("Cite this") > page.rindex('class="xg-map')
+    assert f"Exegesis {product_version()}. Model model-a, revision 0123abcd" in page
+    assert explainer("occlusion").citation.split(";")[0] in Reader(page).text
+
+
+@pytest.mark.parametrize("text", HARD.values(), ids=HARD)
+@pytest.mark.parametrize("unit", ["token", "word"])
+def test_the_picture_is_well_formed_and_nothing_leaves_its_ground(text: str, unit: str) -> None:
+    picture = svg(kept(text, pair=text, unit=unit, labels=("a", "<b>c</b>")))
+    root = ElementTree.fromstring(picture.encode())
+    width, height = (float(root.attrib[name]) for name in ("width", "height"))
+    assert {e.tag for e in root.iter()} == {
+        SVG + t for t in ("svg", "style", "defs", "linearGradient", "stop", "rect", "g", "text", "title")
+    }
+    for shape in root.iter():
+        assert not {name for name in shape.attrib if "href" in name or name.startswith("on")}
+        if shape.tag in (SVG + "rect", SVG + "text") and "x" in shape.attrib:
+            right = float(shape.attrib["x"]) + float(shape.attrib.get("width", shape.attrib.get("textLength", 0)))
+            assert 0 <= float(shape.attrib["x"]) <= right <= width
+            assert 0 <= float(shape.attrib["y"]) <= height
+    without = picture.replace('xmlns="http://www.w3.org/2000/svg"', "").replace("http://example.org", "")
+    assert not re.search(r"https?:", without)
+
+
+def test_a_right_to_left_line_starts_at_the_right() -> None:
+    def first_and_last(text: str) -> tuple[float, float]:
+        root = ElementTree.fromstring(svg(kept(text)).encode())
+        chips = [g.find(SVG + "rect") for g in root.iter(SVG + "g")]
+        return float(chips[1].attrib["x"]), float(chips[3].attrib["x"])  # type: ignore[union-attr]
+
+    left, right = first_and_last("one two three"), first_and_last("הסרט היה נהדר")
+    assert left[0] < left[1]
+    assert right[0] > right[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("abc", 3), ("电影", 4), ("e\u0301", 1), ("👍🏽", 2), ("", 0), ("\u200d", 0)], ids=repr
+)
+def test_a_text_takes_as_many_cells_as_it_shows(text: str, expected: int) -> None:
+    assert cells(text) == expected
+
+
+def test_lines_are_broken_between_pieces_and_inside_one_that_is_too_long() -> None:
+    pieces = [Piece("abcd", 0), Piece(" "), Piece("efg", 1), Piece("\n"), Piece("x" * 12, 2)]
+    assert [[p.text for p in line] for line in lines(pieces, 6)] == [["abcd", " "], ["efg"], ["x" * 6], ["x" * 6]]
+
+
+def test_a_long_text_wraps_and_keeps_every_character() -> None:
+    text = "verylongword " * 60
+    root = ElementTree.fromstring(svg(kept(text)).encode())
+    chips = list(root.iter(SVG + "g"))
+    drawn = "".join(g.find(SVG + "text").text or "" for g in chips)  # type: ignore[union-attr]
+    assert drawn.count("verylongword") == 120
+    heights = {g.find(SVG + "rect").attrib["y"] for g in chips}  # type: ignore[union-attr]
+    assert len(heights) >= 2 * len(text) // CELLS
+
+
+@pytest.mark.parametrize("first", ["=1+1", "+1", "-1", "@a", "\tx", "\rx"], ids=repr)
+def test_a_cell_that_a_spreadsheet_would_run_is_defused(first: str) -> None:
+    assert defused(first) == f"'{first}"
+    assert defused(f"a{first}") == f"a{first}"
+
+
+def test_the_table_holds_every_token_and_its_numbers_exactly() -> None:
+    scores = [0.1, -1 / 3, 1e-300]
+    one = kept('=SUM(A1) say,"it" fine', scores=scores)
+    rows = list(csv.reader(io.StringIO(csv_table(one), newline="")))
+    assert rows[0] == ["token", "start", "end", "segment", "special", "occlusion", "attention_mean"]
+    assert [row[0] for row in rows[1:]] == ["[CLS]", "'=SUM(A1)", 'say,"it"', "fine", "[SEP]"]
+    assert [row[1:5] for row in rows[1:3]] == [["0", "0", "", "true"], ["0", "8", "0", "false"]]
+    for column, (_, made) in enumerate(one.shown, start=5):
+        assert [float(row[column]) for row in rows[1:]] == made.scores.tolist()
+    assert rows[3][5] == "-0.3333333333333333", "a number is no formula"
+
+
+@pytest.mark.parametrize("text", HARD.values(), ids=HARD)
+def test_json_and_table_survive_hard_texts(text: str) -> None:
+    one = kept(text, pair="a pair")
+    found = json.loads(json_list(one))
+    assert [f["text"] for f in found[0]["features"]] == [token.text for token in one.tokens]
+    assert [[f["score"] for f in method["features"]] for method in found] == [m.scores.tolist() for _, m in one.shown]
+    rows = list(csv.reader(io.StringIO(csv_table(one), newline="")))
+    assert [row[0].removeprefix("'") for row in rows[1:]] == [token.text.removeprefix("'") for token in one.tokens]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("it's a model") / "tiny"))
+
+
+EXAMPLES = {
+    "plain": Example('the film isn\'t good, "but" $HOME `warm` \\ !'),
+    "option": Example("--seed 5"),
+    "dash": Example("-"),
+    "pair": Example("a warm film", "-"),
+    "long": Example("the film is good. " * 120),
+    "line ends": Example("\ufeffa film\x0b\r\n\r\n"),
+    "markup": Example("<script>alert(1)</script>\nהסרט 👍🏽"),
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_the_command_makes_the_same_numbers(
+    model: str, example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = explain(Request(model, "random", example)).prediction
+    target = other.labels[1 - other.index]
+    asked = {"occlusion": {"window": "2"}, "smoothgrad": {"n_samples": "3"}, "random": {}}
+    made = {id: explain(Request(model, id, example, given, target, 7)) for id, given in asked.items()}
+    one = Kept(example, "token", tuple((explainer(id), answer) for id, answer in made.items()))
+    line, _, file = command(one).partition(" < ") if from_stdin(one) else (command(one), "", "")
+    words = shlex.split(line)
+    assert words == ["exegesis", *arguments(one)]
+    assert bool(file) == (from_stdin(one) is not None)
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "elsewhere"))
+    done = CliRunner().invoke(app, words[1:], input=stdin_file(one) if file else b"")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert not any(answer["cached"] for answer in found), "the numbers are made again"
+    same = ("model", "revision", "method", "version", "params", "target", "seed", "dtype", "features", "prediction")
+    for answer, before in zip(found, json.loads(json_list(one)), strict=True):
+        assert {name: answer[name] for name in same} == {name: before[name] for name in same}
