@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from html import escape
 
+from components.look import PLAIN, Look, scale_group
 from components.numbers import count, plain, seconds, small
 from components.token_map import TokenMap, legend_html, token_map_html
 from engine.registry import Explainer
@@ -31,17 +32,33 @@ class MethodRow:
 
 
 def method_row(
-    method: Explainer, made: Explanation, example: Example, unit: str, said: Iterable[str] = ()
+    method: Explainer,
+    made: Explanation,
+    example: Example,
+    unit: str,
+    said: Iterable[str] = (),
+    look: Look = PLAIN,
+    ends: Mapping[str, float] | None = None,
 ) -> MethodRow:
-    """The row of an explanation. Notes that were `said` elsewhere on the page are left out."""
-    texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
-    drawn = units(made.tokens, made.scores, example, unit)
-    origin = made.provenance
-    view = TokenMap(drawn, texts, method.is_signed(origin.params), origin.target_label, made.truncated)
+    """The row of an explanation. Notes that were `said` elsewhere on the page are left out.
+
+    `ends`: where the scales end that maps share (`look.shared_ends`).
+    """
+    view = replace(token_map(method, made, example, unit), look=look)
+    group = scale_group(method, view.signed)
+    if ends and group is not None and group in ends:
+        view = replace(view, end=ends[group], sharing=group)
     notes = tuple(note for note in made.notes if note not in set(said))
     return MethodRow(
         method.title, view, made.check, _cost(made), notes, method.caution, method.citation, facts(method, made)
     )
+
+
+def token_map(method: Explainer, made: Explanation, example: Example, unit: str) -> TokenMap:
+    """The map of an explanation, on its own scale."""
+    texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
+    drawn, origin = units(made.tokens, made.scores, example, unit), made.provenance
+    return TokenMap(drawn, texts, method.is_signed(origin.params), origin.target_label, made.truncated)
 
 
 def facts(method: Explainer, made: Explanation) -> Facts:

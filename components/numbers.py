@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 MINUS = "\u2212"
+MOST_DECIMALS = 4
 
 
 def signed(value: float) -> str:
@@ -18,6 +21,16 @@ def plain(value: float) -> str:
 def small(value: float) -> str:
     """An error that should be 0: three significant digits, and nothing of rounding noise."""
     return plain(value) if value >= 1e-6 or value == 0 else _minus("<\u00a01e-6")
+
+
+def brief(value: float, largest: float, sign: bool) -> str:
+    """As many decimals as two significant digits of `largest` need: +0.04, −0.12, 0."""
+    if largest <= 0 or abs(value) < 0.005 * largest:
+        return "0"
+    decimals = max(0, 1 - math.floor(math.log10(largest)))
+    shape = f".{decimals}f" if decimals <= MOST_DECIMALS else ".0e"
+    text = format(value, f"+{shape}" if sign else shape)
+    return _minus(text) if text.strip("+-0.") else "0"
 
 
 def percent(share: float) -> str:

@@ -50,11 +50,11 @@ def colour(theme: Theme, side: Side, step: int) -> str:
     return _format(_from_oklab((lightness, a, b)))
 
 
-def step_of(score: float, largest: float) -> int:
-    """The step of a score on a scale that ends at `largest`; the sign is the side's business."""
+def step_of(score: float, largest: float, gamma: float = 1.0) -> int:
+    """The step of a score on a scale that ends at `largest`, its share to the power gamma; the side has the sign."""
     if largest <= 0:
         return 0
-    return min(STEPS, round(STEPS * abs(score) / largest))
+    return round(STEPS * min(1.0, abs(score) / largest) ** gamma)
 
 
 def contrast(one: str, other: str) -> float:

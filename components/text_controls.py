@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from components.look import LEAST_GAMMA, MOST_GAMMA, SCALES, STYLES
 from components.parameters import parameters
 from components.text_session import key, put, value
 from engine.data.datasets import Dataset
@@ -60,8 +61,34 @@ def method_controls(methods: Mapping[str, Explainer]) -> None:
         st.number_input(
             "Seed", 0, MOST_SEED, key=key("seed"), step=1, width=120, help="For the methods that draw at random."
         )
+        with st.popover("View", key=key("view")):
+            _look_controls()
         with st.popover("Parameters", key=key("popover")):
             parameters([methods[id] for id in chosen])
+
+
+def _look_controls() -> None:
+    st.slider(
+        "Gamma",
+        LEAST_GAMMA,
+        MOST_GAMMA,
+        key=key("gamma"),
+        step=0.1,
+        help="The colour is this power of the score's share of the scale: 1 is linear, less reveals weak tokens.",
+    )
+    st.segmented_control(
+        "Scale",
+        SCALES,
+        key=key("scale"),
+        required=True,
+        format_func=str.capitalize,
+        help="Shared: one scale for the maps that have the same unit. Logits, probabilities, sensitivities and "
+        "attention are different units, so they never share one; ensembles and random always keep their own.",
+    )
+    st.segmented_control("Style", STYLES, key=key("style"), required=True, format_func=str.capitalize)
+    st.toggle(
+        "Values under the tokens", key=key("values"), help="Units then stand apart: joined letters are not joined."
+    )
 
 
 def class_control(prediction: Prediction, target: str | None) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from components.engine_room import explain, is_cached
-from components.method_row import failed_html, method_row, method_row_html, waiting_html
+from components.look import scale_group, shared_ends
+from components.method_row import failed_html, method_row, method_row_html, token_map, waiting_html
 from components.prediction import prediction_html
 from components.text_controls import class_control
 from components.text_state import TextState
@@ -74,6 +75,8 @@ def method_rows(
             place.slot.html(waiting_html(place.method.title, now=True))
         _fill(place, state, probe)
     progress.empty()
+    if state.look.shared:
+        _share_scales(places, state, probe)
     if trouble := result_store().status:
         st.warning(trouble)
     return {place.method.id: place.made for place in places if place.made is not None}
@@ -124,8 +127,21 @@ def _is_there(place: _Place) -> bool:
 def _fill(place: _Place, state: TextState, probe: Explanation) -> None:
     try:
         made = explain(place.request)
-        row = method_row_html(method_row(place.method, made, state.example, state.unit, probe.notes))
+        row = _row(place.method, made, state, probe, {})
         place.made = made
     except Exception as error:
         row = failed_html(place.method.title, sentence(error))
     place.slot.html(row)
+
+
+def _share_scales(places: Sequence[_Place], state: TextState, probe: Explanation) -> None:
+    """Draws the rows again, once it is known where the scales end that they share."""
+    made = [(place, place.made) for place in places if place.made is not None]
+    maps = [(place.method, token_map(place.method, found, state.example, state.unit)) for place, found in made]
+    ends = shared_ends((scale_group(method, view.signed), view.largest) for method, view in maps)
+    for place, found in made:
+        place.slot.html(_row(place.method, found, state, probe, ends))
+
+
+def _row(method: Explainer, made: Explanation, state: TextState, probe: Explanation, ends: dict[str, float]) -> str:
+    return method_row_html(method_row(method, made, state.example, state.unit, probe.notes, state.look, ends))

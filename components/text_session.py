@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from components.look import Look
 from components.text_state import Params, Query, TextState, differing, read, write
 from engine.data.datasets import Dataset
 from engine.params import as_plain, from_mapping
@@ -66,6 +67,7 @@ def from_widgets(methods: Mapping[str, Explainer], data: Dataset) -> TextState:
         target=value("target") or None,
         unit=value("unit"),
         seed=int(value("seed")),
+        look=Look(round(value("gamma"), 2), value("scale"), value("style"), value("values")),
         params=_params(methods),
     )
     return replace(state, index=_index(state, data))
@@ -106,6 +108,10 @@ def _fill(state: TextState, methods: Mapping[str, Explainer], data: Dataset) -> 
         "target": state.target or "",
         "unit": state.unit,
         "seed": state.seed,
+        "gamma": state.look.gamma,
+        "scale": state.look.scale,
+        "style": state.look.style,
+        "values": state.look.values,
     }
     for id, given in state.params.items():
         chosen = as_plain(from_mapping(methods[id].params, given, id))

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from components.look import PLAIN, Look
+from components.look_link import read_look, write_look
 from engine.data.datasets import Dataset
 from engine.errors import ExegesisError, UsageError, unknown
 from engine.kept import keep_text, kept_text
@@ -36,6 +38,7 @@ class TextState:
     target: str | None = None
     unit: str = "token"
     seed: int = 0
+    look: Look = PLAIN
     params: Params = field(default_factory=dict)
 
     @property
@@ -59,6 +62,7 @@ def read(
         target=last.get("target"),
         unit=_unit(last, said),
         seed=_seed(last, said),
+        look=read_look(last, said),
         params=_params(last, methods, said),
     ), said
 
@@ -75,6 +79,7 @@ def write(state: TextState, data: Dataset) -> Query:
         query["target"] = [state.target]
     query |= {} if state.unit == UNITS[0] else {"unit": [state.unit]}
     query |= {} if state.seed == 0 else {"seed": [str(state.seed)]}
+    query |= write_look(state.look)
     for method in state.methods:
         query |= {f"{method}.{name}": [value] for name, value in state.params.get(method, {}).items()}
     return query

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
-from components.numbers import count, plain, signed
+from components.look import PLAIN, Look
+from components.numbers import brief, count, plain, signed
 from components.palette import Side, step_of
 from engine.words import Unit
 
@@ -20,6 +21,7 @@ DIGITS = 32
 class TokenMap:
     """What a map shows. `texts` are the first text and, for a pair, the second; `target` is the explained class.
 
+    `end`: where a scale shared with other maps ends, and `sharing` names those maps; None for the map's own scale.
     `marks`: the scores are not a method's, they are 1 where a person marked the text and 0 elsewhere.
     """
 
@@ -29,11 +31,19 @@ class TokenMap:
     target: str
     truncated: int = 0
     marks: bool = False
+    look: Look = PLAIN
+    end: float | None = None
+    sharing: str = ""
 
     @cached_property
     def largest(self) -> float:
-        """The end of the scale: the largest absolute score of a unit that is not special."""
+        """The largest absolute score of a unit that is not special."""
         return max((abs(u.score) for u in self.units if not u.special), default=0.0)
+
+    @property
+    def scale(self) -> float:
+        """The end of the scale."""
+        return self.largest if self.end is None else self.end
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
@@ -52,7 +62,9 @@ def token_map_html(view: TokenMap) -> str:
     paragraphs = "".join(
         _paragraph(view, segment, positions) for segment, positions in enumerate(_lines(view)) if positions
     )
-    return f'<div class="xg-map">{paragraphs}</div>'
+    mode = " xg-under" if view.look.style == "underline" else ""
+    numbered = " xg-values" if view.look.values else ""
+    return f'<div class="xg-map{mode}{numbered}">{paragraphs}</div>'
 
 
 def legend_html(view: TokenMap) -> str:
@@ -61,12 +73,7 @@ def legend_html(view: TokenMap) -> str:
         return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked by people</span>'
     if view.largest == 0:
         return '<span class="xg-legend">All scores are zero: nothing to colour.</span>'
-    if not view.signed:
-        words = f"0 to {plain(view.largest)}, without sign"
-        return f'<span class="xg-legend"><i class="xg-scale xg-amount"></i> {words}</span>'
-    low, high, target = signed(-view.largest), signed(view.largest), escape(view.target)
-    words = f"{low} against, {high} for <bdi>{target}</bdi>"
-    return f'<span class="xg-legend"><i class="xg-scale xg-signed"></i> {words}</span>'
+    return f'<span class="xg-legend">{_scale(view)}{_bent(view)}{_shared(view)}</span>'
 
 
 def tip(view: TokenMap, position: int) -> str:
@@ -92,6 +99,28 @@ def direction(text: str) -> str:
         if kind in ("L", "R", "AL"):
             return "ltr" if kind == "L" else "rtl"
     return "ltr"
+
+
+def _scale(view: TokenMap) -> str:
+    if not view.signed:
+        return f'<i class="xg-scale xg-amount"></i> 0 to {plain(view.scale)}, without sign'
+    low, high, target = signed(-view.scale), signed(view.scale), escape(view.target)
+    return f'<i class="xg-scale xg-signed"></i> {low} against, {high} for <bdi>{target}</bdi>'
+
+
+def _bent(view: TokenMap) -> str:
+    if view.look.gamma == 1:
+        return ""
+    half = view.scale * 0.5 ** (1 / view.look.gamma)
+    return f" · gamma {plain(view.look.gamma)}: half the colour at {plain(half)}"
+
+
+def _shared(view: TokenMap) -> str:
+    if not view.look.shared:
+        return ""
+    return (
+        f" · scale shared by the {escape(view.sharing)}" if view.sharing else " · own scale: no other map has its unit"
+    )
 
 
 def _place(unit: Unit) -> str:
@@ -138,9 +167,15 @@ def _chip(view: TokenMap, position: int) -> str:
     unit, said, place = view.units[position], escape(tip(view, position)), place_classes(position)
     if unit.special:
         return f'<bdi class="xg-special{place}" data-tip="{said}">{escape(unit.text)}</bdi>'
-    step = step_of(unit.score, view.largest)
+    step = step_of(unit.score, view.scale, view.look.gamma)
     tone = f" xg-{_side(view, unit)}-{step}" if step else ""
-    return f'<span class="xg-t{tone}{place}" data-tip="{said}">{escape(unit.text)}</span>'
+    return f'<span class="xg-t{tone}{place}"{_value(view, unit)} data-tip="{said}">{escape(unit.text)}</span>'
+
+
+def _value(view: TokenMap, unit: Unit) -> str:
+    if view.marks or not view.look.values:
+        return ""
+    return f' data-value="{brief(unit.score, view.largest, view.signed)}"'
 
 
 def _side(view: TokenMap, unit: Unit) -> Side:

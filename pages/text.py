@@ -34,4 +34,4 @@ text_session.save(state, loaded, data)
 
 probe = prediction_area(state)
 if probe is not None:
-    method_rows(state, methods, probe, rationale_rows(data, state.index, probe, state.unit))
+    method_rows(state, methods, probe, rationale_rows(data, state.index, probe, state.unit, state.look))

@@ -76,7 +76,7 @@ def type_model(page: AppTest, name: str) -> None:
 
 def maps(row: str) -> str:
     """The map of a row, without what differs between a computed and a cached answer."""
-    return row[row.index('<div class="xg-map">') : row.index('<div class="xg-small xg-foot">')]
+    return row[row.index('<div class="xg-map') : row.index('<div class="xg-small xg-foot">')]
 
 
 def said(page: AppTest) -> list[str]:
@@ -140,6 +140,23 @@ def test_the_class_the_unit_and_a_parameter_stand_in_the_link(page: AppTest, mod
     assert "class 0: LABEL_0" in row
 
 
+def test_the_view_is_chosen_and_stands_in_the_link(model: str) -> None:
+    page = opened(model=model, method=["gradient_x_input", "integrated_gradients", "random"], text="good food")
+    page.slider(key("gamma")).set_value(0.5)
+    page.segmented_control(key("scale")).set_value("shared")
+    page.segmented_control(key("style")).set_value("underline")
+    page.toggle(key("values")).set_value(True).run()
+    assert not page.exception
+    link = {name: page.query_params[name] for name in page.query_params}
+    shown = {name: link[name] for name in ("gamma", "scale", "style", "values")}
+    assert shown == {"gamma": "0.5", "scale": "shared", "style": "underline", "values": "on"}
+    first, second, last = map(maps, rows(page))
+    assert 'class="xg-map xg-under xg-values"' in first
+    assert rows(page)[0].count("scale shared by the signed maps of the logit of the class") == 1
+    assert "own scale: no other map has its unit" in rows(page)[2]
+    assert list(map(maps, rows(opened(**link)))) == [first, second, last]
+
+
 def test_a_pair_is_drawn_in_two_paragraphs(model: str) -> None:
     page = opened(model=model, method=["random"], text="a premise is here", pair="and a hypothesis")
     [row] = rows(page)
@@ -196,6 +213,8 @@ def test_a_text_too_long_for_a_link_is_held_by_its_hash(page: AppTest, model: st
         ({"index": "-1"}, "index: must be 0 to"),
         ({"data": "imdb", "index": "1"}, "data: unknown name 'imdb'"),
         ({"seed": "x"}, "seed: must be a whole number"),
+        ({"gamma": "9"}, "gamma: must be a number from 0.3 to 2.0, got '9'"),
+        ({"scale": "log"}, "scale: unknown name 'log'. Known: own, shared."),
         ({"target": "LABEL_7"}, "target: unknown name 'LABEL_7'"),
         ({"occlusion.size": "2"}, "parameter of occlusion: unknown name 'size'. Known: removal, window."),
         ({"occlusion.window": "0"}, "occlusion.window: must be a whole number from 1 to 64, got 0"),

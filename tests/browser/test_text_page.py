@@ -96,6 +96,25 @@ def test_hovering_a_token_lights_it_in_every_row(server: Server, model: str, ope
         assert tokens.evaluate_all("all => all.map(t => getComputedStyle(t).outlineWidth)").count("2px") == 1
 
 
+def test_the_view_changes_the_maps_and_a_link_reopens_it(
+    scheme: Theme, server: Server, model: str, open_page: Open
+) -> None:
+    page = open_page(address(server, model, text=TEXT_HERE), scheme=scheme)
+    expect_maps(page)
+    page.get_by_role("button", name="View").click()
+    page.get_by_text("Underline", exact=True).click()
+    page.get_by_text("Values under the tokens").click()
+    expect(page).to_have_url(re.compile("style=underline&values=on"), timeout=TIMEOUT_MS)
+    again = open_page(page.url, scheme=scheme)
+    expect_maps(again)
+    strongest = row(again, "random").locator(f".xg-amount-{STEPS}").first
+    expect(strongest).to_have_css("background-color", rgb(colour(scheme, "amount", STEPS)))
+    expect(strongest).to_have_css("background-image", re.compile(re.escape(rgb(PALETTES[scheme].ground))))
+    said = strongest.evaluate("node => getComputedStyle(node, '::before').content")
+    assert re.fullmatch(r'"\d+\.\d"', said)
+    expect(row(again, "random").locator(".xg-text")).to_have_text(f"[CLS] {TEXT_HERE} [SEP]")
+
+
 def test_details_open_on_a_click_and_hold_the_provenance(server: Server, model: str, open_page: Open) -> None:
     page = open_page(address(server, model, text=TEXT_HERE))
     expect_maps(page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from components.look import Look
 from components.text_state import LONGEST_IN_LINK, START, TextState, differing, read, write
 from engine.data.datasets import Dataset, load
 from engine.registry import all_explainers, explainer
@@ -25,9 +26,10 @@ def data() -> Dataset:
         TextState("model-a", (), "", unit="word", seed=3),
         TextState("model-a", ("random",), " \n 这 \u200d ש ", ""),
         TextState("model-a", ("random",), "x" * (LONGEST_IN_LINK + 1), "y" * (LONGEST_IN_LINK + 1)),
+        TextState("model-a", ("random",), "t", look=Look(0.6, "shared", "underline", True)),
         TextState("model-a", ("occlusion",), "t", params={"occlusion": {"window": "2", "removal": "pad"}}),
     ],
-    ids=["plain", "signs", "empty", "spaces", "long", "parameters"],
+    ids=["plain", "signs", "empty", "spaces", "long", "look", "parameters"],
 )
 def test_a_link_reopens_what_it_was_written_from(state: TextState, data: Dataset) -> None:
     assert read(write(state, data), MODELS, METHODS, data) == (state, [])

@@ -1,0 +1,50 @@
+"""The look of maps in a link: only what differs from the usual is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from components.look import LEAST_GAMMA, MOST_GAMMA, PLAIN, SCALES, STYLES, Look
+from engine.errors import unknown
+
+SWITCH = ("off", "on")
+
+
+def write_look(look: Look) -> dict[str, list[str]]:
+    """What a link says of the look."""
+    said = {
+        "gamma": f"{look.gamma:g}", "scale": look.scale, "style": look.style, "values": SWITCH[look.values],
+    }  # fmt: skip
+    usual = {"gamma": f"{PLAIN.gamma:g}", "scale": PLAIN.scale, "style": PLAIN.style, "values": SWITCH[PLAIN.values]}
+    return {name: [value] for name, value in said.items() if value != usual[name]}
+
+
+def read_look(last: Mapping[str, str], said: list[str]) -> Look:
+    """The look that a link asks for; a sentence is added to `said` for each value that is not known."""
+    return Look(
+        gamma=_gamma(last.get("gamma"), said),
+        scale=_choice("scale", last, SCALES, said),
+        style=_choice("style", last, STYLES, said),
+        values=_choice("values", last, SWITCH, said) == "on",
+    )
+
+
+def _choice(name: str, last: Mapping[str, str], known: Sequence[str], said: list[str]) -> str:
+    given = last.get(name, known[0])
+    if given in known:
+        return given
+    said.append(str(unknown(name, given[:40], known)))
+    return known[0]
+
+
+def _gamma(given: str | None, said: list[str]) -> float:
+    if given is None:
+        return PLAIN.gamma
+    try:
+        value = round(float(given), 2)
+    except (ValueError, OverflowError):
+        value = 0.0
+    if LEAST_GAMMA <= value <= MOST_GAMMA:
+        return value
+    said.append(f"gamma: must be a number from {LEAST_GAMMA} to {MOST_GAMMA}, got {given[:40]!r}. 1 is used.")
+    return PLAIN.gamma
