@@ -1,7 +1,7 @@
 """The maps as a picture: text on a grid of equal cells, so that its place is known without asking a browser.
 
-A token is stretched to its cells, whatever font draws it. A line of a right-to-left text runs from the right edge,
-token by token; a left-to-right phrase inside it keeps its letters in order, but its tokens run from the right too.
+A token is stretched to its cells, whatever font draws it. Each token is drawn by itself, so that tokens of one Arabic
+word do not join. A line of a right-to-left text runs from the right edge, a phrase of the other direction inside it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import groupby
 
 from components.export import Kept, cite, references
 from components.method_row import MethodRow
@@ -131,7 +132,7 @@ def _paragraphs(view: TokenMap) -> list[list[Piece]]:
 
 
 def _between(text: str) -> Iterator[Piece]:
-    for number, part in enumerate(text.splitlines() if "\n" in text else [text]):
+    for number, part in enumerate(text.replace("\r\n", "\n").split("\n")):
         if number:
             yield Piece("\n")
         if part:
@@ -151,12 +152,48 @@ def _forbidden(character: str) -> bool:
 
 def _line(view: TokenMap, line: Sequence[Piece], y: float, rightwards: bool) -> Iterator[str]:
     x = EDGE if rightwards else WIDTH - EDGE
-    for piece in line:
+    for piece in in_sight(line, rightwards):
         width = piece.cells * CELL
         x -= 0 if rightwards else width
         if piece.text.strip() or piece.position is not None:
             yield _chip(view, piece, x, y, width)
         x += width if rightwards else 0
+
+
+def in_sight(line: Sequence[Piece], rightwards: bool) -> list[Piece]:
+    """The pieces as met along the line: runs that are read the other way are turned around, as UAX 9 does."""
+    ways = _ways(line, rightwards)
+    found: list[Piece] = []
+    for way, run in groupby(zip(ways, line, strict=True), key=lambda pair: pair[0]):
+        pieces = [piece for _, piece in run]
+        found += pieces if way == rightwards else pieces[::-1]
+    return found
+
+
+def _ways(line: Sequence[Piece], rightwards: bool) -> list[bool]:
+    """Whether each piece is read rightwards. One without letters goes with its neighbours if they agree."""
+    own = [_way(piece.text, rightwards) for piece in line]
+    before, after = list(_last_known(own, rightwards)), list(_last_known(own[::-1], rightwards))[::-1]
+    return [
+        one if one is not None else left if left == right else rightwards
+        for one, left, right in zip(own, before, after, strict=True)
+    ]
+
+
+def _way(text: str, rightwards: bool) -> bool | None:
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        # Digits run rightwards inside a leftward line; elsewhere they stand where their neighbours put them.
+        if kind in ("L", "R", "AL") or (kind == "EN" and not rightwards):
+            return kind in ("L", "EN")
+    return None
+
+
+def _last_known(ways: Sequence[bool | None], start: bool) -> Iterator[bool]:
+    last = start
+    for way in ways:
+        last = last if way is None else way
+        yield last
 
 
 def _chip(view: TokenMap, piece: Piece, x: float, y: float, width: float) -> str:

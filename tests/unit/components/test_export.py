@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from components.export import Kept, arguments, command, csv_table, defused, from_stdin, html, json_list, stdin_file
-from components.export_svg import CELLS, Piece, cells, lines, svg
+from components.export_svg import CELLS, Piece, cells, in_sight, lines, svg
 from engine.cli.root import app
 from engine.explain import explain
 from engine.home import product_version
@@ -135,6 +135,30 @@ def test_a_text_takes_as_many_cells_as_it_shows(text: str, expected: int) -> Non
 def test_lines_are_broken_between_pieces_and_inside_one_that_is_too_long() -> None:
     pieces = [Piece("abcd", 0), Piece(" "), Piece("efg", 1), Piece("\n"), Piece("x" * 12, 2)]
     assert [[p.text for p in line] for line in lines(pieces, 6)] == [["abcd", " "], ["efg"], ["x" * 6], ["x" * 6]]
+
+
+@pytest.mark.parametrize(
+    ("words", "rightwards", "seen"),
+    [
+        ("a film", True, "a film"),
+        ("a א ב ג film", True, "a ג ב א film"),
+        ("a א 5 ב film", True, "a ב 5 א film"),
+        ("א warm film ב", False, "א film warm ב"),
+        ("א ב !", False, "א ב !"),
+        ("a א !", True, "a א !"),
+    ],
+)
+def test_a_phrase_of_the_other_direction_is_turned_around(words: str, rightwards: bool, seen: str) -> None:
+    pieces = [Piece(part) for word in words.split() for part in (word, " ")][:-1]
+    assert [piece.text for piece in in_sight(pieces, rightwards)] == [part for w in seen.split() for part in (w, " ")][
+        :-1
+    ]
+
+
+def test_a_line_end_between_units_starts_a_line() -> None:
+    root = ElementTree.fromstring(svg(kept("one two\nthree")).encode())
+    heights = [float(g.find(SVG + "rect").attrib["y"]) for g in root.iter(SVG + "g")][1:4]  # type: ignore[union-attr]
+    assert heights[0] == heights[1] < heights[2]
 
 
 def test_a_long_text_wraps_and_keeps_every_character() -> None:
