@@ -10,6 +10,7 @@ from components.frame import TEXT, guard, heading
 from components.rationale import rationale_rows
 from components.styles import use_styles
 from components.text_controls import method_controls, text_controls
+from components.text_keep import keep_area
 from components.text_results import method_rows, prediction_area
 from components.text_state import DATA
 from engine.data.datasets import load
@@ -34,4 +35,6 @@ text_session.save(state, loaded, data)
 
 probe = prediction_area(state)
 if probe is not None:
-    method_rows(state, methods, probe, rationale_rows(data, state.index, probe, state.unit, state.look))
+    above = rationale_rows(data, state.index, probe, state.unit, state.look)
+    made = method_rows(state, methods, probe, above)
+    keep_area(state, methods, made, above)

@@ -18,7 +18,7 @@ from tests.browser.server import Server, running
 CHROMIUM = Path(os.environ.get("EXEGESIS_CHROMIUM", "/usr/bin/chromium"))
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 Scheme = Literal["light", "dark"]
-STAYS_HERE = {"data", "blob", "about"}
+STAYS_HERE = {"data", "blob", "about", "file"}
 TIMEOUT_MS = 60_000
 
 
