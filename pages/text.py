@@ -11,6 +11,7 @@ from components.rationale import rationale_rows
 from components.styles import use_styles
 from components.text_controls import method_controls, text_controls
 from components.text_keep import keep_area
+from components.text_questions import question_area
 from components.text_results import method_rows, prediction_area
 from components.text_state import DATA
 from engine.data.datasets import load
@@ -37,4 +38,5 @@ probe = prediction_area(state)
 if probe is not None:
     above = rationale_rows(data, state.index, probe, state.unit, state.look)
     made = method_rows(state, methods, probe, above)
+    question_area(state, methods, probe)
     keep_area(state, methods, made, above)

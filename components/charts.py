@@ -1,0 +1,127 @@
+"""Statistical charts of the Text page: removal curves as lines, the agreement of methods as a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import pandas as pd
+import plotly.graph_objects as go
+
+from components.numbers import MINUS, plain
+from components.palette import PALETTES, STEPS, Theme, colour
+from engine.metrics.agreement import Agreement
+from engine.metrics.curves import PERCENTS, RemovalCurve
+
+COLOURS = 8
+"""The theme has so many colours for lines; after that they come again with another dash."""
+SOLID, DASHED, DOTTED = [1, 0], [9, 3], [2, 3]
+CHART_HEIGHT, CELL, MARGIN = 460, 46, 190
+
+
+def curves_chart(
+    curves: Sequence[RemovalCurve], titles: Mapping[str, str], explained: str, score: bool
+) -> alt.LayerChart:
+    """A line a method over the share of tokens removed; the random one dotted. Hovering tells the values.
+
+    `score`: the head is a regression, so that values have no bounds; else they are probabilities from 0 to 1.
+    """
+    names = [titles[curve.method] for curve in curves]
+    y = alt.Y("value:Q", title=explained, scale=alt.Scale(zero=False) if score else alt.Scale(domain=[0, 1]))
+    legend = alt.Legend(
+        orient="bottom", columns=4, labelLimit=260, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5
+    )
+    dashed = alt.Scale(domain=names, range=dashes(curves))
+    base = alt.Chart(curve_table(curves, titles)).encode(
+        x=alt.X("share:Q", title="share of tokens removed, highest score first", axis=alt.Axis(format="%")),
+        y=y,
+        color=alt.Color("method:N", sort=names, scale=alt.Scale(domain=names), title=None, legend=legend),
+    )
+    lines = base.mark_line(strokeWidth=2.2).encode(
+        strokeDash=alt.StrokeDash("method:N", sort=names, scale=dashed, title=None, legend=legend)
+    )
+    # Only the points answer the mouse: a line would tell the values of its first point everywhere.
+    points = base.mark_point(filled=True, opacity=1, size=55).encode(
+        tooltip=[
+            alt.Tooltip("method:N", title="method"),
+            alt.Tooltip("removed:N", title="removed"),
+            alt.Tooltip("shown:N", title="score" if score else "probability"),
+        ]
+    )
+    return alt.LayerChart(layer=[lines, points]).properties(height=CHART_HEIGHT)
+
+
+def dashes(curves: Sequence[RemovalCurve]) -> list[list[int]]:
+    """Solid lines, dashed ones when the colours come again, a dotted one for random."""
+    return [
+        DOTTED if curve.method == "random" else SOLID if place % (2 * COLOURS) < COLOURS else DASHED
+        for place, curve in enumerate(curves)
+    ]
+
+
+def curve_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str]) -> pd.DataFrame:
+    """A row a method and share: what the lines and their hovering need."""
+    return pd.DataFrame(
+        [
+            {
+                "method": titles[curve.method],
+                "share": share / 100,
+                "removed": f"{number} of {curve.removed[-1]} tokens",
+                "value": float(value),
+                "shown": plain(float(value)),
+            }
+            for curve in curves
+            for share, number, value in zip(PERCENTS, curve.removed, curve.values, strict=True)
+        ]
+    )
+
+
+def area_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str]) -> pd.DataFrame:
+    """The area under each curve, the steepest fall first."""
+    rows = [{"Method": titles[curve.method], "Area under the curve": round(curve.area, 3)} for curve in curves]
+    return pd.DataFrame(rows).sort_values("Area under the curve", kind="stable")
+
+
+def agreement_figure(found: Agreement, titles: Mapping[str, str], theme: Theme) -> go.Figure:
+    """The matrix with its values in the cells. Rho: blue agrees, orange reverses; overlap: teal says how much."""
+    rho = found.measure == "spearman"
+    names = [titles[method] for method in found.methods]
+    shown = [[_cell(value, rho) for value in row] for row in found.values.tolist()]
+    bounds = (-1, 1) if rho else (0, 1)
+    heat = go.Heatmap(
+        z=[[None if value != value else value for value in row] for row in found.values.tolist()],
+        x=names,
+        y=names,
+        zmin=bounds[0],
+        zmax=bounds[1],
+        colorscale=scale(theme, rho),
+        text=shown,
+        texttemplate="%{text}",
+        textfont={"color": PALETTES[theme].text, "size": 13},
+        hovertemplate="%{y}<br>%{x}<br>%{text}<extra></extra>",
+        hoverongaps=False,
+        xgap=2,
+        ygap=2,
+        colorbar={"thickness": 12, "title": {"text": "ρ" if rho else "shared"}},
+    )
+    figure = go.Figure(heat)
+    figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True, ticks="")
+    figure.update_xaxes(side="bottom", tickangle=-40, showgrid=False, automargin=True, ticks="")
+    height = CELL * len(names) + MARGIN
+    figure.update_layout(height=height, margin={"l": 10, "r": 10, "t": 20, "b": 10})
+    return figure
+
+
+def scale(theme: Theme, rho: bool) -> list[tuple[float, str]]:
+    """The colours of the maps as a scale from 0 to 1; for rho the ground stands in the middle."""
+    up = [colour(theme, "for" if rho else "amount", step) for step in range(STEPS + 1)]
+    if not rho:
+        return [(step / STEPS, tone) for step, tone in enumerate(up)]
+    down = [colour(theme, "against", step) for step in range(STEPS, 0, -1)]
+    return [(place / (2 * STEPS), tone) for place, tone in enumerate([*down, *up])]
+
+
+def _cell(value: float, rho: bool) -> str:
+    if value != value:
+        return "none"
+    return f"{value:+.2f}".replace("-", MINUS) if rho else f"{100 * value:.0f}\u00a0%"

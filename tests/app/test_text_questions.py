@@ -1,0 +1,108 @@
+"""The questions below the maps: nothing is computed unasked, failures are said, both answers are drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import engine.metrics.curves as curves
+from components.text_questions import MEASURE, OPEN, REMOVAL
+from engine.registry import explainer
+from tests.project import ROOT
+from tests.tiny import save_checkpoint
+
+QUICK = ["gradient_x_input", "attention_mean"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+def opened(model: str, methods: list[str], **query: str) -> AppTest:
+    page = AppTest.from_file(str(ROOT / "pages" / "text.py"), default_timeout=120)
+    for name, value in {"model": model, "method": methods, "text": "good food, bad service", **query}.items():
+        page.query_params[name] = value
+    return page.run()
+
+
+def lines(page: AppTest) -> set[str]:
+    """The methods that have a line in the chart."""
+    return set(encoding(page)["color"]["scale"]["domain"])
+
+
+def encoding(page: AppTest) -> dict[str, Any]:
+    [chart] = page.get("vega_lite_chart")
+    return json.loads(chart.proto.spec)["layer"][0]["encoding"]
+
+
+def cells(page: AppTest) -> list[list[str]]:
+    [chart] = page.get("plotly_chart")
+    return json.loads(chart.proto.spec)["data"][0]["text"]
+
+
+def titles(*methods: str) -> set[str]:
+    return {explainer(method).title for method in methods}
+
+
+def test_nothing_is_measured_before_it_is_asked_for(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    real = curves.removal_curves
+    monkeypatch.setattr(curves, "removal_curves", lambda *a, **k: calls.append(a) or real(*a, **k))
+    page = opened(model, QUICK)
+    assert not page.exception
+    assert not calls
+    assert not page.get("vega_lite_chart")
+    page.toggle(OPEN).set_value(True).run()
+    assert not page.exception
+    assert len(calls) == 1
+    assert lines(page) == titles(*QUICK, "random")
+
+
+def test_both_answers_are_drawn_and_can_be_changed(model: str) -> None:
+    page = opened(model, [*QUICK, "random"])
+    page.toggle(OPEN).set_value(True).run()
+    assert lines(page) == titles(*QUICK, "random")
+    assert [row[place] for place, row in enumerate(cells(page))] == ["+1.00"] * 3
+    page.segmented_control(MEASURE).set_value("top_k").run()
+    assert [row[place] for place, row in enumerate(cells(page))] == ["100\u00a0%"] * 3
+    page.selectbox(REMOVAL).set_value("delete").run()
+    assert not page.exception
+    assert not page.error
+    areas = page.dataframe[0].value["Area under the curve"].tolist()
+    assert areas == sorted(areas)
+    assert len(areas) == 3
+
+
+def test_a_method_without_a_map_is_left_out_with_words(model: str) -> None:
+    page = opened(model, ["attention_mean", "attention_head", "gradient_l2"], **{"attention_head.layer": "99"})
+    page.toggle(OPEN).set_value(True).run()
+    assert not page.exception
+    assert lines(page) == titles("attention_mean", "gradient_l2", "random")
+    said = [caption.value for caption in page.caption]
+    assert any("Left out" in words and explainer("attention_head").title in words for words in said)
+
+
+def test_a_flat_map_is_said_to_have_no_order(model: str) -> None:
+    page = opened(model, ["gradient", "gradient_l2"])
+    page.toggle(OPEN).set_value(True).run()
+    assert cells(page)[0] == ["none", "none"]
+    assert any("No order" in element.proto.body for element in page.get("html"))
+
+
+def test_one_method_has_curves_but_nothing_to_agree_with(model: str) -> None:
+    page = opened(model, ["attention_mean"])
+    page.toggle(OPEN).set_value(True).run()
+    assert lines(page) == titles("attention_mean", "random")
+    assert any("at least two methods" in element.value for element in page.info)
+
+
+def test_a_regression_head_has_scores(tmp_path: Path) -> None:
+    page = opened(str(save_checkpoint("bert", tmp_path / "score", labels=1)), QUICK)
+    page.toggle(OPEN).set_value(True).run()
+    assert not page.exception
+    assert encoding(page)["y"]["title"].startswith("score")
