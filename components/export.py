@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
-from components.method_row import MethodRow, method_row, method_row_html
+from components.look import PLAIN, Look, scale_group, shared_ends
+from components.method_row import MethodRow, method_row, method_row_html, token_map
 from components.prediction import prediction_html
 from components.styles import STACK, stylesheet
 from components.text_state import LONGEST_IN_LINK, differing
@@ -40,16 +41,27 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept: the example, its unit, each method shown with its explanation, and rows above them as HTML."""
+    """What is kept: the example, its unit, each method shown with its explanation, rows above them as HTML."""
 
     example: Example
     unit: str
     shown: tuple[tuple[Explainer, Explanation], ...]
     above: tuple[str, ...] = ()
+    look: Look = PLAIN
 
     @cached_property
     def rows(self) -> tuple[MethodRow, ...]:
-        return tuple(method_row(method, made, self.example, self.unit) for method, made in self.shown)
+        return tuple(
+            method_row(method, made, self.example, self.unit, look=self.look, ends=self._ends)
+            for method, made in self.shown
+        )
+
+    @property
+    def _ends(self) -> dict[str, float]:
+        """Where the scales end that maps share, if they are to share any."""
+        maps = [(method, token_map(method, made, self.example, self.unit)) for method, made in self.shown]
+        groups = ((scale_group(method, view.signed), view.largest) for method, view in maps)
+        return shared_ends(groups) if self.look.shared else {}
 
     @property
     def first(self) -> Explanation:

@@ -6,23 +6,24 @@ word do not join. A line of a right-to-left text runs from the right edge, a phr
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from html import escape, unescape
 from itertools import groupby
 
 from components.export import Kept, cite, references
 from components.method_row import MethodRow
-from components.numbers import plain, signed
 from components.palette import PALETTES, SIDES, STEPS, Side, colour, step_of
-from components.token_map import TokenMap, direction, tip
+from components.token_map import TokenMap, direction, legend_html, tip
 
 CELL, LINE, EDGE, CELLS = 9.0, 27.0, 24.0, 100
 """Width of a cell, height of a line, margin, and cells in a line; in pixels but for the last."""
 WIDTH = 2 * EDGE + CELLS * CELL
 BAR = 120.0
 SMALL = 0.8
+_TAG = re.compile(r"<[^>]*>")
 _SMALLER = f' font-size="{15 * SMALL:g}"'
 
 
@@ -202,14 +203,15 @@ def _chip(view: TokenMap, piece: Piece, x: float, y: float, width: float) -> str
         return _words(piece.text, x, y + 18, length)
     unit, said = view.units[piece.position], escape(tip(view, piece.position))
     name, fill = _background(view, piece.position)
-    box = f'<rect class="{name}" x="{x:g}" y="{y + 2:g}" width="{width:g}" height="{LINE - 5:g}" fill="{fill}"/>'
+    top, height = (y + LINE - 6, 3) if view.look.style == "underline" and not unit.special else (y + 2, LINE - 5)
+    box = f'<rect class="{name}" x="{x:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="{fill}"/>'
     muted = "muted" if unit.special else "text"
     return f"<g><title>{said}</title>{box}{_words(piece.text, x, y + 18, length, muted)}</g>"
 
 
 def _background(view: TokenMap, position: int) -> tuple[str, str]:
     unit, light = view.units[position], PALETTES["light"]
-    step = step_of(unit.score, view.largest)
+    step = step_of(unit.score, view.scale, view.look.gamma)
     if unit.special:
         return "special", light.special
     if not step:
@@ -230,11 +232,8 @@ def _scale(sheet: _Sheet, view: TokenMap) -> None:
 
 
 def _legend(view: TokenMap) -> str:
-    if view.largest == 0:
-        return "All scores are zero: nothing to colour."
-    if not view.signed:
-        return f"0 to {plain(view.largest)}, without sign"
-    return f"{signed(-view.largest)} against, {signed(view.largest)} for {view.target}"
+    """The words under the map on the page, without their markup."""
+    return unescape(_TAG.sub("", legend_html(view))).strip()
 
 
 def _sentence(sheet: _Sheet, sentence: str) -> None:

@@ -37,7 +37,8 @@ def keep_area(
     """Files to download and how to cite. A file is built when its button is pressed, not before."""
     if not made:
         return
-    kept = Kept(state.example, state.unit, tuple((methods[id], made[id]) for id in made), tuple(above))
+    shown = tuple((methods[id], made[id]) for id in made)
+    kept = Kept(state.example, state.unit, shown, tuple(above), state.look)
     st.subheader("Keep", anchor=False)
     with st.container(horizontal=True, gap="small", key="text_keep"):
         for label, name, kind, build, help in FILES:

@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 
 from components.export import Kept, arguments, command, csv_table, defused, from_stdin, html, json_list, stdin_file
 from components.export_svg import CELLS, Piece, cells, in_sight, lines, svg
+from components.look import Look
+from components.palette import STEPS
 from engine.cli.root import app
 from engine.explain import explain
 from engine.home import product_version
@@ -112,6 +114,24 @@ def test_the_picture_is_well_formed_and_nothing_leaves_its_ground(text: str, uni
             assert 0 <= float(shape.attrib["y"]) <= height
     without = picture.replace('xmlns="http://www.w3.org/2000/svg"', "").replace("http://example.org", "")
     assert not re.search(r"https?:", without)
+
+
+def test_files_are_drawn_as_the_page_is() -> None:
+    one = kept("a warm film", scores=[1.0, -4.0, 2.0])
+    example = one.example
+    shown = (one.shown[0], (explainer("occlusion"), explanation(example, [8.0, 1.0, 1.0], pieces=r"\S+")))
+    look = Look(gamma=0.5, scale="shared", style="underline", values=True)
+    bent = Kept(example, "token", shown, (), look)
+    page, picture = html(bent), svg(bent)
+    assert page.count('class="xg-map xg-under xg-values"') == 2
+    for drawn in (Reader(page).text, picture):
+        assert drawn.count("\u22128 against, +8 for positive") == 2
+        assert "gamma 0.5" in drawn
+    root = ElementTree.fromstring(picture.encode())
+    [name, *_] = [g.find(SVG + "rect").attrib["class"] for g in root.iter(SVG + "g")][2:]  # type: ignore[union-attr]
+    assert name == f"against-{round(STEPS * (4 / 8) ** 0.5)}"
+    thick = {g.find(SVG + "rect").attrib["height"] for g in root.iter(SVG + "g")}  # type: ignore[union-attr]
+    assert thick == {"3", "22"}, "special tokens stay grey boxes"
 
 
 def test_a_right_to_left_line_starts_at_the_right() -> None:
