@@ -55,6 +55,12 @@ def expect_maps(page: Page, methods: tuple[str, ...] = QUICK) -> None:
     expect(titles).to_have_text([explainer(method).title for method in methods])
 
 
+def expect_settled(page: Page) -> None:
+    """The script has ended: nothing moves under the pointer any more."""
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
+
+
 def rgb(colour: str) -> str:
     return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
 
@@ -78,6 +84,7 @@ def test_typing_a_text_gives_its_maps_and_a_link_that_reopens_them(server: Serve
 def test_hovering_a_token_shows_its_value_rank_and_index(server: Server, model: str, open_page: Open) -> None:
     page = open_page(address(server, model, text=TEXT_HERE))
     expect_maps(page)
+    expect_settled(page)
     token = row(page, "random").locator(".xg-t").nth(2)
     token.hover()
     said = token.evaluate("node => getComputedStyle(node, '::after').content")
@@ -89,6 +96,7 @@ def test_hovering_a_token_shows_its_value_rank_and_index(server: Server, model: 
 def test_hovering_a_token_lights_it_in_every_row(server: Server, model: str, open_page: Open) -> None:
     page = open_page(address(server, model, text=f"{TEXT_HERE}, {TEXT_HERE} " * 5))
     expect_maps(page)
+    expect_settled(page)
     row(page, "random").locator(".xg-t").nth(40).hover()
     for method in QUICK:
         tokens = row(page, method).locator(".xg-t")
@@ -103,6 +111,8 @@ def test_the_view_changes_the_maps_and_a_link_reopens_it(
     expect_maps(page)
     page.get_by_role("button", name="View").click()
     page.get_by_text("Underline", exact=True).click()
+    expect(page).to_have_url(re.compile("style=underline"), timeout=TIMEOUT_MS)
+    expect_settled(page)
     page.get_by_text("Values under the tokens").click()
     expect(page).to_have_url(re.compile("style=underline&values=on"), timeout=TIMEOUT_MS)
     again = open_page(page.url, scheme=scheme)
