@@ -43,7 +43,7 @@ def agreement(
     """The measure between every two maps of one example (scores of the features only, no special tokens).
 
     `spearman`: rho, from -1 (reversed order) over 0 to 1 (same order). `top_k`: the shared part of the two top-k sets,
-    from 0 to 1; about k/n by chance. Without `k`, max(1, floor(0.15 n)). Source: DESIGN.md sections 6 and 8.
+    from 0 to 1; about k/n by chance. Without `k`, max(1, floor(0.15 n)), the share that the thesis takes for its top-k.
     """
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)

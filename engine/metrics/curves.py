@@ -66,7 +66,7 @@ def removal_curves(
     go first, which is the highest score, for unsigned methods too. Ties: `engine.metrics.ranking`.
 
     Sources: Samek et al. (2017), section III (most relevant first); DeYoung et al. (2020), section 5, whose
-    comprehensiveness is the mean height of the fall; DESIGN.md section 6.
+    comprehensiveness is the mean height of the fall.
     """
     if removal not in OPERATORS:
         raise unknown("removal", removal, OPERATORS)
