@@ -16,7 +16,7 @@ from engine.data.examples import LabelledExample, Span
 from engine.result import Explanation, Token
 from engine.words import Unit, units
 
-TITLE = "Human rationale"
+TITLE = "Rationale"
 CAUTION = "It says what convinces a person, which need not be what the model used."
 
 
@@ -45,7 +45,7 @@ def rationale_row(data: Dataset, index: int, made: Explanation, unit: str) -> Me
         ("limits", data.card.limits),
         ("licence", data.card.licence),
     )
-    return MethodRow(TITLE, view, None, cost, (), f"Marked by people in {data.title}. {CAUTION}", "", facts)
+    return MethodRow(TITLE, view, None, cost, (), f"Marked by the authors of {data.title}. {CAUTION}", "", facts)
 
 
 def marked(tokens: Sequence[Token], labelled: LabelledExample, unit: str) -> tuple[Unit, ...]:

@@ -70,7 +70,7 @@ def token_map_html(view: TokenMap) -> str:
 def legend_html(view: TokenMap) -> str:
     """The scale in words and colours, or that there is nothing to colour."""
     if view.marks:
-        return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked by people</span>'
+        return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked in the data set</span>'
     if view.largest == 0:
         return '<span class="xg-legend">All scores are zero: nothing to colour.</span>'
     return f'<span class="xg-legend">{_scale(view)}{_bent(view)}{_shared(view)}</span>'

@@ -54,7 +54,7 @@ def test_the_row_is_full_or_empty_and_says_where_it_comes_from(data: Dataset, un
         f" xg-amount-{STEPS}",
     ]
     assert TITLE in html
-    assert "marked by people" in html
+    assert "marked in the data set" in html
     assert "2 spans · from Reviews" in html
     assert data.card.limits in html
     assert "<cite>" not in html
