@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NAMES = ("model_work", "path_evaluations", "shapley_error", "cache_hits")
+NAMES = ("model_work", "path_evaluations", "shapley_error", "cache_hits", "explain_hit")
 
 
 def main(names: list[str]) -> int:

@@ -70,6 +70,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         "",
         f"{card['seconds']:.0f} seconds on {card['machine']}. {_split_sentence(card)}",
         "",
+        *([card["note"], ""] if card.get("note") else []),
         f"| epoch | mean loss | held-out {metric} |",
         "|---|---|---|",
         *[f"| {row['epoch'] + 1} | {row['loss']:.4f} | {row['held_out']:.4f} |" for row in card["history"]],

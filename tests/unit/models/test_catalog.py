@@ -82,3 +82,11 @@ def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypa
         {"name": "owner/name", "revision": None, "allow_patterns": files},
         {"name": "owner/name", "local_files_only": True, "allow_patterns": files},
     ]
+
+
+@pytest.mark.parametrize("name", catalog.embedded_models())
+def test_the_card_for_people_says_what_the_card_for_programs_says(name: str) -> None:
+    from engine.training.cards import markdown
+
+    folder = catalog.EMBEDDED / name
+    assert (folder / "card.md").read_text(encoding="utf-8") == markdown(catalog.card(name))
