@@ -18,11 +18,8 @@ from torch import Tensor
 from engine.errors import unknown
 from engine.models.encoding import Batch, Encoded
 from engine.models.text import TextClassifier, as_float64
+from engine.operators import OPERATORS
 from engine.runtime import in_chunks, rows_at_once
-
-OPERATORS = ("mask", "pad", "delete", "zero", "mean")
-BASELINES = ("mask", "pad", "zero", "mean")
-"""The operators that put an embedding in place, so that a path can lead there."""
 
 
 def removed(

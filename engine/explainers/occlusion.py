@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool
 
+from engine.operators import OPERATORS
 from engine.params import option
 from engine.registry import Axes, register
-from engine.removal import OPERATORS
 from engine.task import Attribution, Task
 
 

@@ -13,9 +13,10 @@ from torch import Tensor
 from engine.explainers.quadrature import RULES, nodes
 from engine.models.encoding import Batch
 from engine.models.text import as_float64
+from engine.operators import BASELINES
 from engine.params import option
 from engine.registry import Axes, register
-from engine.removal import BASELINES, removed
+from engine.removal import removed
 from engine.result import Check
 from engine.task import Attribution, Task
 

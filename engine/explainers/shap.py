@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.explainers import shapley
+from engine.operators import OPERATORS
 from engine.params import option
 from engine.registry import Axes, register
-from engine.removal import OPERATORS
 from engine.result import Check
 from engine.task import Attribution, Item, Task
 

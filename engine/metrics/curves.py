@@ -17,8 +17,9 @@ from engine.metrics.ranking import number_of, ranking
 from engine.models.encoding import Encoded
 from engine.models.load import load_model
 from engine.models.text import TextClassifier
+from engine.operators import OPERATORS
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
-from engine.removal import OPERATORS, coalition_values, token_masks
+from engine.removal import coalition_values, token_masks
 from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store

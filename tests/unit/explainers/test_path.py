@@ -9,7 +9,7 @@ from captum.attr import IntegratedGradients
 
 from engine.explainers.path import GAP_LIMIT, MOST_STEPS
 from engine.explainers.quadrature import RULES, nodes
-from engine.removal import BASELINES
+from engine.operators import BASELINES
 from tests.explaining import classifier, logit_of, run, task_for
 from tests.linear import bag_of_embeddings
 from tests.tiny import FAMILIES

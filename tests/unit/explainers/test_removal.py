@@ -12,7 +12,8 @@ from torch import Tensor
 from engine.errors import UsageError
 from engine.models.encoding import Encoded
 from engine.models.text import TextClassifier
-from engine.removal import BASELINES, OPERATORS, coalition_values, replacement, token_masks
+from engine.operators import BASELINES, OPERATORS
+from engine.removal import coalition_values, replacement, token_masks
 from engine.request import Example
 from tests.explaining import classifier, task_for
 from tests.tiny import FAMILIES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import UsageError
-from engine.removal import OPERATORS
+from engine.operators import OPERATORS
 from tests.explaining import classifier, run, task_for
 from tests.linear import bag_of_embeddings
 from tests.oracles.shapley import shapley_by_permutations
