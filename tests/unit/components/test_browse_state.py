@@ -1,0 +1,39 @@
+"""The list of a data set and its place in the link."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.browse_state import FILTERS, LONGEST_SEARCH, PLAIN_BROWSE, SORTS, Browse, read_browse, write_browse
+
+
+def read(last: dict[str, str]) -> tuple[Browse, list[str]]:
+    said: list[str] = []
+    return read_browse(last, said), said
+
+
+@pytest.mark.parametrize("show", FILTERS)
+@pytest.mark.parametrize("sort", SORTS)
+def test_a_link_keeps_the_list(show: str, sort: str) -> None:
+    browse = Browse("not so good & <b>", show, "negative", sort)
+    written = write_browse(browse)
+    assert read({name: values[-1] for name, values in written.items()}) == (browse, [])
+
+
+def test_only_what_differs_is_written() -> None:
+    assert write_browse(PLAIN_BROWSE) == {}
+    assert write_browse(Browse(show="wrong")) == {"show": ["wrong"]}
+    assert read({}) == (PLAIN_BROWSE, [])
+
+
+@pytest.mark.parametrize("name", ["show", "sort"])
+def test_an_unknown_value_is_named_with_the_known_ones(name: str) -> None:
+    browse, said = read({name: "<b>x"})
+    assert browse == PLAIN_BROWSE
+    assert len(said) == 1
+    assert said[0].startswith(f"{name}: ")
+    assert "<b>x" in said[0]
+
+
+def test_an_endless_search_is_cut() -> None:
+    assert len(read({"find": "a" * 10_000})[0].search) == LONGEST_SEARCH
