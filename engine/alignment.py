@@ -1,0 +1,59 @@
+"""Two versions of a text side by side: which of their tokens or words are the same, and what stands for what."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.result import Token
+from engine.words import Unit
+
+Piece = Token | Unit
+Kind = Literal["kept", "changed", "inserted", "deleted"]
+TEXTS = 2
+"""The first text and the second one of a pair."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A place in both texts, or in one of them: `deleted` stands only in the parent, `inserted` only in the child."""
+
+    parent: int | None
+    child: int | None
+    kind: Kind
+
+
+def align(parent: Sequence[Piece], child: Sequence[Piece]) -> tuple[Column, ...]:
+    """Every piece of both versions once, in reading order; the first text with the first, the second with the second.
+
+    Pieces with the same text are kept, by difflib's longest matching blocks (Ratcliff and Metzener, 1988). Between
+    the blocks, pieces stand opposite each other in turn as changed, and what is over is deleted or inserted.
+    """
+    versions = zip(_by_text(parent), _by_text(child), strict=True)
+    return tuple(column for before, after in versions for column in _columns(parent, before, child, after))
+
+
+def _by_text(pieces: Sequence[Piece]) -> list[list[int]]:
+    """Positions by text. A special token belongs to the text before it, the first ones to the first."""
+    found: list[list[int]] = [[] for _ in range(TEXTS)]
+    current = 0
+    for position, piece in enumerate(pieces):
+        current = current if piece.special else piece.segment
+        found[current].append(position)
+    return found
+
+
+def _columns(
+    parent: Sequence[Piece], before: Sequence[int], child: Sequence[Piece], after: Sequence[int]
+) -> Iterator[Column]:
+    names = [(parent[i].text, parent[i].special) for i in before], [(child[i].text, child[i].special) for i in after]
+    # Without autojunk: it would overlook the frequent tokens of long texts.
+    for tag, start, end, first, last in difflib.SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+        old, new = before[start:end], after[first:last]
+        both = min(len(old), len(new))
+        kind: Kind = "kept" if tag == "equal" else "changed"
+        yield from (Column(i, j, kind) for i, j in zip(old[:both], new[:both], strict=True))
+        yield from (Column(i, None, "deleted") for i in old[both:])
+        yield from (Column(None, j, "inserted") for j in new[both:])
