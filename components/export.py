@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
+from components.focus import LONGEST_IN_LINK
 from components.look import PLAIN, Look, scale_group, shared_ends
 from components.method_row import MethodRow, method_row, method_row_html, token_map
 from components.prediction import prediction_html
 from components.styles import STACK, stylesheet
-from components.text_state import LONGEST_IN_LINK, differing
+from components.text_state import differing
 from engine.home import product_version
 from engine.registry import Explainer
 from engine.request import Example

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from components.focus import LONGEST_IN_LINK
 from components.frame import TEXT
 from components.library_html import trouble_html
 from components.library_job_view import JobView, counts_html, failures_html, job_view, title_html
-from components.text_state import LONGEST_IN_LINK
 from components.trouble import sentence
 from engine import jobs
 from engine.errors import ExegesisError

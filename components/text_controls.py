@@ -1,4 +1,4 @@
-"""The Text page's controls: the model, the text, the methods with their parameters, how it is shown."""
+"""The Text page's own controls: the methods with their parameters, how they are shown, the class."""
 
 from __future__ import annotations
 
@@ -8,42 +8,13 @@ import streamlit as st
 
 from components.look import LEAST_GAMMA, MOST_GAMMA, SCALES, STYLES
 from components.parameters import parameters
-from components.text_session import key, put, value
-from engine.data.datasets import Dataset
+from components.text_session import key
 from engine.registry import Explainer
-from engine.request import Example
 from engine.result import Prediction
 from engine.words import UNITS
 
-LABEL_CHARACTERS = 110
 PREDICTED = ""
 MOST_SEED = 2**31 - 1
-
-
-def text_controls(models: list[str], data: Dataset) -> None:
-    """Which model reads which text: picked from the data set, then edited at will, or typed."""
-    left, right = st.columns([1, 2], gap="medium")
-    left.selectbox(
-        "Model",
-        list(dict.fromkeys([*models, *filter(None, [value("model")])])),
-        key=key("model"),
-        accept_new_options=True,
-        placeholder="Pick one, or type a folder or hub id",
-        help="An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name.",
-        on_change=_forget_target,
-    )
-    right.selectbox(
-        f"Example from {data.title}" if data.title else "Example",
-        range(len(data)),
-        key=key("pick"),
-        format_func=lambda index: _example_label(data, index),
-        placeholder="Your own text; pick a review to replace it",
-        on_change=_take_example,
-        args=(data,),
-    )
-    st.text_area("Text", key=key("text"), height=90, placeholder="Type a text, or pick a review above.")
-    if st.toggle("Second text, for models that read pairs", key=key("has_pair")):
-        st.text_area("Second text", key=key("pair"), height=68)
 
 
 def method_controls(methods: Mapping[str, Explainer]) -> None:
@@ -105,24 +76,3 @@ def class_control(prediction: Prediction, target: str | None) -> None:
         format_func=lambda label: f"Predicted: {prediction.label}" if label == PREDICTED else label,
         help="Signed maps speak for or against this class. Attention is the same for every class.",
     )
-
-
-def _example_label(data: Dataset, index: int) -> str:
-    example = data[index]
-    known = isinstance(example.label, int) and example.label < len(data.label_names)
-    label = f"{data.label_names[int(example.label or 0)]} · " if known else ""
-    return f"{index} · {label}{example.text}"[:LABEL_CHARACTERS]
-
-
-def _take_example(data: Dataset) -> None:
-    index = value("pick")
-    if not isinstance(index, int):
-        return
-    example: Example = data[index].example
-    put("text", example.text)
-    put("has_pair", example.text_pair is not None)
-    put("pair", example.text_pair or "")
-
-
-def _forget_target() -> None:
-    put("target", PREDICTED)

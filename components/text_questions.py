@@ -10,13 +10,13 @@ import streamlit as st
 from components.engine_room import explain
 from components.palette import Theme
 from components.text_results import PROBE, request_for
+from components.text_session import key
 from components.text_state import TextState
 from components.trouble import sentence
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
 
-OPEN, REMOVAL, MEASURE = "text_questions_open", "text_questions_removal", "text_questions_measure"
 MEASURE_NAMES = {"spearman": "Rank correlation", "top_k": "Shared top tokens"}
 REMOVAL_NAMES = {
     "mask": "the mask token in its place",
@@ -34,8 +34,9 @@ def question_area(state: TextState, methods: Mapping[str, Explainer], probe: Exp
         return
     titles = {id: method.title for id, method in methods.items()}
     st.subheader("Question the maps", anchor=False)
-    st.session_state.setdefault(OPEN, False)
-    if not st.toggle("Removal curves and agreement of these methods", key=OPEN, help="Runs the model on request."):
+    if not st.toggle(
+        "Removal curves and agreement of these methods", key=key("open.questions"), help="Runs the model on request."
+    ):
         return
     made, failed = _maps(state)
     if failed:
@@ -66,7 +67,7 @@ def _curves(state: TextState, made: Made, titles: Mapping[str, str], probe: Expl
     from engine.metrics.curves import removal_curves
 
     removal = st.selectbox(
-        "A removed token is", list(REMOVAL_NAMES), key=REMOVAL, format_func=REMOVAL_NAMES.__getitem__, width=320
+        "A removed token is", list(REMOVAL_NAMES), key=key("removal"), format_func=REMOVAL_NAMES.__getitem__, width=320
     )
     progress = st.empty()
 
@@ -103,7 +104,7 @@ def _agreement(state: TextState, made: Made, titles: Mapping[str, str]) -> None:
         st.info("Pick at least two methods above to see whether they agree.")
         return
     measure = st.segmented_control(
-        "Measure", MEASURES, key=MEASURE, required=True, default=MEASURES[0], format_func=MEASURE_NAMES.__getitem__
+        "Measure", MEASURES, key=key("measure"), required=True, format_func=MEASURE_NAMES.__getitem__
     )
     maps = {id: one.scores[one.features] for id, one in made.items()}
     try:

@@ -85,9 +85,9 @@ def method_rows(
 def _missing(state: TextState) -> str:
     if not state.model:
         return "Pick a model above, or type the folder of a checkpoint or a hub id."
-    if not state.text.strip():
+    if not state.example.text.strip():
         return "Type a text above, or pick an example, to see what its prediction rests on."
-    if state.pair is not None and not state.pair.strip():
+    if state.example.text_pair is not None and not state.example.text_pair.strip():
         return "Type the second text, or switch it off."
     return ""
 

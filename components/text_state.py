@@ -6,80 +6,100 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from components.browse_state import PLAIN_BROWSE, Browse, read_browse, write_browse
+from components.focus import Focus, Query, read_focus, read_text, text_query, write_focus
 from components.look import PLAIN, Look
 from components.look_link import read_look, write_look
-from engine.data.datasets import Dataset
-from engine.errors import ExegesisError, UsageError, unknown
-from engine.kept import keep_text, kept_text
+from components.open_data import OpenData
+from engine.errors import ExegesisError, unknown
+from engine.operators import OPERATORS
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
 from engine.request import Example
 from engine.words import UNITS
 
-Query = dict[str, list[str]]
 Params = dict[str, dict[str, str]]
 
-DATA = "reviews"
 START = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion", "integrated_gradients",
          "kernel_shap", "random")  # fmt: skip
-LONGEST_IN_LINK = 1500
+SECTIONS = ("browse", "questions")
+"""What is open only when asked for."""
+MEASURES = ("spearman", "top_k")
+MOST_PINS = 512
 PARAMETER = re.compile(r"(\w+)\.(\w+)")
 
 
 @dataclass(frozen=True)
 class TextState:
-    """`index`: the example's place in the data set, while the texts are still its own. `params`: what was changed."""
+    """`pins`: positions of the selected tokens. `edit`: the edited text beside its parent. `params`: what was changed.
 
-    model: str
+    `opened`: which of `SECTIONS` are open; `removal` and `measure`: by what the questions are answered.
+    """
+
+    focus: Focus
     methods: tuple[str, ...]
-    text: str
-    pair: str | None = None
-    index: int | None = None
     target: str | None = None
     unit: str = "token"
     seed: int = 0
+    pins: tuple[int, ...] = ()
+    edit: str | None = None
+    edit_pair: str | None = None
     look: Look = PLAIN
+    browse: Browse = PLAIN_BROWSE
+    opened: tuple[str, ...] = ()
+    removal: str = OPERATORS[0]
+    measure: str = MEASURES[0]
     params: Params = field(default_factory=dict)
 
     @property
+    def model(self) -> str:
+        return self.focus.model
+
+    @property
     def example(self) -> Example:
-        return Example(self.text, self.pair)
+        return self.focus.example
 
 
 def read(
-    query: Mapping[str, list[str]], models: list[str], methods: Mapping[str, Explainer], data: Dataset
+    query: Mapping[str, list[str]], models: list[str], methods: Mapping[str, Explainer], opened: OpenData
 ) -> tuple[TextState, list[str]]:
     """The state that a link asks for, and a sentence for everything in it that is not known."""
     said: list[str] = []
     last = {name: values[-1] for name, values in query.items() if values}
-    text, pair, index = _texts(last, data, said)
     return TextState(
-        model=last.get("model", models[0] if models else ""),
+        focus=read_focus(last, models, opened, said),
         methods=_methods(query.get("method", []), methods, said),
-        text=text,
-        pair=pair,
-        index=index,
         target=last.get("target"),
-        unit=_unit(last, said),
+        unit=_one_of("unit", last, UNITS, said),
         seed=_seed(last, said),
+        pins=_pins(last, said),
+        edit=read_text(last, "edit", said),
+        edit_pair=read_text(last, "edit_pair", said),
         look=read_look(last, said),
+        browse=read_browse(last, said),
+        opened=_opened(last, said),
+        removal=_one_of("removal", last, OPERATORS, said),
+        measure=_one_of("measure", last, MEASURES, said),
         params=_params(last, methods, said),
     ), said
 
 
-def write(state: TextState, data: Dataset) -> Query:
-    """The link that reopens the state."""
-    query: Query = {"model": [state.model], "method": list(state.methods) or ["none"]}
-    if state.index is not None:
-        query |= {"data": [data.id], "index": [str(state.index)]}
-    else:
-        query |= _text_query("text", state.text)
-        query |= {} if state.pair is None else _text_query("pair", state.pair)
-    if state.target is not None:
-        query["target"] = [state.target]
-    query |= {} if state.unit == UNITS[0] else {"unit": [state.unit]}
-    query |= {} if state.seed == 0 else {"seed": [str(state.seed)]}
-    query |= write_look(state.look)
+def write(state: TextState) -> Query:
+    """The link that reopens the state: only what differs from the usual is written."""
+    query = write_focus(state.focus) | {"method": list(state.methods) or ["none"]}
+    for name, value, usual in (
+        ("target", state.target, None),
+        ("unit", state.unit, UNITS[0]),
+        ("seed", state.seed, 0),
+        ("pin", ",".join(map(str, state.pins)), ""),
+        ("open", ",".join(state.opened), ""),
+        ("removal", state.removal, OPERATORS[0]),
+        ("measure", state.measure, MEASURES[0]),
+    ):
+        query |= {} if value == usual else {name: [str(value)]}
+    for name, text in (("edit", state.edit), ("edit_pair", state.edit_pair)):
+        query |= {} if text is None else text_query(name, text)
+    query |= write_look(state.look) | write_browse(state.browse)
     for method in state.methods:
         query |= {f"{method}.{name}": [value] for name, value in state.params.get(method, {}).items()}
     return query
@@ -92,46 +112,6 @@ def differing(method: Explainer, values: Mapping[str, object]) -> dict[str, str]
     return {name: str(value) for name, value in chosen.items() if value != defaults[name]}
 
 
-def _text_query(name: str, text: str) -> Query:
-    if len(text) <= LONGEST_IN_LINK:
-        return {name: [text]}
-    return {f"{name}_sha": [keep_text(text)]}
-
-
-def _texts(last: Mapping[str, str], data: Dataset, said: list[str]) -> tuple[str, str | None, int | None]:
-    text, pair = (_text(last, name, said) for name in ("text", "pair"))
-    if text is not None:
-        return text, pair, None
-    index = _index(last, data, said)
-    return data[index].text, data[index].text_pair, index
-
-
-def _text(last: Mapping[str, str], name: str, said: list[str]) -> str | None:
-    digest = last.get(f"{name}_sha")
-    if digest is None:
-        return last.get(name)
-    found = kept_text(digest)
-    if found is None:
-        said.append(
-            f"{name}: the link names a long text by its hash, which this machine no longer has. Paste it again."
-        )
-    return found or ""
-
-
-def _index(last: Mapping[str, str], data: Dataset, said: list[str]) -> int:
-    if last.get("data", data.id) != data.id:
-        said.append(str(unknown("data", last["data"], [data.id])))
-    given = last.get("index", "0")
-    try:
-        data[int(given)]
-    except (ValueError, UsageError):
-        said.append(
-            f"index: must be 0 to {len(data) - 1} in {data.id}, got {given[:40]!r}. The first example is shown."
-        )
-        return 0
-    return int(given)
-
-
 def _methods(given: list[str], known: Mapping[str, Explainer], said: list[str]) -> tuple[str, ...]:
     if given == ["none"]:
         return ()
@@ -139,12 +119,27 @@ def _methods(given: list[str], known: Mapping[str, Explainer], said: list[str]) 
     return tuple(dict.fromkeys(name for name in given or START if name in known))
 
 
-def _unit(last: Mapping[str, str], said: list[str]) -> str:
-    given = last.get("unit", UNITS[0])
-    if given in UNITS:
+def _one_of(name: str, last: Mapping[str, str], known: tuple[str, ...], said: list[str]) -> str:
+    given = last.get(name, known[0])
+    if given in known:
         return given
-    said.append(str(unknown("unit", given[:40], UNITS)))
-    return UNITS[0]
+    said.append(str(unknown(name, given[:40], known)))
+    return known[0]
+
+
+def _pins(last: Mapping[str, str], said: list[str]) -> tuple[int, ...]:
+    given = last.get("pin", "")
+    parts = given.split(",") if given else []
+    if len(parts) <= MOST_PINS and all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts):
+        return tuple(sorted(set(map(int, parts))))
+    said.append(f"pin: must be places of tokens such as 3,4, got {given[:40]!r}. Nothing is pinned.")
+    return ()
+
+
+def _opened(last: Mapping[str, str], said: list[str]) -> tuple[str, ...]:
+    given = last["open"].split(",") if last.get("open") else []
+    said += [str(unknown("open", name[:40], SECTIONS)) for name in given if name not in SECTIONS]
+    return tuple(name for name in SECTIONS if name in given)
 
 
 def _seed(last: Mapping[str, str], said: list[str]) -> int:

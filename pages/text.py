@@ -6,15 +6,14 @@ import streamlit as st
 
 from components import text_session
 from components.engine_room import explainers, warm_up
+from components.focus_controls import focus_controls, text_controls
 from components.frame import TEXT, guard, heading
 from components.rationale import rationale_rows
 from components.styles import use_styles
-from components.text_controls import method_controls, text_controls
+from components.text_controls import method_controls
 from components.text_keep import keep_area
 from components.text_questions import question_area
 from components.text_results import method_rows, prediction_area
-from components.text_state import DATA
-from engine.data.datasets import load
 from engine.models.catalog import embedded_models
 
 guard()
@@ -24,19 +23,20 @@ heading(TEXT)
 
 with st.spinner("Starting the engine …"):
     methods = explainers()
-models, data = embedded_models(), load(DATA)
-loaded, said = text_session.load(models, methods, data)
+models = embedded_models()
+loaded, opened, said = text_session.load(models, methods)
 for sentence in said:
     st.error(sentence)
 
-text_controls(models, data)
+focus_controls(models, opened)
+text_controls()
 method_controls(methods)
-state = text_session.from_widgets(methods, data)
-text_session.save(state, loaded, data)
+state = text_session.from_widgets(loaded, methods, opened)
+text_session.save(state, loaded)
 
 probe = prediction_area(state)
 if probe is not None:
-    above = rationale_rows(data, state.index, probe, state.unit, state.look)
+    above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.look)
     made = method_rows(state, methods, probe, above)
     question_area(state, methods, probe)
     keep_area(state, methods, made, above)

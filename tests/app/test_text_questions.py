@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import engine.metrics.curves as curves
-from components.text_questions import MEASURE, OPEN, REMOVAL
+from components.text_session import key
 from engine.registry import explainer
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -57,7 +57,7 @@ def test_nothing_is_measured_before_it_is_asked_for(model: str, monkeypatch: pyt
     assert not page.exception
     assert not calls
     assert not page.get("vega_lite_chart")
-    page.toggle(OPEN).set_value(True).run()
+    page.toggle(key("open.questions")).set_value(True).run()
     assert not page.exception
     assert len(calls) == 1
     assert lines(page) == titles(*QUICK, "random")
@@ -65,12 +65,12 @@ def test_nothing_is_measured_before_it_is_asked_for(model: str, monkeypatch: pyt
 
 def test_both_answers_are_drawn_and_can_be_changed(model: str) -> None:
     page = opened(model, [*QUICK, "random"])
-    page.toggle(OPEN).set_value(True).run()
+    page.toggle(key("open.questions")).set_value(True).run()
     assert lines(page) == titles(*QUICK, "random")
     assert [row[place] for place, row in enumerate(cells(page))] == ["+1.00"] * 3
-    page.segmented_control(MEASURE).set_value("top_k").run()
+    page.segmented_control(key("measure")).set_value("top_k").run()
     assert [row[place] for place, row in enumerate(cells(page))] == ["100\u00a0%"] * 3
-    page.selectbox(REMOVAL).set_value("delete").run()
+    page.selectbox(key("removal")).set_value("delete").run()
     assert not page.exception
     assert not page.error
     areas = page.dataframe[0].value["Area under the curve"].tolist()
@@ -80,7 +80,7 @@ def test_both_answers_are_drawn_and_can_be_changed(model: str) -> None:
 
 def test_a_method_without_a_map_is_left_out_with_words(model: str) -> None:
     page = opened(model, ["attention_mean", "attention_head", "gradient_l2"], **{"attention_head.layer": "99"})
-    page.toggle(OPEN).set_value(True).run()
+    page.toggle(key("open.questions")).set_value(True).run()
     assert not page.exception
     assert lines(page) == titles("attention_mean", "gradient_l2", "random")
     said = [caption.value for caption in page.caption]
@@ -89,20 +89,20 @@ def test_a_method_without_a_map_is_left_out_with_words(model: str) -> None:
 
 def test_a_flat_map_is_said_to_have_no_order(model: str) -> None:
     page = opened(model, ["gradient", "gradient_l2"])
-    page.toggle(OPEN).set_value(True).run()
+    page.toggle(key("open.questions")).set_value(True).run()
     assert cells(page)[0] == ["none", "none"]
     assert any("No order" in element.proto.body for element in page.get("html"))
 
 
 def test_one_method_has_curves_but_nothing_to_agree_with(model: str) -> None:
     page = opened(model, ["attention_mean"])
-    page.toggle(OPEN).set_value(True).run()
+    page.toggle(key("open.questions")).set_value(True).run()
     assert lines(page) == titles("attention_mean", "random")
     assert any("at least two methods" in element.value for element in page.info)
 
 
 def test_a_regression_head_has_scores(tmp_path: Path) -> None:
     page = opened(str(save_checkpoint("bert", tmp_path / "score", labels=1)), QUICK)
-    page.toggle(OPEN).set_value(True).run()
+    page.toggle(key("open.questions")).set_value(True).run()
     assert not page.exception
     assert encoding(page)["y"]["title"].startswith("score")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cache import CheckReport, Stats
+from components.focus import LONGEST_IN_LINK
 from components.library_cache import cache_facts, checked, filling
 from components.library_data import told
 from components.library_html import duration, facts_html, looks_html, trouble_html
@@ -15,7 +16,6 @@ from components.library_job_form import spec_of
 from components.library_job_view import FAILURES_SHOWN, LOOKS, failures_html, job_view, title_html
 from components.library_jobs import text_link
 from components.library_models import card_facts, measured, without_title
-from components.text_state import LONGEST_IN_LINK
 from components.trouble import sentence
 from engine.amounts import byte_size
 from engine.data.datasets import dataset_card

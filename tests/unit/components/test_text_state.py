@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from components.browse_state import Browse
+from components.focus import LONGEST_IN_LINK, Focus
 from components.look import Look
-from components.text_state import LONGEST_IN_LINK, START, TextState, differing, read, write
-from engine.data.datasets import Dataset, load
+from components.open_data import OpenData
+from components.text_state import MEASURES, START, TextState, differing, read, write
+from engine.data.datasets import load
+from engine.metrics import agreement
 from engine.registry import all_explainers, explainer
 
 METHODS = all_explainers()
@@ -14,39 +20,47 @@ MODELS = ["model-a", "model-b"]
 
 
 @pytest.fixture(scope="module")
-def data() -> Dataset:
-    return load("reviews")
+def opened() -> OpenData:
+    return OpenData("reviews", load("reviews"))
+
+
+def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str = "model-a") -> TextState:
+    """A state that looks at the reader's own text."""
+    return TextState(Focus(model, text, pair), methods)
 
 
 @pytest.mark.parametrize(
     "state",
     [
-        TextState("model-a", ("random",), "my text"),
-        TextState("owner/name@rev", ("lime", "random"), "a & b = c? # 100 % +", "second", target="positive"),
-        TextState("model-a", (), "", unit="word", seed=3),
-        TextState("model-a", ("random",), " \n 这 \u200d ש ", ""),
-        TextState("model-a", ("random",), "x" * (LONGEST_IN_LINK + 1), "y" * (LONGEST_IN_LINK + 1)),
-        TextState("model-a", ("random",), "t", look=Look(0.6, "shared", "underline", True)),
-        TextState("model-a", ("occlusion",), "t", params={"occlusion": {"window": "2", "removal": "pad"}}),
+        own(("random",), "my text"),
+        replace(own(("lime", "random"), "a & b = c? # 100 % +", "second", "owner/name@rev"), target="positive"),
+        replace(own((), ""), unit="word", seed=3),
+        own(("random",), " \n 这 \u200d ש ", ""),
+        own(("random",), "x" * (LONGEST_IN_LINK + 1), "y" * (LONGEST_IN_LINK + 1)),
+        replace(own(("random",), "t"), look=Look(0.6, "shared", "underline", True)),
+        replace(own(("occlusion",), "t"), params={"occlusion": {"window": "2", "removal": "pad"}}),
+        replace(own(("random",), "t"), pins=(3, 14), edit="an edited text", edit_pair="z" * (LONGEST_IN_LINK + 1)),
+        replace(own(("random",), "t"), opened=("browse", "questions"), removal="delete", measure="top_k"),
+        replace(own(("random",), "t"), browse=Browse("bad food", "wrong", "negative", "confident")),
     ],
-    ids=["plain", "signs", "empty", "spaces", "long", "look", "parameters"],
+    ids=["plain", "signs", "empty", "spaces", "long", "look", "parameters", "pins and edit", "questions", "browse"],
 )
-def test_a_link_reopens_what_it_was_written_from(state: TextState, data: Dataset) -> None:
-    assert read(write(state, data), MODELS, METHODS, data) == (state, [])
+def test_a_link_reopens_what_it_was_written_from(state: TextState, opened: OpenData) -> None:
+    assert read(write(state), MODELS, METHODS, opened) == (state, [])
 
 
-def test_a_review_is_named_by_its_index(data: Dataset) -> None:
-    state = TextState("model-a", ("random",), data[7].text, index=7)
-    link = write(state, data)
+def test_a_review_is_named_by_its_index(opened: OpenData) -> None:
+    state = TextState(Focus("model-a", opened.data[7].text, index=7), ("random",))
+    link = write(state)
     assert link["index"] == ["7"]
     assert "text" not in link
-    assert read(link, MODELS, METHODS, data) == (state, [])
+    assert read(link, MODELS, METHODS, opened) == (state, [])
 
 
-def test_a_bare_link_opens_the_first_model_and_review_with_the_usual_methods(data: Dataset) -> None:
-    state, said = read({}, MODELS, METHODS, data)
+def test_a_bare_link_opens_the_first_model_and_review_with_the_usual_methods(opened: OpenData) -> None:
+    state, said = read({}, MODELS, METHODS, opened)
     assert not said
-    assert (state.model, state.text, state.index) == ("model-a", data[0].text, 0)
+    assert state.focus == Focus("model-a", opened.data[0].text, index=0)
     assert state.methods == START
     assert "random" in state.methods
 
@@ -55,8 +69,8 @@ def test_every_usual_method_is_registered() -> None:
     assert set(START) <= set(METHODS)
 
 
-def test_long_texts_keep_links_short(data: Dataset) -> None:
-    link = write(TextState("model-a", ("random",), "x" * 100_000), data)
+def test_long_texts_keep_links_short() -> None:
+    link = write(own(("random",), "x" * 100_000))
     assert max(len(value) for values in link.values() for value in values) <= 64
 
 
@@ -64,13 +78,17 @@ def test_only_what_differs_from_the_defaults_is_named() -> None:
     assert differing(explainer("occlusion"), {"window": 1, "removal": "pad"}) == {"removal": "pad"}
 
 
-def test_each_mistake_is_said_once_and_the_rest_is_kept(data: Dataset) -> None:
+def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenData) -> None:
     link = {
         "method": ["nope", "random"], "unit": ["letter"], "seed": ["-1"], "index": ["x"], "occlusion.window": ["0"],
-        "other.thing": ["1"],
+        "other.thing": ["1"], "pin": ["a"], "open": ["all"], "removal": ["burn"], "measure": ["r"], "show": ["x"],
     }  # fmt: skip
-    state, said = read(link, MODELS, METHODS, data)
+    state, said = read(link, MODELS, METHODS, opened)
     assert [sentence.partition(":")[0] for sentence in said] == [
-        "index", "method", "unit", "seed", "occlusion.window",
+        "index", "method", "unit", "seed", "pin", "show", "open", "removal", "measure", "occlusion.window",
     ]  # fmt: skip
-    assert (state.methods, state.unit, state.seed, state.index) == (("random",), "token", 0, 0)
+    assert (state.methods, state.unit, state.seed, state.focus.index) == (("random",), "token", 0, 0)
+
+
+def test_the_measures_are_those_of_the_engine() -> None:
+    assert agreement.MEASURES == MEASURES

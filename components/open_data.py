@@ -1,0 +1,46 @@
+"""The data set that a page looks at: read once, read again when its file changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from components.trouble import sentence
+from engine.data.datasets import Dataset, load
+
+DATA = "reviews"
+"""What a page shows that was asked for nothing else."""
+Stamp = tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class OpenData:
+    """A data set under the name by which it was asked for; `trouble` says why it is not the one asked for."""
+
+    name: str
+    data: Dataset
+    trouble: str = ""
+
+
+def open_data(name: str) -> OpenData:
+    """The data set of that name, file, folder or hub id; `DATA` and a sentence when it cannot be had."""
+    try:
+        return OpenData(name, _read(name, _stamp(name)))
+    except Exception as error:
+        return OpenData(DATA, _read(DATA, None), f"{sentence(error)} {DATA} is shown.")
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the data set …")
+def _read(name: str, stamp: Stamp) -> Dataset:
+    return load(name)
+
+
+def _stamp(name: str) -> Stamp:
+    """What changes when the file does; None for what is no file."""
+    try:
+        found = Path(name).stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size
