@@ -12,9 +12,9 @@ import numpy as np
 from cache import key_for, single_flight
 from engine import records, runtime
 from engine.errors import Cancelled, ExegesisError, UsageError
+from engine.late import torch
 from engine.models import catalog
 from engine.models.encoding import Encoded
-from engine.models.load import load_model
 from engine.models.text import TextClassifier
 from engine.params import as_plain, from_mapping
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
@@ -75,7 +75,7 @@ class _Plan:
                 "model": request.model,
                 "revision": self.revision,
                 "dtype": request.dtype,
-                "device": runtime.device().type,
+                "device": runtime.device_type(),
                 "method": self.method.id,
                 "version": _versions(self.method),
                 "params": as_plain(self.params),
@@ -166,6 +166,9 @@ def _store_by_class(plan: _Plan, answer: Explanation) -> None:
 
 def _compute(plans: list[_Plan]) -> list[Explanation]:
     """Explanations of plans that belong together. The caller holds the turn."""
+    # Here and not above: it imports what loads models, which takes seconds, and a cached answer needs none of it.
+    from engine.models.load import load_model
+
     first = plans[0]
     model = load_model(first.request.model, first.request.dtype, runtime.device())
     with runtime.noting() as notes:
@@ -201,7 +204,7 @@ def _as_member(answer: Explanation, item: Item) -> Attribution:
 
 def _items(model: TextClassifier, plans: list[_Plan], encoded: list[Encoded]) -> list[Item]:
     predictions = predict_encoded(model, encoded)
-    _require_finite(model, "logits", [prediction.logits for prediction in predictions])
+    require_finite(model, "logits", [prediction.logits for prediction in predictions])
     return [
         Item(e, prediction, model.target_index(plan.request.target, prediction), plan.request.seed)
         for plan, e, prediction in zip(plans, encoded, predictions, strict=True)
@@ -210,8 +213,6 @@ def _items(model: TextClassifier, plans: list[_Plan], encoded: list[Encoded]) ->
 
 def predict_encoded(model: TextClassifier, encoded: Sequence[Encoded]) -> list[Prediction]:
     """Predictions, each example's remembered so that methods share the pass. The caller holds the turn."""
-    import torch
-
     memo: dict[bytes, Prediction] = model.memo.setdefault("predictions", {})
     if len(memo) > PREDICTIONS_REMEMBERED:
         memo.clear()
@@ -230,7 +231,8 @@ def predict_encoded(model: TextClassifier, encoded: Sequence[Encoded]) -> list[P
     return [memo[key] for key in keys]
 
 
-def _require_finite(model: TextClassifier, what: str, numbers: object) -> None:
+def require_finite(model: TextClassifier, what: str, numbers: object) -> None:
+    """Refuses NaN and infinity, and says what helps."""
     if not np.isfinite(np.asarray(numbers, dtype=np.float64)).all():
         dtype = str(model.dtype).removeprefix("torch.")
         raise ExegesisError(
@@ -255,7 +257,7 @@ def _explanation(
         device=model.device.type,
     )
     encoded = item.encoded
-    _require_finite(model, f"scores by {plan.method.id}", made.scores)
+    require_finite(model, f"scores by {plan.method.id}", made.scores)
     return Explanation(
         tokens=encoded.tokens,
         scores=np.asarray(made.scores, dtype=np.float64),

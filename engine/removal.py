@@ -11,11 +11,10 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
 from engine.errors import unknown
+from engine.late import torch
 from engine.models.encoding import Batch, Encoded
 from engine.models.text import TextClassifier, as_float64
 from engine.operators import OPERATORS
@@ -23,8 +22,8 @@ from engine.runtime import in_chunks, rows_at_once
 
 
 def removed(
-    model: TextClassifier, batch: Batch, keep: Bool[Tensor, "batch seq"], operator: str
-) -> tuple[Batch, Float[Tensor, "batch seq d_model"]]:
+    model: TextClassifier, batch: Batch, keep: Bool[torch.Tensor, "batch seq"], operator: str
+) -> tuple[Batch, Float[torch.Tensor, "batch seq d_model"]]:
     """The batch and its word embeddings with every position outside `keep` removed."""
     embeds = model.embed(batch.ids)
     # A deleted position is blank besides being hidden: a causal model reads its last position, deleted or not.
@@ -36,7 +35,7 @@ def removed(
     return dataclasses.replace(batch, visible=visible, whole=batch.whole and bool(keep.all())), embeds
 
 
-def replacement(model: TextClassifier, operator: str) -> Float[Tensor, "d_model"]:
+def replacement(model: TextClassifier, operator: str) -> Float[torch.Tensor, "d_model"]:
     """The word embedding that stands for "removed"."""
     weight = model.embedding.weight
     if operator == "mask":
@@ -96,8 +95,8 @@ def coalition_values(
 
 
 def target_values(
-    model: TextClassifier, logits: Float[Tensor, "batch label"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
+    model: TextClassifier, logits: Float[torch.Tensor, "batch label"], targets: Int[torch.Tensor, "batch"]
+) -> Float[torch.Tensor, "batch"]:
     """m: the probability of each row's target in double precision; for a regression head the score itself."""
     wide = logits.double()
     shares = wide if model.regression else torch.softmax(wide, dim=-1)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-import torch
-
+from engine import accelerator
 from engine.errors import ExegesisError, UsageError, not_allowed
+from engine.late import torch
 from engine.models.text import TextClassifier
 from engine.progress import check_cancelled
 from engine.turns import Turns
@@ -27,12 +27,17 @@ CUDA_SHARE = 0.5
 _notes: ContextVar[list[str] | None] = ContextVar("exegesis_runtime_notes", default=None)
 
 
+def device_type() -> str:
+    """The kind of the device. Where it can only be the CPU, the answer does not wait for torch."""
+    return "cpu" if _only_cpu() else device().type
+
+
 @functools.cache
 def device() -> torch.device:
     """`EXEGESIS_DEVICE`, else the GPU if there is one, else the CPU."""
     wanted = os.environ.get("EXEGESIS_DEVICE")
     if wanted is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cpu" if _only_cpu() or not torch.cuda.is_available() else "cuda")
     try:
         chosen = torch.device(wanted)
     except RuntimeError:
@@ -40,6 +45,12 @@ def device() -> torch.device:
     if not _usable(chosen):
         raise UsageError(f"EXEGESIS_DEVICE: {wanted} cannot be used here. Unset it or set it to cpu.")
     return chosen
+
+
+@functools.cache
+def _only_cpu() -> bool:
+    wanted = os.environ.get("EXEGESIS_DEVICE")
+    return not accelerator.possible() if wanted is None else wanted == "cpu"
 
 
 def _usable(chosen: torch.device) -> bool:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
+from engine.late import torch
 from engine.models.encoding import Batch, Encoded
 from engine.models.text import TextClassifier, as_float64
 from engine.removal import coalition_values, token_masks
@@ -47,7 +46,8 @@ class Attribution:
     extras: dict[str, Any] = field(default_factory=dict)
 
 
-Reduce = Callable[[slice, Float[Tensor, "row seq d_model"]], None]
+Reduce = Callable[[slice, "torch.Tensor"], None]
+"""Takes the gradients `[row seq d_model]` of a slice of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Task:
     def gradients(
         self,
         index: Int[np.ndarray, "row"],
-        embeds: Callable[[slice, Batch], Float[Tensor, "row seq d_model"]],
+        embeds: Callable[[slice, Batch], Float[torch.Tensor, "row seq d_model"]],
         reduce: Reduce,
     ) -> Float[np.ndarray, "row"]:
         """Gradients of each row's target logit f at the given embeddings, handed to `reduce` chunk by chunk.
@@ -112,7 +112,7 @@ class Task:
 
     def attention(
         self, item: Item
-    ) -> tuple[Float[Tensor, "layer head query key"], Float[Tensor, "layer head query key"]]:
+    ) -> tuple[Float[torch.Tensor, "layer head query key"], Float[torch.Tensor, "layer head query key"]]:
         """Pre-softmax logits (scaled, position bias included, not masked) and probabilities of one example.
 
         In the model's own precision. The last examples' are remembered, so that all attention methods share one pass.
@@ -128,7 +128,7 @@ class Task:
             memo[key] = captured
         return memo[key]
 
-    def _captured(self, item: Item) -> tuple[Tensor, Tensor]:
+    def _captured(self, item: Item) -> tuple[torch.Tensor, torch.Tensor]:
         with torch.no_grad():
             _, recorder = self.model.captured(self.model.collate([item.encoded]))
         return torch.cat(recorder.logits), torch.cat(recorder.probabilities)

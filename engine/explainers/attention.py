@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from engine.errors import not_allowed
+from engine.late import torch
 from engine.params import option
 from engine.registry import Axes, register
 from engine.result import Check
@@ -150,7 +149,7 @@ def attention_rollout(task: Task, params: RolloutParams) -> list[Attribution]:
     return made
 
 
-def rollout(layers: Float[Tensor, "layer query key"], residual: float) -> Float[Tensor, "query key"]:
+def rollout(layers: Float[torch.Tensor, "layer query key"], residual: float) -> Float[torch.Tensor, "query key"]:
     """`A_L ... A_1` with `A = (1 - residual) A + residual I`: each later layer multiplies from the left."""
     identity = torch.eye(layers.shape[-1], dtype=layers.dtype, device=layers.device)
     product = identity
@@ -159,7 +158,9 @@ def rollout(layers: Float[Tensor, "layer query key"], residual: float) -> Float[
     return product
 
 
-def head_logits(logits: Float[Tensor, "layer head query key"], causal: bool) -> Float[Tensor, "layer head key"]:
+def head_logits(
+    logits: Float[torch.Tensor, "layer head query key"], causal: bool
+) -> Float[torch.Tensor, "layer head key"]:
     """`s^h_i`: the mean logit of key i over the queries that may attend to it (causal: not before it)."""
     if not causal:
         return logits.mean(2)
@@ -173,7 +174,7 @@ def _from_logits(task: Task, item: Item, layers: slice) -> Attribution:
     return _mass(task, torch.softmax(mean.masked_fill(special, -torch.inf), dim=0))
 
 
-def _from_query(task: Task, attention: Float[Tensor, "query key"], query: str) -> Float[Tensor, "key"]:
+def _from_query(task: Task, attention: Float[torch.Tensor, "query key"], query: str) -> Float[torch.Tensor, "key"]:
     """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or (T5) all."""
     reading = task.model.adapter.reading
     if query == "mean" or reading == "mean":
@@ -181,7 +182,7 @@ def _from_query(task: Task, attention: Float[Tensor, "query key"], query: str) -
     return attention[-1 if reading == "last" else 0]
 
 
-def _mass(task: Task, scores: Float[Tensor, "seq"]) -> Attribution:
+def _mass(task: Task, scores: Float[torch.Tensor, "seq"]) -> Attribution:
     values = scores.double().cpu().numpy()
     distance = float(np.abs(values.sum() - 1))
     return Attribution(values, 1, Check("distance of the total from 1", distance, mass_limit(task.model.dtype)))

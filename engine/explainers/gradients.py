@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from engine.late import torch
 from engine.models.encoding import Batch
 from engine.models.text import TextClassifier
 from engine.params import option
 from engine.registry import Axes, register
 from engine.task import Attribution, Item, Task
 
-PerFeature = Callable[[Float[Tensor, "row seq d_model"], Float[Tensor, "row seq d_model"]], Float[Tensor, "row seq"]]
+PerFeature = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
+"""Embeddings and gradients, both `[row seq d_model]`, to scores `[row seq]`."""
 
 _AXES = Axes("none: an infinitely small change of the embedding", "logit of the class", "gradient at the input")
 _ZERO_BY_CONSTRUCTION = (
@@ -64,7 +64,7 @@ def ignores_constant_shift(model: TextClassifier, batch: Batch) -> bool:
     return bool(model.memo["ignores_constant_shift"])
 
 
-def _alternating(embeds: Tensor) -> Tensor:
+def _alternating(embeds: torch.Tensor) -> torch.Tensor:
     return 1 - 2 * (torch.arange(embeds.shape[-1], device=embeds.device) % 2).to(embeds.dtype)
 
 
@@ -123,7 +123,7 @@ def smoothgrad(task: Task, params: SmoothGradParams) -> list[Attribution]:
     sigmas = [_sigma(task, i, params.noise) for i in range(len(task.items))]
     index = np.repeat(np.arange(len(task.items)), params.n_samples)
 
-    def noisy(rows: slice, batch: Batch) -> Tensor:
+    def noisy(rows: slice, batch: Batch) -> torch.Tensor:
         embeds = task.model.embed(batch.ids).clone()
         for row, place in enumerate(range(rows.start, rows.stop)):
             item = task.items[index[place]]
@@ -140,16 +140,16 @@ def smoothgrad(task: Task, params: SmoothGradParams) -> list[Attribution]:
 def mean_gradients(
     task: Task,
     index: np.ndarray,
-    embeds: Callable[[slice, Batch], Float[Tensor, "row seq d_model"]],
+    embeds: Callable[[slice, Batch], Float[torch.Tensor, "row seq d_model"]],
     weights: Float[np.ndarray, "row"],
-) -> list[Float[Tensor, "_ d_model"]]:
+) -> list[Float[torch.Tensor, "_ d_model"]]:
     """Weighted sums, an item each, of the gradients of its rows; summed in double precision on the device."""
     shape = task.model.embedding.weight.shape[1]
     wide = torch.float64 if task.model.device.type != "mps" else torch.float32
     total = [torch.zeros(len(e), shape, dtype=wide, device=task.model.device) for e in task.examples]
     weight = torch.as_tensor(weights, dtype=wide, device=task.model.device)
 
-    def add(rows: slice, gradient: Tensor) -> None:
+    def add(rows: slice, gradient: torch.Tensor) -> None:
         owners = index[rows]
         parts = []
         for item in np.unique(owners):
@@ -169,7 +169,7 @@ def _at_input(task: Task, reduce: PerFeature) -> list[Attribution]:
     index = np.arange(len(task.items))
     scores: list[np.ndarray] = []
 
-    def keep(rows: slice, gradient: Tensor) -> None:
+    def keep(rows: slice, gradient: torch.Tensor) -> None:
         batch = task.batch(index[rows])
         values = _numpy(reduce(task.model.embed(batch.ids).double(), gradient.double()))
         scores.extend(values[row, :length] for row, length in enumerate(batch.lengths.tolist()))
@@ -190,5 +190,5 @@ def _noise(item: Item, sample: int, width: int) -> Float[np.ndarray, "seq d_mode
     return drawn
 
 
-def _numpy(values: Tensor) -> np.ndarray:
+def _numpy(values: torch.Tensor) -> np.ndarray:
     return values.detach().double().cpu().numpy()

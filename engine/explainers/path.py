@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from engine.explainers.quadrature import RULES, nodes
+from engine.late import torch
 from engine.models.encoding import Batch
 from engine.models.text import as_float64
 from engine.operators import BASELINES
@@ -100,11 +99,11 @@ class _Paths:
         precise = torch.promote_types(self.task.model.dtype, torch.float32)
         place = torch.tensor([alpha for _, alpha in fresh], dtype=precise, device=self.start.device)
 
-        def on_path(rows: slice, batch: Batch) -> Tensor:
+        def on_path(rows: slice, batch: Batch) -> torch.Tensor:
             start, end = (side[index[rows], : batch.ids.shape[1]] for side in (self.start, self.end))
             return torch.lerp(start.to(precise), end.to(precise), place[rows, None, None]).to(start.dtype)
 
-        def keep(rows: slice, gradient: Tensor) -> None:
+        def keep(rows: slice, gradient: torch.Tensor) -> None:
             step = (self.end - self.start)[index[rows], : gradient.shape[1]]
             shares = as_float64((step.to(precise) * gradient).sum(-1))
             for (i, alpha), share in zip(fresh[rows], shares, strict=True):
@@ -117,7 +116,9 @@ class _Paths:
             self._logits[i][alpha] = logit
 
 
-def _ends(task: Task, baseline: str) -> tuple[Float[Tensor, "item seq d_model"], Float[Tensor, "item seq d_model"]]:
+def _ends(
+    task: Task, baseline: str
+) -> tuple[Float[torch.Tensor, "item seq d_model"], Float[torch.Tensor, "item seq d_model"]]:
     """Embeddings of each item's baseline and input; they agree at special tokens and padding."""
     batch = task.batch()
     keep = torch.ones(batch.ids.shape, dtype=torch.bool)

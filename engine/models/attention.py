@@ -9,15 +9,13 @@ dropped, GPT-2 loses causality and BERT attends to padding.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.masking_utils import eager_mask
+from engine.late import torch
 
 CAPTURE = "exegesis_capture"
 
@@ -26,24 +24,24 @@ CAPTURE = "exegesis_capture"
 class Recorder:
     """Attention of each layer in calling order, each `[batch head query key]`."""
 
-    logits: list[Tensor] = field(default_factory=list)
-    probabilities: list[Tensor] = field(default_factory=list)
+    logits: list[torch.Tensor] = field(default_factory=list)
+    probabilities: list[torch.Tensor] = field(default_factory=list)
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("exegesis_attention_recorder", default=None)
 
 
 def captured_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    position_bias: Tensor | None = None,
+    position_bias: torch.Tensor | None = None,
     **_: Any,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention as the model computes it, recorded. The recorded logits hold scaling and bias but no mask."""
     logits = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     if position_bias is not None:
@@ -54,16 +52,22 @@ def captured_attention(
     if recorder is not None:
         recorder.logits.append(logits)
         recorder.probabilities.append(probabilities)
-    dropped = nn.functional.dropout(probabilities, p=dropout, training=module.training)
+    dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
     return (dropped @ value).transpose(1, 2).contiguous(), probabilities
 
 
-AttentionInterface.register(CAPTURE, captured_attention)
-AttentionMaskInterface.register(CAPTURE, eager_mask)
+@functools.cache
+def _register() -> None:
+    # Here and not above: transformers takes seconds to import, and the list of explainers needs none of it.
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import eager_mask
+
+    AttentionInterface.register(CAPTURE, captured_attention)
+    AttentionMaskInterface.register(CAPTURE, eager_mask)
 
 
 @contextlib.contextmanager
-def implementation(module: nn.Module, name: str) -> Iterator[None]:
+def implementation(module: torch.nn.Module, name: str) -> Iterator[None]:
     """Every attention layer of `module` runs through `name` inside, and through its own again afterwards."""
     configs = _configs(module)
     before = [config._attn_implementation for config in configs]
@@ -77,8 +81,9 @@ def implementation(module: nn.Module, name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def capture(module: nn.Module) -> Iterator[Recorder]:
+def capture(module: torch.nn.Module) -> Iterator[Recorder]:
     """A recorder of every attention layer that runs inside."""
+    _register()
     recorder = Recorder()
     token = _recorder.set(recorder)
     try:
@@ -88,6 +93,6 @@ def capture(module: nn.Module) -> Iterator[Recorder]:
         _recorder.reset(token)
 
 
-def _configs(module: nn.Module) -> list[Any]:
+def _configs(module: torch.nn.Module) -> list[Any]:
     found = {id(m.config): m.config for m in module.modules() if hasattr(m, "config")}
     return [config for config in found.values() if hasattr(config, "_attn_implementation")]

@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Int
-from torch import Tensor
 
 from engine.errors import UsageError
+from engine.late import torch
 from engine.request import Example
 from engine.result import Token
 
@@ -46,10 +45,10 @@ class Batch:
     `whole` says, without asking the device, that every position of every row is visible.
     """
 
-    ids: Int[Tensor, "batch seq"]
-    visible: Bool[Tensor, "batch seq"]
-    types: Int[Tensor, "batch seq"]
-    lengths: Int[Tensor, "batch"]
+    ids: Int[torch.Tensor, "batch seq"]
+    visible: Bool[torch.Tensor, "batch seq"]
+    types: Int[torch.Tensor, "batch seq"]
+    lengths: Int[torch.Tensor, "batch"]
     whole: bool
 
 

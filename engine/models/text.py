@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor, nn
 
 from engine.errors import unknown
+from engine.late import torch
 from engine.models.adapters import Adapter
 from engine.models.attention import Recorder, capture
 from engine.models.encoding import Batch, Encoded, collate, encode
@@ -26,7 +25,7 @@ class TextClassifier:
 
     id: str
     revision: str
-    module: nn.Module
+    module: torch.nn.Module
     tokenizer: Any
     adapter: Adapter
     labels: tuple[str, ...]
@@ -37,11 +36,11 @@ class TextClassifier:
     memo: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
-    def embedding(self) -> nn.Embedding:
+    def embedding(self) -> torch.nn.Embedding:
         return self.module.get_submodule(self.adapter.embeddings)  # type: ignore[return-value]
 
     @cached_property
-    def blocks(self) -> nn.ModuleList:
+    def blocks(self) -> torch.nn.ModuleList:
         return self.module.get_submodule(self.adapter.blocks)  # type: ignore[return-value]
 
     @cached_property
@@ -67,13 +66,13 @@ class TextClassifier:
     def collate(self, examples: Sequence[Encoded]) -> Batch:
         return collate(examples, self.pad_id, self.device)
 
-    def embed(self, ids: Tensor) -> Float[Tensor, "batch seq d_model"]:
+    def embed(self, ids: torch.Tensor) -> Float[torch.Tensor, "batch seq d_model"]:
         """Word embeddings, before positions and segments are added."""
         return self.embedding(ids)
 
     def logits(
-        self, batch: Batch, embeds: Float[Tensor, "batch seq d_model"] | None = None
-    ) -> Float[Tensor, "batch label"]:
+        self, batch: Batch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch label"]:
         """Logits of each row as if it were run alone; `embeds` replaces the word embeddings."""
         inputs: dict[str, Any] = {
             "inputs_embeds": self.embed(batch.ids) if embeds is None else embeds,
@@ -86,13 +85,13 @@ class TextClassifier:
         return _READINGS[self.adapter.reading](self, batch, inputs)
 
     def captured(
-        self, batch: Batch, embeds: Float[Tensor, "batch seq d_model"] | None = None
-    ) -> tuple[Float[Tensor, "batch label"], Recorder]:
+        self, batch: Batch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> tuple[Float[torch.Tensor, "batch label"], Recorder]:
         """Logits together with every layer's attention."""
         with capture(self.module) as recorder:
             return self.logits(batch, embeds), recorder
 
-    def predictions(self, logits: Float[Tensor, "batch label"]) -> list[Prediction]:
+    def predictions(self, logits: Float[torch.Tensor, "batch label"]) -> list[Prediction]:
         """Logits and probabilities as plain numbers, computed in double precision from the model's logits."""
         wide = logits.double().cpu()
         shares = wide if self.regression else torch.softmax(wide, dim=-1)
@@ -112,12 +111,12 @@ class TextClassifier:
             return int(target)
         raise unknown("target", target, known)
 
-    def _positions(self, batch: Batch) -> Tensor:
+    def _positions(self, batch: Batch) -> torch.Tensor:
         # Explicit, because RoBERTa would count them from pad ids, which also stand for removed tokens.
         count = torch.arange(batch.ids.shape[1], device=self.device) + self.adapter.first_position(self.module.config)
         return count.expand(batch.ids.shape)
 
-    def _attention_mask(self, batch: Batch) -> Tensor | None:
+    def _attention_mask(self, batch: Batch) -> torch.Tensor | None:
         """Additive `[batch 1 query|1 key]`, or None where nothing is hidden."""
         if batch.whole:
             return None
@@ -131,27 +130,27 @@ class TextClassifier:
         dtype = self.embedding.weight.dtype
         return torch.zeros(seen.shape, dtype=dtype, device=self.device).masked_fill(~seen, torch.finfo(dtype).min)
 
-    def _head(self, vector: Tensor) -> Tensor:
+    def _head(self, vector: torch.Tensor) -> torch.Tensor:
         for name in self.adapter.head:
             vector = self.module.get_submodule(name)(vector)
         return vector
 
-    def _hidden(self, inputs: dict[str, Any]) -> Tensor:
+    def _hidden(self, inputs: dict[str, Any]) -> torch.Tensor:
         return self.module.get_submodule(self.adapter.backbone)(**inputs).last_hidden_state
 
 
-def _read_module(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> Tensor:
+def _read_module(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> torch.Tensor:
     return model.module(**inputs).logits
 
 
-def _read_last(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> Tensor:
+def _read_last(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> torch.Tensor:
     # By original length: the stock head would look for the last id that is not the pad id, or take the last column.
     hidden = model._hidden({**inputs, "use_cache": False})
     rows = torch.arange(len(hidden), device=model.device)
     return model._head(hidden[rows, batch.lengths - 1])
 
 
-def _read_mean(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> Tensor:
+def _read_mean(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> torch.Tensor:
     hidden = model._hidden(inputs)
     weights = batch.visible.to(hidden.dtype)[..., None]
     return model._head((hidden * weights).sum(1) / weights.sum(1).clamp(min=1))
@@ -160,6 +159,6 @@ def _read_mean(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> T
 _READINGS = {"module": _read_module, "last": _read_last, "mean": _read_mean}
 
 
-def as_float64(values: Tensor) -> Float[np.ndarray, "..."]:
+def as_float64(values: torch.Tensor) -> Float[np.ndarray, "..."]:
     """A tensor of any device and precision as double precision numpy."""
     return values.detach().double().cpu().numpy()

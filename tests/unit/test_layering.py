@@ -28,6 +28,8 @@ LIGHT = (
     "engine.errors",
     "engine.jobs",
     "engine.data",
+    "engine.explainers",
+    "engine.explain",
 )
 HEAVY = {"torch", "transformers", "captum", "peft"}
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
-from engine import runtime
+from engine import accelerator, runtime
 from engine.errors import UsageError
+
+
+def forgotten() -> None:
+    runtime.device.cache_clear()
+    runtime._only_cpu.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def forget_the_device() -> Iterator[None]:
-    runtime.device.cache_clear()
+    forgotten()
     yield
-    runtime.device.cache_clear()
+    forgotten()
 
 
 def test_the_named_device_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +39,46 @@ def test_a_device_that_cannot_be_used_is_refused(name: str, said: str, monkeypat
     monkeypatch.setenv("EXEGESIS_DEVICE", name)
     with pytest.raises(UsageError, match=said):
         runtime.device()
+
+
+def build(**constants: str | None) -> Any:
+    return lambda: SimpleNamespace(**constants)
+
+
+@pytest.mark.parametrize(
+    ("version", "driver", "expected"),
+    [
+        (build(cuda=None, hip=None), True, False),
+        (build(cuda="13.0", hip=None), False, False),
+        (build(cuda="13.0", hip=None), True, True),
+        (build(cuda=None, hip="6.4"), False, True),
+        (lambda: None, False, True),
+    ],
+    ids=["cpu build", "no driver", "driver", "rocm", "unknown build"],
+)
+def test_a_gpu_is_ruled_out_only_where_torch_could_not_use_one(
+    version: Any, driver: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accelerator, "_torch_version", version)
+    monkeypatch.setattr(accelerator, "_loads", lambda library: driver)
+    assert accelerator.possible() is expected
+
+
+def test_the_quick_look_agrees_with_torch() -> None:
+    assert accelerator._torch_version().__version__ == torch.__version__
+    assert accelerator.possible() or not torch.cuda.is_available()
+    assert runtime.device_type() == runtime.device().type
+
+
+@pytest.mark.parametrize("name", ["cpu", None])
+def test_the_kind_of_the_device_is_that_of_the_device(name: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name is not None:
+        monkeypatch.setenv("EXEGESIS_DEVICE", name)
+    kind = runtime.device_type()
+    assert kind == runtime.device().type
+
+
+def test_a_device_that_cannot_be_used_has_no_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXEGESIS_DEVICE", "toaster")
+    with pytest.raises(UsageError, match="EXEGESIS_DEVICE: must be a device"):
+        runtime.device_type()

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.special import gammaln
 
 from engine.errors import ExegesisError, not_allowed
 
@@ -29,6 +28,8 @@ def shapley_weights(keep: Bool[np.ndarray, "coalition feature"]) -> Float[np.nda
 
     Source: Shapley (1953), eq. 13.
     """
+    from scipy.special import gammaln  # late: the list of explainers does without scipy
+
     n, size = keep.shape[1], keep.sum(axis=1).astype(np.float64)
     member = np.exp(gammaln(np.maximum(size, 1)) + gammaln(n - size + 1) - gammaln(n + 1))
     other = np.exp(gammaln(size + 1) + gammaln(np.maximum(n - size, 1)) - gammaln(n + 1))
