@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from components.focus import NAMES, Focus, Query
+from components.frame import TEXT
 from components.open_data import DATA, OpenData, open_data
 from engine.data.datasets import dataset_names
 
@@ -34,6 +35,22 @@ def carried() -> Query:
 def carry(link: Mapping[str, list[str]]) -> None:
     """Remembers what a page looks at, for every other page."""
     st.session_state[CARRIED] = focus_of(link)
+
+
+def turn_to(**names: str) -> None:
+    """Looks at another model or data set from now on; the rest stays as far as it goes with it."""
+    kept = carried()
+    if "data" in names:
+        kept = {name: given for name, given in kept.items() if name == "model"}
+    st.session_state[CARRIED] = kept | {name: [given] for name, given in names.items()}
+
+
+def go_to_text(label: str, **names: str) -> None:
+    """A button that opens the Text page with another model or data set."""
+    place = "-".join(names.values())
+    if st.button(label, key=f"turn-to-{place}", icon=":material/arrow_forward:", type="tertiary"):
+        turn_to(**names)
+        st.switch_page(TEXT.path)
 
 
 def focus_of(link: Mapping[str, list[str]]) -> Query:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import streamlit as st
 
+from components.focus_controls import go_to_text
 from components.library_html import facts_html, trouble_html
 from components.trouble import sentence
 from engine.data.cards import Card
@@ -33,6 +34,7 @@ def _card(name: str, card: Card) -> None:
     first, rest = told(card)
     st.html(facts_html(first))
     st.expander("Source, making, command").html(facts_html(rest))
+    go_to_text("Explain its texts", data=name)
 
 
 def told(card: Card) -> tuple[dict[str, object], dict[str, object]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from components.focus_controls import go_to_text
 from components.library_html import facts_html, looks_html, trouble_html
 from components.trouble import sentence
 from engine.amounts import byte_size
@@ -25,6 +26,7 @@ def model_cards() -> None:
             try:
                 st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name))))
                 _whole_card(name)
+                go_to_text("Explain a text with it", model=name)
             except Exception as error:
                 st.html(trouble_html(sentence(error)))
 
@@ -96,6 +98,7 @@ def _found(found: dict[str, Any]) -> None:
     with st.container(border=True, key="checked-model", gap="xsmall"):
         st.html(looks_html([("ok" if c["ok"] else "broken", c["name"], c["detail"], "") for c in found["checks"]]))
         st.html(facts_html(found_facts(found)))
+        go_to_text("Explain a text with this model", model=found["name"])
 
 
 def found_facts(found: dict[str, Any]) -> dict[str, object]:

@@ -66,7 +66,7 @@ def _curves(state: TextState, made: Made, titles: Mapping[str, str], probe: Expl
     from components.charts import area_table, curves_chart
     from engine.metrics.curves import removal_curves
 
-    removal = st.selectbox(
+    st.selectbox(
         "A removed token is", list(REMOVAL_NAMES), key=key("removal"), format_func=REMOVAL_NAMES.__getitem__, width=320
     )
     progress = st.empty()
@@ -76,7 +76,7 @@ def _curves(state: TextState, made: Made, titles: Mapping[str, str], probe: Expl
 
     try:
         requests: Sequence[Request] = [request_for(state, id) for id in made]
-        curves = removal_curves(requests, removal, report)
+        curves = removal_curves(requests, state.removal, report)
     except Exception as error:
         st.error(sentence(error))
         return
@@ -103,12 +103,12 @@ def _agreement(state: TextState, made: Made, titles: Mapping[str, str]) -> None:
     if len(made) < 2:
         st.info("Pick at least two methods above to see whether they agree.")
         return
-    measure = st.segmented_control(
-        "Measure", MEASURES, key=key("measure"), required=True, format_func=MEASURE_NAMES.__getitem__
+    st.segmented_control(
+        "Measure", list(MEASURES), key=key("measure"), required=True, format_func=MEASURE_NAMES.__getitem__
     )
     maps = {id: one.scores[one.features] for id, one in made.items()}
     try:
-        found = agreement(maps, measure, seed=(state.seed,))
+        found = agreement(maps, state.measure, seed=(state.seed,))
     except Exception as error:
         st.error(sentence(error))
         return

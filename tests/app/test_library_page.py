@@ -201,10 +201,15 @@ def test_the_embedded_model_has_its_card_without_raw_html() -> None:
     assert not [text for text in page.markdown if text.allow_html]
 
 
+def pressed(page: AppTest, label: str) -> AppTest:
+    [button] = [button for button in page.button if button.label == label]
+    return button.click().run()
+
+
 def test_a_folder_is_checked_and_told(model: str) -> None:
     page = opened("models")
     page.text_input(key=NAME).set_value(model)
-    page.button[0].click().run()
+    pressed(page, "Check")
     assert not page.exception
     assert "✓</span> a sentence runs" in html_of(page)
     assert "<dt>family</dt><dd>BERT</dd>" in html_of(page)
@@ -230,7 +235,7 @@ def test_a_folder_that_cannot_be_used_is_refused(files: dict[str, str] | None, s
             (folder / name).write_text(content)
     page = opened("models")
     page.text_input(key=NAME).set_value(str(folder))
-    page.button[0].click().run()
+    pressed(page, "Check")
     assert not page.exception
     assert said in html_of(page)
     assert 'role="alert"' in html_of(page)
@@ -238,7 +243,7 @@ def test_a_folder_that_cannot_be_used_is_refused(files: dict[str, str] | None, s
 
 def test_nothing_to_check_says_what_to_type() -> None:
     page = opened("models")
-    page.button[0].click().run()
+    pressed(page, "Check")
     assert "model: type the folder of a checkpoint" in html_of(page)
 
 

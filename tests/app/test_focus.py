@@ -1,0 +1,87 @@
+"""One focus for all pages: what one page looks at, the next one opens with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components import focus_controls
+from components.focus_controls import CARRIED
+from components.text_session import key
+from engine.data.datasets import load
+from tests.project import ROOT
+from tests.tiny import save_checkpoint
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+def text_page() -> AppTest:
+    return AppTest.from_file(str(ROOT / "pages" / "text.py"), default_timeout=120)
+
+
+def shown(page: AppTest) -> tuple[object, object, object]:
+    return (
+        page.selectbox(focus_controls.key("model")).value,
+        page.selectbox(focus_controls.key("data")).value,
+        page.number_input(focus_controls.key("index")).value,
+    )
+
+
+def table(folder: Path) -> str:
+    file = folder / "own.csv"
+    file.write_text("text,label\ngood food,1\nbad food,0\n", encoding="utf-8")
+    return str(file)
+
+
+def test_the_page_opens_what_another_page_looked_at_and_keeps_its_own_choices(model: str) -> None:
+    page = text_page()
+    for name, value in {"model": model, "method": ["random"], "index": "3", "unit": "word", "pin": "2"}.items():
+        page.query_params[name] = value
+    page.run()
+    page.query_params.clear()
+    page.session_state[CARRIED] = {"model": [model], "data": ["reviews"], "index": ["8"]}
+    page.run()
+    assert shown(page) == (model, "reviews", 8)
+    assert page.text_area(focus_controls.key("text")).value == load("reviews")[8].text
+    assert page.segmented_control(key("unit")).value == "word"
+    assert "pin" not in page.query_params
+    assert page.query_params["method"] == ["random"]
+
+
+def test_what_the_page_looks_at_is_carried_to_others(model: str) -> None:
+    page = text_page()
+    page.query_params["model"] = model
+    page.query_params["method"] = "random"
+    page.run()
+    page.number_input(focus_controls.key("index")).set_value(5).run()
+    assert page.session_state[CARRIED] == {"model": [model], "data": ["reviews"], "index": ["5"]}
+
+
+def test_a_table_of_ones_own_is_a_data_set_and_a_wrong_name_is_said(model: str, tmp_path: Path) -> None:
+    file = table(tmp_path)
+    page = text_page()
+    for name, value in {"model": model, "method": "random", "data": file, "index": "1"}.items():
+        page.query_params[name] = value
+    page.run()
+    assert shown(page) == (model, file, 1)
+    assert page.text_area(focus_controls.key("text")).value == "bad food"
+    assert page.query_params["data"] == file
+    page.query_params["data"] = str(tmp_path / "gone.csv")
+    page.run()
+    assert not page.exception
+    assert any("gone.csv" in error.value and "reviews is shown" in error.value for error in page.error)
+
+
+def test_a_random_example_is_one_of_the_data_set(model: str) -> None:
+    page = text_page()
+    page.query_params["model"] = model
+    page.query_params["method"] = "random"
+    page.run()
+    page.button(focus_controls.key("random")).click().run()
+    index = page.number_input(focus_controls.key("index")).value
+    assert page.text_area(focus_controls.key("text")).value == load("reviews")[index].text
