@@ -42,17 +42,18 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept: the example, its unit, each method shown with its explanation, rows above them as HTML."""
+    """What is kept: the example, its unit, each method shown with its explanation, rows above them."""
 
     example: Example
     unit: str
     shown: tuple[tuple[Explainer, Explanation], ...]
-    above: tuple[str, ...] = ()
+    above: tuple[MethodRow, ...] = ()
     look: Look = PLAIN
 
     @cached_property
     def rows(self) -> tuple[MethodRow, ...]:
-        return tuple(
+        """Those above, then a row a method."""
+        return self.above + tuple(
             method_row(method, made, self.example, self.unit, look=self.look, ends=self._ends)
             for method, made in self.shown
         )
@@ -77,7 +78,7 @@ class Kept:
 def html(kept: Kept) -> str:
     """The prediction and the maps as one file: style inside, no script, nothing fetched, light and dark."""
     origin = kept.first.provenance
-    maps = "".join([*kept.above, *map(method_row_html, kept.rows)])
+    maps = "".join(map(method_row_html, kept.rows))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'

@@ -81,13 +81,19 @@ def facts(method: Explainer, made: Explanation) -> Facts:
 
 def method_row_html(row: MethodRow) -> str:
     """The row. Everything that is not ours is escaped."""
-    notes = "".join(f'<p class="xg-small xg-note">{escape(note)}</p>' for note in row.notes)
     return (
         f'<div class="xg"><div class="xg-row"><div class="xg-side"><p class="xg-title">{escape(row.title)}</p>'
         f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>'
-        f"<div>{token_map_html(row.view)}"
-        f'<div class="xg-small xg-foot">{legend_html(row.view)}{_details(row)}</div>'
-        f'{notes}<p class="xg-small">{escape(row.caution)}{_cite(row.citation)}</p></div></div></div>'
+        f"<div>{token_map_html(row.view)}{foot_html(row)}</div></div></div>"
+    )
+
+
+def foot_html(row: MethodRow) -> str:
+    """What stands below a map: its scale, its caution, its notes, and the rest on a click."""
+    notes = "".join(f'<p class="xg-note">{escape(note)}</p>' for note in row.notes)
+    return (
+        f'<div class="xg-small xg-foot">{legend_html(row.view)}{_details(row)}'
+        f'{notes}<p class="xg-caution">{escape(row.caution)}</p></div>'
     )
 
 
@@ -121,10 +127,6 @@ def _quiet(title: str, sentence: str, kind: str = "") -> str:
 def _cost(made: Explanation) -> str:
     source = "from the cache" if made.cached else seconds(made.seconds)
     return f"{count(made.evaluations, 'evaluation')} · {source}"
-
-
-def _cite(citation: str) -> str:
-    return f" <cite>{escape(citation)}</cite>" if citation else ""
 
 
 def _details(row: MethodRow) -> str:

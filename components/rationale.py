@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from components.look import PLAIN, Look
-from components.method_row import MethodRow, method_row_html
+from components.method_row import MethodRow
 from components.numbers import count
 from components.token_map import TokenMap
 from engine.data.datasets import Dataset
@@ -20,15 +20,17 @@ TITLE = "Rationale"
 CAUTION = "It says what convinces a person, which need not be what the model used."
 
 
-def rationale_rows(data: Dataset, index: int | None, made: Explanation, unit: str, look: Look = PLAIN) -> list[str]:
-    """The row as HTML, where the text is a data set's own example and somebody marked it; else nothing.
+def rationale_rows(
+    data: Dataset, index: int | None, made: Explanation, unit: str, look: Look = PLAIN
+) -> list[MethodRow]:
+    """The row, where the text is a data set's own example and somebody marked it; else nothing.
 
     `made` is any explanation of the example: the row has its tokens, so that it lines up with every other.
     """
     if index is None or not (data[index].rationale or data[index].rationale_pair):
         return []
     row = rationale_row(data, index, made, unit)
-    return [method_row_html(replace(row, view=replace(row.view, look=look)))]
+    return [replace(row, view=replace(row.view, look=look))]
 
 
 def rationale_row(data: Dataset, index: int, made: Explanation, unit: str) -> MethodRow:

@@ -10,7 +10,7 @@ from typing import Literal
 import streamlit as st
 
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Theme, colour
-from components.token_map import DIGITS
+from components.token_map import DIGITS, TONES
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "maps.css"
 STACK = ".st-key-text_rows"
@@ -27,7 +27,7 @@ def stylesheet(theme: Wanted = "auto") -> str:
     sheets = [_colours(name) for name in THEMES] if theme == "auto" else [_colours(theme)]
     merged = {name: _either([sheet[name] for sheet in sheets]) for name in sheets[0]}
     names = "".join(f"--xg-{name}:{value};" for name, value in merged.items() if name not in _STEPS)
-    steps = "".join(f".xg-{name}{{background:{merged[name]}}}" for name in _STEPS)
+    steps = "".join(f".xg .{name}{{background-color:{merged[name]}}}" for name in _STEPS)
     return f"<style>.xg{{{names}}}{steps}{LAYOUT.read_text(encoding='utf-8')}{same_unit_rules()}</style>"
 
 
@@ -41,7 +41,7 @@ def same_unit_rules() -> str:
     return "".join(f"{STACK}:has(.{name}:hover) .{name}{{--{name[:2]}:1}}" for name in names)
 
 
-_STEPS = {f"{side}-{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
+_STEPS = {f"{TONES[side]}{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
 
 
 def _colours(theme: Theme) -> dict[str, str]:

@@ -18,6 +18,7 @@ from components.export import (
     stdin_file,
 )
 from components.export_svg import svg
+from components.method_row import MethodRow
 from components.text_state import TextState
 from engine.registry import Explainer
 from engine.result import Explanation
@@ -32,7 +33,7 @@ FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
 
 
 def keep_area(
-    state: TextState, methods: Mapping[str, Explainer], made: Mapping[str, Explanation], above: Sequence[str] = ()
+    state: TextState, methods: Mapping[str, Explainer], made: Mapping[str, Explanation], above: Sequence[MethodRow] = ()
 ) -> None:
     """Files to download and how to cite. A file is built when its button is pressed, not before."""
     if not made:

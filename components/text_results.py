@@ -9,7 +9,7 @@ import streamlit as st
 
 from components.engine_room import explain, is_cached
 from components.look import scale_group, shared_ends
-from components.method_row import failed_html, method_row, method_row_html, token_map, waiting_html
+from components.method_row import MethodRow, failed_html, method_row, method_row_html, token_map, waiting_html
 from components.prediction import prediction_html
 from components.text_controls import class_control
 from components.text_state import TextState
@@ -56,15 +56,15 @@ def prediction_area(state: TextState) -> Explanation | None:
 
 
 def method_rows(
-    state: TextState, methods: Mapping[str, Explainer], probe: Explanation, above: Sequence[str] = ()
+    state: TextState, methods: Mapping[str, Explainer], probe: Explanation, above: Sequence[MethodRow] = ()
 ) -> dict[str, Explanation]:
     """A row for each chosen method in the order chosen, the costly last, `above` them all; what succeeded."""
     if not state.methods:
         st.info("Pick at least one method above.")
         return {}
     progress, stack = st.empty(), st.container(gap=None, key="text_rows")
-    for html in above:
-        stack.html(html)
+    for row in above:
+        stack.html(method_row_html(row))
     places = [_Place(methods[id], request_for(state, id), stack.empty()) for id in state.methods]
     missing = [place for place in places if not _is_there(place)]
     for place in missing:

@@ -1,4 +1,14 @@
-"""One method's map: the text itself, each unit on the colour of its score, with the scale that it is read by."""
+"""One method's map: the text itself, each unit on the colour of its score, with the scale that it is read by.
+
+A page has thousands of units, so each is spelled shortly, and the style sheet (assets/maps.css) puts the words of its
+hover text together:
+
+    <span class=xi1> ... <b class="f12 xj5" data-v=+0.123 data-r=7>word</b> <bdi class="xg-special xj6" ...>[SEP]</bdi>
+
+`f12` is the colour: its side (`TONES`) and step. `data-v` is the score, `data-r` its rank. `data-x` says the index
+where it is not simply the unit's position. `data-b` is the value that is printed on demand. The position itself is
+DIGITS * xi + xj: `xi` stands on the unit or on the element around it, `xj` on the unit (`unit_selector`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import groupby
 
 from components.look import PLAIN, Look
 from components.numbers import brief, count, plain, signed
@@ -15,6 +26,9 @@ from engine.words import Unit
 
 DIGITS = 32
 """Positions up to DIGITS x DIGITS have a class for each digit, by which hovering finds the same unit in every map."""
+TONES: dict[Side, str] = {"for": "f", "against": "a", "amount": "m"}
+HANGING = 7
+"""A last special token of at most so many characters hangs into the margin and never takes a line of its own."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +76,7 @@ def token_map_html(view: TokenMap) -> str:
     paragraphs = "".join(
         _paragraph(view, segment, positions) for segment, positions in enumerate(_lines(view)) if positions
     )
-    mode = " xg-under" if view.look.style == "underline" else ""
-    numbered = " xg-values" if view.look.values else ""
-    return f'<div class="xg-map{mode}{numbered}">{paragraphs}</div>'
+    return f'<div class="xg-map{modes(view)}" style="--n:\'{view.ranked}\'">{paragraphs}</div>'
 
 
 def legend_html(view: TokenMap) -> str:
@@ -80,16 +92,52 @@ def tip(view: TokenMap, position: int) -> str:
     """What hovering a unit says: its value, its rank, where it stands."""
     unit = view.units[position]
     if view.marks:
-        return f"{_marked(unit)} · {_place(unit)}"
-    value = signed(unit.score) if view.signed else plain(unit.score)
+        return f"{_marked(unit)} · index {_place(unit)}"
     rank = "special token, not ranked" if unit.special else f"rank {view.ranks[position]} of {view.ranked}"
-    return f"{value} · {rank} · {_place(unit)}"
+    return f"{_score(view, unit)} · {rank} · index {_place(unit)}"
 
 
-def place_classes(position: int) -> str:
+def place_classes(position: int) -> tuple[str, str]:
     """The two digits of a unit's position as classes; nothing beyond DIGITS x DIGITS units."""
     high, low = divmod(position, DIGITS)
-    return f" xi{high} xj{low}" if high < DIGITS else ""
+    return (f"xi{high}", f"xj{low}") if high < DIGITS else ("", "")
+
+
+def unit_selector(position: int) -> str:
+    """The CSS selector of a unit in every map, whatever the layout; it matches nothing beyond DIGITS x DIGITS."""
+    high, low = place_classes(position)
+    return f":is(.{high} .{low}, .{high}.{low})" if high else ":not(*)"
+
+
+def modes(view: TokenMap) -> str:
+    """The classes of a map that say how its units are drawn."""
+    told = {"xg-under": view.look.style == "underline", "xg-values": view.look.values, "xg-marks": view.marks}
+    return "".join(f" {name}" for name, on in told.items() if on)
+
+
+def tone(view: TokenMap, position: int) -> str:
+    """The class of a unit's colour; nothing where it is the ground's."""
+    unit = view.units[position]
+    step = 0 if unit.special else step_of(unit.score, view.scale, view.look.gamma)
+    return f"{TONES[_side(view, unit)]}{step}" if step else ""
+
+
+def facts_of(view: TokenMap, position: int) -> str:
+    """A unit's attributes: what its hover text and its printed value are made of. Marks need none."""
+    unit = view.units[position]
+    place = "" if unit.tokens == (position,) else f' data-x="{_place(unit)}"'
+    if view.marks:
+        return place
+    rank = "" if unit.special else f" data-r={view.ranks[position]}"
+    shown = view.look.values and not unit.special
+    value = f" data-b={brief(unit.score, view.largest, view.signed)}" if shown else ""
+    return f" data-v={_score(view, unit)}{rank}{value}{place}"
+
+
+def class_of(*names: str) -> str:
+    """A class attribute, without quotes where it needs none, or nothing at all."""
+    told = " ".join(filter(None, names))
+    return f' class="{told}"' if " " in told else f" class={told}" if told else ""
 
 
 def direction(text: str) -> str:
@@ -125,7 +173,11 @@ def _shared(view: TokenMap) -> str:
 
 def _place(unit: Unit) -> str:
     first, last = unit.tokens[0], unit.tokens[-1]
-    return f"index {first}" if first == last else f"index {first} to {last}, {count(len(unit.tokens), 'token')}"
+    return f"{first}" if first == last else f"{first} to {last}, {count(len(unit.tokens), 'token')}"
+
+
+def _score(view: TokenMap, unit: Unit) -> str:
+    return signed(unit.score) if view.signed else plain(unit.score)
 
 
 def _marked(unit: Unit) -> str:
@@ -145,37 +197,43 @@ def _lines(view: TokenMap) -> list[list[int]]:
 
 
 def _paragraph(view: TokenMap, segment: int, positions: Sequence[int]) -> str:
+    drawn = _drawn(view, segment, positions)
+    drawn[0], drawn[-1] = (drawn[0][0], drawn[0][1].lstrip()), (drawn[-1][0], drawn[-1][1].rstrip())
+    groups = groupby(drawn, key=lambda pair: pair[0])
+    spans = "".join(f"<span{class_of(high)}>{''.join(html for _, html in group)}</span>" for high, group in groups)
+    return f'<p class="xg-text" dir="{direction(view.texts[segment])}">{spans}</p>'
+
+
+def _drawn(view: TokenMap, segment: int, positions: Sequence[int]) -> list[tuple[str, str]]:
+    """The text in pieces, each with the high digit of its position."""
     # Tokens are not isolated from each other, special ones are: isolation would reorder a right-to-left phrase
     # inside a left-to-right sentence. For the same reason the direction is found here and not by dir=auto.
-    text, at, parts = view.texts[segment], 0, []
+    text, at, parts, high = view.texts[segment], 0, [], ""
+    rest = text[max((view.units[position].end for position in positions), default=0) :].strip()
     for position in positions:
-        unit = view.units[position]
+        unit, high = view.units[position], place_classes(position)[0]
         if unit.special:
-            parts.append(f" {_chip(view, position)} ")
+            parts.append((high, _special(view, position, last=position == positions[-1] and not rest)))
             continue
-        parts += [escape(text[at : unit.start]), _chip(view, position)]
+        parts.append((high, escape(text[at : unit.start]) + _chip(view, position)))
         at = max(at, unit.end)
-    rest = text[at:].strip()
-    if rest and view.truncated:
-        parts.append(' <bdi class="xg-cut">… the rest was cut off</bdi>')
-    elif rest:
-        parts.append(escape(text[at:]))
-    return f'<p class="xg-text" dir="{direction(text)}">{"".join(parts).strip()}</p>'
+    if rest:
+        parts.append((high, ' <bdi class="xg-cut">… the rest was cut off</bdi>' if view.truncated else escape(rest)))
+    return parts
 
 
 def _chip(view: TokenMap, position: int) -> str:
-    unit, said, place = view.units[position], escape(tip(view, position)), place_classes(position)
-    if unit.special:
-        return f'<bdi class="xg-special{place}" data-tip="{said}">{escape(unit.text)}</bdi>'
-    step = step_of(unit.score, view.scale, view.look.gamma)
-    tone = f" xg-{_side(view, unit)}-{step}" if step else ""
-    return f'<span class="xg-t{tone}{place}"{_value(view, unit)} data-tip="{said}">{escape(unit.text)}</span>'
+    names = class_of(tone(view, position), place_classes(position)[1])
+    return f"<b{names}{facts_of(view, position)}>{escape(view.units[position].text)}</b>"
 
 
-def _value(view: TokenMap, unit: Unit) -> str:
-    if view.marks or not view.look.values:
-        return ""
-    return f' data-value="{brief(unit.score, view.largest, view.signed)}"'
+def _special(view: TokenMap, position: int, last: bool) -> str:
+    # The space stands inside what hangs: before it, it would have to fit into the line.
+    text = view.units[position].text
+    hangs = last and len(text) <= HANGING
+    inside, around = (" ", "") if hangs else ("", " ")
+    names = class_of("xg-special", "xg-hang" if hangs else "", place_classes(position)[1])
+    return f"{around}<bdi{names}{facts_of(view, position)}>{inside}{escape(text)}</bdi>{around}"
 
 
 def _side(view: TokenMap, unit: Unit) -> Side:

@@ -100,7 +100,7 @@ def test_what_people_marked_is_the_first_row_until_the_text_is_edited(model: str
     page = opened(model=model, method=QUICK, unit="word")
     first, *others = all_rows(page)
     assert RATIONALE in first
-    assert first.count(f"xg-amount-{STEPS}") == sum(
+    assert first.count(f'<b class="m{STEPS} ') == sum(
         len(load(DATA)[0].text[start:end].split()) for start, end in load(DATA)[0].rationale
     )
     assert len(others) == len(QUICK)

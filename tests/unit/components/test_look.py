@@ -25,7 +25,7 @@ def drawn(look: Look, scores: list[float], method: str = "occlusion", ends: dict
 
 
 def steps(html: str) -> list[int]:
-    return [int(step) for step in re.findall(r"xg-(?:for|against|amount)-(\d+) ", html)]
+    return [int(step) for step in re.findall(r'<b class="[fam](\d+) ', html)]
 
 
 @pytest.mark.parametrize("gamma", [LEAST_GAMMA, 0.5, 1.0, MOST_GAMMA])
@@ -77,10 +77,10 @@ def test_a_group_of_one_has_no_shared_end() -> None:
 
 def test_underline_and_values_are_switches_of_the_map() -> None:
     row = method_row(explainer("occlusion"), explanation(EXAMPLE, [0.5, -0.25, 0.0]), EXAMPLE, "token")
-    assert "data-value" not in token_map_html(row.view)
+    assert "data-b" not in token_map_html(row.view)
     html = drawn(Look(style="underline", values=True), [0.5, -0.25, 0.0])
-    assert '<div class="xg-map xg-under xg-values">' in html
-    assert re.findall(r'data-value="([^"]*)"', html) == ["+0.50", "\u22120.25", "0"]
+    assert '<div class="xg-map xg-under xg-values"' in html
+    assert re.findall(r"data-b=([^ >]*)", html) == ["+0.50", "\u22120.25", "0"]
 
 
 @pytest.mark.parametrize(

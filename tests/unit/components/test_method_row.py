@@ -52,8 +52,10 @@ def test_cost_says_evaluations_and_seconds_or_the_cache() -> None:
     assert "12 evaluations · from the cache" in drawn(cached=True)
 
 
-def test_caution_stands_with_its_citation() -> None:
-    assert "Be careful. <cite>Zeiler and Fergus (2014)</cite>" in drawn()
+def test_caution_stands_below_the_map_and_its_citation_in_the_details() -> None:
+    html = drawn()
+    assert '<p class="xg-caution">Be careful.</p>' in html
+    assert "<dt>source</dt><dd>Zeiler and Fergus (2014)</dd>" in html
 
 
 def test_notes_are_shown_unless_they_were_said_before() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, colour, contrast, lightness, step_of
 from components.styles import stylesheet
+from components.token_map import TONES
 
 LEGIBLE = 4.5
 
@@ -73,7 +74,7 @@ def test_the_style_sheet_defines_every_step_once_and_reaches_nowhere() -> None:
         assert sheet.startswith("<style>")
         assert sheet.endswith("</style>")
         for side in SIDES:
-            assert re.findall(rf"\.xg-{side}-(\d+)\{{", sheet) == [str(step) for step in range(1, STEPS + 1)]
+            assert re.findall(rf"\.{TONES[side]}(\d+)\{{", sheet) == [str(step) for step in range(1, STEPS + 1)]
         assert "url(" not in sheet
         assert "@import" not in sheet
     assert "light-dark(" in stylesheet("auto")

@@ -8,8 +8,10 @@ from html import unescape
 
 import pytest
 
+from components.method_row import method_row_html
 from components.palette import STEPS
 from components.rationale import TITLE, marked, rationale_rows
+from components.token_map import tip
 from engine.data.datasets import Dataset, LabelledExample, load
 from tests.unit.components.making import encoded, explanation
 
@@ -22,8 +24,8 @@ def data() -> Dataset:
 
 
 def drawn(data: Dataset, unit: str = "token") -> str:
-    [html] = rationale_rows(data, 0, explanation(MARKED.example), unit)
-    return html
+    [row] = rationale_rows(data, 0, explanation(MARKED.example), unit)
+    return method_row_html(row)
 
 
 def test_whatever_shares_a_character_with_a_span_is_marked() -> None:
@@ -47,22 +49,16 @@ def test_the_second_text_has_its_own_spans() -> None:
 @pytest.mark.parametrize("unit", ["token", "word"])
 def test_the_row_is_full_or_empty_and_says_where_it_comes_from(data: Dataset, unit: str) -> None:
     html = unescape(drawn(data, unit))
-    assert re.findall(r'<span class="xg-t([^"]*) xi0 xj\d"', html) == [
-        "",
-        f" xg-amount-{STEPS}",
-        "",
-        f" xg-amount-{STEPS}",
-    ]
+    assert re.findall(r'<b class="?(?:(m\d+) )?xj\d', html) == ["", f"m{STEPS}", "", f"m{STEPS}"]
     assert TITLE in html
     assert "marked in the data set" in html
     assert "2 spans · from Reviews" in html
     assert data.card.limits in html
-    assert "<cite>" not in html
 
 
 def test_hovering_says_marked_or_not_and_no_rank(data: Dataset) -> None:
-    html = drawn(data)
-    assert re.findall(r'data-tip="([^"]*)"', html) == [
+    [row] = rationale_rows(data, 0, explanation(MARKED.example), "token")
+    assert [tip(row.view, position) for position in range(6)] == [
         "special token · index 0", "not marked · index 1", "marked · index 2", "not marked · index 3",
         "marked · index 4", "special token · index 5",
     ]  # fmt: skip

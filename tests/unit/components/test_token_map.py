@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from html import unescape
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from components.palette import STEPS
 from components.styles import same_unit_rules
-from components.token_map import DIGITS, TokenMap, direction, legend_html, place_classes, tip, token_map_html
+from components.token_map import (
+    DIGITS,
+    TokenMap,
+    direction,
+    legend_html,
+    place_classes,
+    tip,
+    token_map_html,
+    unit_selector,
+)
 from engine.request import Example
 from engine.words import units
 from tests.unit.components.making import explanation
@@ -57,8 +66,8 @@ def drawn(
 @pytest.mark.parametrize("text", HARD)
 def test_text_stays_text(text: str) -> None:
     seen = Reader(token_map_html(drawn(text, pair=text)))
-    assert set(seen.tags) == {"div", "p", "bdi", "span"}
-    assert seen.names == {"class", "dir", "data-tip"}
+    assert set(seen.tags) == {"div", "p", "bdi", "span", "b"}
+    assert seen.names - {"data-x"} == {"class", "style", "dir", "data-v", "data-r"}
     assert seen.text == f"[CLS] {text} [SEP]{text} [SEP]"
 
 
@@ -70,13 +79,13 @@ def test_the_class_name_is_escaped_in_the_legend() -> None:
 
 def test_colours_are_centred_at_zero_and_the_largest_scores_end_the_scale() -> None:
     html = token_map_html(drawn("a b c d", [0.5, -0.5, 1.0, 0.0]))
-    tones = re.findall(r'<span class="xg-t([^"]*) xi0 xj\d"', html)
-    assert tones == [f" xg-for-{STEPS // 2}", f" xg-against-{STEPS // 2}", f" xg-for-{STEPS}", ""]
+    tones = re.findall(r'<b class="?(?:(\w\d+) )?xj\d', html)
+    assert tones == [f"f{STEPS // 2}", f"a{STEPS // 2}", f"f{STEPS}", ""]
 
 
 def test_an_unsigned_map_has_one_colour() -> None:
     view = drawn("a b", [1.0, 3.0], signed=False)
-    assert re.findall(r"xg-(\w+)-(\d+)", token_map_html(view)) == [("amount", "7"), ("amount", str(STEPS))]
+    assert re.findall(r'<b class="(\w)(\d+) ', token_map_html(view)) == [("m", "7"), ("m", str(STEPS))]
     assert "0 to 3, without sign" in legend_html(view)
 
 
@@ -87,7 +96,7 @@ def test_the_legend_names_both_ends_and_the_class() -> None:
 def test_a_map_of_zeros_says_so_in_words() -> None:
     view = drawn("a b", [0.0, 0.0])
     assert "All scores are zero" in legend_html(view)
-    assert not re.search(r"xg-(for|against|amount)-", token_map_html(view))
+    assert re.findall(r"<b class=(\S+)", token_map_html(view)) == ["xj1", "xj2"]
 
 
 def test_special_tokens_are_grey_unranked_and_do_not_stretch_the_scale() -> None:
@@ -98,7 +107,7 @@ def test_special_tokens_are_grey_unranked_and_do_not_stretch_the_scale() -> None
     view = TokenMap(units(made.tokens, scores, example), ("a b",), True, "good")
     assert view.largest == 2.0
     assert view.ranks == (0, 2, 1, 0)
-    assert '<bdi class="xg-special xi0 xj0"' in token_map_html(view)
+    assert '<span class=xi0><bdi class="xg-special xj0" data-v=+99>' in token_map_html(view)
     assert tip(view, 0) == "+99 · special token, not ranked · index 0"
 
 
@@ -107,22 +116,76 @@ def test_hovering_says_value_rank_and_index() -> None:
     assert tip(view, 2) == "\u22122 · rank 1 of 3 · index 2"
     assert tip(view, 1) == "+0.123 · rank 2 of 3 · index 1"
     assert tip(view, 3) == "+0.123 · rank 2 of 3 · index 3", "equal scores share the better rank"
-    tips = [unescape(said) for said in re.findall(r'data-tip="([^"]*)"', token_map_html(view))]
-    assert tips == [tip(view, position) for position in range(5)]
+
+
+def test_the_parts_of_the_hover_text_are_with_the_unit() -> None:
+    """The style sheet puts them together; that they give `tip` is tested in a browser."""
+    view = drawn("a b c", [0.1234, -2.0, 0.1234])
+    html = token_map_html(view)
+    assert "style=\"--n:'3'\"" in html
+    parts = re.findall(r"data-v=(\S+) data-r=(\d)>", html)
+    assert [f"{value} · rank {rank} of 3 · index {at}" for at, (value, rank) in enumerate(parts, start=1)] == [
+        tip(view, position) for position in (1, 2, 3)
+    ]
+
+
+def test_an_index_that_is_not_the_position_is_spelled_out() -> None:
+    example = Example("films are re made")
+    made = explanation(example, pieces=r"film|s|are|re|made")
+    view = TokenMap(units(made.tokens, made.scores, example, "word"), (example.text,), True, "good")
+    html = token_map_html(view)
+    assert re.findall(r'<b[^>]*?(?: data-x="([^"]*)")?>(\w+)<', html) == [
+        ("1 to 2, 2 tokens", "films"), ("3", "are"), ("4", "re"), ("5", "made"),
+    ]  # fmt: skip
+    assert tip(view, 1).endswith("index 1 to 2, 2 tokens")
+
+
+def test_marks_need_no_number() -> None:
+    marks = replace(drawn("a b", [0.0, 1.0], signed=False), marks=True)
+    assert "data-" not in token_map_html(marks)
+    assert [tip(marks, n) for n in range(3)] == ["special token · index 0", "not marked · index 1", "marked · index 2"]
 
 
 def test_a_unit_has_the_same_place_in_every_map_and_no_two_share_one() -> None:
     text = "word " * 600
     first, second = (token_map_html(drawn(text, [score] * 600)) for score in (1.0, -2.0))
-    places = re.findall(r" (xi\d+ xj\d+)\"", first)
-    assert places == re.findall(r" (xi\d+ xj\d+)\"", second)
-    assert len(set(places)) == len(places) == 602
-    assert all(place_classes(n).split()[0] in same_unit_rules() for n in range(DIGITS * DIGITS))
+    assert places_of(first) == places_of(second) == [divmod(n, DIGITS) for n in range(602)]
+    assert all(f".{name}" in same_unit_rules() for n in range(DIGITS * DIGITS) for name in place_classes(n))
+
+
+def places_of(html: str) -> list[tuple[int, int]]:
+    """What a listener reads: the high digit around units, the low one on each."""
+    found = re.findall(r"\bx([ij])(\d+)\b", html)
+    highs = [int(digit) for kind, digit in found if kind == "i"]
+    lows = [int(digit) for kind, digit in found if kind == "j"]
+    assert len(highs) == -(-len(lows) // DIGITS)
+    return [(highs[n // DIGITS], low) for n, low in enumerate(lows)]
+
+
+def test_a_text_of_thousands_of_units_is_spelled_shortly() -> None:
+    """Nine maps of 512 tokens, with values of both signs and full length."""
+    text = " ".join(f"word{n % 7}" for n in range(510))
+    html = token_map_html(drawn(text, [(-1) ** n * 1.2345e-3 / (n + 1) for n in range(510)]))
+    assert html.count("<b ") == 510
+    assert 9 * len(html.encode()) < 300_000
+
+
+def test_a_last_special_token_hangs_and_the_others_do_not() -> None:
+    html = token_map_html(drawn("a", pair="b"))
+    assert re.findall(r'<bdi class="xg-special (?:(xg-hang) )?xj\d', html) == ["", "xg-hang", "xg-hang"]
+    cut = replace(drawn("a and a rest"), truncated=3)
+    assert "xg-hang" in token_map_html(cut), "all of this text was read"
+
+
+@pytest.mark.parametrize(("position", "selector"), [(0, ":is(.xi0 .xj0, .xi0.xj0)"), (37, ":is(.xi1 .xj5, .xi1.xj5)")])
+def test_a_unit_is_found_by_its_position(position: int, selector: str) -> None:
+    assert unit_selector(position) == selector
+    assert unit_selector(DIGITS * DIGITS) == ":not(*)"
 
 
 def test_what_has_no_place_of_its_own_is_not_lit() -> None:
-    assert place_classes(DIGITS * DIGITS - 1) == f" xi{DIGITS - 1} xj{DIGITS - 1}"
-    assert place_classes(DIGITS * DIGITS) == ""
+    assert place_classes(DIGITS * DIGITS - 1) == (f"xi{DIGITS - 1}", f"xj{DIGITS - 1}")
+    assert place_classes(DIGITS * DIGITS) == ("", "")
 
 
 def test_a_pair_has_a_paragraph_a_text_each_in_its_direction() -> None:
