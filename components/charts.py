@@ -20,7 +20,7 @@ CHART_HEIGHT, CELL, MARGIN = 460, 46, 190
 
 
 def curves_chart(
-    curves: Sequence[RemovalCurve], titles: Mapping[str, str], explained: str, score: bool
+    curves: Sequence[RemovalCurve], titles: Mapping[str, str], explained: str, score: bool, unit: str = "token"
 ) -> alt.LayerChart:
     """A line a method over the share of tokens removed; the random one dotted. Hovering tells the values.
 
@@ -32,8 +32,8 @@ def curves_chart(
         orient="bottom", columns=4, labelLimit=260, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5
     )
     dashed = alt.Scale(domain=names, range=dashes(curves))
-    base = alt.Chart(curve_table(curves, titles)).encode(
-        x=alt.X("share:Q", title="share of tokens removed, highest score first", axis=alt.Axis(format="%")),
+    base = alt.Chart(curve_table(curves, titles, unit)).encode(
+        x=alt.X("share:Q", title=f"share of {unit}s removed, highest score first", axis=alt.Axis(format="%")),
         y=y,
         color=alt.Color("method:N", sort=names, scale=alt.Scale(domain=names), title=None, legend=legend),
     )
@@ -59,14 +59,14 @@ def dashes(curves: Sequence[RemovalCurve]) -> list[list[int]]:
     ]
 
 
-def curve_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str]) -> pd.DataFrame:
+def curve_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str], unit: str = "token") -> pd.DataFrame:
     """A row a method and share: what the lines and their hovering need."""
     return pd.DataFrame(
         [
             {
                 "method": titles[curve.method],
                 "share": share / 100,
-                "removed": f"{number} of {curve.removed[-1]} tokens",
+                "removed": f"{number} of {curve.removed[-1]} {unit}s",
                 "value": float(value),
                 "shown": plain(float(value)),
             }

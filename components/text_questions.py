@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+import numpy as np
 import streamlit as st
 
 from components.engine_room import explain
@@ -16,6 +17,7 @@ from components.trouble import sentence
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
+from engine.words import UNITS, units
 
 MEASURE_NAMES = {"spearman": "Rank correlation", "top_k": "Shared top tokens"}
 REMOVAL_NAMES = {
@@ -67,7 +69,11 @@ def _curves(state: TextState, made: Made, titles: Mapping[str, str], probe: Expl
     from engine.metrics.curves import removal_curves
 
     st.selectbox(
-        "A removed token is", list(REMOVAL_NAMES), key=key("removal"), format_func=REMOVAL_NAMES.__getitem__, width=320
+        f"A removed {state.unit} is",
+        list(REMOVAL_NAMES),
+        key=key("removal"),
+        format_func=REMOVAL_NAMES.__getitem__,
+        width=320,
     )
     progress = st.empty()
 
@@ -76,7 +82,7 @@ def _curves(state: TextState, made: Made, titles: Mapping[str, str], probe: Expl
 
     try:
         requests: Sequence[Request] = [request_for(state, id) for id in made]
-        curves = removal_curves(requests, state.removal, report)
+        curves = removal_curves(requests, state.removal, report, unit=state.unit)
     except Exception as error:
         st.error(sentence(error))
         return
@@ -85,12 +91,13 @@ def _curves(state: TextState, made: Made, titles: Mapping[str, str], probe: Expl
     score = probe.prediction.regression
     target = next(iter(made.values())).provenance.target_label
     explained = f"score {target}" if score else f"probability of {target}"
-    st.altair_chart(curves_chart(curves, titles, explained, score), key="text_curves_chart")
+    st.altair_chart(curves_chart(curves, titles, explained, score, state.unit), key="text_curves_chart")
     st.caption(
-        f"How the {'score' if score else 'probability'} changes when the tokens that a map scores highest go first. "
-        "A line that falls sooner than Random names tokens that the model relies on; the lower the area, the sooner. "
+        f"How the {'score' if score else 'probability'} changes when the {state.unit}s that a map scores highest go "
+        f"first. A line that falls sooner than Random names {state.unit}s that the model relies on; the lower the area, "
+        "the sooner. "
         "Random is one order by chance, so a small difference from it says little, and a shortened text is unlike "
-        "what the model was trained on. A token is removed also when the maps show words. "
+        "what the model was trained on. "
         "(Samek et al., 2017; DeYoung et al., 2020)"
     )
     st.dataframe(area_table(curves, titles), hide_index=True, width=420, key="text_curves_areas")
@@ -106,7 +113,7 @@ def _agreement(state: TextState, made: Made, titles: Mapping[str, str]) -> None:
     st.segmented_control(
         "Measure", list(MEASURES), key=key("measure"), required=True, format_func=MEASURE_NAMES.__getitem__
     )
-    maps = {id: one.scores[one.features] for id, one in made.items()}
+    maps = {id: _unit_scores(state, one) for id, one in made.items()}
     try:
         found = agreement(maps, state.measure, seed=(state.seed,))
     except Exception as error:
@@ -118,18 +125,26 @@ def _agreement(state: TextState, made: Made, titles: Mapping[str, str]) -> None:
         st.html(
             f'<div class="xg"><p class="xg-small">No order, because all scores are equal: {escape(names)}.</p></div>'
         )
-    st.caption(_meaning(found.measure, found.k, found.n))
+    st.caption(_meaning(found.measure, found.k, found.n, state.unit))
 
 
-def _meaning(measure: str, k: int, n: int) -> str:
+def _unit_scores(state: TextState, made: Explanation) -> np.ndarray:
+    """A score for each unit that is ranked: the page's tokens or words."""
+    if state.unit == UNITS[0]:
+        return made.scores[made.features]
+    drawn = units(made.tokens, made.scores, state.example, state.unit)
+    return np.array([unit.score for unit in drawn if not unit.special])
+
+
+def _meaning(measure: str, k: int, n: int, unit: str) -> str:
     if measure == "spearman":
         words = (
-            "Spearman's ρ of the tokens' scores: +1 the same order, 0 no relation, −1 the reverse. "
+            f"Spearman's ρ of the {unit}s' scores: +1 the same order, 0 no relation, −1 the reverse. "
             "Agreement is not correctness: two methods can share a mistake. "
         )
     else:
         words = (
-            f"The share of the {k} highest-scored of {n} tokens that both maps name; "
+            f"The share of the {k} highest-scored of {n} {unit}s that both maps name; "
             f"about {100 * k / n:.0f} % by chance. "
         )
     return words + (

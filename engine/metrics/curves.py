@@ -20,9 +20,10 @@ from engine.models.text import TextClassifier
 from engine.operators import OPERATORS
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.removal import coalition_values, token_masks
-from engine.request import Request
+from engine.request import Example, Request
 from engine.result import Explanation
 from engine.store import result_store
+from engine.words import UNITS, units
 
 VERSION = 1
 """Raised whenever the numbers change."""
@@ -31,7 +32,7 @@ PERCENTS = tuple(range(0, 101, 10))
 
 @dataclass(frozen=True)
 class RemovalCurve:
-    """m(x) after the `removed[i]` features with the highest scores were taken away, at `PERCENTS[i]` of the features.
+    """m(x) after the `removed[i]` units with the highest scores were taken away, at `PERCENTS[i]` of the units.
 
     `values` are probabilities of the explained class, from 0 to 1; for a regression head they are scores.
     """
@@ -58,12 +59,17 @@ class RemovalCurve:
 
 
 def removal_curves(
-    requests: Sequence[Request], removal: str = "mask", report: Report = silent, cancel: CancelToken | None = None
+    requests: Sequence[Request],
+    removal: str = "mask",
+    report: Report = silent,
+    cancel: CancelToken | None = None,
+    unit: str = "token",
 ) -> list[RemovalCurve]:
     """A curve a request, in the order asked: its map is made (or found), then m is measured at 0, 10, ... 100 %.
 
     Requests may differ in method, example and target; those of one model share passes, and a set of tokens that
-    several maps name is measured once. The number removed is max(1, round(k n)); the most important for the target
+    several maps name is measured once. A `unit` is a token or a word, which goes as a whole and whose score is the
+    sum of its tokens'. The number removed is max(1, round(k n)); the most important for the target
     go first, which is the highest score, for unsigned methods too. Ties: `engine.metrics.ranking`.
 
     Sources: Samek et al. (2017), section III (most relevant first); DeYoung et al. (2020), section 5, whose
@@ -71,9 +77,11 @@ def removal_curves(
     """
     if removal not in OPERATORS:
         raise unknown("removal", removal, OPERATORS)
+    if unit not in UNITS:
+        raise unknown("unit", unit, UNITS)
     with cancellable(cancel):
         maps = explain_many(requests)
-        asked = [_Asked(request, made, removal) for request, made in zip(requests, maps, strict=True)]
+        asked = [_Asked(request, made, removal, unit) for request, made in zip(requests, maps, strict=True)]
         answers = _found(asked)
         for group in _groups([a for a in asked if a.key not in answers]):
             with runtime.turn():
@@ -85,16 +93,18 @@ def removal_curves(
 class _Asked:
     """A curve that is asked for: the map that it follows and its cache key."""
 
-    def __init__(self, request: Request, made: Explanation, removal: str) -> None:
+    def __init__(self, request: Request, made: Explanation, removal: str, unit: str) -> None:
         # By its index, so that "the predicted class" and its name are one curve.
         self.request = dataclasses.replace(request, target=made.provenance.target)
         self.made = made
+        self.unit = unit
         self.key = key_for(
             {
                 "kind": "removal_curve",
                 "version": VERSION,
                 "explanation": key_of(self.request),
                 "removal": removal,
+                "unit": unit,
                 "percents": list(PERCENTS),
             }
         )
@@ -146,11 +156,13 @@ class _Rows:
         self.kept: list[tuple[int, np.ndarray]] = []
 
     def add(self, asked: _Asked, encoded: Encoded) -> tuple[tuple[int, ...], Int[np.ndarray, "percent"]]:
-        """The numbers of tokens removed along the curve, and the rows that hold its values."""
+        """The numbers of units removed along the curve, and the rows that hold its values."""
         case = self._case(encoded, asked.made.provenance.target)
-        order = ranking(asked.made.scores[encoded.features], (asked.request.seed, *encoded.ids.tolist()))
+        owner = unit_of_feature(asked.made, asked.request.example, asked.unit)
+        scores = np.bincount(owner, weights=asked.made.scores[encoded.features])
+        order = ranking(scores, (asked.request.seed, *encoded.ids.tolist()))
         removed = tuple(number_of(percent, len(order)) for percent in PERCENTS)
-        return removed, np.array([self._row(case, kept) for kept in without_top(order, removed)])
+        return removed, np.array([self._row(case, kept[owner]) for kept in without_top(order, removed)])
 
     def _case(self, encoded: Encoded, target: int) -> int:
         name = (encoded.ids.tobytes(), encoded.types.tobytes(), target)
@@ -185,8 +197,21 @@ class _Rows:
         return values
 
 
-def without_top(order: Int[np.ndarray, "feature"], removed: Sequence[int]) -> Bool[np.ndarray, "percent feature"]:
-    """Which features are kept when the first `removed[i]` of the order are taken away."""
+def unit_of_feature(made: Explanation, example: Example, unit: str) -> Int[np.ndarray, "feature"]:
+    """The number of the unit that each feature belongs to, from 0 in reading order."""
+    features = made.features
+    if unit == "token":
+        return np.arange(len(features))
+    place = {int(position): feature for feature, position in enumerate(features)}
+    owner = np.zeros(len(features), dtype=int)
+    words = [word for word in units(made.tokens, made.scores, example, unit) if not word.special]
+    for number, word in enumerate(words):
+        owner[[place[position] for position in word.tokens]] = number
+    return owner
+
+
+def without_top(order: Int[np.ndarray, "unit"], removed: Sequence[int]) -> Bool[np.ndarray, "percent unit"]:
+    """Which units are kept when the first `removed[i]` of the order are taken away."""
     kept = np.ones((len(removed), len(order)), dtype=bool)
     for row, number in enumerate(removed):
         kept[row, order[:number]] = False

@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import engine.metrics.curves as curves
+from components.numbers import plain
 from components.text_session import key
 from engine.registry import explainer
+from engine.request import Example, Request
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -43,6 +46,12 @@ def encoding(page: AppTest) -> dict[str, Any]:
 def cells(page: AppTest) -> list[list[str]]:
     [chart] = page.get("plotly_chart")
     return json.loads(chart.proto.spec)["data"][0]["text"]
+
+
+def arrow_rows(chart: Any) -> list[dict[str, Any]]:
+    """What the chart draws."""
+    [data] = chart.proto.datasets
+    return pa.ipc.open_stream(data.data.data).read_all().to_pylist()
 
 
 def titles(*methods: str) -> set[str]:
@@ -106,3 +115,27 @@ def test_a_regression_head_has_scores(tmp_path: Path) -> None:
     page.toggle(key("open.questions")).set_value(True).run()
     assert not page.exception
     assert encoding(page)["y"]["title"].startswith("score")
+
+
+def test_words_are_removed_and_compared_as_wholes(model: str) -> None:
+    page = opened(model, QUICK, unit="word", open="questions", removal="delete", measure="top_k")
+    assert not page.exception
+    [chart] = page.get("vega_lite_chart")
+    rows = list(arrow_rows(chart))
+    assert {row["removed"] for row in rows} >= {"0 of 4 words", "2 of 4 words", "4 of 4 words"}
+    assert any("of 4 words that both maps name" in caption.value for caption in page.caption)
+    assert page.selectbox(key("removal")).value == "delete"
+
+
+def test_hovering_a_point_tells_what_was_measured(model: str) -> None:
+    """The table behind the chart, which the points' tips read, against the engine's curves."""
+    page = opened(model, QUICK, open="questions")
+    [chart] = page.get("vega_lite_chart")
+    tips = {(row["method"], row["share"]): (row["removed"], row["shown"]) for row in arrow_rows(chart)}
+    asked = [Request(model, id, Example("good food, bad service")) for id in [*QUICK, "random"]]
+    for request, curve in zip(asked, curves.removal_curves(asked), strict=True):
+        title = explainer(request.method).title
+        for percent, removed, value in zip(curves.PERCENTS, curve.removed, curve.values, strict=True):
+            assert tips[title, percent / 100] == (f"{removed} of {curve.removed[-1]} tokens", plain(float(value)))
+    point = json.loads(chart.proto.spec)["layer"][1]["encoding"]["tooltip"]
+    assert [field["field"] for field in point] == ["method", "removed", "shown"]

@@ -16,9 +16,13 @@ def removal_curve_one_by_one(
     values = []
     for tenth in range(11):
         number = max(1, round(tenth * len(features) / 10)) if tenth else 0
-        gone = set(best_first[:number])
-        shortened = [mask_id if place in gone else token for place, token in enumerate(ids)]
-        with torch.no_grad():
-            logits = module(input_ids=torch.tensor([shortened])).logits.double()
-        values.append(float(torch.softmax(logits, -1)[0, target]))
+        values.append(masked_probability(module, ids, set(best_first[:number]), mask_id, target))
     return values
+
+
+def masked_probability(module: Any, ids: list[int], gone: set[int], mask_id: int, target: int) -> float:
+    """The probability of the class when the tokens at these places are the mask token."""
+    shortened = [mask_id if place in gone else token for place, token in enumerate(ids)]
+    with torch.no_grad():
+        logits = module(input_ids=torch.tensor([shortened])).logits.double()
+    return float(torch.softmax(logits, -1)[0, target])

@@ -14,7 +14,7 @@ from engine.metrics.curves import PERCENTS, RemovalCurve, removal_curves, withou
 from engine.progress import CancelToken
 from engine.request import Example, Request
 from tests.explaining import checkpoint, classifier
-from tests.oracles.curves import removal_curve_one_by_one
+from tests.oracles.curves import masked_probability, removal_curve_one_by_one
 
 TEXT = "although the plot drags, the ending is warm and funny"
 METHODS = ("gradient_x_input", "gradient_l2", "random")
@@ -60,6 +60,22 @@ def test_curves_are_those_of_one_text_at_a_time(family: str) -> None:
         assert curve.method == request.method
         assert curve.values[0] == pytest.approx(made.prediction.probabilities[made.provenance.target], abs=1e-6)
         assert (curve.removed[0], curve.removed[-1]) == (0, len(encoded.features))
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_words_go_as_a_whole(family: str) -> None:
+    text, places = "unbelievably warm and funny", [range(1, 11), range(11, 12), range(12, 13), range(13, 14)]
+    [request] = asked(family, ("gradient_x_input",), text, 3)
+    model, made = classifier(family, 3, "float32"), explain(request)
+    words = sorted(places, key=lambda word: -sum(made.scores[place] for place in word))
+    [curve] = removal_curves([request], unit="word")
+    assert curve.removed == (0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4)
+    for value, number in zip(curve.values, curve.removed, strict=True):
+        gone = {place for word in words[:number] for place in word}
+        expected = masked_probability(
+            model.module, model.encode(request.example).ids.tolist(), gone, model.mask_id, made.provenance.target
+        )
+        assert value == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_area_by_hand() -> None:
