@@ -94,8 +94,8 @@ def _curves(state: TextState, made: Made, titles: Mapping[str, str], probe: Expl
     st.altair_chart(curves_chart(curves, titles, explained, score, state.unit), key="text_curves_chart")
     st.caption(
         f"How the {'score' if score else 'probability'} changes when the {state.unit}s that a map scores highest go "
-        f"first. A line that falls sooner than Random names {state.unit}s that the model relies on; the lower the area, "
-        "the sooner. "
+        f"first. A line that falls sooner than Random names {state.unit}s that the model relies on; the lower the "
+        "area, the sooner. "
         "Random is one order by chance, so a small difference from it says little, and a shortened text is unlike "
         "what the model was trained on. "
         "(Samek et al., 2017; DeYoung et al., 2020)"
