@@ -4,43 +4,66 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Sequence
 
 import streamlit as st
 
-from components.text_session import key
+from components.text_state import differing
 from engine.registry import Explainer
 
 
-def parameters(methods: Sequence[Explainer]) -> None:
-    """The parameters of each method that has any, under its title."""
-    with_any = [method for method in methods if dataclasses.fields(method.params)]
-    if not with_any:
-        st.caption("None of the chosen methods has parameters.")
-    for method in with_any:
-        st.markdown(f"**{method.title}**")
-        hints = typing.get_type_hints(method.params)
-        with st.container(horizontal=True, gap="small"):
-            for field in dataclasses.fields(method.params):
-                _widget(method, field, hints[field.name])
+def has_parameters(method: Explainer) -> bool:
+    """Whether there is anything to choose."""
+    return bool(dataclasses.fields(method.params))
 
 
-def _widget(method: Explainer, field: dataclasses.Field, hint: object) -> None:
-    name, meta = key(f"{method.id}.{field.name}"), field.metadata
-    label, kind = _label(field.name), _number_or_text(hint)
-    st.session_state.setdefault(name, field.default)
+def parameters(method: Explainer, prefix: str) -> None:
+    """A widget for each parameter, its key `prefix` and the name in a link: it keeps its value while it is hidden."""
+    hints = typing.get_type_hints(method.params)
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        for field in dataclasses.fields(method.params):
+            _widget(field, hints[field.name], _key(method, field, prefix))
+
+
+def held_parameters(method: Explainer, prefix: str) -> dict[str, object]:
+    """What the widgets hold, shown or hidden."""
+    keys = {field.name: _key(method, field, prefix) for field in dataclasses.fields(method.params)}
+    return {name: st.session_state[key] for name, key in keys.items() if key in st.session_state}
+
+
+def changed_parameters(method: Explainer, prefix: str) -> dict[str, str]:
+    """The parameters that differ from the defaults, as texts."""
+    return differing(method, held_parameters(method, prefix))
+
+
+def reset_parameters(method: Explainer, prefix: str) -> None:
+    """Back to the defaults: in a callback, or before the widgets are drawn."""
+    for field in dataclasses.fields(method.params):
+        st.session_state[_key(method, field, prefix)] = field.default
+
+
+def _key(method: Explainer, field: dataclasses.Field, prefix: str) -> str:
+    return f"{prefix}{method.id}.{field.name}"
+
+
+def _widget(field: dataclasses.Field, hint: object, key: str) -> None:
+    meta, kind = field.metadata, _number_or_text(hint)
+    label, help = _label(field.name), meta["help"]
+    st.session_state.setdefault(key, field.default)
     if meta["choices"]:
-        st.selectbox(label, meta["choices"], key=name, help=meta["help"])
+        st.selectbox(label, meta["choices"], key=key, help=help, width=190, persist_state="page")
     elif kind is bool:
-        st.checkbox(label, key=name, help=meta["help"])
+        st.checkbox(label, key=key, help=help, persist_state="page")
     elif type(None) in typing.get_args(hint):
-        st.text_input(label, key=name, help=f"{meta['help']} (empty: none)")
+        st.text_input(label, key=key, help=f"{help} (empty: none)", width=190, persist_state="page")
     elif kind in (int, float):
         low, high = (None if bound is None else kind(bound) for bound in (meta["low"], meta["high"]))
         shape = "%d" if kind is int else "%g"
-        st.number_input(label, low, high, key=name, help=meta["help"], format=shape, step=_step(kind, low, high))
+        step = _step(kind, low, high)
+        st.number_input(
+            label, low, high, key=key, help=help, format=shape, step=step, width=190, persist_state="page"
+        )  # fmt: skip
     else:
-        st.text_input(label, key=name, help=meta["help"])
+        st.text_input(label, key=key, help=help, width=190, persist_state="page")
 
 
 def _step(kind: type, low: int | float | None, high: int | float | None) -> int | float:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from components.look import LEAST_GAMMA, MOST_GAMMA, SCALES, STYLES
-from components.parameters import parameters
-from components.text_session import key
+from components.method_picker import method_picker
+from components.text_session import WIDGETS, key
+from components.text_state import START
 from engine.registry import Explainer
 from engine.result import Prediction
 from engine.words import UNITS
@@ -19,14 +20,7 @@ MOST_SEED = 2**31 - 1
 
 def method_controls(methods: Mapping[str, Explainer]) -> None:
     """Which methods, with which parameters, drawn as tokens or words."""
-    chosen = st.multiselect(
-        "Methods",
-        list(methods),
-        key=key("methods"),
-        format_func=lambda id: methods[id].title,
-        placeholder="Pick at least one",
-        help="random is the baseline that knows nothing: a map that looks no better says nothing.",
-    )
+    method_picker(methods, START, WIDGETS)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key("options")):
         st.segmented_control("Unit", UNITS, key=key("unit"), required=True, format_func=lambda kind: f"{kind.title()}s")
         st.number_input(
@@ -34,8 +28,6 @@ def method_controls(methods: Mapping[str, Explainer]) -> None:
         )
         with st.popover("View", key=key("view")):
             _look_controls()
-        with st.popover("Parameters", key=key("popover")):
-            parameters([methods[id] for id in chosen])
 
 
 def _look_controls() -> None:

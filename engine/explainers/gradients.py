@@ -18,7 +18,7 @@ from engine.task import Attribution, Item, Task
 PerFeature = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 """Embeddings and gradients, both `[row seq d_model]`, to scores `[row seq]`."""
 
-_AXES = Axes("none: an infinitely small change of the embedding", "logit of the class", "gradient at the input")
+_AXES = Axes("none: an infinitely small change of the embedding", "logit of the class", "gradient, at the input")
 _ZERO_BY_CONSTRUCTION = (
     "The gradient summed over embedding dimensions is zero by construction here: LayerNorm ignores a shift common to "
     "all dimensions. Use gradient_l2 or gradient_x_input."
@@ -109,7 +109,7 @@ class SmoothGradParams:
     title="SmoothGrad",
     family="gradients",
     params=SmoothGradParams,
-    axes=Axes("none: small random changes of the embedding", "logit of the class", "mean gradient"),
+    axes=Axes("none: small random changes of the embedding", "logit of the class", "gradient, mean over noisy copies"),
     differentiable=True,
     signed=lambda params: params.reduction == "sum",
     citation="Smilkov et al. (2017), SmoothGrad, eq. 2",

@@ -128,7 +128,7 @@ def test_a_picked_review_replaces_the_text(page: AppTest) -> None:
 
 def test_the_class_the_unit_and_a_parameter_stand_in_the_link(page: AppTest, model: str) -> None:
     page.multiselect(key("methods")).set_value(["occlusion"]).run()
-    page.number_input(key("occlusion.window")).set_value(2).run()
+    page.session_state[key("occlusion.window")] = 2
     page.segmented_control(key("unit")).set_value("word").run()
     page.selectbox(key("target")).set_value("LABEL_0").run()
     assert not page.exception
