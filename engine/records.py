@@ -32,16 +32,10 @@ def pack(explanation: Explanation) -> tuple[Meta, Arrays]:
 
 def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Explanation:
     """The explanation that `pack` took apart, marked as cached."""
-    prediction = meta["prediction"]
     return Explanation(
         tokens=tuple(Token(*t) for t in meta["tokens"]),
         scores=np.array(arrays["scores"]),
-        prediction=Prediction(
-            tuple(prediction["labels"]),
-            tuple(prediction["logits"]),
-            tuple(prediction["probabilities"]),
-            prediction["regression"],
-        ),
+        prediction=unpack_prediction(meta["prediction"]),
         provenance=Provenance(**meta["provenance"]),
         evaluations=meta["evaluations"],
         seconds=meta["seconds"],
@@ -51,3 +45,8 @@ def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Explana
         extras=meta["extras"],
         cached=True,
     )
+
+
+def unpack_prediction(meta: Mapping[str, Any]) -> Prediction:
+    """The prediction whose `dataclasses.asdict` was stored."""
+    return Prediction(tuple(meta["labels"]), tuple(meta["logits"]), tuple(meta["probabilities"]), meta["regression"])

@@ -14,7 +14,7 @@ Plan = Callable[[Spec], Iterable["Unit"]]
 Check = Callable[[Spec], object]
 Batch = Callable[[Sequence["Unit"]], object]
 
-MODULES = {"explain": "engine.jobs.explaining"}
+MODULES = {"explain": "engine.jobs.explaining", "predict": "engine.jobs.predicting"}
 """Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""
 
 

@@ -1,0 +1,54 @@
+"""Which of a model's classes a data set's class is."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.data.classes import match_classes
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "expected"),
+    [
+        (["negative", "positive"], ["negative", "positive"], (0, 1)),
+        (["Positive", "negative "], ["NEGATIVE", "POSITIVE"], (1, 0)),
+        (["contradiction", "entailment"], ["entailment", "neutral", "contradiction"], (2, 0)),
+    ],
+)
+def test_the_same_names_are_the_same_classes(names: list[str], labels: list[str], expected: tuple[int, ...]) -> None:
+    found = match_classes(names, labels)
+    assert (found.of, found.said) == (expected, "")
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [(["0", "1"], ["negative", "positive"]), (["negative", "positive"], ["LABEL_0", "LABEL_1", "LABEL_2"])],
+)
+def test_unnamed_classes_are_compared_by_their_number_and_that_is_said(names: list[str], labels: list[str]) -> None:
+    found = match_classes(names, labels)
+    assert found.of == (0, 1)
+    assert f"{names[0]} is {labels[0]}, {names[1]} is {labels[1]}." in found.said
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["negative", "neutral", "positive"], ["negative", "positive"]),
+        (["good", "bad"], ["negative", "positive"]),
+        (["1", "2"], ["negative", "positive"]),
+        (["0", "1", "2"], ["negative", "positive"]),
+        ([], ["negative", "positive"]),
+        (["same"], ["same", "SAME"]),
+    ],
+)
+def test_other_classes_are_not_compared_and_both_are_named(names: list[str], labels: list[str]) -> None:
+    found = match_classes(names, labels)
+    assert found.of is None
+    assert labels[0] in found.said
+    assert (", ".join(names) or "none") in found.said
+
+
+def test_many_classes_do_not_fill_the_page() -> None:
+    said = match_classes([f"topic {i}" for i in range(500)], ["a", "b"]).said
+    assert len(said) < 300
+    assert "and 492 more" in said
