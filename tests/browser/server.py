@@ -40,12 +40,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def command(way: str, port: int) -> list[str]:
-    """`launcher` is what `exegesis app` runs; `streamlit` is a plain `streamlit run app.py`."""
+def command(way: str, port: int, script: str = "app.py") -> list[str]:
+    """`launcher` is what `exegesis app` runs; `streamlit` is a plain `streamlit run app.py`, or of another script."""
     if way == "launcher":
         return [sys.executable, "-m", "components.launcher", "--port", str(port), "--headless"]
     flags = [f"--server.port={port}", "--server.headless=true"]
-    return [sys.executable, "-m", "streamlit", "run", "app.py", *flags]
+    return [sys.executable, "-m", "streamlit", "run", script, *flags]
 
 
 def healthy(url: str) -> bool:
@@ -65,14 +65,14 @@ def wait_until_healthy(process: subprocess.Popen[bytes], server: Server) -> None
 
 
 @contextmanager
-def running(folder: Path, way: str = "launcher") -> Iterator[Server]:
+def running(folder: Path, way: str = "launcher", script: str = "app.py") -> Iterator[Server]:
     """Starts a fresh server with its home and its log in `folder`, and stops it."""
     port = free_port()
     server = Server(f"http://localhost:{port}", folder / "home", folder / "server.log")
     environment = {**os.environ, "EXEGESIS_HOME": str(server.home), "PYTHONUNBUFFERED": "1"}
     with server.log_file.open("wb") as log:
         process = subprocess.Popen(
-            command(way, port),
+            command(way, port, script),
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,

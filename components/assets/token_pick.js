@@ -1,0 +1,214 @@
+// Pins units of the maps by click and by key. Python owns the pins; here they are shown at once and asked for.
+// Texts come from anywhere: they enter the page as text nodes and attributes only.
+
+const MOST_NAMED = 12; // pinned units that the strip names; the rest is a number
+const DRAG = 4; // pixels: a pointer that moved further has selected text, not clicked
+const HINT = "Click a token in any map to pin it. Shift-click adds a range, Ctrl-click (⌘-click) one more.";
+const RING = ["0 -2px", "0 3px", "inset 1px 0", "inset -1px 0"].map((side) => `${side} var(--xg-text)`).join();
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+const pickers = new WeakMap();
+
+// Streamlit calls this again with the same parent whenever the data or the theme changes, and runs only the last
+// call's clean-up: one picker a parent listens, and it leaves when nothing newer has been shown.
+export default function ({ data, parentElement, setTriggerValue }) {
+  const picker = pickers.get(parentElement) ?? new Picker(parentElement);
+  pickers.set(parentElement, picker);
+  return picker.show(data, (value) => setTriggerValue("picked", value));
+}
+
+/** The position of a drawn unit, from the two digits that `token_map.py` writes into its classes. */
+function positionOf(unit, digits) {
+  const high = /\bxi(\d+)/.exec(unit.closest("[class*='xi']")?.className);
+  const low = /\bxj(\d+)/.exec(unit.className);
+  return high && low ? digits * Number(high[1]) + Number(low[1]) : -1;
+}
+
+/** What selects a unit in every map, wherever its digits stand (`token_map.unit_selector`). */
+function selectorOf(position, { scope, digits }) {
+  const high = `.xi${Math.floor(position / digits)}`, low = `.xj${position % digits}`;
+  return `${scope} :is(${high} ${low}, ${high}${low})`;
+}
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+class Picker {
+  constructor(parent) {
+    this.parent = parent;
+    this.pins = new Set();
+    this.shown = this.asked = this.answered = 0;
+    this.anchor = this.lit = this.pressed = null;
+    this.build();
+    this.listen();
+  }
+
+  build() {
+    this.style = element("style");
+    this.said = element("div", { class: "xg-pins xg-small", role: "status" });
+    this.clear = element("button", { type: "button" }, "Clear");
+    this.summary = element("summary", {}, "Pick by keyboard or touch");
+    this.row = element("div", { role: "toolbar", "aria-label": "Tokens of the text" });
+    const keys = element("details", { class: "xg-keys xg-small" }, this.summary, this.row);
+    this.root = element("div", { class: "xg xg-pick" }, this.style, this.said, this.clear, keys);
+    this.parent.append(this.root);
+  }
+
+  listen() {
+    this.listening = new AbortController();
+    const { signal } = this.listening;
+    document.addEventListener("mousedown", (event) => this.onDown(event), { signal });
+    document.addEventListener("click", (event) => this.onClick(event), { signal });
+    this.root.addEventListener("keydown", (event) => this.onKey(event), { signal });
+    this.row.addEventListener("click", (event) => this.onButton(event), { signal });
+    this.row.addEventListener("focusin", (event) => this.onFocus(event.target), { signal });
+    this.row.addEventListener("focusout", () => this.onFocus(null), { signal });
+    this.clear.addEventListener("click", () => this.onClear(), { signal });
+  }
+
+  /** Shows what Python holds, unless an answer to the latest click is still to come. Returns the clean-up. */
+  show(data, send) {
+    const known = JSON.stringify(this.data?.texts) === JSON.stringify(data.texts);
+    Object.assign(this, { data, send });
+    if (!known) this.fillRow();
+    if (this.asked <= this.answered || data.turn >= this.asked) {
+      this.pins = new Set(data.pinned);
+      this.asked = this.answered = data.turn;
+    }
+    this.draw();
+    const mine = ++this.shown;
+    return () => this.shown === mine && this.leave();
+  }
+
+  leave() {
+    this.listening.abort();
+    this.root.remove();
+    pickers.delete(this.parent);
+  }
+
+  ask(pins) {
+    this.pins = pins;
+    this.asked += 1;
+    this.draw();
+    this.send({ pins: this.sorted(), turn: this.asked });
+  }
+
+  choose(position, { range = false, more = false }) {
+    if (!this.isPickable(position)) return;
+    const wanted = range && this.anchor !== null ? this.withRange(position) : this.withOne(position, more || range);
+    if (!range || this.anchor === null) this.anchor = position;
+    this.ask(wanted);
+  }
+
+  withRange(position) {
+    const wanted = new Set(this.pins);
+    const [first, last] = [this.anchor, position].sort((a, b) => a - b);
+    for (let at = first; at <= last; at += 1) if (this.isPickable(at)) wanted.add(at);
+    return wanted;
+  }
+
+  withOne(position, more) {
+    const wanted = new Set(more ? this.pins : []);
+    wanted.add(position);
+    if (this.pins.has(position) && (more || this.pins.size === 1)) wanted.delete(position);
+    return wanted;
+  }
+
+  isPickable(position) {
+    return position >= 0 && position < this.data.texts.length && !this.data.special.includes(position);
+  }
+
+  sorted() {
+    return [...this.pins].sort((a, b) => a - b);
+  }
+
+  unitAt(event) {
+    return event.target.closest?.(`${this.data.scope} [class*='xj']`);
+  }
+
+  onDown(event) {
+    this.pressed = [event.clientX, event.clientY];
+    if (event.shiftKey && this.unitAt(event)) event.preventDefault(); // else the browser selects the text between
+  }
+
+  onClick(event) {
+    const unit = this.unitAt(event);
+    const [x, y] = this.pressed ?? [event.clientX, event.clientY];
+    const dragged = Math.hypot(event.clientX - x, event.clientY - y) > DRAG;
+    if (!unit || dragged || event.detail > 1) return; // a double click selects a word of the text
+    const more = event.ctrlKey || event.metaKey;
+    this.choose(positionOf(unit, this.data.digits), { range: event.shiftKey, more });
+  }
+
+  onButton(event) {
+    const button = event.target.closest("button");
+    if (button) this.choose(Number(button.dataset.position), { range: event.shiftKey, more: true });
+  }
+
+  onKey(event) {
+    if (event.key === "Escape" && this.pins.size) this.ask(new Set());
+    const buttons = [...this.row.children], at = buttons.indexOf(event.target), last = buttons.length - 1;
+    if (at < 0) return;
+    const forward = this.row.dir === "rtl" && event.key.match(/Left|Right/) ? -1 : 1;
+    const ends = { Home: 0, End: last };
+    const next = ends[event.key] ?? at + forward * (STEPS[event.key] ?? 0);
+    if (!(event.key in ends || event.key in STEPS)) return;
+    event.preventDefault();
+    buttons[Math.min(Math.max(next, 0), last)].focus();
+  }
+
+  onFocus(button) {
+    this.lit = button ? Number(button.dataset.position) : null;
+    if (button) for (const other of this.row.children) other.tabIndex = other === button ? 0 : -1;
+    this.drawUnits();
+  }
+
+  onClear() {
+    this.summary.focus(); // the button is about to vanish, the keyboard's place must not
+    this.ask(new Set());
+  }
+
+  /** One tab stop for all units: arrows move inside. */
+  fillRow() {
+    const positions = [...this.data.texts.keys()].filter((position) => this.isPickable(position));
+    const buttons = positions.map((position, at) => {
+      const name = `${this.data.texts[position]}, index ${this.data.places[position]}`;
+      const tabindex = at === 0 ? 0 : -1;
+      const attributes = { type: "button", "aria-label": name, "data-position": position, tabindex };
+      return element("button", attributes, element("bdi", {}, this.data.texts[position]));
+    });
+    this.row.replaceChildren(...buttons);
+    this.row.dir = this.data.direction;
+    this.anchor = this.lit = null;
+  }
+
+  draw() {
+    this.drawUnits();
+    this.drawStrip();
+    this.clear.hidden = this.pins.size === 0;
+    for (const button of this.row.children) {
+      button.setAttribute("aria-pressed", this.pins.has(Number(button.dataset.position)));
+    }
+  }
+
+  drawStrip() {
+    const pinned = this.sorted(), left = pinned.length - MOST_NAMED;
+    const names = pinned.slice(0, MOST_NAMED).flatMap((at) => [" ", element("bdi", {}, this.data.texts[at])]);
+    const more = left > 0 ? [` and ${left} more`] : [];
+    const shown = pinned.length ? [element("b", {}, "Pinned"), ...names, ...more] : [HINT];
+    this.said.replaceChildren(...shown);
+  }
+
+  /** Rules and not classes: they hold for maps that are drawn later, and need no walk over the page. */
+  drawUnits() {
+    const { scope } = this.data;
+    const rules = [`${scope} [class*='xj']:not(.xg-special) { cursor: pointer }`];
+    const pinned = this.sorted().map((position) => selectorOf(position, this.data)).join();
+    if (pinned) rules.push(`${pinned} { box-shadow: ${RING} }`);
+    if (this.lit !== null) rules.push(`${selectorOf(this.lit, this.data)} { outline: 2px solid var(--xg-text) }`);
+    this.style.textContent = rules.join("\n");
+  }
+}
