@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cache import key_for, single_flight
-from engine import records, runtime
+from engine import records, runtime, shipped
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.late import torch
 from engine.models import catalog
@@ -52,6 +52,12 @@ def explain_many(
     return [made[id(plan)] for plan in plans]
 
 
+def shipped_explanation(request: Request) -> Explanation | None:
+    """The one that comes with the project, made on a CPU whatever the device here; None where it is not current."""
+    entry = shipped.find(_Plan(request, "cpu").key)
+    return None if entry is None else records.unpack(*entry)
+
+
 def key_of(request: Request) -> str:
     """The cache key of the request's explanation. Reads the model's files, never loads it."""
     return _Plan(request).key
@@ -60,7 +66,7 @@ def key_of(request: Request) -> str:
 class _Plan:
     """A request with its method, its full parameters and its cache key."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, device: str | None = None) -> None:
         self.request = request
         self.method: Explainer = explainer(request.method)
         self.params = from_mapping(self.method.params, request.params, request.method)
@@ -75,7 +81,7 @@ class _Plan:
                 "model": request.model,
                 "revision": self.revision,
                 "dtype": request.dtype,
-                "device": runtime.device_type(),
+                "device": device or runtime.device_type(),
                 "method": self.method.id,
                 "version": _versions(self.method),
                 "params": as_plain(self.params),

@@ -1,0 +1,164 @@
+"""The results that come with the project: current, equal to computed ones, found without torch, true to their cards."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cache import codec
+from components.text_state import START
+from engine import runtime, shipped
+from engine.explain import explain, explain_many, key_of, shipped_explanation
+from engine.request import Example, Request
+from engine.result import Explanation
+from engine.shipped.gallery import GALLERY, METHODS, MODEL, Piece, requests
+from engine.store import result_store
+from tests.project import ROOT
+
+LARGEST_FILE = 1_000_000
+
+OPEN_A_PIECE = """
+import json, sys
+from engine.explain import explain, explain_many
+from engine.shipped.gallery import GALLERY, METHODS
+made = explain_many([GALLERY[-1].request(method) for method in METHODS])
+print(json.dumps([all(one.cached for one in made), sorted({"torch", "transformers", "scipy"} & set(sys.modules))]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty cache on the CPU, whatever the machine has."""
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
+    monkeypatch.setenv("EXEGESIS_DEVICE", "cpu")
+    forget_the_device()
+    yield
+    forget_the_device()
+
+
+def forget_the_device() -> None:
+    runtime.device.cache_clear()
+    runtime._only_cpu.cache_clear()
+
+
+def named(title: str) -> Piece:
+    return next(piece for piece in GALLERY if piece.title == title)
+
+
+def scores(title: str, method: str = "") -> tuple[Explanation, dict[str, float]]:
+    """The explanation of a card and the score of each of its tokens."""
+    piece = named(title)
+    made = shipped_explanation(piece.request(method or piece.method))
+    assert made is not None
+    return made, {t.text: float(s) for t, s in zip(made.tokens, made.scores, strict=True) if not t.special}
+
+
+def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
+    assert set(shipped.entries()) == {key_of(request) for request in requests()}, "run python -m engine.shipped.make"
+    assert len(shipped.entries()) == len(GALLERY) * len(METHODS)
+    assert shipped.FILE.stat().st_size < LARGEST_FILE
+
+
+def test_the_methods_are_those_that_the_text_page_starts_with() -> None:
+    assert METHODS == START
+
+
+@pytest.mark.parametrize("piece", GALLERY, ids=lambda piece: piece.title)
+def test_a_shipped_result_is_what_is_computed(piece: Piece) -> None:
+    asked = [piece.request(method) for method in METHODS]
+    found = explain_many(asked)
+    with shipped.set_aside():
+        made = explain_many(asked)
+    for old, new in zip(found, made, strict=True):
+        assert old.cached
+        assert not new.cached
+        assert (old.tokens, old.provenance, old.evaluations) == (new.tokens, new.provenance, new.evaluations)
+        np.testing.assert_allclose(old.scores, new.scores, rtol=0, atol=1e-4 * np.abs(new.scores).max())
+        np.testing.assert_allclose(old.prediction.logits, new.prediction.logits, atol=1e-3)
+
+
+def test_a_shipped_result_is_found_in_an_empty_home_and_written_nowhere() -> None:
+    request = GALLERY[0].request("random")
+    assert result_store().contains(key_of(request))
+    assert explain(request).cached
+    assert result_store().stats().entries == 0
+    with shipped.set_aside():
+        assert not result_store().contains(key_of(request))
+
+
+def test_another_parameter_or_text_is_not_found() -> None:
+    own = Request(MODEL, "random", Example("Something else."))
+    seed = Request(MODEL, "random", GALLERY[0].example, seed=1)
+    assert not any(result_store().contains(key_of(request)) for request in (own, seed))
+    assert shipped_explanation(own) is None
+
+
+def test_a_shipped_result_opens_without_the_libraries_that_run_models() -> None:
+    done = subprocess.run([sys.executable, "-c", OPEN_A_PIECE], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [True, []]
+
+
+def test_the_gallery_is_there_on_a_machine_with_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtime.device_type", lambda: "cuda")
+    request = GALLERY[0].request("random")
+    assert not result_store().contains(key_of(request)), "a GPU's numbers are its own"
+    made = shipped_explanation(request)
+    assert made is not None
+    assert made.provenance.device == "cpu"
+
+
+def test_a_damaged_entry_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    key, body = next(iter(shipped.entries().items()))
+    monkeypatch.setattr(shipped, "entries", lambda: {key: body[:-1] + bytes([body[-1] ^ 1])})
+    with pytest.raises(codec.CorruptEntry):
+        codec.decode(shipped.entries()[key], key)
+    assert shipped.find(key) is None
+    assert not result_store().contains(key)
+
+
+def test_what_the_cards_say_of_their_predictions_is_so() -> None:
+    wrong = {"Cheap, and that is praise": 0.99, "Irony": 0.95, "Praise first, then the battery": 0.95,
+             "One word decides": 0.95}  # fmt: skip
+    for piece in GALLERY:
+        prediction = scores(piece.title)[0].prediction
+        if piece.label is not None:
+            assert (prediction.label == piece.label) is (piece.title not in wrong)
+        assert max(prediction.probabilities) > wrong.get(piece.title, 0.5)
+    assert scores("What follows “but”")[0].prediction.label == "positive"
+    assert scores("The same words, turned round")[0].prediction.label == "negative"
+    assert scores("Not bad")[0].prediction.label == "positive"
+
+
+def test_what_the_cards_say_of_their_maps_is_so() -> None:
+    bad = scores("Not bad")[1]
+    assert min(bad, key=bad.__getitem__) == "bad"
+    assert bad["bad"] < -0.5 * max(bad.values())
+    assert scores("Not bad", "occlusion")[1]["bad"] > 0.5 * max(scores("Not bad", "occlusion")[1].values())
+
+    cheap = scores("Cheap, and that is praise")[1]
+    assert set(sorted(cheap, key=cheap.__getitem__)[-2:]) == {"less", "cheap"}
+    irony = scores("Irony")[1]
+    assert set(sorted(irony, key=irony.__getitem__)[-2:]) == {"Congratulations", "thrilled"}
+    assert min(irony, key=irony.__getitem__) == "sliced"
+
+    battery = scores("Praise first, then the battery")[1]
+    assert battery["dies"] == pytest.approx(-battery["Superb"], rel=0.15)
+    assert set(sorted(battery, key=battery.__getitem__)[-3:]) == {"Superb", "bright", "lovely"}
+    assert min(battery, key=battery.__getitem__) == "dies"
+    drains = scores("One word decides")[1]
+    assert all(abs(score) < 0.2 * drains["drains"] for word, score in drains.items() if word != "drains")
+
+    first, turned = (scores(title)[1] for title in ("What follows “but”", "The same words, turned round"))
+    assert first["superb"] > -first["predictable"] > 0
+    assert turned["predictable"] > -turned["superb"] > 0
+    assert turned["but"] > 0.2 * turned["predictable"]
+    stop, scored = scores("Weight on a full stop")
+    assert stop.tokens[int(np.argmax(stop.scores * [not t.special for t in stop.tokens]))].text == "."
+    assert all(scored["."] > 1.5 * score for word, score in scored.items() if word != ".")
