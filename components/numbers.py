@@ -42,6 +42,12 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}\u00a0%"
 
 
+def points(change: float) -> str:
+    """A change of a probability in percentage points: +12.3, −85.0, 0.0."""
+    text = f"{100 * change:+.1f}"
+    return _minus(text) if text.strip("+-0.") else "0.0"
+
+
 def seconds(value: float) -> str:
     """A duration: 4.1 s, 230 ms, under a millisecond."""
     if value < 0.001:

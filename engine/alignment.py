@@ -18,11 +18,15 @@ TEXTS = 2
 
 @dataclass(frozen=True)
 class Column:
-    """A place in both texts, or in one of them: `deleted` stands only in the parent, `inserted` only in the child."""
+    """A place in both versions, or in one: `deleted` stands only in the parent, `inserted` only in the child.
+
+    `text`: 0 in the first text, 1 in the second of a pair.
+    """
 
     parent: int | None
     child: int | None
     kind: Kind
+    text: int = 0
 
 
 def align(parent: Sequence[Piece], child: Sequence[Piece]) -> tuple[Column, ...]:
@@ -32,7 +36,11 @@ def align(parent: Sequence[Piece], child: Sequence[Piece]) -> tuple[Column, ...]
     the blocks, pieces stand opposite each other in turn as changed, and what is over is deleted or inserted.
     """
     versions = zip(_by_text(parent), _by_text(child), strict=True)
-    return tuple(column for before, after in versions for column in _columns(parent, before, child, after))
+    return tuple(
+        Column(*opposite, text)
+        for text, (before, after) in enumerate(versions)
+        for opposite in _opposite(parent, before, child, after)
+    )
 
 
 def _by_text(pieces: Sequence[Piece]) -> list[list[int]]:
@@ -45,15 +53,15 @@ def _by_text(pieces: Sequence[Piece]) -> list[list[int]]:
     return found
 
 
-def _columns(
+def _opposite(
     parent: Sequence[Piece], before: Sequence[int], child: Sequence[Piece], after: Sequence[int]
-) -> Iterator[Column]:
+) -> Iterator[tuple[int | None, int | None, Kind]]:
     names = [(parent[i].text, parent[i].special) for i in before], [(child[i].text, child[i].special) for i in after]
     # Without autojunk: it would overlook the frequent tokens of long texts.
     for tag, start, end, first, last in difflib.SequenceMatcher(None, *names, autojunk=False).get_opcodes():
         old, new = before[start:end], after[first:last]
         both = min(len(old), len(new))
         kind: Kind = "kept" if tag == "equal" else "changed"
-        yield from (Column(i, j, kind) for i, j in zip(old[:both], new[:both], strict=True))
-        yield from (Column(i, None, "deleted") for i in old[both:])
-        yield from (Column(None, j, "inserted") for j in new[both:])
+        yield from ((i, j, kind) for i, j in zip(old[:both], new[:both], strict=True))
+        yield from ((i, None, "deleted") for i in old[both:])
+        yield from ((None, j, "inserted") for j in new[both:])

@@ -14,6 +14,7 @@ from components.text_controls import method_controls
 from components.text_keep import keep_area
 from components.text_questions import question_area
 from components.text_results import method_rows, prediction_area
+from components.without import without_area
 from engine.models.catalog import embedded_models
 
 guard()
@@ -38,5 +39,6 @@ probe = prediction_area(state)
 if probe is not None:
     above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.look)
     made = method_rows(state, methods, probe, above)
+    without_area(state, methods, made, probe)
     question_area(state, methods, probe)
     keep_area(state, methods, made, above)

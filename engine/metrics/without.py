@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from cache import key_for
 from engine import runtime
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.explain import explain, key_of
+from engine.late import torch
 from engine.models.encoding import Encoded
 from engine.models.load import load_model
 from engine.models.text import TextClassifier
@@ -110,8 +110,8 @@ def _found(keys: Mapping[str, str]) -> dict[str, Prediction]:
         entry = store.get(key)
         if entry is not None:
             meta, arrays = entry
-            numbers = (tuple(arrays[name].tolist()) for name in ("logits", "probabilities"))
-            found[removal] = Prediction(tuple(meta["labels"]), *numbers, meta["regression"])
+            logits, probabilities = (tuple(arrays[name].tolist()) for name in ("logits", "probabilities"))
+            found[removal] = Prediction(tuple(meta["labels"]), logits, probabilities, meta["regression"])
     return found
 
 

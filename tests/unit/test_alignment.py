@@ -110,7 +110,9 @@ def test_every_piece_stands_once_and_in_order(parent: Example, child: Example) -
 @given(EXAMPLES)
 def test_a_text_is_wholly_kept_beside_itself(example: Example) -> None:
     tokens = pieces(example)
-    assert align(tokens, tokens) == tuple(Column(i, i, "kept") for i in range(len(tokens)))
+    found = align(tokens, tokens)
+    assert [(c.parent, c.child, c.kind) for c in found] == [(i, i, "kept") for i in range(len(tokens))]
+    assert [c.text for c in found if not tokens[c.parent or 0].special] == [t.segment for t in tokens if not t.special]
 
 
 @given(EXAMPLES, EXAMPLES)

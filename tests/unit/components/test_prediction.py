@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from components.numbers import count, percent, plain, seconds, signed, small
+from components.numbers import count, percent, plain, points, seconds, signed, small
 from components.prediction import MOST_BARS, prediction_html
 from engine.result import Prediction
 
@@ -48,6 +48,7 @@ def test_labels_are_escaped() -> None:
         (plain(1234.0), "1.23e+03"), (small(0.0), "0"), (small(3e-9), "<\u00a01e\u22126"), (small(0.25), "0.25"),
         (percent(0.9731), "97.3\u00a0%"), (percent(1.0), "100.0\u00a0%"), (percent(0.99999), ">\u00a099.9\u00a0%"),
         (percent(0.0), "0.0\u00a0%"), (percent(1e-9), "<\u00a00.1\u00a0%"),
+        (points(0.1234), "+12.3"), (points(-0.85), "\u221285.0"), (points(-4e-4), "0.0"), (points(0.0), "0.0"),
         (seconds(0.0002), "< 1 ms"), (seconds(0.25), "250 ms"), (seconds(4.06), "4.1 s"),
         (count(0, "evaluation"), "no evaluations"), (count(1, "token"), "1 token"),
         (count(1024, "step"), "1,024 steps"),

@@ -1,0 +1,110 @@
+"""The prediction without tokens, drawn: what each number says, that text stays text."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from components.without import Claim, change_bar, claim, names_html, pinned, without_html
+from engine.metrics.without import Without
+from engine.registry import explainer
+from engine.request import Example
+from engine.result import Prediction
+from tests.unit.components.making import encoded, explanation
+
+TOKENS = encoded(Example("good food and bad service"))
+WHOLE = Prediction(("negative", "positive"), (0.0, 1.0), (0.2, 0.8))
+
+
+def left(positive: float) -> Prediction:
+    return Prediction(WHOLE.labels, (1 - positive, positive), (1 - positive, positive))
+
+
+def drawn(*answers: Without, claims: tuple[Claim, ...] = (), chosen: tuple[int, ...] = (1,)) -> str:
+    return without_html(TOKENS, chosen, answers, claims)
+
+
+def rows(html: str) -> list[list[str]]:
+    """The text of each cell of each row in the tables' bodies."""
+    found = re.findall(r"<tr>(.*?)</tr>", "".join(re.findall(r"<tbody>(.*?)</tbody>", html)))
+    return [
+        [unescape(re.sub(r"<[^>]+>", "", one)) for one in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in found
+    ]
+
+
+def test_a_row_an_operator_below_the_whole_text() -> None:
+    html = drawn(Without("mask", WHOLE, left(0.7), 1), Without("delete", WHOLE, left(0.35), 1))
+    assert rows(html) == [
+        ["not removed: the whole text", "80.0\u00a0%", "", "positive"],
+        ["the mask token in its place", "70.0\u00a0%", "\u221210.0", "positive"],
+        ["hidden from attention", "35.0\u00a0%", "\u221245.0", "negative, changed"],
+    ]
+    assert "<b><bdi>negative</bdi>, changed</b>" in html
+    assert "probability of <bdi>positive</bdi>" in html
+    assert "1 of 5 tokens, 20.0\u00a0% of them." in html
+
+
+def test_the_change_is_that_of_the_explained_class() -> None:
+    [_, row] = rows(drawn(Without("mask", WHOLE, left(0.7), 0)))
+    assert row[1:3] == ["30.0\u00a0%", "+10.0"]
+
+
+def test_a_regression_head_has_scores_and_no_class() -> None:
+    whole, after = (Prediction(("quality",), (value,), (value,), regression=True) for value in (0.625, 0.5))
+    html = drawn(Without("zero", whole, after, 0))
+    assert rows(html)[1] == ["a zero embedding in its place", "+0.5", "\u22120.125"]
+    assert "predicted" not in html
+
+
+def test_bars_start_in_the_middle_and_the_largest_fills_its_half() -> None:
+    assert "xg-bar-for" in change_bar(0.1, 0.4)
+    assert "inset-inline-start:50.0%;width:12.5%" in change_bar(0.1, 0.4)
+    assert "xg-bar-against" in change_bar(-0.4, 0.4)
+    assert "inset-inline-start:0.0%;width:50.0%" in change_bar(-0.4, 0.4)
+    assert "width:0.0%" in change_bar(0.0, 0.0)
+
+
+def test_a_claim_is_the_sum_and_the_share_by_size() -> None:
+    made = explanation(Example("a b c d"), [1.0, -2.0, 3.0, -4.0])
+    found = claim(explainer("occlusion"), made, [2, 3])
+    assert (found.total, found.share, found.signed) == (1.0, 0.5, True)
+    assert claim(explainer("occlusion"), explanation(Example("a b"), [0.0, 0.0]), [1]).share is None
+
+
+def test_claims_stand_beside_the_facts() -> None:
+    claims = (Claim("Occlusion", -0.25, 0.125, True), Claim("Random", 3.0, None, False))
+    html = drawn(Without("mask", WHOLE, left(0.7), 1), claims=claims)
+    assert rows(html)[2:] == [["Occlusion", "\u22120.25", "12.5\u00a0%"], ["Random", "3", "none"]]
+    assert html.count("<table") == 2
+    assert drawn(Without("mask", WHOLE, left(0.7), 1)).count("<table") == 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["good"], "«good»"),
+        (["good", "food"], "«good», «food»"),
+        (["a" * 30, "b" * 30, "c", "d"], f"«{'a' * 30}», «{'b' * 30}» and 2 more"),
+        (["a" * 80, "b"], f"«{'a' * 59}…» and 1 more"),
+    ],
+)
+def test_as_many_names_as_fit(texts: list[str], expected: str) -> None:
+    assert unescape(re.sub(r"</?bdi>", "", names_html(texts))) == expected
+
+
+def test_text_and_labels_stay_text() -> None:
+    evil = Prediction(("<i>x</i>", "b"), (1.0, 0.0), (0.9, 0.1))
+    tokens = encoded(Example("<script>alert(1)</script> &lt;"), pieces=r"\S+")
+    html = without_html(tokens, (1, 2), [Without("mask", evil, evil, 0)], [Claim("<b>", 1.0, 1.0, True)])
+    assert "<script" not in html
+    assert "<i>x" not in html
+    assert "«<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>», «<bdi>&amp;lt;</bdi>»" in html
+    assert "<th>&lt;b&gt;</th>" in html
+
+
+def test_only_tokens_of_the_text_count_as_pinned() -> None:
+    assert pinned((0, 2, 6, 99), TOKENS) == (2,)
+    assert pinned((), TOKENS) == ()
