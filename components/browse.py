@@ -1,0 +1,191 @@
+"""Browse: the data set as a list that can be filtered, searched and sorted; a row or a button shows its example."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import streamlit as st
+
+from components import focus_controls
+from components.browse_job import job_area
+from components.browse_known import Known, known
+from components.browse_rows import CONFIDENT, UNSURE, Table, listed
+from components.browse_state import LONGEST_SEARCH, PLAIN_BROWSE, Browse
+from components.browse_table import MOST_SHOWN, frame, left_out, place, steps, summary
+from components.engine_room import explainers
+from components.library_html import trouble_html
+from components.open_data import OpenData
+from components.text_session import key, put, value
+from components.trouble import sentence
+
+SHOW_NAMES = {
+    "all": "All",
+    "right": "Right",
+    "wrong": "Wrong",
+    "confident_wrong": f"Wrong and confident (≥ {CONFIDENT:.0%})",
+    "unsure": f"Unsure (confidence < {UNSURE:.0%})",
+    "off": "Farthest off (top quarter)",
+    "disagree": "Methods disagree (top quarter)",
+    "rationale": "With a rationale",
+}
+SORT_NAMES = {
+    "index": "As in the data set",
+    "confident": "Most confident first",
+    "doubtful": "Least confident first",
+    "error": "Largest error first",
+    "disagree": "Most disagreement first",
+    "agree": "Least disagreement first",
+    "short": "Shortest first",
+    "long": "Longest first",
+}
+CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "confident", "doubtful"}
+SCORES_ONLY = {"off", "error"}
+TABLE = "browse_table"
+HEIGHT = 318
+"""Pixels: the header and eight rows."""
+
+
+def browse_area(opened: OpenData) -> None:
+    """Opened by its switch: the list, and the buttons that walk through it. Stands below the choice of the example."""
+    if not st.toggle(
+        f"Browse {opened.data.title or opened.name}", key=key("open.browse"), help="The data set as a table."
+    ):
+        return
+    focus = focus_controls.from_widgets(opened)
+    with st.container(border=True, key="browse"):
+        try:
+            held = known(focus.model, opened)
+        except Exception as error:
+            st.html(trouble_html(sentence(error)))
+            return
+        _drawn(opened, focus.model, held, focus.index)
+
+
+def _drawn(opened: OpenData, model: str, held: Known, current: int | None) -> None:
+    st.html(f'<div class="xg"><p class="xg-small">{escape(summary(held.rows))}</p></div>')
+    job_area(model, opened, held)
+    browse = _controls(held.rows, opened.data.task == "regression")
+    found = listed(held.rows, browse)
+    _walk(opened, found, current)
+    if found:
+        _table(opened, held.rows, found, current)
+    else:
+        _nothing(held.rows)
+    _notes(held.rows, found)
+
+
+def _controls(rows: Table, scores: bool) -> Browse:
+    barred = SCORES_ONLY if not (scores if rows.regression is None else rows.regression) else CLASSES_ONLY
+    search, show, label, sort = st.columns([4, 5, 3, 4], gap="small")
+    search.text_input("Search", key=key("browse.search"), max_chars=LONGEST_SEARCH, placeholder="words in the text")
+    with show:
+        _choice("Show", "show", SHOW_NAMES, barred)
+    with label:
+        labels = dict.fromkeys(filter(None, [*(() if scores else rows.label_names), value("browse.label")]))
+        _choice("Label", "label", {"": "Any", **{name: name for name in labels}}, set())
+    with sort:
+        _choice("Sort", "sort", SORT_NAMES, barred)
+    return Browse(*(value(f"browse.{name}") or usual for name, usual in vars(PLAIN_BROWSE).items()))
+
+
+def _choice(label: str, name: str, names: dict[str, str], barred: set[str]) -> None:
+    options = [option for option in names if option not in barred or option == value(f"browse.{name}")]
+    st.selectbox(label, options, key=key(f"browse.{name}"), format_func=names.__getitem__)
+
+
+def _walk(opened: OpenData, found: Sequence[int], current: int | None) -> None:
+    before, after = steps(found, current)
+    others = [index for index in found if index != current]
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        _step("Previous", ":material/arrow_back:", opened, before)
+        _step("Next", ":material/arrow_forward:", opened, after)
+        _step("Random of these", ":material/shuffle:", opened, random.choice(others) if others else None)
+        st.caption(place(found, current))
+
+
+def _step(label: str, icon: str, opened: OpenData, index: int | None) -> None:
+    st.button(
+        label,
+        key=key(f"browse_{label}"),
+        icon=icon,
+        disabled=index is None,
+        on_click=focus_controls.show,
+        args=(opened, index),
+    )
+
+
+def _table(opened: OpenData, rows: Table, found: Sequence[int], current: int | None) -> None:
+    shown = found[:MOST_SHOWN]
+    chosen = [shown.index(current)] if current in shown else []
+    if _chosen() != chosen:
+        put(TABLE, {"selection": {"rows": chosen}})
+    st.dataframe(
+        frame([rows.rows[index] for index in shown], rows),
+        key=key(TABLE),
+        height=HEIGHT,
+        hide_index=True,
+        column_config=_columns(),
+        selection_mode="single-row",
+        on_select=lambda: _take(opened, shown),
+    )
+
+
+def _chosen() -> list[int]:
+    held = value(TABLE)
+    return list(held["selection"]["rows"]) if held else []
+
+
+def _take(opened: OpenData, shown: Sequence[int]) -> None:
+    rows = _chosen()
+    if rows:
+        focus_controls.show(opened, shown[rows[0]])
+
+
+def _columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "#": column.NumberColumn(width=60, help="The place in the data set"),
+        "Text": column.TextColumn(width=300),
+        "Second text": column.TextColumn(width=260),
+        "Confidence": column.ProgressColumn(
+            min_value=0, max_value=1, format="percent", width=120, help="The probability of the predicted class"
+        ),
+        "Score": column.NumberColumn(format="%.3f"),
+        "Error": column.NumberColumn(format="%.3f", help="The distance of the score from the true one"),
+        "Disagreement": column.NumberColumn(
+            format="%.2f", help="1 minus the mean rank correlation of the methods: 0 one order, about 1 by chance"
+        ),
+        "Length": column.NumberColumn(width=70, help="Characters"),
+        "Rationale": column.TextColumn(width=220, help="What people marked as the reason for the label"),
+    }
+
+
+def _nothing(rows: Table) -> None:
+    left = len(rows.rows) - rows.predicted
+    more = f" {left:,} are not predicted yet." if left else ""
+    st.info(f"No example matches.{more} Change the search or what is shown.")
+
+
+def _notes(rows: Table, found: Sequence[int]) -> None:
+    told = [] if len(found) <= MOST_SHOWN else [
+        f"The table holds the first {MOST_SHOWN:,} of {len(found):,}; Previous, Next and Random go through all of them."
+    ]  # fmt: skip
+    if rows.compared:
+        told += [_comparison(rows)]
+    if told:
+        st.caption(" ".join(told))
+
+
+def _comparison(rows: Table) -> str:
+    from engine.metrics.disagreement import QUICK
+
+    titles = {id: method.title for id, method in explainers().items()}
+    names = ", ".join(titles[id] for id in QUICK)
+    told = (
+        f"Disagreement on {rows.compared:,} examples: 1 minus the mean Spearman ρ between every two of {names}, "
+        "of the scores without their signs."
+    )
+    return f"{told} {left_out(rows, titles)}".rstrip()

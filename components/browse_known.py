@@ -1,0 +1,64 @@
+"""What is known of a data set's examples without running the model, remembered until a job has made more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from components.browse_rows import Table, table
+from components.open_data import OpenData
+from engine import jobs
+from engine.data.datasets import Dataset, dataset_names
+from engine.home import home
+from engine.jobs import Job
+
+Stamp = tuple[tuple[int, int], ...]
+"""Number and finished parts of each job that was about it."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """The rows of a data set, and the jobs about it: `running`, or the `last` one that is over."""
+
+    rows: Table
+    running: Job | None = None
+    last: Job | None = None
+
+
+def known(model: str, opened: OpenData) -> Known:
+    """What there is of this model's predictions and of how far methods disagree."""
+    found = [job for job in jobs.list_jobs() if job.kind == "predict" and _is_about(job, model, opened.name)]
+    running = next((job for job in found if not job.over), None)
+    over = [job for job in found if job.over]
+    stamp = tuple((job.id, job.done) for job in over)
+    return Known(_rows(model, opened.data, stamp), running, over[0] if over else None)
+
+
+def spec_of(model: str, data: str, methods: Sequence[str] = ()) -> dict[str, object]:
+    """What a predict job needs. A path is made absolute: the job may be resumed from another folder."""
+    name = data if data in dataset_names() or data.startswith("hub:") else str(Path(data).resolve())
+    return {"model": model, "data": name} | ({"methods": list(methods)} if methods else {})
+
+
+def _is_about(job: Job, model: str, data: str) -> bool:
+    return {name: job.spec.get(name) for name in ("model", "data")} == spec_of(model, data)
+
+
+def _rows(model: str, data: Dataset, stamp: Stamp) -> Table:
+    from engine.models.catalog import revision
+
+    content = (data.id, data.revision, data.split, len(data))
+    return _read(model, revision(model), content, stamp, str(home()), data)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
+def _read(model: str, revision: str, content: tuple[object, ...], stamp: Stamp, home: str, _data: Dataset) -> Table:
+    # Here and not above: both import what runs models.
+    from engine.metrics.disagreement import cached_disagreements
+    from engine.predictions import cached_predictions
+
+    examples = [labelled.example for labelled in _data.examples]
+    return table(_data, cached_predictions(model, examples), cached_disagreements(model, examples))
