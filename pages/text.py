@@ -12,6 +12,7 @@ from components.rationale import rationale_rows
 from components.styles import use_styles
 from components.text_controls import method_controls
 from components.text_keep import keep_area
+from components.text_pins import pin_area
 from components.text_questions import question_area
 from components.text_results import method_rows, prediction_area
 from components.without import without_area
@@ -37,6 +38,7 @@ text_session.save(state, loaded)
 
 probe = prediction_area(state)
 if probe is not None:
+    pin_area(state, probe)
     above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.look)
     made = method_rows(state, methods, probe, above)
     without_area(state, methods, made, probe)
