@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components import text_session
+from components.browse import browse_area
 from components.engine_room import explainers, warm_up
 from components.focus_controls import focus_controls, text_controls
 from components.frame import TEXT, guard, heading
@@ -31,6 +32,7 @@ for sentence in said:
     st.error(sentence)
 
 focus_controls(models, opened)
+browse_area(opened)
 text_controls()
 method_controls(methods)
 state = text_session.from_widgets(loaded, methods, opened)
