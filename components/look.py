@@ -10,21 +10,30 @@ from engine.registry import Explainer
 LEAST_GAMMA, MOST_GAMMA = 0.3, 2.0
 SCALES = ("own", "shared")
 STYLES = ("highlight", "underline")
+LAYOUTS = ("flow", "aligned")
 WITHOUT_UNIT = ("baseline", "ensemble")
 
 
 @dataclass(frozen=True)
 class Look:
-    """`gamma`: the colour is this power of the score's share of the scale. `values`: numbers under the units."""
+    """`gamma`: the colour is this power of the score's share of the scale. `values`: numbers under the units.
+
+    `layout`: "flow" draws each map as its text, "aligned" all maps as one table with a column for each unit.
+    """
 
     gamma: float = 1.0
     scale: str = SCALES[0]
     style: str = STYLES[0]
     values: bool = False
+    layout: str = LAYOUTS[0]
 
     @property
     def shared(self) -> bool:
         return self.scale == "shared"
+
+    @property
+    def aligned(self) -> bool:
+        return self.layout == "aligned"
 
 
 PLAIN = Look()

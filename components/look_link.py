@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from components.look import LEAST_GAMMA, MOST_GAMMA, PLAIN, SCALES, STYLES, Look
+from components.look import LAYOUTS, LEAST_GAMMA, MOST_GAMMA, PLAIN, SCALES, STYLES, Look
 from engine.errors import unknown
 
 SWITCH = ("off", "on")
@@ -12,10 +12,7 @@ SWITCH = ("off", "on")
 
 def write_look(look: Look) -> dict[str, list[str]]:
     """What a link says of the look."""
-    said = {
-        "gamma": f"{look.gamma:g}", "scale": look.scale, "style": look.style, "values": SWITCH[look.values],
-    }  # fmt: skip
-    usual = {"gamma": f"{PLAIN.gamma:g}", "scale": PLAIN.scale, "style": PLAIN.style, "values": SWITCH[PLAIN.values]}
+    said, usual = _plain(look), _plain(PLAIN)
     return {name: [value] for name, value in said.items() if value != usual[name]}
 
 
@@ -26,7 +23,15 @@ def read_look(last: Mapping[str, str], said: list[str]) -> Look:
         scale=_choice("scale", last, SCALES, said),
         style=_choice("style", last, STYLES, said),
         values=_choice("values", last, SWITCH, said) == "on",
+        layout=_choice("layout", last, LAYOUTS, said),
     )
+
+
+def _plain(look: Look) -> dict[str, str]:
+    return {
+        "gamma": f"{look.gamma:g}", "scale": look.scale, "style": look.style, "values": SWITCH[look.values],
+        "layout": look.layout,
+    }  # fmt: skip
 
 
 def _choice(name: str, last: Mapping[str, str], known: Sequence[str], said: list[str]) -> str:

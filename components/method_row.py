@@ -31,6 +31,15 @@ class MethodRow:
     facts: Facts
 
 
+@dataclass(frozen=True)
+class Quiet:
+    """A method without a map: its numbers are still to come, or an error stands in their place."""
+
+    title: str
+    sentence: str
+    failed: bool = False
+
+
 def method_row(
     method: Explainer,
     made: Explanation,
@@ -107,21 +116,28 @@ def check_html(check: Check | None) -> str:
     return f'<p class="xg-small xg-bad">✗ {name}: {value}, not good (above {limit})</p>'
 
 
+def waiting(title: str, now: bool) -> Quiet:
+    """A method whose numbers are still to come."""
+    return Quiet(title, "being computed …" if now else "waiting …")
+
+
+def quiet_html(row: Quiet) -> str:
+    """The row of a method without a map."""
+    kind = " xg-error" if row.failed else ""
+    return (
+        f'<div class="xg"><div class="xg-row xg-quiet"><p class="xg-title">{escape(row.title)}</p>'
+        f'<p class="xg-sentence{kind}">{escape(row.sentence)}</p></div></div>'
+    )
+
+
 def waiting_html(title: str, now: bool) -> str:
-    """A row whose numbers are still to come."""
-    return _quiet(title, "being computed …" if now else "waiting …")
+    """The row of a method whose numbers are still to come."""
+    return quiet_html(waiting(title, now))
 
 
 def failed_html(title: str, sentence: str) -> str:
-    """A row in whose place an error stands."""
-    return _quiet(title, sentence, " xg-error")
-
-
-def _quiet(title: str, sentence: str, kind: str = "") -> str:
-    return (
-        f'<div class="xg"><div class="xg-row xg-quiet"><p class="xg-title">{escape(title)}</p>'
-        f'<p class="xg-sentence{kind}">{escape(sentence)}</p></div></div>'
-    )
+    """The row of a method in whose place an error stands."""
+    return quiet_html(Quiet(title, sentence, failed=True))
 
 
 def _cost(made: Explanation) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import streamlit as st
 
-from components.engine_room import explain, is_cached
+from components.engine_room import explain
+from components.filling import Place, fill
 from components.look import scale_group, shared_ends
-from components.method_row import MethodRow, failed_html, method_row, method_row_html, token_map, waiting_html
+from components.map_stack import Flow, Stack, Table
+from components.method_row import MethodRow, method_row, token_map
 from components.prediction import prediction_html
 from components.text_controls import class_control
 from components.text_state import TextState
 from components.trouble import sentence
-from engine.errors import ExegesisError, unknown
+from engine.errors import unknown
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation, Prediction
@@ -22,16 +23,6 @@ from engine.store import result_store
 
 PROBE = "random"
 """Costs no model evaluation, and its explanation carries the prediction."""
-
-
-@dataclass(eq=False)
-class _Place:
-    """A method's place on the page."""
-
-    method: Explainer
-    request: Request
-    slot: st.delta_generator.DeltaGenerator
-    made: Explanation | None = None
 
 
 def request_for(state: TextState, method: str) -> Request:
@@ -62,21 +53,15 @@ def method_rows(
     if not state.methods:
         st.info("Pick at least one method above.")
         return {}
-    progress, stack = st.empty(), st.container(gap=None, key="text_rows")
-    for row in above:
-        stack.html(method_row_html(row))
-    places = [_Place(methods[id], request_for(state, id), stack.empty()) for id in state.methods]
-    missing = [place for place in places if not _is_there(place)]
-    for place in missing:
-        place.slot.html(waiting_html(place.method.title, now=False))
-    for done, place in enumerate(sorted(places, key=lambda p: p in missing and not p.method.cheap)):
-        if place in missing:
-            progress.progress(done / len(places), f"{done} of {len(places)} methods. Computing: {place.method.title}")
-            place.slot.html(waiting_html(place.method.title, now=True))
-        _fill(place, state, probe)
-    progress.empty()
+    progress, stack = st.empty(), _stack(state, methods, probe, above)
+    places = [
+        Place(methods[id], request_for(state, id), stack.slot(methods[id].title), quiet=stack.quiet)
+        for id in state.methods
+    ]
+    fill(places, lambda method, made: stack.draw(_row(method, made, state, probe, {})), progress, stack.show)
     if state.look.shared:
-        _share_scales(places, state, probe)
+        _share_scales(places, state, probe, stack)
+    stack.show()
     if trouble := result_store().status:
         st.warning(trouble)
     return {place.method.id: place.made for place in places if place.made is not None}
@@ -116,32 +101,23 @@ def _target(prediction: Prediction, asked: str | None) -> int | None:
     return numbers.index(asked) if asked in numbers else None
 
 
-def _is_there(place: _Place) -> bool:
-    """Whether the row needs no computing: it is cached, or its error is known at once."""
-    try:
-        return is_cached(place.request)
-    except ExegesisError:
-        return True
+def _stack(state: TextState, methods: Mapping[str, Explainer], probe: Explanation, above: Sequence[MethodRow]) -> Stack:
+    place = st.container(gap=None, key="text_rows")
+    if not state.look.aligned:
+        return Flow(place, above)
+    return Table(place, above, token_map(methods[PROBE], probe, state.example, state.unit))
 
 
-def _fill(place: _Place, state: TextState, probe: Explanation) -> None:
-    try:
-        made = explain(place.request)
-        row = _row(place.method, made, state, probe, {})
-        place.made = made
-    except Exception as error:
-        row = failed_html(place.method.title, sentence(error))
-    place.slot.html(row)
-
-
-def _share_scales(places: Sequence[_Place], state: TextState, probe: Explanation) -> None:
+def _share_scales(places: Sequence[Place], state: TextState, probe: Explanation, stack: Stack) -> None:
     """Draws the rows again, once it is known where the scales end that they share."""
     made = [(place, place.made) for place in places if place.made is not None]
     maps = [(place.method, token_map(place.method, found, state.example, state.unit)) for place, found in made]
     ends = shared_ends((scale_group(method, view.signed), view.largest) for method, view in maps)
     for place, found in made:
-        place.slot.html(_row(place.method, found, state, probe, ends))
+        place.slot.html(stack.draw(_row(place.method, found, state, probe, ends)))
 
 
-def _row(method: Explainer, made: Explanation, state: TextState, probe: Explanation, ends: dict[str, float]) -> str:
-    return method_row_html(method_row(method, made, state.example, state.unit, probe.notes, state.look, ends))
+def _row(
+    method: Explainer, made: Explanation, state: TextState, probe: Explanation, ends: dict[str, float]
+) -> MethodRow:
+    return method_row(method, made, state.example, state.unit, probe.notes, state.look, ends)

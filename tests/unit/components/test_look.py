@@ -96,7 +96,14 @@ def test_values_are_as_short_as_their_scale_allows(value: float, largest: float,
 
 @pytest.mark.parametrize(
     "look",
-    [Look(), Look(gamma=0.3), Look(0.75, "shared", "underline", True), Look(values=True), Look(gamma=2.0)],
+    [
+        Look(),
+        Look(gamma=0.3),
+        Look(0.75, "shared", "underline", True),
+        Look(values=True),
+        Look(gamma=2.0),
+        Look(layout="aligned"),
+    ],
     ids=str,
 )
 def test_a_link_holds_the_look(look: Look) -> None:
@@ -114,7 +121,7 @@ def test_a_gamma_out_of_range_is_said(gamma: str) -> None:
     assert said == [f"gamma: must be a number from 0.3 to 2.0, got {gamma!r}. 1 is used."]
 
 
-@pytest.mark.parametrize("name", ["scale", "style", "values"])
+@pytest.mark.parametrize("name", ["scale", "style", "values", "layout"])
 def test_an_unknown_look_is_said(name: str) -> None:
     said: list[str] = []
     assert read_look({name: "nope"}, said) == Look()

@@ -1,0 +1,76 @@
+"""Places on the page that fill as explanations are there: what is known and quick first, costly methods last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from streamlit.delta_generator import DeltaGenerator
+
+from components.engine_room import explain, is_cached
+from components.method_row import Quiet, quiet_html, waiting
+from components.trouble import sentence
+from engine.errors import ExegesisError
+from engine.registry import Explainer
+from engine.request import Request
+from engine.result import Explanation
+
+Draw = Callable[[Explainer, Explanation], str]
+
+
+@runtime_checkable
+class Slot(Protocol):
+    """What can be drawn anew: an empty element of the page, or a part of one."""
+
+    def html(self, body: str) -> object:
+        """Draws instead of what stood there."""
+
+
+@dataclass(eq=False)
+class Place:
+    """A method's place on the page; `made` once its explanation is there. `quiet` draws what stands there till then."""
+
+    method: Explainer
+    request: Request
+    slot: Slot
+    made: Explanation | None = None
+    quiet: Callable[[Quiet], str] = quiet_html
+
+
+def fill(
+    places: Sequence[Place], draw: Draw, progress: DeltaGenerator, show: Callable[[], None] = lambda: None
+) -> None:
+    """Draws each explanation in its place, or the sentence that says why there is none.
+
+    `show` is called before each computation and needs to be called again at the end: it brings into sight what was
+    drawn since, where drawing alone does not.
+    """
+    missing = [place for place in places if not _is_there(place)]
+    for place in missing:
+        place.slot.html(place.quiet(waiting(place.method.title, now=False)))
+    for done, place in enumerate(sorted(places, key=lambda p: p in missing and not p.method.cheap)):
+        if place in missing:
+            progress.progress(done / len(places), f"{done} of {len(places)} methods. Computing: {place.method.title}")
+            place.slot.html(place.quiet(waiting(place.method.title, now=True)))
+            show()
+        _fill_one(place, draw)
+    progress.empty()
+
+
+def _is_there(place: Place) -> bool:
+    """Whether the place needs no computing: its explanation is cached, or its error is known at once."""
+    try:
+        return is_cached(place.request)
+    except ExegesisError:
+        return True
+
+
+def _fill_one(place: Place, draw: Draw) -> None:
+    try:
+        made = explain(place.request)
+        html = draw(place.method, made)
+        place.made = made
+    except Exception as error:
+        html = place.quiet(Quiet(place.method.title, sentence(error), failed=True))
+    place.slot.html(html)
