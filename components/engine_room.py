@@ -1,19 +1,21 @@
-"""The engine as pages reach it. Its libraries take seconds to import, so that starts in the background, once."""
+"""The engine as pages reach it. What runs models takes seconds to import: that starts in the background, once.
+
+What shows results (the list of methods, cached and shipped explanations) needs none of it and never waits for it.
+"""
 
 from __future__ import annotations
 
 import importlib
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from engine import explain as engine_explain
 from engine.registry import Explainer, all_explainers
-
-if TYPE_CHECKING:
-    from engine.request import Request
-    from engine.result import Explanation
+from engine.request import Request
+from engine.result import Explanation
+from engine.store import result_store
 
 
 @st.cache_resource(show_spinner=False)
@@ -23,30 +25,22 @@ def warm_up() -> threading.Thread:
 
 
 def import_engine() -> threading.Thread:
-    """Imports the engine in the background; who needs it waits for the rest of the import."""
-    thread = threading.Thread(target=importlib.import_module, args=("engine.explain",), daemon=True)
+    """Imports what runs models in the background; who computes waits for the rest of the import."""
+    thread = threading.Thread(target=importlib.import_module, args=("engine.models.load",), daemon=True)
     thread.start()
     return thread
 
 
 def explainers() -> Mapping[str, Explainer]:
     """Every method for text, in the order in which people meet them."""
-    warm_up().join()
     return {id: method for id, method in all_explainers().items() if "text" in method.inputs}
-
-
-def engine() -> Any:
-    """The module `engine.explain`, imported when there is something to compute."""
-    return importlib.import_module("engine.explain")
 
 
 def is_cached(request: Request) -> bool:
     """Whether the explanation can be had without computing."""
-    from engine.store import result_store
-
-    return result_store().contains(engine().key_of(request))
+    return result_store().contains(engine_explain.key_of(request))
 
 
 def explain(request: Request) -> Explanation:
     """The explanation, from the cache or computed."""
-    return engine().explain(request)
+    return engine_explain.explain(request)

@@ -62,7 +62,7 @@ GALLERY = (
         index=97,
     ),
     Piece(
-        "Praise first, then the battery",
+        "Praise, then the battery",
         "kernel_shap",
         "“dies” speaks against as loudly as “Superb” speaks for, but “bright” and “lovely” stand beside “Superb”.",
         index=78,

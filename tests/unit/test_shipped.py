@@ -124,7 +124,7 @@ def test_a_damaged_entry_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_cards_say_of_their_predictions_is_so() -> None:
-    wrong = {"Cheap, and that is praise": 0.99, "Irony": 0.95, "Praise first, then the battery": 0.95,
+    wrong = {"Cheap, and that is praise": 0.99, "Irony": 0.95, "Praise, then the battery": 0.95,
              "One word decides": 0.95}  # fmt: skip
     for piece in GALLERY:
         prediction = scores(piece.title)[0].prediction
@@ -148,7 +148,7 @@ def test_what_the_cards_say_of_their_maps_is_so() -> None:
     assert set(sorted(irony, key=irony.__getitem__)[-2:]) == {"Congratulations", "thrilled"}
     assert min(irony, key=irony.__getitem__) == "sliced"
 
-    battery = scores("Praise first, then the battery")[1]
+    battery = scores("Praise, then the battery")[1]
     assert battery["dies"] == pytest.approx(-battery["Superb"], rel=0.15)
     assert set(sorted(battery, key=battery.__getitem__)[-3:]) == {"Superb", "bright", "lovely"}
     assert min(battery, key=battery.__getitem__) == "dies"
