@@ -38,8 +38,7 @@ def token_pick(units: Sequence[Unit], pins: Pins, key: str, on_pick: Callable[[P
     """
     turn, said = _turn(key), st.session_state.pop(_said(key), "")
     data = picture(units, pins) | {"turn": turn}
-    receive = partial(_receive, key, tuple(units), on_pick)
-    _component()(key=key, data=data, on_picked_change=receive)
+    _component()(key=key, data=data, on_picked_change=partial(receive, key, tuple(units), on_pick))
     if said:
         st.warning(said)
 
@@ -80,15 +79,8 @@ def parse(sent: object, units: Sequence[Unit]) -> Picked:
     return Picked(tuple(sorted(set(asked))), turn)
 
 
-def _is_pickable(at: object, units: Sequence[Unit]) -> bool:
-    return type(at) is int and 0 <= at < len(units) and not units[at].special
-
-
-def _refused(argument: str, allowed: str, got: object) -> UsageError:
-    return not_allowed(argument, allowed, got, "The pins stay as they were. Load the page again if this happens twice.")
-
-
-def _receive(key: str, units: Sequence[Unit], on_pick: Callable[[Pins], None]) -> None:
+def receive(key: str, units: Sequence[Unit], on_pick: Callable[[Pins], None]) -> None:
+    """Takes what the browser just sent to the strip of that key. What does not fit changes nothing, and is told."""
     try:
         picked = parse(st.session_state[key].get("picked"), units)
     except UsageError as error:
@@ -97,6 +89,14 @@ def _receive(key: str, units: Sequence[Unit], on_pick: Callable[[Pins], None]) -
         return
     st.session_state[_turns(key)] = picked.turn
     on_pick(to_tokens(units, picked.units))
+
+
+def _is_pickable(at: object, units: Sequence[Unit]) -> bool:
+    return type(at) is int and 0 <= at < len(units) and not units[at].special
+
+
+def _refused(argument: str, allowed: str, got: object) -> UsageError:
+    return not_allowed(argument, allowed, got, "The pins stay as they were. Load the page again if this happens twice.")
 
 
 def _turn(key: str) -> int:

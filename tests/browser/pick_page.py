@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import streamlit as st
 
@@ -35,6 +37,7 @@ text = st.radio("Text", list(TEXTS), key="text", on_change=forget, horizontal=Tr
 kind = st.radio("Unit", ("token", "word"), key="unit", horizontal=True)
 st.button("Pin the fourth token", on_click=lambda: st.session_state.update(pins=(4,)))
 st.button("Run again")
+slowly = st.button("Run slowly")
 example = Example(TEXTS[text])
 tokens = encoded(example)
 scores = np.where([token.special for token in tokens], 0.0, np.linspace(-1, 1, len(tokens)))
@@ -44,4 +47,7 @@ with st.container(gap=None, key="text_rows"):
     for name, sign in (("first", 1.0), ("second", -1.0)):
         view = TokenMap(units(tokens, sign * scores, example, kind), (example.text,), True, "good")
         st.html(f'<div class="xg" id="{name}">{token_map_html(view)}</div>')
+if slowly:
+    st.text("Still running")
+    time.sleep(20)
 st.text(f"Python holds {','.join(map(str, kept)) or 'nothing'} after {st.session_state.runs} runs")

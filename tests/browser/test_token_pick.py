@@ -156,6 +156,15 @@ def test_clicks_faster_than_the_server_are_all_kept(page: Page) -> None:
     assert ringed(page, list(range(10))) == [1, 3, 5, 7]
 
 
+def test_a_click_while_the_script_runs_interrupts_it_and_is_kept(page: Page) -> None:
+    page.get_by_role("button", name="Run slowly").click()
+    expect(page.get_by_text("Still running")).to_be_visible()
+    unit(page, 3).click()
+    unit(page, 5).click(modifiers=["ControlOrMeta"])
+    expect(page.get_by_text("Python holds 3,5 after")).to_be_visible(timeout=15_000)
+    assert ringed(page, [3, 4, 5]) == [3, 5]
+
+
 def test_what_python_holds_wins_and_runs_add_no_listeners(page: Page) -> None:
     unit(page, 5).click()
     expect_held(page, "5", 2)
