@@ -70,7 +70,7 @@ def as_it_stands(server: Server, job: int) -> Job:
 
 
 def go_to(page: Page, title: str, heading: str) -> None:
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name=title, exact=True).click()
+    page.get_by_role("navigation").get_by_role("link", name=title, exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(heading, timeout=TIMEOUT_MS)
 
 
