@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
-from engine.data.datasets import load
+from engine.data.datasets import Dataset, load
 from engine.request import Example, Request
 
 MODEL = "reviews-minilm"
@@ -26,14 +27,14 @@ class Piece:
 
     @property
     def example(self) -> Example:
-        return Example(self.text) if self.index is None else load(DATA)[self.index].example
+        return Example(self.text) if self.index is None else _reviews()[self.index].example
 
     @property
     def label(self) -> str | None:
         """What the reviewer meant; None for a text of our own."""
         if self.index is None:
             return None
-        data = load(DATA)
+        data = _reviews()
         return data.label_names[int(data[self.index].label or 0)]
 
     def request(self, method: str) -> Request:
@@ -92,6 +93,11 @@ GALLERY = (
         index=0,
     ),
 )
+
+
+@functools.cache
+def _reviews() -> Dataset:
+    return load(DATA)
 
 
 def requests() -> list[Request]:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.frame import HOME, PAGES, PageEntry
+from engine.shipped.gallery import GALLERY
 from tests.project import ROOT, name_of, sources
 
 SECONDS = 120
+# What runs models and what draws charts. Their import is left out here: it happens behind the page's back.
+HEAVY = ("torch", "transformers", "peft", "scipy", "pandas", "altair")
+DRAW_HOME = f"""
+import json, sys, threading
+from streamlit.testing.v1 import AppTest
+from components import engine_room
+engine_room.import_engine = threading.Thread
+page = AppTest.from_file({str(ROOT / "app.py")!r}, default_timeout={SECONDS}).run()
+assert not page.exception
+print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))
+"""
 
 
 def test_the_navigation_lists_every_page_and_the_first_is_home() -> None:
@@ -32,3 +48,18 @@ def test_a_page_starts_with_the_guard(entry: PageEntry) -> None:
     lines = [line for line in entry.path.read_text(encoding="utf-8").splitlines() if line and line[0].isalpha()]
     first = next(line for line in lines if not line.startswith(("from ", "import ")))
     assert first == "guard()"
+
+
+def test_the_home_page_shows_a_map_for_each_piece_of_the_gallery_and_links_to_it() -> None:
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).run()
+    links = {link.proto.label.strip("*"): link.proto.query_string for link in page.get("page_link")}
+    for piece in GALLERY:
+        assert "model=reviews-minilm" in links[piece.title]
+        assert ("text=" if piece.index is None else f"index={piece.index}") in links[piece.title]
+    assert sum('class="xg-map' in html.proto.body for html in page.get("html")) == len(GALLERY)
+
+
+def test_the_home_page_is_drawn_without_the_libraries_of_models_and_charts() -> None:
+    done = subprocess.run([sys.executable, "-c", DRAW_HOME], cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == []

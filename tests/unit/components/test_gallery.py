@@ -1,0 +1,73 @@
+"""The cards of the gallery: their text, what they say, and where their links lead."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from components.gallery import card_html, link, reading_html
+from components.open_data import DATA, OpenData
+from components.text_state import START, read
+from engine import shipped
+from engine.data.datasets import load
+from engine.explain import key_of, shipped_explanation
+from engine.models.catalog import embedded_models
+from engine.registry import all_explainers
+from engine.request import Request
+from engine.shipped.gallery import GALLERY, Piece
+
+
+def drawn(piece: Piece) -> str:
+    return card_html(piece, shipped_explanation(piece.request(piece.method)))
+
+
+def words(html: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", html))
+
+
+@pytest.mark.parametrize("piece", GALLERY, ids=lambda piece: piece.title)
+def test_a_card_shows_the_whole_text_and_what_to_see(piece: Piece) -> None:
+    shown = words(drawn(piece))
+    assert piece.example.text in shown
+    assert piece.see in shown
+    assert re.search(r"Predicted (positive|negative) \(\d\d\.\d\s%\)", shown)
+    assert "[CLS]" not in shown
+    assert "xg-map" in drawn(piece)
+
+
+def test_a_card_says_what_the_reviewer_meant_only_where_the_model_is_wrong() -> None:
+    wrong = {piece.title for piece in GALLERY if ", meant " in words(drawn(piece))}
+    assert wrong == {"Cheap, and that is praise", "Irony", "Praise, then the battery", "One word decides"}
+
+
+def test_a_card_says_how_its_map_is_read() -> None:
+    by_title = {piece.title: drawn(piece) for piece in GALLERY}
+    signed, amount = by_title["Irony"], by_title["Weight on a full stop"]
+    assert "xg-signed" in signed
+    assert "Integrated gradients: againstfor positive" in words(signed)
+    assert "xg-amount" in amount
+    assert "Attention rollout: littlemuch" in words(amount)
+    assert {"xg-signed", "xg-amount"} <= set(re.findall(r"xg-[a-z]+", reading_html()))
+
+
+def test_a_card_without_a_current_result_shows_the_text_alone_and_escapes_it() -> None:
+    piece = replace(GALLERY[0], text="<b>bold</b> & more", see="<i>look</i>")
+    html = card_html(piece, None)
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in html
+    assert "&lt;i&gt;look&lt;/i&gt;" in html
+    assert "Computed when you open it." in html
+    assert "xg-map" not in html
+
+
+@pytest.mark.parametrize("piece", GALLERY, ids=lambda piece: piece.title)
+def test_a_link_opens_what_is_shipped(piece: Piece, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtime.device_type", lambda: "cpu")
+    state, said = read(link(piece), embedded_models(), all_explainers(), OpenData(DATA, load(DATA)))
+    assert not said
+    assert state.example == piece.example
+    assert state.methods == START
+    asked = [Request(state.model, method, state.example, {}, state.target, state.seed) for method in state.methods]
+    assert all(shipped.find(key_of(request)) for request in asked)
