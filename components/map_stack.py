@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from streamlit.delta_generator import DeltaGenerator
 
@@ -14,6 +14,7 @@ from components.method_row import MethodRow, Quiet, method_row_html, quiet_html
 from components.token_map import TokenMap
 
 
+@runtime_checkable
 class Stack(Protocol):
     """Takes methods in the order in which they stand, then what is drawn of each."""
 

@@ -26,7 +26,7 @@ HINT = "Click a token in any map to see the prediction without it."
 NOTHING = "Special tokens are never removed. Pin a token of the text to see the prediction without it."
 NAMED_CHARACTERS = 60
 CAUTION = (
-    "The left table is what happens, the right one what each method says. Scores have their own units, so compare "
+    "The first table is what happens, the second what each method says. Scores have their own units, so compare "
     "signs and shares, not sizes; several tokens together need not count as much as one by one. A text with "
     "removed tokens is unlike what the model was trained on: where the operators disagree, trust none of them much."
 )

@@ -6,6 +6,7 @@ import streamlit as st
 
 from components import text_session
 from components.browse import browse_area
+from components.edited import edited_area
 from components.engine_room import explainers, warm_up
 from components.focus_controls import focus_controls, text_controls
 from components.frame import TEXT, guard, heading
@@ -44,5 +45,6 @@ if probe is not None:
     above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.look)
     made = method_rows(state, methods, probe, above)
     without_area(state, methods, made, probe)
+    edited_area(state, methods, made, probe)
     question_area(state, methods, probe)
     keep_area(state, methods, made, above)

@@ -28,6 +28,13 @@ def test_of_many_classes_the_likeliest_and_the_explained_one_are_shown() -> None
     assert f"and {100 - MOST_BARS - 1} less likely classes" in html
 
 
+def test_classes_stand_in_the_order_of_the_prediction_beside() -> None:
+    beside = Prediction(("a", "b", "c"), (0.0, 2.0, 1.0), (0.1, 0.6, 0.3))
+    html = prediction_html(Prediction(beside.labels, (2.0, 1.0, 0.0), (0.6, 0.3, 0.1)), 0, like=beside)
+    shown = re.findall(r"xg-label[^>]*>(\w)<.*?xg-number[^>]*>([\d.]+)", html)
+    assert shown == [("b", "30.0"), ("c", "10.0"), ("a", "60.0")]
+
+
 def test_a_regression_head_has_its_score_and_no_bar() -> None:
     html = prediction_html(Prediction(("quality",), (0.625,), (0.625,), regression=True), target=0)
     assert "<b>+0.625</b>" in html
