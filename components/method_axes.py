@@ -24,7 +24,7 @@ TRAITS = {
 """The names of what methods are told apart by, the three axes first."""
 SCORES = {True: "signed", False: "unsigned"}
 COSTS = {True: "quick", False: "many evaluations"}
-BASELINE = "baseline"
+ANY, BASELINE = "any", "baseline"
 PRESETS: dict[str, Callable[[Explainer], bool]] = {
     "Quick": lambda method: method.cheap,
     "Path methods": lambda method: kind(method.axes.summary) == "path integral",
@@ -57,9 +57,9 @@ def kinds(of: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
     return {trait: tuple(dict.fromkeys(one[trait] for one in listed)) for trait in TRAITS}
 
 
-def fits(shown: Mapping[str, str], wanted: Mapping[str, str | None]) -> bool:
-    """Whether a method's traits are those wanted; None stands for any."""
-    return all(kind is None or shown[trait] == kind for trait, kind in wanted.items())
+def fits(shown: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether a method's traits are those wanted, or any will do."""
+    return all(kind in (ANY, shown[trait]) for trait, kind in wanted.items())
 
 
 def presets(methods: Mapping[str, Explainer], usual: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -80,7 +80,7 @@ def in_words(changed: Mapping[str, str]) -> str:
 def columns_html() -> str:
     """The heads of the columns in which the rows' traits stand. A narrow row names its own."""
     heads = "".join(f"<span>{name}</span>" for name in TRAITS.values())
-    return f'<div class="xg"><div class="xg-axes xg-heads xg-small" aria-hidden="true">{heads}</div></div>'
+    return f'<div class="xa"><div class="xa-axes xa-heads" aria-hidden="true">{heads}</div></div>'
 
 
 def traits_html(method: Explainer, params: Mapping[str, object]) -> str:
@@ -88,8 +88,8 @@ def traits_html(method: Explainer, params: Mapping[str, object]) -> str:
     told = traits(method, params) | {name: getattr(method.axes, name) for name in ("removal", "behaviour", "summary")}
     cells = "".join(f"<div><dt>{TRAITS[name]}</dt><dd>{escape(told[name])}</dd></div>" for name in TRAITS)
     return (
-        f'<div class="xg"><dl class="xg-axes">{cells}</dl>'
-        f'<p class="xg-small">{escape(method.caution)} <cite>{escape(method.citation)}</cite></p></div>'
+        f'<div class="xa"><dl class="xa-axes">{cells}</dl>'
+        f'<p class="xa-caution">{escape(method.caution)} <cite>{escape(method.citation)}</cite></p></div>'
     )
 
 

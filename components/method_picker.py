@@ -1,4 +1,8 @@
-"""Which methods, with which parameters: the chosen ones on the page, all of them on their three axes in a dialog."""
+"""Which methods, with which parameters: the chosen ones on the page, all of them on their three axes in a dialog.
+
+Every key of a page's picker starts with the page's `prefix`. The parameters are the values under `prefix` and their
+name in a link ("occlusion.window"); they are kept while the dialog is closed.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from components.method_axes import (
+    ANY,
     TRAITS,
     columns_html,
     fits,
@@ -31,24 +36,28 @@ COLUMNS = (2, 8)
 Methods = Mapping[str, Explainer]
 
 
-def method_picker(methods: Methods, usual: Sequence[str], prefix: str) -> None:
-    """The chosen methods under the key `prefix` + "methods", in the order chosen; every key starts with `prefix`.
+def chosen_methods(methods: Methods, prefix: str) -> None:
+    """The methods under the key `prefix` + "methods", in the order chosen, and which are not at their defaults."""
+    st.multiselect(
+        "Methods",
+        list(methods),
+        key=f"{prefix}methods",
+        format_func=lambda id: methods[id].title,
+        placeholder="Pick at least one",
+        help="random is the baseline that knows nothing: a map that looks no better says nothing.",
+        wrap=True,
+    )
+    with st.container():
+        _changed_line([methods[id] for id in st.session_state[f"{prefix}methods"]], prefix)
 
-    `usual`: the methods of the preset "Default".
-    """
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        st.multiselect(
-            "Methods",
-            list(methods),
-            key=f"{prefix}methods",
-            format_func=lambda id: methods[id].title,
-            placeholder="Pick at least one",
-            help="random is the baseline that knows nothing: a map that looks no better says nothing.",
-        )
-        if st.button("All methods", key=f"{prefix}all", help="What each does, and its parameters"):
-            _choose(prefix, st.session_state[f"{prefix}methods"])
-            _open(methods, usual, prefix)
-    _changed_line([methods[id] for id in st.session_state[f"{prefix}methods"]], prefix)
+
+def all_methods(methods: Methods, usual: Sequence[str], prefix: str) -> None:
+    """A button that opens the list of all methods. `usual`: those of the preset "Default"."""
+    if st.button("All methods and parameters", key=f"{prefix}all"):
+        _choose(prefix, st.session_state[f"{prefix}methods"])
+        for trait in TRAITS:
+            st.session_state[f"{prefix}filter.{trait}"] = ANY
+        _open(methods, usual, prefix)
 
 
 def picker_body(methods: Methods, usual: Sequence[str], prefix: str) -> None:
@@ -58,7 +67,9 @@ def picker_body(methods: Methods, usual: Sequence[str], prefix: str) -> None:
     told = {id: traits(method, held_parameters(method, prefix)) for id, method in methods.items()}
     wanted = _filters(kinds(told.values()), prefix)
     listed = [id for id in methods if fits(told[id], wanted)]
-    st.caption(f"{len(listed)} of {len(methods)} methods listed, {len(_chosen(prefix))} chosen.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"{len(listed)} of {len(methods)} methods listed, {len(_chosen(prefix))} chosen.", width="stretch")
+        _done(prefix, "above")
     if listed:
         st.columns(COLUMNS)[1].html(columns_html())
     else:
@@ -66,25 +77,27 @@ def picker_body(methods: Methods, usual: Sequence[str], prefix: str) -> None:
     with st.container(gap=None, key="method_list"):
         for id in listed:
             _row(methods[id], prefix)
+    _done(prefix, "below")
 
 
 def _open(methods: Methods, usual: Sequence[str], prefix: str) -> None:
     @st.dialog("All methods", width="large", on_dismiss=lambda: _apply(prefix))
     def dialog() -> None:
         picker_body(methods, usual, prefix)
-        with st.container(key="method_list_end", horizontal=True, horizontal_alignment="right"):
-            if st.button("Show the chosen methods", key=f"{prefix}done", type="primary"):
-                _apply(prefix)
-                st.rerun()
 
     dialog()
 
 
+def _done(prefix: str, place: str) -> None:
+    if st.button("Show the chosen methods", key=f"{prefix}done.{place}", type="primary"):
+        _apply(prefix)
+        st.rerun()
+
+
 def _changed_line(methods: Sequence[Explainer], prefix: str) -> None:
     """The chosen methods that do not run at their defaults."""
-    changed = {method.title: in_words(changed_parameters(method, prefix)) for method in methods}
-    said = "; ".join(f"{title}: {words}" for title, words in changed.items() if words)
-    if said:
+    words = {method.title: in_words(changed_parameters(method, prefix)) for method in methods}
+    if said := "; ".join(f"{title} with {changed}" for title, changed in words.items() if changed):
         _said_with_reset(said, methods, prefix, "reset")
 
 
@@ -106,17 +119,17 @@ def _presets(methods: Methods, usual: Sequence[str], prefix: str) -> None:
             st.button(label, key=f"{prefix}preset.{name}", on_click=_choose, args=(prefix, ids), type="secondary")
 
 
-def _filters(kinds: Mapping[str, Sequence[str]], prefix: str) -> dict[str, str | None]:
+def _filters(kinds: Mapping[str, Sequence[str]], prefix: str) -> dict[str, str]:
     with st.container(horizontal=True, gap="small"):
         return {trait: _filter(trait, kinds[trait], prefix) for trait in TRAITS}
 
 
-def _filter(trait: str, kinds: Sequence[str], prefix: str) -> str | None:
+def _filter(trait: str, kinds: Sequence[str], prefix: str) -> str:
     return st.selectbox(
         TRAITS[trait],
-        [None, *kinds],
+        [ANY, *kinds],
         key=f"{prefix}filter.{trait}",
-        format_func=lambda kind: kind[:1].upper() + kind[1:] if kind else "Any",
+        format_func=lambda kind: kind[:1].upper() + kind[1:],
         width=145,
     )
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from components.look import LEAST_GAMMA, MOST_GAMMA, SCALES, STYLES
-from components.method_picker import method_picker
+from components.look import LAYOUTS, LEAST_GAMMA, MOST_GAMMA, SCALES, STYLES
+from components.method_picker import all_methods, chosen_methods
 from components.text_session import WIDGETS, key
 from components.text_state import START
 from engine.registry import Explainer
@@ -20,7 +20,7 @@ MOST_SEED = 2**31 - 1
 
 def method_controls(methods: Mapping[str, Explainer]) -> None:
     """Which methods, with which parameters, drawn as tokens or words."""
-    method_picker(methods, START, WIDGETS)
+    chosen_methods(methods, WIDGETS)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key("options")):
         st.segmented_control("Unit", UNITS, key=key("unit"), required=True, format_func=lambda kind: f"{kind.title()}s")
         st.number_input(
@@ -28,9 +28,18 @@ def method_controls(methods: Mapping[str, Explainer]) -> None:
         )
         with st.popover("View", key=key("view")):
             _look_controls()
+        all_methods(methods, START, WIDGETS)
 
 
 def _look_controls() -> None:
+    st.segmented_control(
+        "Layout",
+        LAYOUTS,
+        key=key("layout"),
+        required=True,
+        format_func=str.capitalize,
+        help="Flow: each map is the text itself. Aligned: one table with a column for each token.",
+    )
     st.slider(
         "Gamma",
         LEAST_GAMMA,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.method_axes import ANY
 from components.text_session import key
 from components.text_state import START
 from engine.registry import all_explainers, explainer
@@ -80,7 +81,7 @@ def test_filters_list_fewer_methods_and_lose_no_choice(body: AppTest) -> None:
     body.selectbox(f"{PREFIX}filter.cost").set_value("quick").run()
     assert listed(body) == []
     assert "Set a filter back to Any" in body.info[0].value
-    body.selectbox(f"{PREFIX}filter.summary").set_value(None).run()
+    body.selectbox(f"{PREFIX}filter.summary").set_value(ANY).run()
     assert set(listed(body)) == {id for id, method in all_explainers().items() if method.cheap}
     assert body.session_state[DRAFT] == ["random", "occlusion"]
 
@@ -107,7 +108,7 @@ def test_a_changed_parameter_is_said_survives_a_filter_and_is_reset(body: AppTes
 def test_the_page_says_what_is_changed_and_takes_it_back(model: str) -> None:
     page = text_page(model, method=["random", "occlusion"], **{"occlusion.window": "2"})
     assert not page.exception
-    assert "Changed: Occlusion: window 2" in [caption.value for caption in page.caption]
+    assert "Changed: Occlusion with window 2" in [caption.value for caption in page.caption]
     assert page.query_params["occlusion.window"] == "2"
     page.run()
     assert page.query_params["occlusion.window"] == "2"

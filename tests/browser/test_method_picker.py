@@ -1,0 +1,132 @@
+"""The list of all methods in Chromium: opened, filtered, chosen by mouse and keyboard, wide and narrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from engine.registry import all_explainers, explainer
+from tests.browser.conftest import Scheme
+from tests.browser.server import Server
+from tests.browser.test_text_page import QUICK, address, expect_maps, expect_settled
+from tests.tiny import save_checkpoint
+
+Open = Callable[..., Page]
+BUTTON = "All methods and parameters"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+@pytest.fixture
+def page(server: Server, model: str, open_page: Open, scheme: Scheme) -> Page:
+    return settled(open_page(address(server, model, text="good food"), scheme))
+
+
+def settled(page: Page) -> Page:
+    expect_maps(page)
+    expect_settled(page)
+    return page
+
+
+def opened(page: Page) -> Locator:
+    expect(page.get_by_role("button", name=BUTTON)).to_have_count(1)
+    page.get_by_role("button", name=BUTTON).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("checkbox")).to_have_count(len(all_explainers()))
+    return dialog
+
+
+def choose(dialog: Locator, label: str, kind: str) -> None:
+    dialog.get_by_role("combobox", name=label).click()
+    dialog.page.get_by_role("option", name=kind, exact=True).click()
+
+
+def tick(dialog: Locator, method: str) -> None:
+    """Streamlit lays its own box over the one that the browser knows."""
+    dialog.get_by_text(explainer(method).title, exact=True).click()
+    expect(dialog.get_by_role("checkbox", name=explainer(method).title, exact=True)).to_be_checked()
+
+
+def test_methods_are_filtered_ticked_and_drawn_when_the_list_closes(page: Page) -> None:
+    dialog = opened(page)
+    expect(dialog.get_by_role("checkbox", name="Random", exact=True)).to_be_checked()
+    choose(dialog, "Removed by", "Chosen operator")
+    expect(dialog.get_by_role("checkbox")).to_have_count(4)
+    tick(dialog, "occlusion")
+    dialog.get_by_text("Parameters").first.click()
+    window = dialog.get_by_role("spinbutton", name="Window")
+    window.fill("2")
+    window.press("Enter")
+    expect(dialog.get_by_text("Changed: window 2")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect_maps(page, (*QUICK, "occlusion"))
+    expect(page).to_have_url(re.compile("method=occlusion&occlusion.window=2"))
+    expect(page.get_by_text("Changed: Occlusion with window 2")).to_be_visible()
+
+
+def test_a_closed_list_forgets_its_filters_and_keeps_its_parameters(page: Page) -> None:
+    dialog = opened(page)
+    choose(dialog, "Summarised as", "Removal effect")
+    expect(dialog.get_by_role("checkbox")).to_have_count(1)
+    tick(dialog, "occlusion")
+    dialog.get_by_text("Parameters").first.click()
+    dialog.get_by_role("spinbutton", name="Window").fill("3")
+    dialog.get_by_role("button", name="Show the chosen methods").first.click()
+    expect(page.get_by_text("Changed: Occlusion with window 3")).to_be_visible()
+    expect_settled(page)
+    expect(opened(page).get_by_text("Changed: window 3")).to_be_visible()
+
+
+def test_a_preset_is_chosen_by_the_keyboard_alone(page: Page) -> None:
+    page.get_by_role("button", name=BUTTON).focus()
+    page.keyboard.press("Enter")
+    preset = page.get_by_role("dialog").get_by_role("button", name=re.compile(r"^Path methods \("))
+    expect(preset).to_be_visible()
+    for _ in range(4):
+        page.keyboard.press("Tab")
+    expect(preset).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("checkbox", name="Integrated gradients", exact=True)).to_be_checked()
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(re.compile("method=integrated_gradients.*method=random"))
+    expect(page.get_by_role("button", name=BUTTON)).to_be_focused()
+
+
+def test_a_narrow_row_stands_under_its_name_and_names_its_axes(
+    server: Server, model: str, open_page: Open, scheme: Scheme
+) -> None:
+    dialog = opened(settled(open_page(address(server, model, text="good food"), scheme, width=390)))
+    label = dialog.locator("dt", has_text="Removed by").first
+    expect(label).to_be_visible()
+    box, wide = label.bounding_box(), dialog.page.evaluate("document.documentElement.scrollWidth")
+    name = dialog.get_by_text("Gradient", exact=True).bounding_box()
+    assert box is not None
+    assert name is not None
+    assert box["width"] > 50
+    assert box["y"] > name["y"]
+    assert wide <= 390
+
+
+GROUND = """cell => {
+  const clear = 'rgba(0, 0, 0, 0)', colour = node => getComputedStyle(node).backgroundColor
+  let node = cell
+  while (colour(node) === clear) node = node.parentElement
+  return [getComputedStyle(cell).color, colour(node)]
+}"""
+
+
+def test_the_text_of_the_list_stands_out_from_its_ground(page: Page) -> None:
+    text, ground = map(brightness, opened(page).locator("dd").first.evaluate(GROUND))
+    assert abs(text - ground) > 150
+
+
+def brightness(colour: str) -> float:
+    """Mean of red, green and blue, 0 to 255."""
+    return sum(int(part) for part in re.findall(r"\d+", colour)[:3]) / 3
