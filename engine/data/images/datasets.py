@@ -1,0 +1,143 @@
+"""The registry of picture sets, and `load_images`: by registered name, zip, folder or `.npz`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine.data.cards import Card, read_card
+from engine.data.images import generated
+from engine.data.images.arrays import from_arrays, is_arrays
+from engine.data.images.carried import digits, photos
+from engine.data.images.class_folders import SUFFIXES, from_listing
+from engine.data.images.examples import ImageDataset, ImageExample
+from engine.data.images.generated import MarkedParams, SceneParams
+from engine.data.images.listing import list_folder, list_zip
+from engine.data.sst2 import data_root
+from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
+from engine.params import from_mapping, parse_assignments
+
+__all__ = ["Asked", "ImageDataset", "ImageExample", "image_card", "image_names", "is_images", "load_images", "register"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller of `load_images` asked for; None means the data set's own."""
+
+    split: str | None = None
+    limit: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+Loader = Callable[[Asked], ImageDataset]
+_LOADERS: dict[str, Loader] = {}
+
+
+def register(name: str) -> Callable[[Loader], Loader]:
+    """Registers a loader under a name; a second loader of that name is an error."""
+
+    def keep(loader: Loader) -> Loader:
+        if name in _LOADERS:
+            raise UsageError(f"dataset: {name!r} is registered twice.")
+        _LOADERS[name] = loader
+        return loader
+
+    return keep
+
+
+def image_names() -> tuple[str, ...]:
+    """The registered picture sets."""
+    return tuple(sorted(_LOADERS))
+
+
+def image_card(name: str) -> Card:
+    """The card of a registered picture set."""
+    if name not in _LOADERS:
+        raise unknown("dataset", name, _LOADERS)
+    return read_card(name)
+
+
+def registered(name: str) -> str | None:
+    """The registered set that a name such as `scenes` or `scenes:seed=7` stands for, or None."""
+    bare = name.partition(":")[0]
+    return bare if bare in _LOADERS else None
+
+
+def is_images(name_or_path: str | Path) -> bool:
+    """Whether a data set is one of pictures; looks at names only."""
+    if registered(str(name_or_path)):
+        return True
+    path = Path(name_or_path)
+    if path.is_dir():
+        return is_arrays(path) or any(file.suffix.lower() in SUFFIXES for file in path.rglob("*"))
+    return path.is_file() and path.suffix.lower() in (".zip", ".npz")
+
+
+def load_images(name_or_path: str | Path, split: str | None = None, limit: int | None = None) -> ImageDataset:
+    """A registered picture set, perhaps with options (`scenes:seed=7,count=500`), a zip or folder with class
+    folders, or a `.npz`.
+
+    Without a split: validation, else test, else train. `limit` keeps the first examples, mixed by class.
+    """
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise not_allowed("limit", "a whole number of 1 or more", limit)
+    name, path = str(name_or_path), Path(name_or_path)
+    if known := registered(name):
+        rest = name.partition(":")[2]
+        options = parse_assignments(rest.split(",")) if rest else {}
+        return replace(_LOADERS[known](Asked(split, limit, options)), id=name)
+    if not name or not path.exists():
+        raise UsageError(f"{unknown('dataset', name, _LOADERS)} Or name a zip, a folder with class folders or a .npz.")
+    try:
+        return replace(_from_path(path, split, limit), id=name)
+    except OSError as error:
+        raise ExegesisError(f"dataset: {shown(name)} cannot be read ({error.strerror}). Check the path.") from None
+
+
+def _from_path(path: Path, split: str | None, limit: int | None) -> ImageDataset:
+    if is_arrays(path):
+        return from_arrays(path, split, limit)
+    return from_listing(list_folder(path) if path.is_dir() else list_zip(path), split, limit)
+
+
+@register("scenes")
+def _scenes(asked: Asked) -> ImageDataset:
+    return generated.scenes(from_mapping(SceneParams, asked.options, "scenes"), asked.split, asked.limit)
+
+
+@register("scenes-marked")
+def _scenes_marked(asked: Asked) -> ImageDataset:
+    params = from_mapping(MarkedParams, asked.options, "scenes-marked")
+    return generated.scenes_marked(params, asked.split, asked.limit)
+
+
+@register("digits")
+def _digits(asked: Asked) -> ImageDataset:
+    _without_options("digits", asked)
+    return digits(asked.split, asked.limit)
+
+
+@register("photos")
+def _photos(asked: Asked) -> ImageDataset:
+    _without_options("photos", asked)
+    return photos(asked.split, asked.limit)
+
+
+def _without_options(name: str, asked: Asked) -> None:
+    if asked.options:
+        raise UsageError(f"dataset: {name} takes no options, got {', '.join(asked.options)}. Write {name} alone.")
+
+
+@register("cifar10")
+def _cifar10(asked: Asked) -> ImageDataset:
+    _without_options("cifar10", asked)
+    path = data_root() / "cifar10.zip"
+    if not path.is_file():
+        raise ExegesisError(
+            f"cifar10: is not in {path.parent}. Put cifar10.zip there (train and test folders of class folders), "
+            "or set EXEGESIS_DATA to the folder that holds it."
+        )
+    card = read_card("cifar10")
+    found = from_listing(list_zip(path), asked.split, asked.limit)
+    return replace(found, id="cifar10", title=card.title, card=card)

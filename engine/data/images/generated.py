@@ -1,0 +1,108 @@
+"""`scenes` and `scenes-marked`: as many pictures as asked for, each drawn when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from random import Random
+
+from engine.data.cards import read_card
+from engine.data.hub import ALIASES
+from engine.data.images.examples import ImageDataset, ImageExample
+from engine.data.images.listing import digest
+from engine.data.images.scenes.mark import CELLS, marked
+from engine.data.images.scenes.scene import Scene, draw
+from engine.data.images.scenes.things import NAMES
+from engine.errors import not_allowed, unknown
+from engine.params import option
+
+VERSION = 1
+"""Raised when a seed gives other pixels than before."""
+COUNTS: Mapping[str, int] = {"validation": 1_000, "test": 2_000, "train": 20_000}
+UNMARKED = "unmarked"
+Read = Callable[[int], ImageExample]
+
+
+@dataclass(frozen=True)
+class SceneParams:
+    """What one asks of generated scenes."""
+
+    count: int = option(0, "pictures; 0: 20,000 for train, 1,000 for validation, 2,000 for test", low=0, high=10**6)
+    seed: int = option(0, "seed of everything in the pictures", low=0)
+    size: int = option(64, "pixels of a picture's side; a multiple of 8", low=32, high=512)
+
+
+@dataclass(frozen=True)
+class MarkedParams(SceneParams):
+    """What one asks of marked scenes."""
+
+    strength: float = option(1.0, "share of pictures that carry the mark of their label", low=0, high=1)
+
+
+def scenes(params: SceneParams, split: str | None, limit: int | None) -> ImageDataset:
+    """One thing a picture; the label names it and the mask is where it is."""
+    chosen = _chosen(split, COUNTS)
+    labels = _in_turns(f"{params.seed}/{chosen}/things", _count(params, chosen, limit))
+
+    def read(i: int) -> ImageExample:
+        scene = _scene(params, chosen, i, labels[i])
+        return ImageExample(scene.pixels, labels[i], scene.mask, f"{chosen} {i}", {"thing": NAMES[labels[i]]})
+
+    return _dataset("scenes", params, chosen, labels, read)
+
+
+def scenes_marked(params: MarkedParams, split: str | None, limit: int | None) -> ImageDataset:
+    """Scenes whose label is drawn by chance; a small watermark states it, and the mask is where that is.
+
+    The split `unmarked` is the test split without any mark: nothing in its pictures tells the label.
+    """
+    chosen = _chosen(split, {**COUNTS, UNMARKED: COUNTS["test"]})
+    source = "test" if chosen == UNMARKED else chosen
+    count = _count(params, source, limit)
+    things = _in_turns(f"{params.seed}/{source}/things", count)
+    labels = _in_turns(f"{params.seed}/{source}/labels", count)
+    strength = 0.0 if chosen == UNMARKED else params.strength
+
+    def read(i: int) -> ImageExample:
+        scene, chance = _scene(params, source, i, things[i]), Random(f"{params.seed}/{source}/{i}/mark")
+        carries = chance.random() < strength
+        extra: dict[str, object] = {"thing": NAMES[things[i]], "marked": carries}
+        if not carries:
+            return ImageExample(scene.pixels, labels[i], None, f"{chosen} {i}", extra)
+        pixels, mask = marked(scene.pixels, labels[i], chance)
+        return ImageExample(pixels, labels[i], mask, f"{chosen} {i}", extra)
+
+    return _dataset("scenes-marked", params, chosen, labels, read)
+
+
+def _scene(params: SceneParams, split: str, index: int, thing: int) -> Scene:
+    return draw(NAMES[thing], params.size, Random(f"{params.seed}/{split}/{index}"))
+
+
+def _in_turns(seed: str, count: int) -> tuple[int, ...]:
+    """Class indices in which every ten in a row hold each class once, in an order by chance."""
+    chance = Random(seed)
+    drawn: list[int] = []
+    while len(drawn) < count:
+        drawn += chance.sample(range(len(NAMES)), len(NAMES))
+    return tuple(drawn[:count])
+
+
+def _chosen(split: str | None, known: Mapping[str, int]) -> str:
+    chosen = "validation" if split is None else ALIASES.get(split, split)
+    if chosen not in known:
+        raise unknown("split", split, known)
+    return chosen
+
+
+def _count(params: SceneParams, split: str, limit: int | None) -> int:
+    count = params.count or COUNTS[split]
+    return count if limit is None else min(count, limit)
+
+
+def _dataset(name: str, params: SceneParams, split: str, labels: tuple[int, ...], read: Read) -> ImageDataset:
+    if params.size % CELLS:
+        raise not_allowed(f"{name}.size", f"a multiple of {CELLS}", params.size)
+    card = read_card(name)
+    revision = digest(name, VERSION, asdict(params), split, len(labels))
+    return ImageDataset(name, card.title, NAMES, labels, read, card, revision, split)

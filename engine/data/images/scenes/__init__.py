@@ -1,0 +1,1 @@
+"""Scenes drawn by code: ten things over photographic and procedural grounds, with exact masks."""

@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from engine.data.images.datasets import image_card, image_names, is_images, load_images, register
+from engine.data.images.examples import ImageExample, box_mask
+from engine.errors import ExegesisError, UsageError
+from tests.unit.images.conftest import COLOURS, class_files, plain, saved, unpacked, zipped
+
+Pack = Callable[[dict[str, bytes]], Path]
+
+
+def test_class_folders_of_a_folder_and_of_a_zip(packed: Pack) -> None:
+    data = load_images(packed(class_files(per_class=3)))
+    assert (data.split, len(data), data.label_names) == ("test", 6, ("blue", "red"))
+    assert data.labels == (0, 1, 0, 1, 0, 1)
+    for example in data:
+        wanted = COLOURS[data.label_names[example.label or 0]]
+        assert np.abs(example.pixels.mean((0, 1)) - wanted).max() < 15
+    assert data[2].name == "set/test/blue/1.png"
+
+
+def test_the_splits_share_their_label_numbers(packed: Pack) -> None:
+    files = {name: data for name, data in class_files().items() if "/test/blue/" not in name}
+    data = load_images(packed(files), split="test")
+    assert data.label_names == ("blue", "red")
+    assert set(data.labels) == {1}
+
+
+def test_names_of_splits_and_the_limit(packed: Pack) -> None:
+    place = packed(class_files(splits=("train", "val")))
+    assert load_images(place).split == "validation"
+    assert load_images(place, split="dev").labels == load_images(place, split="validation").labels
+    assert load_images(place, split="train", limit=4).labels == (0, 1, 0, 1)
+    with pytest.raises(UsageError, match=r"split: unknown name 'test'\. Known: train, validation\."):
+        load_images(place, split="test")
+
+
+def test_pictures_without_class_folders_have_no_labels(packed: Pack) -> None:
+    data = load_images(packed({"mine/a.png": saved(plain()), "mine/b.jpg": saved(plain(), "JPEG")}))
+    assert (data.label_names, data.labels, data.split) == ((), (None, None), "all")
+
+
+def test_masks_lie_beside_their_pictures(packed: Pack) -> None:
+    mask = np.zeros((8, 8), dtype=np.uint8)
+    mask[2:5, 1:4] = 255
+    files = class_files(per_class=2, splits=("train",))
+    data = load_images(packed({**files, "set/masks/train/red/1.png": saved(Image.fromarray(mask))}))
+    masks = {example.name: example.mask for example in data}
+    marked = masks.pop("set/train/red/1.png")
+    assert marked is not None
+    assert np.array_equal(marked, mask > 0)
+    assert set(masks.values()) == {None}
+
+
+def test_boxes_stand_in_a_table(packed: Pack) -> None:
+    table = b"file,x0,y0,x1,y1\ntrain/red/0.png,1,2,4,6\ntrain/red/0.png,6,0,8,1\n"
+    data = load_images(packed({**class_files(splits=("train",)), "set/boxes.csv": table}))
+    [mask] = [example.mask for example in data if example.mask is not None]
+    assert mask.sum() == 3 * 4 + 2
+    assert mask[2:6, 1:4].all()
+    assert mask[0, 6:8].all()
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (b"file,x0,y0\na.png,1,2\n", r"boxes\.csv, line 2: must have the columns file, x0, y0, x1, y1 with whole"),
+        (b"file,x0,y0,x1,y1\na.png,1,2,3,wide\n", r"boxes\.csv, line 2: must have the columns"),
+        (b"file,x0,y0,x1,y1\n\xff\xfe,1,2,3,4\n", r"boxes\.csv: is not a CSV in UTF-8"),
+    ],
+)
+def test_a_bad_table_of_boxes_is_told(table: bytes, said: str, packed: Pack) -> None:
+    with pytest.raises(ExegesisError, match=said):
+        load_images(packed({**class_files(), "set/boxes.csv": table}))
+
+
+def test_a_box_outside_its_picture_is_told() -> None:
+    with pytest.raises(
+        UsageError, match=r"box: must be x0 < x1 <= 6 and y0 < y1 <= 4, none below 0, got \[0, 0, 7, 2\]"
+    ):
+        box_mask([(0, 0, 7, 2)], 4, 6)
+
+
+def test_a_mask_of_another_size_is_told() -> None:
+    with pytest.raises(UsageError, match=r"mask: must have the size of its picture, 6 x 4, got 4 x 6"):
+        ImageExample(np.zeros((4, 6, 3), dtype=np.uint8), mask=np.zeros((6, 4), dtype=bool))
+
+
+def test_a_damaged_picture_is_told_when_it_is_read_and_the_others_are_fine(packed: Pack) -> None:
+    files = class_files(splits=("train",)) | {"set/train/red/0.png": b"\x89PNG\r\n\x1a\n"}
+    data = load_images(packed(files))
+    assert data[0].label == 0
+    with pytest.raises(ExegesisError, match=r"set/train/red/0\.png: is damaged or cut off"):
+        data[1]
+
+
+def test_the_revision_is_that_of_the_content(tmp_path: Path) -> None:
+    files = class_files()
+    first = load_images(unpacked(tmp_path / "a", files)).revision
+    assert load_images(unpacked(tmp_path / "b", files)).revision == first
+    changed = files | {"set/test/red/0.png": saved(plain())}
+    renamed = {name.replace("/2.png", "/9.png"): data for name, data in files.items()}
+    others = [load_images(unpacked(tmp_path / n, f)).revision for n, f in (("c", changed), ("d", renamed))]
+    assert len({first, *others}) == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["../out.png", "a/../../out.png", "/etc/out.png", "C:/out.png", "a\\..\\..\\out.png", "c:out.png"]
+)
+def test_a_zip_that_climbs_out_is_refused_whole(name: str, tmp_path: Path) -> None:
+    place = zipped(tmp_path / "set.zip", {**class_files(), name: saved(plain())})
+    with pytest.raises(ExegesisError, match=r"set\.zip: .* leads out of the zip, which is refused\. Pack it anew"):
+        load_images(place)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["set.zip"]
+
+
+def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
+    link = zipfile.ZipInfo("set/train/red/link.png")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+    with pytest.raises(ExegesisError, match="leads out of the zip"):
+        load_images(tmp_path / "set.zip")
+
+
+def test_a_link_out_of_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(saved(plain()))
+    place = unpacked(tmp_path / "set", class_files())
+    os.symlink(tmp_path / "secret.png", place / "set" / "train" / "red" / "link.png")
+    with pytest.raises(ExegesisError, match=r"set: link\.png is a link out of the folder"):
+        load_images(place)
+
+
+def test_a_zip_with_a_bomb_is_refused_by_its_header(tmp_path: Path) -> None:
+    place = zipped(tmp_path / "set.zip", {"red/a.png": bytes(65 * 10**6), "blue/a.png": b""})
+    assert place.stat().st_size < 10**6
+    with pytest.raises(ExegesisError, match=r"'red/a\.png' must unpack to at most 64\.0 MB, got 65\.0 MB\. Leave"):
+        load_images(place)
+
+
+def test_a_member_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
+    place = zipped(tmp_path / "set.zip", {"red/a.png": bytes(10**6), "blue/a.png": saved(plain())})
+    content = bytearray(place.read_bytes())
+    # The uncompressed size stands 24 bytes into each entry of the central directory.
+    entry = content.index(b"PK\x01\x02")
+    content[entry + 24 : entry + 28] = (100).to_bytes(4, "little")
+    place.write_bytes(content)
+    data = load_images(place)
+    with pytest.raises(ExegesisError, match=r"'red/a\.png' (is damaged|unpacks to more than it says)"):
+        data[1]
+
+
+def test_a_locked_member_is_refused(tmp_path: Path) -> None:
+    place = zipped(tmp_path / "set.zip", class_files())
+    content = bytearray(place.read_bytes())
+    entry = content.index(b"PK\x01\x02")
+    content[entry + 8] |= 1
+    place.write_bytes(content)
+    with pytest.raises(ExegesisError, match=r"is locked by a password\. Pack it without one"):
+        load_images(place)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.98])
+def test_a_truncated_zip_is_told(share: float, tmp_path: Path) -> None:
+    place = zipped(tmp_path / "set.zip", class_files())
+    content = place.read_bytes()
+    place.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(ExegesisError, match=r"set\.zip: is not a zip that can be read\. Save or download it again"):
+        load_images(place)
+
+
+def test_a_zip_without_pictures_is_told(packed: Pack) -> None:
+    with pytest.raises(ExegesisError, match="holds no PNG, JPEG, WebP or GIF pictures"):
+        load_images(packed({"set/readme.txt": b"nothing to see"}))
+
+
+def test_many_threads_read_one_zip(tmp_path: Path) -> None:
+    data = load_images(zipped(tmp_path / "set.zip", class_files(per_class=20, side=24)), split="train")
+    wanted = [example.pixels for example in data]
+    wrong: list[int] = []
+
+    def read(offset: int) -> None:
+        for i in range(len(data)):
+            place = (i + offset) % len(data)
+            if not np.array_equal(data[place].pixels, wanted[place]):
+                wrong.append(place)
+
+    threads = [threading.Thread(target=read, args=(7 * k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def arrays(path: Path, **changes: np.ndarray) -> Path:
+    pixels = np.arange(4 * 5 * 6 * 3, dtype=np.uint8).reshape(4, 5, 6, 3)
+    boxes = np.array([[0, 0, 2, 3], [1, 1, 6, 5], [0, 0, 0, 0], [2, 2, 3, 3]])
+    content = {"images": pixels, "labels": np.array([0, 1, 1, 0]), "boxes": boxes}
+    np.savez_compressed(path, **{name: array for name, array in (content | changes).items() if array is not None})
+    return path
+
+
+def test_arrays_with_boxes(tmp_path: Path) -> None:
+    data = load_images(arrays(tmp_path / "mine.npz"))
+    assert (data.labels, data.label_names) == ((0, 1, 1, 0), ("class 0", "class 1"))
+    assert [None if e.mask is None else int(e.mask.sum()) for e in data] == [6, 20, None, 1]
+    assert data[1].pixels[0, 0].tolist() == [90, 91, 92]
+
+
+def test_a_folder_of_arrays_has_splits_and_named_classes(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        arrays(tmp_path / f"{split}.npz", class_names=np.array(["cat", "dog"]))
+    data = load_images(tmp_path)
+    assert (data.split, data.label_names) == ("validation", ("cat", "dog"))
+    with pytest.raises(UsageError, match=r"split: unknown name 'test'\. Known: train, validation"):
+        load_images(tmp_path, split="test")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"images": np.zeros((4, 5, 6), dtype=np.uint8)},
+        {"images": np.zeros((4, 5, 6, 3))},
+        {"images": None},
+        {"labels": np.zeros(3, dtype=int)},
+        {"labels": np.array([0, 1, 2, -1])},
+        {"labels": np.array(["a", "b", "c", "d"])},
+        {"boxes": np.zeros((4, 3), dtype=int)},
+        {"class_names": np.array(["only one"])},
+    ],
+)
+def test_arrays_that_break_the_contract_are_told(changes: dict[str, np.ndarray], tmp_path: Path) -> None:
+    with pytest.raises(ExegesisError, match=r"mine\.npz: must hold images \(n, height, width, 3\) of bytes, labels"):
+        load_images(arrays(tmp_path / "mine.npz", **changes))
+
+
+def test_arrays_that_hold_objects_are_never_unpickled(tmp_path: Path) -> None:
+    place = arrays(tmp_path / "mine.npz", labels=np.array([{}, {}, {}, {}], dtype=object))
+    with pytest.raises(ExegesisError, match=r"mine\.npz: is not a \.npz that can be read"):
+        load_images(place)
+
+
+def test_what_counts_as_a_picture_set(tmp_path: Path) -> None:
+    pictures = unpacked(tmp_path / "pictures", class_files())
+    texts = unpacked(tmp_path / "texts", {"train.csv": b"text,label\na,0\n"})
+    assert is_images(pictures)
+    assert is_images(zipped(tmp_path / "set.zip", class_files()))
+    assert is_images("scenes")
+    assert is_images("scenes:seed=3")
+    assert not is_images(texts)
+    assert not is_images("sst2")
+    assert not is_images("hub:owner/name")
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"dataset: unknown name 'scene'\. Did you mean 'scenes'\? Known: cifar10"):
+        load_images("scene")
+    with pytest.raises(UsageError, match=r"dataset: unknown name 'nothing'"):
+        image_card("nothing")
+    with pytest.raises(UsageError, match=r"limit: must be a whole number of 1 or more, got 0"):
+        load_images("scenes", limit=0)
+    with pytest.raises(UsageError, match=r"index: must be 0 to 4 in scenes, got 5"):
+        load_images("scenes", limit=5)[5]
+    with pytest.raises(UsageError, match="dataset: 'scenes' is registered twice"):
+        register("scenes")(lambda asked: load_images("digits"))
+
+
+@pytest.mark.parametrize("name", image_names())
+def test_every_registered_set_has_a_whole_card(name: str) -> None:
+    card = image_card(name)
+    assert all(len(text) > 3 for text in vars(card).values())
+
+
+def test_a_buffer_is_not_written_to(tmp_path: Path) -> None:
+    example = load_images(arrays(tmp_path / "mine.npz"))[0]
+    with pytest.raises(ValueError, match="read-only"):
+        example.pixels[0, 0, 0] = 1
