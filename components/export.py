@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
+from components.aligned_map import aligned_html, line_html
 from components.focus import LONGEST_IN_LINK
 from components.look import PLAIN, Look, scale_group, shared_ends
 from components.method_row import MethodRow, method_row, method_row_html, token_map
 from components.prediction import prediction_html
 from components.styles import STACK, stylesheet
 from components.text_state import differing
+from components.token_map import unit_selector
+from components.token_pick import to_units
 from engine.home import product_version
 from engine.registry import Explainer
 from engine.request import Example
@@ -42,13 +45,17 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept: the example, its unit, each method shown with its explanation, rows above them."""
+    """What is kept: the example, its unit, each method shown with its explanation, rows above them.
+
+    `pins`: positions of tokens whose units are ringed.
+    """
 
     example: Example
     unit: str
     shown: tuple[tuple[Explainer, Explanation], ...]
     above: tuple[MethodRow, ...] = ()
     look: Look = PLAIN
+    pins: tuple[int, ...] = ()
 
     @cached_property
     def rows(self) -> tuple[MethodRow, ...]:
@@ -57,6 +64,11 @@ class Kept:
             method_row(method, made, self.example, self.unit, look=self.look, ends=self._ends)
             for method, made in self.shown
         )
+
+    @property
+    def pinned(self) -> frozenset[int]:
+        """The positions of the units that are ringed."""
+        return frozenset(to_units(self.rows[-1].view.units, self.pins))
 
     @property
     def _ends(self) -> dict[str, float]:
@@ -78,15 +90,15 @@ class Kept:
 def html(kept: Kept) -> str:
     """The prediction and the maps as one file: style inside, no script, nothing fetched, light and dark."""
     origin = kept.first.provenance
-    maps = "".join(map(method_row_html, kept.rows))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Explanations of {escape(origin.model)}</title>{stylesheet('auto')}<style>{_PAGE_CSS}</style></head>"
+        f"<title>Explanations of {escape(origin.model)}</title>{stylesheet('auto')}"
+        f"<style>{_PAGE_CSS}{_rings(kept)}</style></head>"
         f'<body class="xg"><main><h1>Explanations of one prediction of {escape(origin.model)}</h1>'
         f"<section>{prediction_html(kept.first.prediction, origin.target)}</section>"
-        f'<section class="{STACK.removeprefix(".")}">{maps}</section>'
+        f'<section class="{STACK.removeprefix(".")}">{_maps(kept)}</section>'
         f"<section><h2>Cite this</h2>{cite_html(kept)}<pre>{escape(command(kept))}</pre>"
         f"{_stdin_html(kept)}</section></main></body></html>\n"
     )
@@ -173,6 +185,18 @@ def references(kept: Kept) -> Iterator[str]:
     """Each method with its version and its paper."""
     for method, made in kept.shown:
         yield f"{method.title} ({method.id}, version {made.provenance.version}): {method.citation.rstrip('.')}."
+
+
+def _maps(kept: Kept) -> str:
+    """The maps in the layout of the page."""
+    if not kept.look.aligned:
+        return "".join(map(method_row_html, kept.rows))
+    return aligned_html(kept.rows[0].view, [line_html(row) for row in kept.rows], kept.rows)
+
+
+def _rings(kept: Kept) -> str:
+    units = ",".join(f"{STACK} {unit_selector(position)}" for position in sorted(kept.pinned))
+    return f"{units}{{outline:2px solid var(--xg-text)}}" if units else ""
 
 
 def _stdin_html(kept: Kept) -> str:

@@ -6,15 +6,17 @@ word do not join. A line of a right-to-left text runs from the right edge, a phr
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape, unescape
 from itertools import groupby
 
 from components.export import Kept, cite, references
 from components.method_row import MethodRow
+from components.numbers import brief
 from components.palette import PALETTES, SIDES, STEPS, Side, colour, step_of
 from components.token_map import TokenMap, direction, legend_html, tip
 
@@ -23,20 +25,25 @@ CELL, LINE, EDGE, CELLS = 9.0, 27.0, 24.0, 100
 WIDTH = 2 * EDGE + CELLS * CELL
 BAR = 120.0
 SMALL = 0.8
+TINY = 0.7
+VALUE = 13.0
+"""Height of a printed value."""
 _TAG = re.compile(r"<[^>]*>")
 _SMALLER = f' font-size="{15 * SMALL:g}"'
+_TINY = f' font-size="{15 * TINY:g}" text-anchor="middle"'
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A run of text on one line: a unit's text, a part of it, or what stands between units."""
+    """Text on one line: a unit's text, a part of it, or what stands between units; `value` is printed below."""
 
     text: str
     position: int | None = None
+    value: str = ""
 
     @property
     def cells(self) -> int:
-        return cells(self.text)
+        return max(cells(self.text), math.ceil(TINY * len(self.value)))
 
 
 @dataclass
@@ -45,11 +52,12 @@ class _Sheet:
 
     y: float = EDGE
     parts: list[str] = field(default_factory=list)
+    pinned: frozenset[int] = frozenset()
 
 
-def svg(kept: Kept) -> str:
-    """One picture of all maps, with scales and references; light, and dark where the reader prefers it."""
-    sheet = _Sheet()
+def svg(kept: Kept, dark: bool = True) -> str:
+    """One picture of all maps, with scales and references; light, and `dark` where the reader prefers it."""
+    sheet = _Sheet(pinned=kept.pinned)
     for row in kept.rows:
         _row(sheet, row)
     for sentence in (cite(kept), *references(kept)):
@@ -59,7 +67,7 @@ def svg(kept: Kept) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{height:g}" '
         f'viewBox="0 0 {WIDTH:g} {height:g}" font-family="monospace" font-size="15">'
-        f"<style>@media (prefers-color-scheme:dark){{{_dark()}}}</style>"
+        f"{_style(dark)}"
         f'<defs><linearGradient id="signed">{_stops("against", None, "for")}</linearGradient>'
         f'<linearGradient id="amount">{_stops(None, "amount")}</linearGradient></defs>'
         f'<rect class="ground" width="100%" height="100%" fill="{light.ground}"/>{"".join(sheet.parts)}</svg>\n'
@@ -97,10 +105,10 @@ def _cut(piece: Piece, limit: int) -> Iterator[Piece]:
     start = taken = 0
     for at, character in enumerate(piece.text):
         if taken + _cell(character) > limit:
-            yield Piece(piece.text[start:at], piece.position)
+            yield replace(piece, text=piece.text[start:at])
             start, taken = at, 0
         taken += _cell(character)
-    yield Piece(piece.text[start:], piece.position)
+    yield replace(piece, text=piece.text[start:])
 
 
 def _row(sheet: _Sheet, row: MethodRow) -> None:
@@ -109,8 +117,8 @@ def _row(sheet: _Sheet, row: MethodRow) -> None:
     for segment, pieces in enumerate(_paragraphs(row.view)):
         rightwards = direction(row.view.texts[segment]) == "ltr"
         for line in lines(pieces):
-            sheet.parts += _line(row.view, line, sheet.y, rightwards)
-            sheet.y += LINE
+            sheet.parts += _line(row.view, line, sheet, rightwards)
+            sheet.y += LINE + (VALUE if any(piece.value for piece in line) else 0)
     _scale(sheet, row.view)
 
 
@@ -124,12 +132,17 @@ def _paragraphs(view: TokenMap) -> list[list[Piece]]:
             continue
         current = unit.segment
         found[current] += _between(view.texts[current][reached[current] : unit.start])
-        found[current].append(Piece(_clean(unit.text), position))
+        found[current].append(Piece(_clean(unit.text), position, _value(view, position)))
         reached[current] = max(reached[current], unit.end)
     for segment, text in enumerate(view.texts):
         rest = text[reached[segment] :]
         found[segment] += [Piece(" … cut off")] if view.truncated and rest.strip() else _between(rest)
     return found
+
+
+def _value(view: TokenMap, position: int) -> str:
+    shown = view.look.values and not view.marks
+    return brief(view.units[position].score, view.largest, view.signed) if shown else ""
 
 
 def _between(text: str) -> Iterator[Piece]:
@@ -151,13 +164,13 @@ def _forbidden(character: str) -> bool:
     return code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code <= 0xDFFF or code & 0xFFFE == 0xFFFE
 
 
-def _line(view: TokenMap, line: Sequence[Piece], y: float, rightwards: bool) -> Iterator[str]:
+def _line(view: TokenMap, line: Sequence[Piece], sheet: _Sheet, rightwards: bool) -> Iterator[str]:
     x = EDGE if rightwards else WIDTH - EDGE
     for piece in in_sight(line, rightwards):
         width = piece.cells * CELL
         x -= 0 if rightwards else width
         if piece.text.strip() or piece.position is not None:
-            yield _chip(view, piece, x, y, width)
+            yield _chip(view, piece, x, sheet.y, piece.position in sheet.pinned)
         x += width if rightwards else 0
 
 
@@ -197,16 +210,19 @@ def _last_known(ways: Sequence[bool | None], start: bool) -> Iterator[bool]:
         yield last
 
 
-def _chip(view: TokenMap, piece: Piece, x: float, y: float, width: float) -> str:
-    length = f' textLength="{width:g}" lengthAdjust="spacingAndGlyphs"' if width else ""
+def _chip(view: TokenMap, piece: Piece, x: float, y: float, pinned: bool) -> str:
+    width, own = piece.cells * CELL, cells(piece.text) * CELL
+    length = f' textLength="{own:g}" lengthAdjust="spacingAndGlyphs"' if own else ""
     if piece.position is None:
         return _words(piece.text, x, y + 18, length)
     unit, said = view.units[piece.position], escape(tip(view, piece.position))
     name, fill = _background(view, piece.position)
     top, height = (y + LINE - 6, 3) if view.look.style == "underline" and not unit.special else (y + 2, LINE - 5)
-    box = f'<rect class="{name}" x="{x:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="{fill}"/>'
-    muted = "muted" if unit.special else "text"
-    return f"<g><title>{said}</title>{box}{_words(piece.text, x, y + 18, length, muted)}</g>"
+    ring = f' stroke="{PALETTES["light"].text}" stroke-width="2"' if pinned else ""
+    box = f'<rect class="{name}" x="{x:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="{fill}"{ring}/>'
+    text = _words(piece.text, x + (width - own) / 2, y + 18, length, "muted" if unit.special else "text")
+    value = _words(piece.value, x + width / 2, y + LINE + 7, _TINY, "muted") if piece.value else ""
+    return f"<g><title>{said}</title>{box}{text}{value}</g>"
 
 
 def _background(view: TokenMap, position: int) -> tuple[str, str]:
@@ -263,8 +279,13 @@ def _stop(side: Side | None) -> tuple[str, str]:
     return ("ground", PALETTES["light"].ground) if side is None else (f"{side}-{STEPS}", colour("light", side, STEPS))
 
 
+def _style(dark: bool) -> str:
+    return f"<style>@media (prefers-color-scheme:dark){{{_dark()}}}</style>" if dark else ""
+
+
 def _dark() -> str:
     palette = PALETTES["dark"]
     fills = {name: getattr(palette, name) for name in ("ground", "text", "muted", "special")}
     fills |= {f"{side}-{step}": colour("dark", side, step) for side in SIDES for step in range(1, STEPS + 1)}
-    return "".join(f".{name}{{fill:{fill};stop-color:{fill}}}" for name, fill in fills.items())
+    rings = f"rect[stroke]{{stroke:{palette.text}}}"
+    return "".join(f".{name}{{fill:{fill};stop-color:{fill}}}" for name, fill in fills.items()) + rings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -19,6 +20,7 @@ from components.export import (
 )
 from components.export_svg import svg
 from components.method_row import MethodRow
+from components.png_button import png_button
 from components.text_state import TextState
 from engine.registry import Explainer
 from engine.result import Explanation
@@ -30,6 +32,8 @@ FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
     ("CSV", "exegesis-scores.csv", "text/csv", csv_table, "A row a token, a column a method. Scores in full."),
     ("JSON", "exegesis-scores.json", "application/json", json_list, "What the command below prints."),
 )
+PNG_FILE = "exegesis-maps.png"
+PNG_HELP = "The same picture in pixels, light, drawn by this browser."
 
 
 def keep_area(
@@ -39,11 +43,12 @@ def keep_area(
     if not made:
         return
     shown = tuple((methods[id], made[id]) for id in made)
-    kept = Kept(state.example, state.unit, shown, tuple(above), state.look)
+    kept = Kept(state.example, state.unit, shown, tuple(above), state.look, state.pins)
     st.subheader("Keep", anchor=False)
     with st.container(horizontal=True, gap="small", key="text_keep"):
         for label, name, kind, build, help in FILES:
             _button(label, name, kind, build, help, kept)
+        png_button("PNG", PNG_FILE, partial(svg, kept, dark=False), PNG_HELP, key="text_keep_PNG")
         if from_stdin(kept) is not None:
             _button("Text", TEXT_FILE, "text/plain", stdin_file, "What the command below reads.", kept)
     with st.expander("Cite this", key="text_cite"):

@@ -10,10 +10,13 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import pytest
+from PIL import Image, ImageColor
 from playwright.sync_api import Page, expect
 
+from components.export_svg import WIDTH
 from components.frame import TEXT
-from components.palette import PALETTES, Theme
+from components.palette import PALETTES, STEPS, Theme, colour
+from components.png_button import SCALE
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.tiny import save_checkpoint
@@ -69,3 +72,21 @@ def test_every_file_is_saved_and_opens_alone(server: Server, model: str, open_pa
         picture = open_page(files["SVG"].as_uri(), scheme=theme)
         expect(picture.locator("rect.ground").first).to_have_css("fill", rgb(ground))
         expect(picture.locator("text.text").first).to_have_css("fill", rgb(text))
+
+
+def test_the_picture_is_saved_in_pixels_and_in_light_colours(
+    scheme: Theme, server: Server, model: str, open_page: Open, tmp_path: Path
+) -> None:
+    pairs = [("model", model), *(("method", method) for method in METHODS), ("text", WORDS)]
+    page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}", scheme=scheme)
+    expect(page.get_by_role("button", name="PNG", exact=True)).to_be_visible(timeout=TIMEOUT_MS)
+    first, again = (saved(page, "PNG", tmp_path), saved(page, "PNG", tmp_path / "again"))
+    assert first.name == "exegesis-maps.png"
+    assert first.read_bytes() == again.read_bytes()
+    with Image.open(first) as picture:
+        assert picture.format == "PNG"
+        assert picture.width == SCALE * WIDTH
+        pixels = picture.convert("RGB")
+    seen = {pixel for _, pixel in pixels.getcolors(pixels.width * pixels.height) or ()}
+    assert pixels.getpixel((0, 0)) == ImageColor.getrgb(PALETTES["light"].ground)
+    assert {ImageColor.getrgb(colour("light", "amount", STEPS)), ImageColor.getrgb(PALETTES["light"].special)} <= seen

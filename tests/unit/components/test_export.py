@@ -259,3 +259,35 @@ def test_the_command_makes_the_same_numbers(
     same = ("model", "revision", "method", "version", "params", "target", "seed", "dtype", "features", "prediction")
     for answer, before in zip(found, json.loads(json_list(one)), strict=True):
         assert {name: answer[name] for name in same} == {name: before[name] for name in same}
+
+
+def test_the_picture_prints_values_and_stays_within_its_lines() -> None:
+    scores = [1.0, -4.0, 2.0]
+    one = replace(kept("a warm film", scores=scores), look=Look(values=True))
+    root = ElementTree.fromstring(svg(one).encode())
+    printed = [[text.text for text in g.iter(SVG + "text")][1:] for g in root.iter(SVG + "g")]
+    assert printed[:5] == [[], ["+1.0"], ["\u22124.0"], ["+2.0"], []]
+    boxes = [g.find(SVG + "rect").attrib for g in root.iter(SVG + "g")][1:4]  # type: ignore[union-attr]
+    ends = [float(box["x"]) + float(box["width"]) for box in boxes]
+    assert all(end <= float(after["x"]) for end, after in zip(ends, boxes[1:], strict=False))
+    assert "+1.0" not in svg(replace(one, look=Look()))
+
+
+@pytest.mark.parametrize(("unit", "ringed"), [("token", ["wa"]), ("word", ["warm"])])
+def test_pinned_units_are_ringed_in_files(unit: str, ringed: list[str]) -> None:
+    example = Example("a warm film")
+    made = explanation(example, pieces=r"a\b|wa|rm|film")
+    one = Kept(example, unit, ((explainer("occlusion"), made),), pins=(2,))
+    root = ElementTree.fromstring(svg(one).encode())
+    found = [g for g in root.iter(SVG + "g") if "stroke" in g.find(SVG + "rect").attrib]  # type: ignore[union-attr]
+    assert [g.find(SVG + "text").text for g in found] == ringed  # type: ignore[union-attr]
+    assert ".st-key-text_rows :is(.xi0 .xj2, .xi0.xj2){outline:2px solid" in html(one)
+    assert 'stroke="' not in svg(replace(one, pins=()))
+
+
+def test_the_page_has_the_layout_of_the_maps_and_the_picture_may_be_light_only() -> None:
+    one = kept("a warm film")
+    assert "<table" in html(replace(one, look=Look(layout="aligned")))
+    assert "<table" not in html(one)
+    assert "prefers-color-scheme" in svg(one)
+    assert "prefers-color-scheme" not in svg(one, dark=False)

@@ -1,0 +1,63 @@
+"""Where the maps of the Text page stand, what they say while hovered, and when they are all there."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+from playwright.sync_api import Locator, Page, expect
+
+from components.frame import TEXT
+from components.rationale import TITLE
+from engine.registry import explainer
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.server import Server
+
+QUICK = ("gradient_x_input", "attention_mean", "random")
+
+
+def address(server: Server, model: str, methods: tuple[str, ...] = QUICK, **query: str) -> str:
+    """The link of the Text page with these maps."""
+    pairs = [("model", model), *(("method", method) for method in methods), *query.items()]
+    return f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}"
+
+
+def row(page: Page, method: str, among: str = ".xg-row") -> Locator:
+    """A method's row; `among` names its line or its list entry in the aligned layout."""
+    title = page.locator(".xg-title", has_text=re.compile(f"^{re.escape(explainer(method).title)}$"))
+    return page.locator(among).filter(has=title)
+
+
+def expect_maps(page: Page, methods: tuple[str, ...] = QUICK) -> None:
+    """In running text: a map for each method, and no other but the human one."""
+    for method in methods:
+        expect(row(page, method).locator(".xg-map")).to_be_visible(timeout=TIMEOUT_MS)
+    titles = page.locator(".xg-row .xg-title").filter(has_not_text=re.compile(f"^{TITLE}$"))
+    expect(titles).to_have_text([explainer(method).title for method in methods])
+
+
+def expect_table(page: Page, methods: tuple[str, ...] = QUICK) -> None:
+    """In the aligned layout: a line for each method, all computed."""
+    for method in methods:
+        expect(row(page, method, ".xg-item")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.locator(".xg-grid tbody tr")).to_have_count(len(methods))
+
+
+def expect_settled(page: Page) -> None:
+    """The script has ended: nothing moves under the pointer any more."""
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
+
+
+def hover_text(page: Page) -> str:
+    """What stands beside the hovered unit. The style sheet counts the index, so only the drawn page knows it."""
+    session = page.context.new_cdp_session(page)
+    seen = session.send("DOMSnapshot.captureSnapshot", {"computedStyles": []})
+    texts = [seen["strings"][at] for at in seen["documents"][0]["layout"]["text"] if at >= 0]
+    [said] = [place for place, text in enumerate(texts) if "· index " in text]
+    return texts[said] if re.search(r"index \d", texts[said]) else texts[said] + texts[said + 1]
+
+
+def rgb(colour: str) -> str:
+    """#rrggbb as a browser says it."""
+    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
