@@ -13,25 +13,28 @@ from engine.cli.guard import STOPPED, fail
 from engine.cli.stopping import stoppable
 from engine.errors import Cancelled, UsageError
 from engine.params import from_mapping
+from engine.progress import CancelToken, Report
 from engine.training.config import TrainConfig
+from engine.training.images.config import NEW, ImageTrainConfig
 
 if TYPE_CHECKING:
     from engine.training.trainer import TrainResult
 
-SWITCHES = tuple(f.name for f in dataclasses.fields(TrainConfig) if isinstance(f.default, bool))
+Config = TrainConfig | ImageTrainConfig
+TEXT, IMAGE = ({f.name: f for f in dataclasses.fields(kind)} for kind in (TrainConfig, ImageTrainConfig))
+FIELDS = TEXT | {name: field for name, field in IMAGE.items() if name not in TEXT}
+SWITCHES = tuple(name for name, field in FIELDS.items() if isinstance(field.default, bool))
 
 
 def train(as_json: bool = False, **given: Any) -> None:
-    """Fine-tune a base on a data set; the same command goes on after a stop or a kill."""
+    """Fine-tune a base on texts, or train a vision transformer on pictures; the same command goes on after a stop."""
     from engine.cli.output import only_ours, print_json
     from engine.cli.progress import shown
 
     config = _config(given)
     with only_ours(), stoppable() as cancel, shown("loading", lines=True) as report:
-        from engine.training.trainer import train as run
-
         try:
-            result = run(config, report, cancel)
+            result = _run(config, report, cancel)
         except Cancelled:
             raise typer.Exit(fail(_how_to_go_on(config), STOPPED)) from None
     if as_json:
@@ -40,8 +43,19 @@ def train(as_json: bool = False, **given: Any) -> None:
         _say(result)
 
 
-def _config(given: dict[str, Any]) -> TrainConfig:
-    """The options as a config, which knows their bounds."""
+def _run(config: Config, report: Report, cancel: CancelToken) -> TrainResult:
+    if isinstance(config, ImageTrainConfig):
+        from engine.training.images.trainer import train_images
+
+        return train_images(config, report, cancel)
+    from engine.training.trainer import train as train_texts
+
+    assert isinstance(config, TrainConfig)
+    return train_texts(config, report, cancel)
+
+
+def _config(given: dict[str, Any]) -> Config:
+    """The options as a config, which knows their bounds: of pictures where base or data set says so."""
     chosen: dict[str, object] = {}
     for name, value in given.items():
         if value is None or value is False:
@@ -53,11 +67,18 @@ def _config(given: dict[str, Any]) -> TrainConfig:
             chosen[switch] = False
         else:
             chosen[name] = value
-    config: TrainConfig = from_mapping(TrainConfig, chosen, "train")
+    kind = ImageTrainConfig if _on_pictures(chosen) else TrainConfig
+    config: Config = from_mapping(kind, chosen, "train")
     return config
 
 
-def _how_to_go_on(config: TrainConfig) -> str:
+def _on_pictures(chosen: dict[str, object]) -> bool:
+    from engine.data.images.datasets import is_images
+
+    return chosen.get("base") == NEW or is_images(str(chosen.get("dataset", TrainConfig.dataset)))
+
+
+def _how_to_go_on(config: Config) -> str:
     if not (Path(config.out) / "checkpoint").is_dir():
         return "train: stopped before the first step; nothing was stored."
     return f"train: stopped; its state is kept in {config.out}. Go on with: {config.command()}"
@@ -83,13 +104,26 @@ def _flag(name: str) -> str:
     return name.replace("_", "-")
 
 
+def _help(name: str) -> str:
+    if name not in TEXT:
+        return f"pictures: {IMAGE[name].metadata['help']}"
+    told = str(TEXT[name].metadata["help"])
+    other = str(IMAGE[name].metadata["help"]) if name in IMAGE else told
+    return told if other == told else f"{told}; pictures: {other}"
+
+
+def _default(name: str) -> str:
+    defaults = [str(kind[name].default).lower() for kind in (TEXT, IMAGE) if name in kind]
+    return defaults[0] if len(set(defaults)) == 1 else f"{defaults[0]}; pictures: {defaults[1]}"
+
+
 def _signature() -> inspect.Signature:
-    """One option a field of `TrainConfig`: the config is the only place that lists them."""
+    """One option a field of the configs: they are the only place that lists them."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     options = []
-    for field in dataclasses.fields(TrainConfig):
+    for name, field in FIELDS.items():
         choices = field.metadata["choices"]
-        told = f"{field.metadata['help']} [default: {str(field.default).lower()}]"
+        told = f"{_help(name)} [default: {_default(name)}]"
         shape = "|".join(choices) or type(field.default).__name__.upper()
         option = typer.Option(f"--{_flag(field.name)}", help=told, metavar=shape)
         options.append(inspect.Parameter(field.name, keyword, default=None, annotation=Annotated[str | None, option]))

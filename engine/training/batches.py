@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -15,6 +15,21 @@ from engine.models.encoding import tokenise
 
 WINDOW = 50
 """Batches that are sorted by length together: large enough to save padding, small enough to stay random."""
+
+
+@runtime_checkable
+class Examples(Protocol):
+    """What the loop trains on: numbered examples of some length, with one label each."""
+
+    @property
+    def labels(self) -> list[float]: ...
+
+    @property
+    def lengths(self) -> list[int]: ...
+
+    def __len__(self) -> int: ...
+
+    def batch(self, indices: Sequence[int], device: torch.device) -> dict[str, torch.Tensor]: ...
 
 
 @dataclass(frozen=True)
@@ -28,6 +43,11 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each example."""
+        return [len(row["input_ids"]) for row in self.inputs]
+
     def batch(self, indices: Sequence[int], device: torch.device) -> dict[str, torch.Tensor]:
         """Right-padded inputs of the examples, each (batch, longest), as int64 on `device`."""
         rows = [self.inputs[i] for i in indices]
@@ -37,9 +57,11 @@ class Encoded:
             for name in rows[0]
         }
 
-    def targets(self, indices: Sequence[int], regression: bool, device: torch.device) -> torch.Tensor:
-        dtype = torch.float32 if regression else torch.int64
-        return torch.tensor([self.labels[i] for i in indices], device=device).to(dtype)
+
+def targets(data: Examples, indices: Sequence[int], regression: bool, device: torch.device) -> torch.Tensor:
+    """The labels of the examples: scores as float32, or class indices."""
+    dtype = torch.float32 if regression else torch.int64
+    return torch.tensor([data.labels[i] for i in indices], device=device).to(dtype)
 
 
 def encode(examples: Sequence[LabelledExample], tokenizer: Any, max_length: int, adapter: Adapter) -> Encoded:

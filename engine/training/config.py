@@ -1,4 +1,4 @@
-"""What a fine-tuning is told: the thesis's recipe is the default."""
+"""What a training is told: what every loop needs, and for texts the thesis's recipe as the default."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from engine.params import Plain, option
 
 
 @dataclass(frozen=True)
-class TrainConfig:
-    """One fine-tuning. Defaults: section 3.1 of the thesis (10 epochs, batch 16, 5e-5, 6 % warm-up, patience 5)."""
+class LoopConfig:
+    """What the loop of every training needs to know. The defaults are those for texts."""
 
     base: str = option("minilm", "minilm, a hub id or a local folder")
     dataset: str = option("sst2", "id of a data set, or a CSV or JSONL file")
-    columns: str = option("", "columns of a file, such as text=review,label=stars")
     out: str = option("trained", "folder for weights, card and checkpoint")
-    method: str = option("full", "train all weights, or a LoRA adapter", choices=("full", "lora"))
     epochs: int = option(10, "passes over the training set", low=1)
     batch_size: int = option(16, "examples a step", low=1)
     learning_rate: float = option(5e-5, "highest learning rate", low=0)
@@ -27,18 +25,18 @@ class TrainConfig:
     clip: float = option(1.0, "largest norm of the gradient", low=0)
     label_smoothing: float = option(0.0, "probability spread over all classes", low=0, high=0.5)
     average: float = option(0.0, "decay of the running average of weights; 0: none", low=0, high=0.99999)
-    max_length: int = option(256, "tokens an example; longer ones are cut", low=4)
     train_size: int = option(0, "train on so many examples, drawn by the seed; 0: all", low=0)
     held_out: int = option(800, "train examples kept for the choice of epoch (at most a fifth)", low=1)
-    drop_contained: bool = option(True, "drop train texts that are part of a held-out text")
     measure: str = option("", "further data sets to measure at the end, separated by commas")
-    rank: int = option(16, "LoRA: rank of the updates", low=1)
-    alpha: int = option(32, "LoRA: scale of the updates, divided by the rank", low=1)
-    dropout: float = option(0.05, "LoRA: dropout before the updates", low=0, high=0.9)
     precision: str = option("float32", "arithmetic of the training steps", choices=("float32", "bfloat16"))
     device: str = option("auto", "auto, cpu, cuda or mps", choices=("auto", "cpu", "cuda", "mps"))
     checkpoint_steps: int = option(500, "steps between checkpoints (always one an epoch)", low=1)
-    seed: int = option(0, "seed of head, order and dropout", low=0)
+    seed: int = option(0, "seed of new weights, order and dropout", low=0)
+
+    @property
+    def stored_half(self) -> bool:
+        """Whether the weights are stored in float16."""
+        return False
 
     def as_plain(self) -> dict[str, Plain]:
         return dataclasses.asdict(self)
@@ -55,6 +53,23 @@ class TrainConfig:
         names = [*named, *(f.name for f in dataclasses.fields(self) if f.name in changed - set(named))]
         parts = [f"--{name.replace('_', '-')} {_word(getattr(self, name))}" for name in names]
         return "exegesis train " + " ".join(parts)
+
+
+@dataclass(frozen=True)
+class TrainConfig(LoopConfig):
+    """One fine-tuning. Defaults: section 3.1 of the thesis (10 epochs, batch 16, 5e-5, 6 % warm-up, patience 5)."""
+
+    columns: str = option("", "columns of a file, such as text=review,label=stars")
+    method: str = option("full", "train all weights, or a LoRA adapter", choices=("full", "lora"))
+    max_length: int = option(256, "tokens an example; longer ones are cut", low=4)
+    drop_contained: bool = option(True, "drop train texts that are part of a held-out text")
+    rank: int = option(16, "LoRA: rank of the updates", low=1)
+    alpha: int = option(32, "LoRA: scale of the updates, divided by the rank", low=1)
+    dropout: float = option(0.05, "LoRA: dropout before the updates", low=0, high=0.9)
+
+    @property
+    def stored_half(self) -> bool:
+        return self.method == "lora"
 
 
 def _word(value: Plain) -> str:

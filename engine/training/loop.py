@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.progress import CancelToken, Report
-from engine.training.batches import Encoded, plan
+from engine.training.batches import Examples, plan, targets
 from engine.training.checkpoint import CheckpointFolder
-from engine.training.config import TrainConfig
+from engine.training.config import LoopConfig
 from engine.training.metrics import evaluate
 from engine.training.schedule import adamw, warmup_linear
 
@@ -55,9 +55,9 @@ class Loop:
     def __init__(
         self,
         module: torch.nn.Module,
-        data: Encoded,
-        held_out: Encoded,
-        config: TrainConfig,
+        data: Examples,
+        held_out: Examples,
+        config: LoopConfig,
         regression: bool,
         identity: Mapping[str, Any],
     ) -> None:
@@ -69,7 +69,7 @@ class Loop:
         self.average = {n: p.detach().clone() for n, p in self.weights.items()} if config.average else {}
         self.best: Tensors = {}
         self.at = Position()
-        self.lengths = [len(row["input_ids"]) for row in data.inputs]
+        self.lengths = data.lengths
         self.epoch_steps = -(-len(data) // config.batch_size)
 
     @property
@@ -112,8 +112,7 @@ class Loop:
 
     def _step(self, indices: list[int]) -> None:
         for group in self.optimizer.param_groups:
-            factor = warmup_linear(self.at.step, self.total, self.config.warmup)
-            group["lr"] = self.config.learning_rate * factor
+            group["lr"] = self.config.learning_rate * self._rate()
         loss = self._loss(indices)
         self.at.loss_sum += self._finite(loss.item())
         self.optimizer.zero_grad(set_to_none=True)
@@ -125,14 +124,22 @@ class Loop:
         self.at.step += 1
         self.at.batch += 1
 
+    def _rate(self) -> float:
+        """Factor of the learning rate at this step."""
+        return warmup_linear(self.at.step, self.total, self.config.warmup)
+
+    def _inputs(self, indices: list[int]) -> Tensors:
+        """What the module reads in a training step."""
+        return self.data.batch(indices, self.device)
+
     def _loss(self, indices: list[int]) -> torch.Tensor:
-        targets = self.data.targets(indices, self.regression, self.device)
+        truth = targets(self.data, indices, self.regression, self.device)
         low = self.config.precision == "bfloat16"
         with torch.autocast(self.device.type, torch.bfloat16) if low else contextlib.nullcontext():
-            logits = self.module(**self.data.batch(indices, self.device)).logits
+            logits = self.module(**self._inputs(indices)).logits
         if self.regression:
-            return functional.mse_loss(logits[:, 0].float(), targets)
-        return functional.cross_entropy(logits.float(), targets, label_smoothing=self.config.label_smoothing)
+            return functional.mse_loss(logits[:, 0].float(), truth)
+        return functional.cross_entropy(logits.float(), truth, label_smoothing=self.config.label_smoothing)
 
     def _finite(self, loss: float) -> float:
         if not math.isfinite(loss):
@@ -221,10 +228,10 @@ def swapped(weights: dict[str, Any], candidate: Tensors) -> Iterator[None]:
         _copy_into(weights, old)
 
 
-def as_shipped(weights: dict[str, Any], config: TrainConfig) -> Tensors:
-    """A copy in the precision in which the artefact is stored: float16 for LoRA, else unchanged."""
+def as_shipped(weights: dict[str, Any], config: LoopConfig) -> Tensors:
+    """A copy in the precision in which the artefact is stored."""
     copies = {name: tensor.detach().clone() for name, tensor in weights.items()}
-    if config.method == "lora":
+    if config.stored_half:
         return {name: tensor.to(torch.float16).to(tensor.dtype) for name, tensor in copies.items()}
     return copies
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import torch
 
-from engine.training.batches import Encoded
+from engine.training.batches import Examples
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Score:
         return asdict(self)
 
 
-def evaluate(module: torch.nn.Module, data: Encoded, regression: bool, batch_size: int = 64) -> Score:
+def evaluate(module: torch.nn.Module, data: Examples, regression: bool, batch_size: int = 64) -> Score:
     """The model's score on `data`, computed in eval mode; the module's own mode is restored."""
     outputs = logits(module, data, batch_size)
     truth = np.array(data.labels)
@@ -31,9 +31,10 @@ def evaluate(module: torch.nn.Module, data: Encoded, regression: bool, batch_siz
     return Score("accuracy", float((outputs.argmax(1) == truth).mean()), len(data))
 
 
-def logits(module: torch.nn.Module, data: Encoded, batch_size: int = 64) -> np.ndarray:
+def logits(module: torch.nn.Module, data: Examples, batch_size: int = 64) -> np.ndarray:
     """Logits (examples, labels) in the order of `data`; batches hold examples of similar length."""
-    order = sorted(range(len(data)), key=lambda i: len(data.inputs[i]["input_ids"]))
+    lengths = data.lengths
+    order = sorted(range(len(data)), key=lambda i: lengths[i])
     device, training = next(module.parameters()).device, module.training
     module.eval()
     rows: list[np.ndarray] = []

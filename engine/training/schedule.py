@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -16,6 +17,14 @@ def warmup_linear(step: int, total: int, warmup: float) -> float:
     if step < rising:
         return (step + 1) / rising
     return max(0.0, (total - step) / max(1, total - rising))
+
+
+def warmup_cosine(step: int, total: int, warmup: float) -> float:
+    """Factor of the learning rate in [0, 1] at `step` (0-based): up as `warmup_linear`, then half a cosine to 0."""
+    rising = max(1, round(warmup * total)) if warmup > 0 else 0
+    if step < rising:
+        return (step + 1) / rising
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - rising) / max(1, total - rising))))
 
 
 def adamw(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 import torch
 
 from engine.data.examples import LabelledExample
-from engine.errors import ExegesisError, UsageError, not_allowed
+from engine.errors import ExegesisError, UsageError
 from engine.models import bases
 from engine.models.adapters import adapter_for
 from engine.progress import CancelToken, Report, silent
@@ -22,6 +20,7 @@ from engine.training.checkpoint import CheckpointFolder
 from engine.training.config import TrainConfig
 from engine.training.corpus import Corpus, further, known_card, read_corpus
 from engine.training.loop import EpochRecord, Loop, Tensors
+from engine.training.machine import device_named, machine_name
 from engine.training.metrics import Score, evaluate
 from engine.training.splits import held_out_split
 
@@ -57,7 +56,7 @@ class _Run:
         self.family = bases.read_config(self.path).get("model_type", "")
         self.tokenizer = bases.load_tokenizer(self.path)
         self.max_length = min(config.max_length, bases.longest_input(self.path, self.tokenizer))
-        self.device = torch.device(_device(config.device))
+        self.device = torch.device(device_named(config.device))
         self.out = _usable(Path(config.out), config.method, self.path)
 
     def result(self) -> TrainResult:
@@ -129,7 +128,7 @@ class _Run:
             "command": self.config.command(),
             "settings": self.config.as_plain() | {"out": self.out.name},
             "seconds": round(loop.at.seconds, 1),
-            "machine": _machine(self.device),
+            "machine": machine_name(self.device),
             "sizes": {
                 "train": len(self.train_rows),
                 "held_out": len(self.held_rows),
@@ -175,20 +174,3 @@ def _usable(out: Path, method: str, base: Path) -> Path:
 def _lasting_name(base: str) -> str:
     """The base as an adapter names it: folders in full, so that it loads from anywhere."""
     return str(Path(base).expanduser().resolve()) if base != "minilm" and Path(base).expanduser().is_dir() else base
-
-
-def _device(name: str) -> str:
-    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        return next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
-    if not available.get(name):
-        raise not_allowed("device", "one of " + ", ".join(k for k, ok in available.items() if ok), name)
-    return name
-
-
-def _machine(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    threads = min(cores or 1, torch.get_num_threads())
-    return f"{threads} CPU thread{'s' if threads > 1 else ''} ({platform.machine()})"

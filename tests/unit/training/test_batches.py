@@ -11,7 +11,7 @@ from engine.models import encoding
 from engine.models.adapters import ADAPTERS
 from engine.models.bases import load_tokenizer
 from engine.request import Example
-from engine.training.batches import encode, plan
+from engine.training.batches import encode, plan, targets
 from tests.tiny import FAMILIES
 
 
@@ -42,7 +42,7 @@ def test_pairs_are_padded_on_the_right_with_their_segments(tiny) -> None:
     assert batch["attention_mask"].equal(expected["attention_mask"])
     assert "token_type_ids" not in tokenizer.model_input_names
     assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 0, 0]]
-    assert data.targets([0, 1], False, torch.device("cpu")).tolist() == [1, 0]
+    assert targets(data, [0, 1], False, torch.device("cpu")).tolist() == [1, 0]
 
 
 def test_long_texts_are_cut(tiny) -> None:
