@@ -1,6 +1,8 @@
-"""The engine as pages reach it. What runs models takes seconds to import: that starts in the background, once.
+"""The engine as pages reach it.
 
-What shows results (the list of methods, cached and shipped explanations) needs none of it and never waits for it.
+What runs models takes seconds to import. What shows results (the list of methods, cached and shipped explanations)
+needs none of it, and is drawn in half the time while nothing is imported beside it. So the import starts in the
+background once a page is drawn, and at once when there is something to compute.
 """
 
 from __future__ import annotations
@@ -20,15 +22,16 @@ from engine.store import result_store
 
 @st.cache_resource(show_spinner=False)
 def warm_up() -> threading.Thread:
-    """Starts importing what runs models; returns at once."""
+    """For the end of a page: starts importing what runs models; returns at once."""
     return import_engine()
 
 
-def import_engine() -> threading.Thread:
-    """Imports what runs models in the background; who computes waits for the rest of the import."""
-    thread = threading.Thread(target=importlib.import_module, args=("engine.models.load",), daemon=True)
-    thread.start()
-    return thread
+def import_engine(after: int | float = 0) -> threading.Thread:
+    """Imports what runs models in the background, in `after` seconds; who computes before does not wait for that."""
+    timer = threading.Timer(after, importlib.import_module, args=("engine.models.load",))
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def explainers() -> Mapping[str, Explainer]:

@@ -12,6 +12,9 @@ from streamlit.web import cli
 from components.engine_room import import_engine
 from components.frame import ROOT
 
+QUIET_SECONDS = 8
+"""When nobody has opened a page until then, what runs models is imported all the same."""
+
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m components.launcher", description=__doc__)
@@ -25,7 +28,7 @@ def serve(port: int, host: str, headless: bool) -> None:
     """Runs the server until it is stopped."""
     # Streamlit asks this flag before it has run app.py for the first time: see `frame.guard`.
     PagesManager.uses_pages_directory = False
-    import_engine()
+    import_engine(after=QUIET_SECONDS)
     flags = [f"--server.port={port}", f"--server.address={host}"]
     if headless:
         flags.append("--server.headless=true")

@@ -23,4 +23,4 @@ with st.container(horizontal=True, gap="medium"):
 
 st.subheader("Explained already", anchor=False)
 gallery()
-warm_up()  # last, so that it does not slow what is drawn
+warm_up()  # last: see components/engine_room.py

@@ -21,13 +21,10 @@ from components.without import without_area
 from engine.models.catalog import embedded_models
 
 guard()
-warm_up()
 use_styles()
 heading(TEXT)
 
-with st.spinner("Starting the engine …"):
-    methods = explainers()
-models = embedded_models()
+methods, models = explainers(), embedded_models()
 loaded, opened, said = text_session.load(models, methods)
 for sentence in said:
     st.error(sentence)
@@ -48,3 +45,4 @@ if probe is not None:
     edited_area(state, methods, made, probe)
     question_area(state, methods, probe)
     keep_area(state, methods, made, above)
+warm_up()  # last: see components/engine_room.py
