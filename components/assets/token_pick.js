@@ -4,7 +4,7 @@
 const MOST_NAMED = 12; // pinned units that the strip names; the rest is a number
 const DRAG = 4; // pixels: a pointer that moved further has selected text, not clicked
 const HINT = "Click a token in any map to pin it. Shift-click adds a range, Ctrl-click (⌘-click) one more.";
-const RING = ["0 -2px", "0 3px", "inset 1px 0", "inset -1px 0"].map((side) => `${side} var(--xg-text)`).join();
+const RING = ["0 -2px", "0 3px", "inset 1px 0", "inset -2px 0"].map((side) => `${side} var(--xg-text)`).join();
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const pickers = new WeakMap();
 
@@ -206,7 +206,8 @@ class Picker {
   drawUnits() {
     const { scope } = this.data;
     const rules = [`${scope} [class*='xj']:not(.xg-special) { cursor: pointer }`];
-    const pinned = this.sorted().map((position) => selectorOf(position, this.data)).join();
+    // Twice the scope: the ring outweighs the lines between the columns of a table.
+    const pinned = this.sorted().map((position) => scope + selectorOf(position, this.data)).join();
     if (pinned) rules.push(`${pinned} { box-shadow: ${RING} }`);
     if (this.lit !== null) rules.push(`${selectorOf(this.lit, this.data)} { outline: 2px solid var(--xg-text) }`);
     this.style.textContent = rules.join("\n");
