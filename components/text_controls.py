@@ -74,6 +74,7 @@ def class_control(prediction: Prediction, target: str | None) -> None:
         "Explained class",
         options,
         key=key("target"),
-        format_func=lambda label: f"Predicted: {prediction.label}" if label == PREDICTED else label,
+        # The browser answers with these words, so they must not change with the example.
+        format_func=lambda label: label or "As predicted",
         help="Signed maps speak for or against this class. Attention is the same for every class.",
     )

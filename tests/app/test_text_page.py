@@ -315,3 +315,10 @@ def test_the_errors_of_the_engine_are_what_the_page_tells() -> None:
     with pytest.raises(ExegesisError) as caught:
         locate("nonsense")
     assert said(opened(model="nonsense", method=["random"])) == [str(caught.value)]
+
+
+def test_the_words_for_the_predicted_class_do_not_name_it(page: AppTest) -> None:
+    """The browser answers with the words of a choice: with the class in them, the next example's had no such choice."""
+    assert page.selectbox(key("target")).options[0] == "As predicted"
+    page.segmented_control(key("unit")).set_value("word").run()
+    assert "target" not in page.query_params
