@@ -22,6 +22,7 @@ from engine.registry import Explainer
 from engine.request import Example, Request
 from engine.result import Explanation, Token
 
+REPLACE = "replace."
 NAMED_CHARACTERS = 40
 MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!~|$:<>&])")
 Made = Mapping[str, Explanation]
@@ -98,7 +99,7 @@ def _replace_control(example: Example, span: tuple[int, int, int] | None) -> Non
         return
     segment, start, end = span
     old = ((example.text, example.text_pair)[segment] or "")[start:end]
-    name = "replace." + ".".join(map(str, span))
+    name = REPLACE + ".".join(map(str, span))
     st.text_input(
         f"Replace «{_named(old)}» with", key=key(name), on_change=_replace, args=(example, span, name), width=320,
         help="Press Enter to see the edited text beside this one.",
@@ -122,6 +123,10 @@ def _replace(example: Example, span: tuple[int, int, int], name: str) -> None:
 
 
 def _take(edited: Example | None) -> None:
+    if edited is None:
+        # Else the same word could not be typed again: a field tells only what differs from what it holds.
+        for name in [name for name in st.session_state if str(name).startswith(key(REPLACE))]:
+            st.session_state[name] = ""
     put("edit", None if edited is None else edited.text)
     put("edit_pair", None if edited is None else edited.text_pair)
 

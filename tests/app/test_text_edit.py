@@ -120,6 +120,10 @@ def test_neighbouring_pins_can_be_replaced(model: str) -> None:
     assert not page.exception
     assert page.text_area(key("edit")).value == "cold soup, bad service"
     assert len(rows(page)) == len(QUICK)
+    page.button(key("edit_drop")).click().run()
+    [field] = [one for one in page.text_input if "Replace" in one.label]
+    assert field.value == ""
+    assert not rows(page)
     assert not [one for one in opened(model, pin="1,4").text_input if "Replace" in one.label], "not neighbours"
 
 
