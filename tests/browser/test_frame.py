@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.frame import HOME, TEXT
+from engine.shipped.gallery import GALLERY, METHODS
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.project import ROOT
@@ -40,6 +41,29 @@ def test_the_home_page_leads_to_the_text_page(server: Server, open_page: Callabl
     page.get_by_test_id("stMain").get_by_role("link", name="Explain a text").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
     assert page.url == f"{server.url}/{TEXT.url_path}"
+
+
+def test_a_card_of_the_gallery_opens_its_text_with_every_map_from_the_cache(
+    scheme: str, server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, scheme=scheme)
+    piece, cards = GALLERY[0], page.locator(".xg-card")
+    expect(cards.locator(".xg-map")).to_have_count(len(GALLERY), timeout=TIMEOUT_MS)
+    page.get_by_role("link", name=piece.title).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
+    expect(page.get_by_label("Text", exact=True)).to_have_value(piece.text)
+    rows = page.locator(".xg-row").filter(has_text="from the cache")
+    expect(rows).to_have_count(len(METHODS), timeout=TIMEOUT_MS)
+
+
+@pytest.mark.parametrize(("width", "columns"), [(1280, 3), (390, 1)])
+def test_the_gallery_stands_in_as_many_columns_as_fit(
+    width: int, columns: int, server: Server, open_page: Callable[..., Page]
+) -> None:
+    cards = open_page(server.url, width=width).locator(".xg-card")
+    expect(cards).to_have_count(1 + len(GALLERY), timeout=TIMEOUT_MS)
+    places = [round(card.bounding_box()["x"]) for card in cards.all()]
+    assert len(set(places)) == columns
 
 
 def test_a_narrow_window_needs_no_sideways_scrolling(
