@@ -12,6 +12,9 @@ from typing import Any, Literal
 from engine.errors import ExegesisError, UsageError, unknown
 from engine.models import hub, minilm
 
+PROCESSOR = "preprocessor_config.json"
+"""The file that says how a model reads pictures; text models have none."""
+IMAGE_TYPES = ("vit", "deit")
 EMBEDDED = Path(__file__).parent / "embedded"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
@@ -40,6 +43,7 @@ class Source:
             "vocab*",
             "merges.txt",
             "*.model",
+            PROCESSOR,
         )
         return tuple(sorted({f for place in folders for glob in kept for f in place.glob(glob)}))
 
@@ -51,13 +55,25 @@ class Source:
 
 
 def embedded_models() -> list[str]:
-    """The names of the models that come with the project."""
-    return sorted(p.parent.name for p in EMBEDDED.glob("*/card.json"))
+    """The names of the text models that come with the project."""
+    return sorted(p.parent.name for p in EMBEDDED.glob("*/card.json") if not (p.parent / PROCESSOR).is_file())
+
+
+def embedded_image_models() -> list[str]:
+    """The names of the image models that come with the project."""
+    return sorted(p.parent.name for p in EMBEDDED.glob(f"*/{PROCESSOR}"))
+
+
+def reads_pictures(model: str) -> bool:
+    """Whether a model is one of images: what its config or its files say."""
+    source = locate(model)
+    config = _read_json(source.id, (source.base or source.folder) / "config.json")
+    return config.get("model_type") in IMAGE_TYPES
 
 
 def locate(model: str) -> Source:
     """Where `model` is: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors say what is known."""
-    if model in embedded_models():
+    if model in embedded_models() or model in embedded_image_models():
         return _source(model, "embedded", EMBEDDED / model)
     if not model.strip():
         known = ", ".join(embedded_models()) or "none here"

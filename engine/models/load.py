@@ -48,7 +48,7 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
     folder = source.base or source.folder
     config = read_config(folder)
     adapter = adapter_for(config.get("model_type", ""), source.id)
-    with quiet(), _told(source.id):
+    with quiet(), told(source.id):
         module, labels = _adapted(source) if source.base else _plain(source, adapter, config)
         tokenizer = _tokenizer(source)
     if not tokenizer.is_fast:
@@ -59,7 +59,7 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
 
 
 @contextlib.contextmanager
-def _told(model: str) -> Iterator[None]:
+def told(model: str) -> Iterator[None]:
     """What libraries raise about files that are damaged or contradict each other, as one sentence."""
     try:
         yield

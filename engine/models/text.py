@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from engine.errors import unknown
 from engine.late import torch
+from engine.models import answers
 from engine.models.adapters import Adapter
 from engine.models.attention import Recorder, capture
 from engine.models.encoding import Batch, Encoded, collate, encode
@@ -93,23 +93,11 @@ class TextClassifier:
 
     def predictions(self, logits: Float[torch.Tensor, "batch label"]) -> list[Prediction]:
         """Logits and probabilities as plain numbers, computed in double precision from the model's logits."""
-        wide = logits.double().cpu()
-        shares = wide if self.regression else torch.softmax(wide, dim=-1)
-        return [
-            Prediction(self.labels, tuple(row.tolist()), tuple(share.tolist()), self.regression)
-            for row, share in zip(wide, shares, strict=True)
-        ]
+        return answers.predictions(logits, self.labels, self.regression)
 
     def target_index(self, target: int | str | None, prediction: Prediction) -> int:
         """The class to explain: an index, a label, or the predicted one. A regression head has only its score."""
-        if target is None or (self.regression and target in (0, "0", self.labels[0])):
-            return prediction.index
-        if isinstance(target, str) and target in self.labels:
-            return self.labels.index(target)
-        known = [*self.labels, *map(str, range(len(self.labels)))]
-        if str(target) in known[len(self.labels) :]:
-            return int(target)
-        raise unknown("target", target, known)
+        return answers.target_index(target, prediction)
 
     def _positions(self, batch: Batch) -> torch.Tensor:
         # Explicit, because RoBERTa would count them from pad ids, which also stand for removed tokens.

@@ -1,0 +1,70 @@
+"""Where the parts of each family of vision transformers are: differences as data, never as code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.errors import ExegesisError
+
+
+@dataclass(frozen=True)
+class ImageAdapter:
+    """One architecture. Paths are dotted names inside the module.
+
+    specials: the tokens before the patches, as parameters of `embeddings` in their order. heads: linear heads, one a
+    special token from the first on; the logits are their mean.
+    """
+
+    family: str
+    architecture: str
+    backbone: str
+    specials: tuple[str, ...]
+    heads: tuple[str, ...]
+    causal: bool = False
+    reading: str = "module"
+
+    @property
+    def embeddings(self) -> str:
+        return f"{self.backbone}.embeddings"
+
+    @property
+    def patches(self) -> str:
+        """The convolution that turns patches into vectors."""
+        return f"{self.backbone}.embeddings.patch_embeddings.projection"
+
+    @property
+    def blocks(self) -> str:
+        return f"{self.backbone}.layers"
+
+    @property
+    def norm(self) -> str:
+        return f"{self.backbone}.layernorm"
+
+
+ADAPTERS: tuple[ImageAdapter, ...] = (
+    ImageAdapter("ViT", "ViTForImageClassification", "vit", ("cls_token",), ("classifier",)),
+    ImageAdapter("DeiT", "DeiTForImageClassification", "deit", ("cls_token", "distillation_token"), ("classifier",)),
+    ImageAdapter(
+        "DeiT",
+        "DeiTForImageClassificationWithTeacher",
+        "deit",
+        ("cls_token", "distillation_token"),
+        ("cls_classifier", "distillation_classifier"),
+    ),
+)
+MODEL_TYPES = ("vit", "deit")
+
+
+def adapter_for(model_type: str, architectures: list[str], model: str) -> ImageAdapter:
+    """The adapter of a checkpoint by its config's `model_type` and `architectures`."""
+    if model_type not in MODEL_TYPES:
+        families = ", ".join(dict.fromkeys(a.family for a in ADAPTERS))
+        raise ExegesisError(f"model {model}: its type {model_type!r} reads no pictures here. Supported: {families}.")
+    found = next((a for a in ADAPTERS if a.architecture in architectures), None)
+    if found is None:
+        known = ", ".join(a.architecture for a in ADAPTERS)
+        raise ExegesisError(
+            f"model {model}: no classifier. Its architecture is {', '.join(architectures) or 'not stated'}; it must be "
+            f"one of {known}. Train one with: exegesis train --base {model} --dataset ..."
+        )
+    return found

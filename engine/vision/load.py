@@ -1,0 +1,89 @@
+"""From a model's name to a loaded, frozen, checked image classifier."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import torch
+import transformers
+
+from engine.errors import ExegesisError, not_allowed
+from engine.models import catalog
+from engine.models.bases import quiet, read_config
+from engine.models.load import told
+from engine.request import DTYPES
+from engine.vision.adapters import ImageAdapter, adapter_for
+from engine.vision.classifier import ImageClassifier
+from engine.vision.preprocessing import read_preprocessing
+
+LOADED_AT_ONCE = 4
+
+_loaded: OrderedDict[tuple[str, str, str, str], ImageClassifier] = OrderedDict()
+_lock = threading.Lock()
+
+
+def load_image_model(model: str, dtype: str = "float32", device: torch.device | None = None) -> ImageClassifier:
+    """A shared, read-only image classifier; the last few stay loaded.
+
+    Errors: an unknown name, a pickle-only or remote-code checkpoint, another family, no classifier, no preprocessing.
+    """
+    if dtype not in DTYPES:
+        raise not_allowed("dtype", f"one of {', '.join(DTYPES)}", dtype)
+    place = device or torch.device("cpu")
+    key = (model, catalog.revision(model), dtype, str(place))
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = _load(catalog.locate(model), key[1], getattr(torch, dtype), place)
+            while len(_loaded) > LOADED_AT_ONCE:
+                _loaded.popitem(last=False)
+        _loaded.move_to_end(key)
+        return _loaded[key]
+
+
+def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
+    config = read_config(source.folder)
+    adapter = adapter_for(config.get("model_type", ""), config.get("architectures") or [], source.id)
+    preprocessing = read_preprocessing(source.folder, source.id)
+    with quiet(), told(source.id):
+        module = _module(source, adapter)
+    module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
+    labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
+    made = ImageClassifier(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
+    _check_sizes(made)
+    return made
+
+
+def _module(source: catalog.Source, adapter: ImageAdapter) -> Any:
+    module, report = getattr(transformers, adapter.architecture).from_pretrained(
+        str(source.folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
+        attn_implementation="sdpa", output_loading_info=True,
+    )  # fmt: skip
+    if report["missing_keys"]:
+        missing = ", ".join(sorted(report["missing_keys"])[:3])
+        raise ExegesisError(
+            f"model {source.id}: its weights are incomplete ({missing} …), so its predictions would be random. "
+            "Use a fine-tuned classifier, or train one with: exegesis train."
+        )
+    return module
+
+
+def _check_sizes(model: ImageClassifier) -> None:
+    channels = model.channels
+    if channels != 3:
+        raise ExegesisError(
+            f"model {model.id}: reads pictures of {channels} channels; 3 (red, green, blue) are needed."
+        )
+    # Proportions are kept where only the shortest side is stated: then only a crop makes all pictures of one size.
+    for height, width in ((100, 100), (100, 150)):
+        got = model.preprocessing.size_of(height, width)
+        if got != model.size:
+            raise ExegesisError(
+                f"model {model.id}: reads {_told(model.size)} pixels, but its preprocessing gives {_told(got)}. "
+                "Correct size and crop_size in its preprocessor_config.json."
+            )
+
+
+def _told(size: tuple[int, int]) -> str:
+    return f"{size[1]} x {size[0]}"
