@@ -13,7 +13,7 @@ NAME = "exegesis_png_button"
 SCALE = 2
 """Pixels of the file for each pixel of the picture."""
 _CSS = """
-button { font: inherit; font-size: 1rem; line-height: 1.6; padding: 0.25rem 0.75rem; min-height: 2.5rem;
+button { font: inherit; font-size: 0.875rem; line-height: 1.6; padding: 0.25rem 0.75rem; min-height: 2.5rem;
   cursor: pointer; color: var(--st-text-color); background: var(--st-background-color);
   border: 1px solid var(--st-border-color);
   border-radius: var(--st-button-radius); white-space: nowrap; }

@@ -95,8 +95,13 @@ def test_right_to_left_text_keeps_its_order_under_values(
     found = lefts(units)
     assert len(found) >= 3
     assert found == sorted(found, reverse=True)
-    value = units.first.evaluate("unit => getComputedStyle(unit, '::before').content")
-    assert value == f'"{units.first.get_attribute("data-b")}"'
+    value = units.first.evaluate(
+        """unit => {
+            const drawn = getComputedStyle(unit, "::before");
+            return [drawn.content, drawn.direction, drawn.unicodeBidi];
+        }"""
+    )
+    assert value == [f'"{units.first.get_attribute("data-b")}"', "ltr", "isolate"], "a minus stands left of its number"
 
 
 def test_a_right_to_left_phrase_keeps_its_order_inside_a_sentence(server: Server, model: str, open_page: Open) -> None:
