@@ -50,12 +50,12 @@ def verified(path: Path) -> Path:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file as hex; remembered until its size or its time of change differs."""
+    """SHA-256 of a file as hex; remembered until another file is there, or its size or time of change differs."""
     stat = path.stat()
-    return _sha256(str(path.resolve()), stat.st_size, stat.st_mtime_ns)
+    return _sha256(str(path), (stat.st_dev, stat.st_ino), stat.st_size, stat.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=256)
-def _sha256(path: str, size: int, modified: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _sha256(path: str, file: tuple[int, int], size: int, modified: int) -> str:
+    with open(path, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
