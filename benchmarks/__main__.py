@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NAMES = ("model_work", "path_evaluations", "shapley_error", "cache_hits", "explain_hit")
+NAMES = ("model_work", "path_evaluations", "shapley_error", "cache_hits", "explain_hit",
+         "page_script", "page_bytes", "sessions", "page_memory")  # fmt: skip
 
 
 def main(names: list[str]) -> int:

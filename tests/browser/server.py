@@ -41,9 +41,13 @@ def free_port() -> int:
 
 
 def command(way: str, port: int, script: str = "app.py") -> list[str]:
-    """`launcher` is what `exegesis app` runs; `streamlit` is a plain `streamlit run app.py`, or of another script."""
-    if way == "launcher":
-        return [sys.executable, "-m", "components.launcher", "--port", str(port), "--headless"]
+    """`launcher` is what `exegesis app` runs; `streamlit` is a plain `streamlit run app.py`, or of another script.
+
+    Any other way is a module that is started as the launcher is.
+    """
+    if way != "streamlit":
+        module = "components.launcher" if way == "launcher" else way
+        return [sys.executable, "-m", module, "--port", str(port), "--headless"]
     flags = [f"--server.port={port}", "--server.headless=true"]
     return [sys.executable, "-m", "streamlit", "run", script, *flags]
 

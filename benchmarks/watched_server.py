@@ -1,0 +1,124 @@
+"""The dashboard's server that says of every run how long it took: `python -m benchmarks.watched_server --port 8501`.
+
+It is what the launcher starts. Two of Streamlit's classes are watched from outside, so the pages know nothing of it.
+`--profile FILE` writes where the processor time of all runs goes, for `python -m pstats FILE`; this slows them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import functools
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from components import launcher
+from tests.browser.server import Server, running
+
+MARK = "RUN "
+TROUBLE = re.compile(r"Traceback|\b\w*(Error|Exception|Warning)\b|\b(ERROR|WARNING|CRITICAL)\b")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the script, as one line of the server's log.
+
+    `seconds`: from the browser's request to the message that the script has finished. `cpu`: seconds of processor
+    that the script's thread used. `resident`: bytes of the server's process afterwards.
+    """
+
+    session: str
+    seconds: float
+    cpu: float
+    resident: int
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[Server]:
+    """A fresh server with its home and its log in `folder`."""
+    with running(folder, "benchmarks.watched_server") as server:
+        yield server
+
+
+def runs(log: str) -> list[Run]:
+    """Every run so far, in the order in which they ended."""
+    lines = (line for line in log.splitlines(keepends=True) if line.endswith("\n"))
+    return [Run(**json.loads(line.removeprefix(MARK))) for line in lines if line.startswith(MARK)]
+
+
+def troubles(log: str) -> list[str]:
+    """Lines of the log that tell of an error or a warning."""
+    return [line for line in log.splitlines() if not line.startswith(MARK) and TROUBLE.search(line)]
+
+
+def watch(said: Callable[[Run], None], profiler: cProfile.Profile | None = None) -> None:
+    """Tells of every run of every session from now on."""
+    from streamlit.runtime.app_session import AppSession
+    from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+
+    asked: dict[str, float] = {}
+    used: dict[str, float] = {}
+
+    def on_message(session: Any, message: Any) -> None:
+        if message.WhichOneof("type") == "rerun_script":
+            asked[session.id] = time.perf_counter()
+
+    def on_start(runner: Any, *_: Any) -> None:
+        used[runner._session_id] = -time.thread_time()
+        if profiler is not None:
+            profiler.enable()
+
+    def on_end(runner: Any, *_: Any) -> None:
+        if profiler is not None:
+            profiler.disable()
+        used[runner._session_id] += time.thread_time()
+
+    def on_answer(session: Any, message: Any) -> None:
+        if message.WhichOneof("type") == "script_finished" and session.id in asked:
+            seconds = time.perf_counter() - asked.pop(session.id)
+            said(Run(session.id, seconds, used.pop(session.id, 0.0), psutil.Process().memory_info().rss))
+
+    _before(AppSession, "handle_backmsg", on_message)
+    _before(ScriptRunner, "_run_script", on_start)
+    _before(ScriptRunner, "_on_script_finished", on_end)
+    _before(AppSession, "_enqueue_forward_msg", on_answer)
+
+
+def _before(owner: type, name: str, look: Callable[..., None]) -> None:
+    """`look` is called with the arguments of every call of the method, before it."""
+    method = getattr(owner, name)
+
+    @functools.wraps(method)
+    def looked_at(*args: Any, **kwargs: Any) -> Any:
+        look(*args, **kwargs)
+        return method(*args, **kwargs)
+
+    setattr(owner, name, looked_at)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--profile", type=Path)
+    given, others = parser.parse_known_args(sys.argv[1:] if argv is None else argv)
+    profiler = cProfile.Profile(time.thread_time) if given.profile else None
+
+    def said(run: Run) -> None:
+        print(f"{MARK}{json.dumps(asdict(run))}", flush=True)
+        if profiler is not None:
+            profiler.dump_stats(given.profile)
+
+    watch(said, profiler)
+    launcher.main(others)
+
+
+if __name__ == "__main__":
+    main()
