@@ -8,7 +8,7 @@ import sys
 import streamlit as st
 
 from components.library_html import facts_html, looks_html
-from engine import health
+from engine import health, runtime
 from engine.request import DTYPES
 
 FINDINGS = "library_findings"
@@ -36,8 +36,7 @@ def device_facts() -> dict[str, object]:
 
 def _used() -> str:
     """The device in use; empty while nothing has asked for one, because asking imports torch."""
-    runtime = sys.modules.get("engine.runtime")
-    if runtime is None or not hasattr(runtime, "device"):
+    if "torch" not in sys.modules:
         return ""
     try:
         return str(runtime.device())
