@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import values
+from engine.errors import UsageError
 
 if TYPE_CHECKING:
     from engine.data.examples import Dataset
+    from engine.data.images.examples import ImageDataset
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SPLITS = ("dev", "validation", "test")
@@ -51,9 +53,8 @@ def _list_models(as_json: bool) -> None:
     from engine.models import catalog
 
     keys = ("title", "kind", "labels", "metric", "scores", "bytes", "licence", "command")
-    rows: list[dict[str, Any]] = [
-        {"name": n, **{key: catalog.card(n).get(key) for key in keys}} for n in catalog.embedded_models()
-    ]
+    names = [*catalog.embedded_models(), *catalog.embedded_image_models()]
+    rows: list[dict[str, Any]] = [{"name": n, **{key: catalog.card(n).get(key) for key in keys}} for n in names]
     if as_json:
         return print_json(rows)
     made = table(["model", "kind", "labels", "measured", "size", "licence"], right=["size"])
@@ -76,7 +77,7 @@ def _accuracy(card: dict[str, Any]) -> str:
 
 def datasets(
     name: Annotated[
-        str | None, typer.Argument(metavar="[DATASET]", help="Name, file, folder or hub:owner/name.")
+        str | None, typer.Argument(metavar="[DATASET]", help="Name, file, folder, zip of pictures or hub:owner/name.")
     ] = None,
     split: Annotated[str | None, typer.Option(metavar="S", help="Which part of it.")] = None,
     column: Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns, as text=review.")] = None,
@@ -87,11 +88,9 @@ def datasets(
 
     if name is None:
         return _list_datasets(as_json)
-    from engine.data.datasets import load
-
     mapping = values.pairs("--column", column or [], "text=review")
     with only_ours():
-        found = _described(load(name, split=split, columns=mapping or None))
+        found = _read(name, split, mapping or None)
     if as_json:
         return print_json(found)
     card = found.pop("card")
@@ -104,8 +103,10 @@ def _list_datasets(as_json: bool) -> None:
 
     from engine.cli.output import console, print_json, table
     from engine.data.datasets import dataset_card, dataset_names
+    from engine.data.images.datasets import image_card, image_names
 
     cards = {name: asdict(dataset_card(name)) for name in dataset_names()}
+    cards |= {name: asdict(image_card(name)) for name in image_names()}
     if as_json:
         return print_json([{"name": name, **card} for name, card in cards.items()])
     made = table(["data set", "title", "size", "licence"])
@@ -113,6 +114,38 @@ def _list_datasets(as_json: bool) -> None:
         made.add_row(name, card["title"], *(card[key].partition(". ")[0].rstrip(".") for key in ("size", "licence")))
     console().print(made)
     return None
+
+
+def _read(name: str, split: str | None, columns: dict[str, str] | None) -> dict[str, Any]:
+    """The facts of a data set, of pictures or of texts."""
+    from engine.data.images.datasets import is_images, load_images
+
+    if is_images(name):
+        if columns:
+            raise UsageError("--column: pictures have no columns. Leave it out.")
+        return _described_pictures(load_images(name, split=split))
+    from engine.data.datasets import load
+
+    return _described(load(name, split=split, columns=columns))
+
+
+def _described_pictures(data: ImageDataset) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    counts = Counter(data.labels)
+    first = data[0]
+    return {
+        "name": data.id,
+        "split": data.split,
+        "task": "classification of pictures",
+        "examples": len(data),
+        "labels": {label: counts[i] for i, label in enumerate(data.label_names)},
+        "unlabelled": counts[None],
+        "first_picture": f"{first.pixels.shape[1]} x {first.pixels.shape[0]} pixels",
+        "revision": data.revision,
+        "notes": list(data.notes),
+        "card": asdict(data.card),
+    }
 
 
 def _described(data: Dataset) -> dict[str, Any]:

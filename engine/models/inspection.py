@@ -1,4 +1,4 @@
-"""What a model is and whether it can be used: loads it, runs one sentence, compares its files with its card."""
+"""What a model is and whether it can be used: loads it, runs one input, compares its files with its card."""
 
 from __future__ import annotations
 
@@ -11,17 +11,31 @@ from engine.models.load import load_model
 from engine.models.text import TextClassifier
 from engine.request import Example
 
+FROM_CARD = ("title", "licence", "command", "metric", "scores", "intended_use", "limits")
 TRIAL = "A short sentence, to see that it runs."
 
 
 def inspect_model(name: str) -> dict[str, Any]:
     """Plain facts and checks. Errors: whatever makes the model unusable, in one sentence."""
-    source, card = catalog.locate(name), catalog.card(name)
+    found = _inspect_images(name) if catalog.reads_pictures(name) else _inspect_text(name)
+    card, checks = catalog.card(name), found.pop("checks")
+    if card.get("sha256"):
+        checks.append(stored_weights(name))
+    return {**found, **{key: card.get(key) for key in FROM_CARD}, "checks": checks}
+
+
+def _inspect_images(name: str) -> dict[str, Any]:
+    # Here and not above: the two kinds of models need nothing of each other.
+    from engine.vision.inspection import inspect_image_model
+
+    return inspect_image_model(name)
+
+
+def _inspect_text(name: str) -> dict[str, Any]:
+    source = catalog.locate(name)
     with runtime.turns():
         model = load_model(name, device=runtime.device())
         checks = [_trial(model), _offsets(model)]
-    if card.get("sha256"):
-        checks.append(stored_weights(name))
     return {
         "name": name,
         "kind": source.kind,
@@ -34,7 +48,6 @@ def inspect_model(name: str) -> dict[str, Any]:
         "blocks": len(model.blocks),
         "longest_input": model.max_length,
         "revision": model.revision,
-        **{key: card.get(key) for key in ("title", "licence", "command", "metric", "scores", "intended_use", "limits")},
         "checks": checks,
     }
 

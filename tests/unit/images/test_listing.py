@@ -1,0 +1,57 @@
+"""What `exegesis models` and `exegesis datasets` say of image models and picture sets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from engine.cli.root import app
+from engine.models import catalog
+from engine.models.inspection import inspect_model
+from tests.unit.images.checkpoints import save_vit
+from tests.unit.images.conftest import class_files, zipped
+
+
+def printed(*args: str) -> str:
+    done = CliRunner().invoke(app, list(args))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_an_image_model_is_loaded_and_checked(tmp_path: Path) -> None:
+    folder = str(save_vit(tmp_path / "vit", image=(24, 40)))
+    found = json.loads(printed("models", folder, "--json"))
+    assert (found["family"], found["labels"]) == ("ViT", ["cat", "dog", "eel"])
+    assert (found["picture"], found["patches"]) == ("40 x 24 pixels", "3 rows x 5 columns of 8 x 8 pixels")
+    assert [(check["name"], check["ok"]) for check in found["checks"]] == [("a picture runs", True)]
+    assert "ok  a picture runs: grey is " in printed("models", folder)
+
+
+def test_an_embedded_image_model_is_listed_apart_from_text_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save_vit(tmp_path / "tiny-vit")
+    (folder / "card.json").write_text(json.dumps({"labels": ["cat"], "sha256": "0" * 64, "licence": "CC0"}))
+    monkeypatch.setattr(catalog, "EMBEDDED", tmp_path)
+    assert (catalog.embedded_models(), catalog.embedded_image_models()) == ([], ["tiny-vit"])
+    assert catalog.locate("tiny-vit").kind == "embedded"
+    assert [row["name"] for row in json.loads(printed("models", "--json"))] == ["tiny-vit"]
+    checks = {check["name"]: check["ok"] for check in inspect_model("tiny-vit")["checks"]}
+    assert checks == {"a picture runs": True, "weights match the card": False}
+
+
+def test_picture_sets_are_listed_and_described(tmp_path: Path) -> None:
+    named = {row["name"] for row in json.loads(printed("datasets", "--json"))}
+    assert {"scenes", "scenes-marked", "digits", "photos", "cifar10", "reviews"} <= named
+    found = json.loads(printed("datasets", "scenes:count=30", "--json"))
+    assert (found["examples"], found["labels"]["fish"], found["first_picture"]) == (30, 3, "64 x 64 pixels")
+    told = printed("datasets", str(zipped(tmp_path / "set.zip", class_files())), "--split", "train")
+    assert "blue: 3, red: 3" in told.replace("\n", " ")
+
+
+def test_columns_of_pictures_are_refused() -> None:
+    done = CliRunner().invoke(app, ["datasets", "scenes", "--column", "text=a"])
+    assert done.exit_code != 0
