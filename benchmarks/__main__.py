@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 NAMES = ("model_work", "path_evaluations", "shapley_error", "cache_hits", "explain_hit",
-         "page_script", "page_bytes", "sessions", "page_memory")  # fmt: skip
+         "page_script", "page_bytes", "sessions", "page_memory", "first_heatmap")  # fmt: skip
 
 
 def main(names: list[str]) -> int:
