@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import values
-from engine.errors import UsageError
 
 if TYPE_CHECKING:
     from engine.data.examples import Dataset
@@ -121,9 +120,7 @@ def _read(name: str, split: str | None, columns: dict[str, str] | None) -> dict[
     from engine.data.images.datasets import is_images, load_images
 
     if is_images(name):
-        if columns:
-            raise UsageError("--column: pictures have no columns. Leave it out.")
-        return _described_pictures(load_images(name, split=split))
+        return _described_pictures(load_images(name, split=split, columns=columns))
     from engine.data.datasets import load
 
     return _described(load(name, split=split, columns=columns))

@@ -101,13 +101,14 @@ def read_shards(shards: Shards, limit: int | None) -> list[Row]:
 
 def _records(shards: Shards) -> Iterator[dict[str, Any]]:
     for name in shards.files:
-        with _opened(shards.fetch(name)) as file:
+        with opened(shards.fetch(name)) as file:
             for batch in file.iter_batches(batch_size=1024):
                 yield from batch.to_pylist()
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[ParquetFile]:
+def opened(path: Path) -> Iterator[ParquetFile]:
+    """A parquet file, or in one line why it is none."""
     from pyarrow import parquet
 
     try:
@@ -120,7 +121,7 @@ def _opened(path: Path) -> Iterator[ParquetFile]:
 
 def class_names(shards: Shards) -> dict[str, list[str]]:
     """The names of `ClassLabel` columns, which the hub's files carry in their schema."""
-    with _opened(shards.fetch(shards.files[0])) as file:
+    with opened(shards.fetch(shards.files[0])) as file:
         metadata = file.schema_arrow.metadata or {}
     info = json.loads(metadata.get(b"huggingface", b"{}"))
     features = info.get("info", {}).get("features", {})

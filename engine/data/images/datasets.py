@@ -14,6 +14,7 @@ from engine.data.images.class_folders import SUFFIXES, from_listing
 from engine.data.images.examples import ImageDataset, ImageExample
 from engine.data.images.generated import MarkedParams, SceneParams
 from engine.data.images.listing import list_folder, list_zip
+from engine.data.images.parquet import HUB, from_shards, holds_pictures, shards_of
 from engine.data.sst2 import data_root
 from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
 from engine.params import from_mapping, parse_assignments
@@ -65,34 +66,51 @@ def registered(name: str) -> str | None:
 
 
 def is_images(name_or_path: str | Path) -> bool:
-    """Whether a data set is one of pictures; looks at names only."""
+    """Whether a data set is one of pictures: by its name or its files; parquet files are looked into."""
     if registered(str(name_or_path)):
         return True
     path = Path(name_or_path)
+    if str(name_or_path).startswith(HUB) or _only_parquet(path):
+        return holds_pictures(str(name_or_path))
     if path.is_dir():
         return is_arrays(path) or any(file.suffix.lower() in SUFFIXES for file in path.rglob("*"))
     return path.is_file() and path.suffix.lower() in (".zip", ".npz")
 
 
-def load_images(name_or_path: str | Path, split: str | None = None, limit: int | None = None) -> ImageDataset:
-    """A registered picture set, perhaps with options (`scenes:seed=7,count=500`), a zip or folder with class
-    folders, or a `.npz`.
+def load_images(
+    name_or_path: str | Path,
+    split: str | None = None,
+    limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> ImageDataset:
+    """A registered picture set, perhaps with options (`scenes:seed=7,count=500`), a zip or folder with class folders,
+    a `.npz`, or parquet files of pictures: a folder of them or `hub:owner/name[/config][@revision]`.
 
-    Without a split: validation, else test, else train. `limit` keeps the first examples, mixed by class.
+    `columns` maps image and label to columns of parquet files. `limit` keeps the first examples. Without a split:
+    validation, else test, else train.
     """
     if limit is not None and (type(limit) is not int or limit < 1):
         raise not_allowed("limit", "a whole number of 1 or more", limit)
     name, path = str(name_or_path), Path(name_or_path)
+    if name.startswith(HUB) or _only_parquet(path):
+        return from_shards(shards_of(name, split), columns, limit)
+    if columns:
+        raise UsageError("columns: only parquet files have columns. Leave columns out.")
     if known := registered(name):
         rest = name.partition(":")[2]
         options = parse_assignments(rest.split(",")) if rest else {}
         return replace(_LOADERS[known](Asked(split, limit, options)), id=name)
     if not name or not path.exists():
-        raise UsageError(f"{unknown('dataset', name, _LOADERS)} Or name a zip, a folder with class folders or a .npz.")
+        other = "Or name a zip, a folder with class folders, a .npz or hub:owner/name."
+        raise UsageError(f"{unknown('dataset', name, _LOADERS)} {other}")
     try:
         return replace(_from_path(path, split, limit), id=name)
     except OSError as error:
         raise ExegesisError(f"dataset: {shown(name)} cannot be read ({error.strerror}). Check the path.") from None
+
+
+def _only_parquet(path: Path) -> bool:
+    return path.is_dir() and not is_arrays(path) and any(path.rglob("*.parquet"))
 
 
 def _from_path(path: Path, split: str | None, limit: int | None) -> ImageDataset:

@@ -42,7 +42,8 @@ class ImageExample:
 class ImageDataset:
     """Pictures of one task under one id. `revision` stands for the content they are read or drawn from.
 
-    `labels` are known without reading a picture. The order is mixed by class, so that the first n are balanced.
+    `labels` are known without reading a picture. Folders and generated sets are mixed by class, so that their first n
+    are balanced.
     """
 
     id: str

@@ -260,7 +260,6 @@ def test_what_counts_as_a_picture_set(tmp_path: Path) -> None:
     assert is_images("scenes:seed=3")
     assert not is_images(texts)
     assert not is_images("sst2")
-    assert not is_images("hub:owner/name")
 
 
 def test_unknown_names_list_the_known_ones() -> None:
