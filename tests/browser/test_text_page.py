@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from components.palette import PALETTES, STEPS, Theme, colour
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.maps import QUICK, address, expect_maps, expect_settled, hover_text, rgb, row
+from tests.browser.maps import QUICK, address, expect_maps, expect_settled, expect_table, hover_text, rgb, row
 from tests.browser.server import Server
 from tests.tiny import save_checkpoint
 
@@ -67,7 +67,7 @@ def test_the_view_changes_the_maps_and_a_link_reopens_it(
 ) -> None:
     page = open_page(address(server, model, text=TEXT_HERE), scheme=scheme)
     expect_maps(page)
-    page.get_by_role("button", name="View").click()
+    page.get_by_test_id("stPopoverButton").filter(has_text="View").click()
     page.get_by_text("Underline", exact=True).click()
     expect(page).to_have_url(re.compile("style=underline"), timeout=TIMEOUT_MS)
     expect_settled(page)
@@ -81,6 +81,9 @@ def test_the_view_changes_the_maps_and_a_link_reopens_it(
     said = strongest.evaluate("node => getComputedStyle(node, '::before').content")
     assert re.fullmatch(r'"\d+\.\d"', said)
     expect(row(again, "random").locator(".xg-text")).to_have_text(f"[CLS] {TEXT_HERE} [SEP]")
+    page.get_by_text("Aligned", exact=True).click()
+    expect(page).to_have_url(re.compile("layout=aligned"), timeout=TIMEOUT_MS)
+    expect_table(page)
 
 
 def test_details_open_on_a_click_and_hold_the_provenance(server: Server, model: str, open_page: Open) -> None:
