@@ -44,8 +44,7 @@ SORT_NAMES = {
 CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "confident", "doubtful"}
 SCORES_ONLY = {"off", "error"}
 TABLE = "browse_table"
-HEIGHT = 318
-"""Pixels: the header and eight rows."""
+ROW_PIXELS, MOST_IN_VIEW = 35, 8
 
 
 def browse_area(opened: OpenData) -> None:
@@ -125,7 +124,7 @@ def _table(opened: OpenData, rows: Table, found: Sequence[int], current: int | N
     st.dataframe(
         frame([rows.rows[index] for index in shown], rows),
         key=key(TABLE),
-        height=HEIGHT,
+        height=ROW_PIXELS * (1 + min(len(shown), MOST_IN_VIEW)) + 3,
         hide_index=True,
         column_config=_columns(),
         selection_mode="single-row",

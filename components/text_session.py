@@ -29,6 +29,8 @@ def load(models: list[str], methods: Mapping[str, Explainer]) -> tuple[TextState
     if fresh:
         _clear()
         st.session_state[KEPT] = asked or focus_controls.carried()
+        # At once: a run that a click cuts short never comes to `save`.
+        focus_controls.carry(st.session_state[KEPT])
     elif focus_controls.carried() != focus_controls.focus_of(st.session_state[KEPT]):
         _clear()
         st.session_state[KEPT] = _moved(st.session_state[KEPT], focus_controls.carried())
