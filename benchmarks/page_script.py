@@ -11,6 +11,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,11 @@ def measure(server: Server, rounds: int) -> dict[str, list[Run]]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = browser.new_page()
         taken: dict[str, list[Run]] = {"first visit": [], "unit": [], "example": []}
-        taken["first visit"] += _runs_of(server, lambda: _open(page, server))
+        taken["first visit"] += _runs_of(server, partial(_open, page, server))
         for turn in range(rounds):
             unit, index = ("word", "token")[turn % 2], EXAMPLES[(turn + 1) % len(EXAMPLES)]
-            taken["unit"] += _runs_of(server, lambda unit=unit: text_page.change_unit(page, unit))
-            taken["example"] += _runs_of(server, lambda index=index: text_page.change_example(page, index))
+            taken["unit"] += _runs_of(server, partial(text_page.change_unit, page, unit))
+            taken["example"] += _runs_of(server, partial(text_page.change_example, page, index))
         browser.close()
     return taken
 
