@@ -31,7 +31,7 @@ class Source:
 
     @property
     def weights(self) -> tuple[Path, ...]:
-        """Every file that the numbers depend on."""
+        """Every file that the numbers depend on: the base's, then its own, by name, wherever they lie."""
         folders = [self.folder] if self.base is None else [self.base, self.folder]
         kept = (
             "*.safetensors",
@@ -45,7 +45,8 @@ class Source:
             "*.model",
             PROCESSOR,
         )
-        return tuple(sorted({f for place in folders for glob in kept for f in place.glob(glob)}))
+        found = [sorted({file for glob in kept for file in place.glob(glob)}) for place in folders]
+        return tuple(file for files in found for file in files)
 
     @property
     def tokenizer(self) -> Path:

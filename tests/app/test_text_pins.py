@@ -30,7 +30,8 @@ def opened(**query: str) -> AppTest:
 def told(page: AppTest) -> list[dict[str, object]]:
     """What the strips of the page tell the browser."""
     assert not page.exception
-    return [json.loads(element.proto.json) for element in page.get("bidi_component")]
+    found = [json.loads(element.proto.json) for element in page.get("bidi_component")]
+    return [one for one in found if "pinned" in one]
 
 
 def pins(page: AppTest) -> object:

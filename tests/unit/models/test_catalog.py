@@ -34,6 +34,24 @@ def test_an_adapter_without_weights_is_told(tmp_path: Path) -> None:
         catalog.locate(str(folder))
 
 
+def test_the_order_of_the_files_does_not_depend_on_where_they_are_installed(tmp_path: Path) -> None:
+    files = {"adapter": ["adapter_model.safetensors", "config.json"], "base": ["config.json", "model.safetensors"]}
+    orders = []
+    for adapter, base in (("a", "b"), ("y", "x")):
+        places = {"adapter": tmp_path / adapter, "base": tmp_path / base}
+        for name, place in places.items():
+            place.mkdir()
+            for file in files[name]:
+                (place / file).write_bytes(b"0")
+        source = catalog.Source("m", "folder", places["adapter"], places["base"])
+        orders.append([(file.parent == places["base"], file.name) for file in source.weights])
+    assert (
+        orders[0]
+        == orders[1]
+        == [(True, name) for name in files["base"]] + [(False, name) for name in files["adapter"]]
+    )
+
+
 def test_the_revision_changes_with_the_special_tokens(tmp_path: Path) -> None:
     folder = shutil.copytree(checkpoint("bert", 3), tmp_path / "model")
     before = catalog.revision(str(folder))
