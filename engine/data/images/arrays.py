@@ -18,7 +18,7 @@ from engine.errors import ExegesisError, unknown
 
 LARGEST = 4 * 10**9
 CONTRACT = (
-    "images (n, height, width, 3) of bytes, labels (n) of whole numbers from 0, perhaps boxes (n, 4), class_names"
+    "images (n, height, width, 3) of bytes, labels (n) of whole numbers from 0, perhaps boxes (n, 4) and class_names"
 )
 
 
@@ -90,5 +90,6 @@ def _reader(arrays: dict[str, Any], name: str) -> Callable[[int], ImageExample]:
 
 
 def _box(row: np.ndarray) -> Box:
+    # The last row and column belong to the box, as in Tiny ImageNet, from which the layout comes.
     x0, y0, x1, y1 = map(int, row)
-    return x0, y0, x1, y1
+    return x0, y0, x1 + 1, y1 + 1

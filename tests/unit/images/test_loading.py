@@ -205,7 +205,7 @@ def test_many_threads_read_one_zip(tmp_path: Path) -> None:
 
 def arrays(path: Path, **changes: np.ndarray) -> Path:
     pixels = np.arange(4 * 5 * 6 * 3, dtype=np.uint8).reshape(4, 5, 6, 3)
-    boxes = np.array([[0, 0, 2, 3], [1, 1, 6, 5], [0, 0, 0, 0], [2, 2, 3, 3]])
+    boxes = np.array([[0, 0, 1, 2], [1, 1, 5, 4], [0, 0, 0, 0], [2, 2, 2, 2]])
     content = {"images": pixels, "labels": np.array([0, 1, 1, 0]), "boxes": boxes}
     np.savez_compressed(path, **{name: array for name, array in (content | changes).items() if array is not None})
     return path
