@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -14,8 +14,10 @@ from tests.browser.server import Server
 
 MODEL = "reviews-minilm"
 DATA = "reviews"
-TIMEOUT_MS = 600_000
-"""Occlusion of 512 tokens takes a minute of two cores, and more of busy ones."""
+TIMEOUT_MS = 300_000
+QUICK = ("gradient_x_input", "gradient_l2", "gradient", "attention_mean", "attention_rollout", "attention_last_layer",
+         "attention_logits", "attention_logits_last", "random")  # fmt: skip
+"""Nine methods that are quick on long texts too."""
 NINTH = "lime"
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 MAP = ".st-key-text_rows .xg-map"
@@ -32,13 +34,16 @@ def nine() -> tuple[str, ...]:
     return (*START, NINTH)
 
 
-def query(focus: Mapping[str, str], budgets: Mapping[str, str] | None = None) -> str:
-    """A link's query for the nine methods. `focus`: an example of the data set, or a text, as `focus.write_focus`."""
-    return urlencode([("model", MODEL), *focus.items(), *(("method", id) for id in nine()), *(budgets or {}).items()])
+def query(
+    focus: Mapping[str, str], methods: Sequence[str] | None = None, budgets: Mapping[str, str] | None = None
+) -> str:
+    """A link's query, for the nine methods unless others are named. `focus`: as `components.focus.write_focus`."""
+    named = [("method", id) for id in methods or nine()]
+    return urlencode([("model", MODEL), *focus.items(), *named, *(budgets or {}).items()])
 
 
-def address(server: Server, focus: Mapping[str, str], budgets: Mapping[str, str] | None = None) -> str:
-    return f"{server.url}/text?{query(focus, budgets)}"
+def address(server: Server, focus: Mapping[str, str], methods: Sequence[str] | None = None) -> str:
+    return f"{server.url}/text?{query(focus, methods)}"
 
 
 def example(index: int) -> dict[str, str]:
