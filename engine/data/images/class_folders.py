@@ -15,26 +15,28 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, UInt8
 
 from engine.data.cards import own_card
 from engine.data.hub import ALIASES, SPLITS
 from engine.data.images.examples import Box, ImageDataset, ImageExample, box_mask
-from engine.data.images.listing import File, Listing
+from engine.data.images.listing import Listing
 from engine.data.images.opening import open_picture
 from engine.data.labels import MAX_CLASSES
 from engine.errors import ExegesisError, shown, unknown
 
+Pixels = UInt8[np.ndarray, "height width 3"]
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 MASKS, BOXES = "masks", "boxes.csv"
 
 
 @dataclass(frozen=True)
 class _Found:
-    """The files of a listing by what they are; pictures by split and class."""
+    """The files of a listing by what they are; pictures by split and class, masks by the place of their picture."""
 
-    pictures: Mapping[str, Mapping[str, Sequence[File]]]
-    masks: Mapping[PurePosixPath, File]
+    listing: Listing
+    pictures: Mapping[str, Mapping[str, Sequence[PurePosixPath]]]
+    masks: Mapping[PurePosixPath, PurePosixPath]
     boxes: Mapping[PurePosixPath, Sequence[Box]]
 
     @property
@@ -58,32 +60,38 @@ def from_listing(listing: Listing, split: str | None, limit: int | None) -> Imag
     labels = tuple(index.get(name) for name, _ in rows)
 
     def read(i: int) -> ImageExample:
-        return _example(rows[i][1], labels[i], found, listing.name)
+        return _example(rows[i][1], labels[i], found)
 
     card = own_card(listing.name, f"the local pictures of {listing.name}", f"{len(rows):,} pictures")
     return ImageDataset(listing.name, listing.name, names, labels, read, card, listing.revision(), chosen)
 
 
 def _sorted_out(listing: Listing) -> _Found:
-    pictures: dict[str, dict[str, list[File]]] = defaultdict(lambda: defaultdict(list))
-    masks: dict[PurePosixPath, File] = {}
+    by_folder: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     boxes: dict[PurePosixPath, list[Box]] = {}
-    for file in listing.files:
-        if file.path.name == BOXES:
-            boxes |= _read_boxes(file)
-        elif file.path.suffix.lower() not in SUFFIXES:
-            continue
-        elif MASKS in file.path.parts[:-1]:
-            parts = list(file.path.parts)
-            parts.remove(MASKS)
-            masks[PurePosixPath(*parts).with_suffix("")] = file
+    for path in listing.paths:
+        if path.name == BOXES:
+            boxes |= _read_boxes(listing, path)
+        elif path.suffix.lower() in SUFFIXES:
+            by_folder[path.parent].append(path)
+    pictures: dict[str, dict[str, list[PurePosixPath]]] = defaultdict(lambda: defaultdict(list))
+    masks: dict[PurePosixPath, PurePosixPath] = {}
+    for folder, paths in by_folder.items():
+        if MASKS in folder.parts:
+            masks |= {_without_masks(path).with_suffix(""): path for path in paths}
         else:
-            pictures[_split_of(file.path)][file.path.parent.name].append(file)
-    return _Found(pictures, masks, boxes)
+            pictures[_split_of(folder)][folder.name] += paths
+    return _Found(listing, pictures, masks, boxes)
 
 
-def _split_of(path: PurePosixPath) -> str:
-    above = path.parent.parent.name.lower()
+def _without_masks(path: PurePosixPath) -> PurePosixPath:
+    parts = list(path.parts)
+    parts.remove(MASKS)
+    return PurePosixPath(*parts)
+
+
+def _split_of(folder: PurePosixPath) -> str:
+    above = folder.parent.name.lower()
     name = ALIASES.get(above, above)
     return name if name in SPLITS else "all"
 
@@ -97,40 +105,43 @@ def _chosen(pictures: Mapping[str, object], split: str | None) -> str:
     return wanted
 
 
-def _mixed(by_class: Mapping[str, Sequence[File]]) -> list[tuple[str, File]]:
+def _mixed(by_class: Mapping[str, Sequence[PurePosixPath]]) -> list[tuple[str, PurePosixPath]]:
     """One picture of each class in turn, so that the first n are balanced."""
     names = sorted(by_class)
     rounds = zip_longest(*(by_class[name] for name in names))
-    return [(name, file) for row in rounds for name, file in zip(names, row, strict=True) if file is not None]
+    return [(name, path) for row in rounds for name, path in zip(names, row, strict=True) if path is not None]
 
 
-def _example(file: File, label: int | None, found: _Found, source: str) -> ImageExample:
-    pixels = open_picture(file.read(), f"{source}: {file.path}")
-    height, width = pixels.shape[:2]
-    mask = _mask(found.masks.get(file.path.with_suffix("")), source)
-    if mask is None and file.path in found.boxes:
-        mask = box_mask(found.boxes[file.path], height, width)
-    return ImageExample(pixels, label, mask, str(file.path))
+def _example(path: PurePosixPath, label: int | None, found: _Found) -> ImageExample:
+    pixels = _opened(found.listing, path)
+    return ImageExample(pixels, label, _mask(path, pixels, found), str(path))
 
 
-def _mask(file: File | None, source: str) -> Bool[np.ndarray, "height width"] | None:
-    return None if file is None else open_picture(file.read(), f"{source}: {file.path}").mean(axis=2) >= 128
+def _mask(path: PurePosixPath, pixels: Pixels, found: _Found) -> Bool[np.ndarray, "mask_height mask_width"] | None:
+    place = found.masks.get(path.with_suffix(""))
+    if place is not None:
+        return _opened(found.listing, place).mean(axis=2) >= 128
+    return box_mask(found.boxes[path], *pixels.shape[:2]) if path in found.boxes else None
 
 
-def _read_boxes(file: File) -> dict[PurePosixPath, list[Box]]:
+def _opened(listing: Listing, path: PurePosixPath) -> Pixels:
+    return open_picture(listing.read(path), f"{listing.name}: {path}")
+
+
+def _read_boxes(listing: Listing, path: PurePosixPath) -> dict[PurePosixPath, list[Box]]:
     boxes: dict[PurePosixPath, list[Box]] = defaultdict(list)
-    for number, row in enumerate(_rows(file), start=2):
+    for number, row in enumerate(_rows(listing, path), start=2):
         try:
             box = (int(row["x0"]), int(row["y0"]), int(row["x1"]), int(row["y1"]))
-            boxes[file.path.parent / row["file"]].append(box)
+            boxes[path.parent / row["file"]].append(box)
         except (KeyError, TypeError, ValueError):
             wanted = "the columns file, x0, y0, x1, y1 with whole numbers"
-            raise ExegesisError(f"{file.path}, line {number}: must have {wanted}, got {shown(row)}.") from None
+            raise ExegesisError(f"{path}, line {number}: must have {wanted}, got {shown(row)}.") from None
     return boxes
 
 
-def _rows(file: File) -> Iterable[dict[str, str]]:
+def _rows(listing: Listing, path: PurePosixPath) -> Iterable[dict[str, str]]:
     try:
-        return list(csv.DictReader(io.StringIO(file.read().decode("utf-8-sig"))))
+        return list(csv.DictReader(io.StringIO(listing.read(path).decode("utf-8-sig"))))
     except (UnicodeDecodeError, csv.Error):
-        raise ExegesisError(f"{file.path}: is not a CSV in UTF-8. Save it as one.") from None
+        raise ExegesisError(f"{path}: is not a CSV in UTF-8. Save it as one.") from None

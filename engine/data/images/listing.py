@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import stat
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -18,19 +18,15 @@ MOST_FILES = 500_000
 
 
 @dataclass(frozen=True)
-class File:
-    """One file: its path below the root, and its bytes when asked for."""
-
-    path: PurePosixPath
-    read: Callable[[], bytes]
-
-
-@dataclass(frozen=True)
 class Listing:
-    """All files below one root, sorted by path. `revision` is a hash of names and content."""
+    """All files below one root: their paths there, sorted, and a way to read one.
+
+    `revision` is a hash of names and content.
+    """
 
     name: str
-    files: tuple[File, ...]
+    paths: tuple[PurePosixPath, ...]
+    read: Callable[[PurePosixPath], bytes]
     revision: Callable[[], str]
 
 
@@ -42,9 +38,9 @@ def list_folder(folder: Path) -> Listing:
     if outside is not None:
         raise ExegesisError(f"{folder.name}: {outside.name} is a link out of the folder. Put the file itself there.")
     _check_count(folder.name, len(paths))
-    places = [PurePosixPath(path.relative_to(folder).as_posix()) for path in paths]
-    files = tuple(File(place, _reader(path)) for place, path in zip(places, paths, strict=True))
-    return Listing(folder.name, files, lambda: content_revision(paths, {"names": [str(p) for p in places]}))
+    places = tuple(PurePosixPath(path.relative_to(folder).as_posix()) for path in paths)
+    how = {"names": [str(place) for place in places]}
+    return Listing(folder.name, places, lambda place: _from_folder(folder, place), lambda: content_revision(paths, how))
 
 
 def list_zip(path: Path) -> Listing:
@@ -52,12 +48,15 @@ def list_zip(path: Path) -> Listing:
     archive = _opened(path)
     members = [m for m in archive.infolist() if not m.is_dir() and not PurePosixPath(m.filename).name.startswith(".")]
     _check_count(path.name, len(members))
-    for member in members:
-        _check_member(path.name, member)
+    _check_members(path.name, members)
     # Two members of one name are legal in a zip; the last one counts, as for unzip.
     by_place = {PurePosixPath(member.filename): member for member in members}
-    files = tuple(File(place, _member_reader(archive, by_place[place], path.name)) for place in sorted(by_place))
-    return Listing(path.name, files, lambda: content_revision([path], {}))
+    return Listing(
+        path.name,
+        tuple(sorted(by_place)),
+        lambda place: _from_zip(archive, by_place[place], path.name),
+        lambda: content_revision([path], {}),
+    )
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
@@ -72,40 +71,37 @@ def _check_count(name: str, count: int) -> None:
         raise ExegesisError(f"{name}: must hold at most {MOST_FILES:,} files, got {count:,}. Split it.")
 
 
-def _check_member(name: str, member: zipfile.ZipInfo) -> None:
-    place = PurePosixPath(member.filename.replace("\\", "/"))
-    if place.is_absolute() or ".." in place.parts or ":" in place.parts[0] or stat.S_ISLNK(member.external_attr >> 16):
-        raise ExegesisError(f"{name}: {member.filename!r} leads out of the zip, which is refused. Pack it anew.")
-    if member.flag_bits & 1:
-        raise ExegesisError(f"{name}: {member.filename!r} is locked by a password. Pack it without one.")
-    if member.file_size > LARGEST_FILE:
-        allowed, got = byte_size(LARGEST_FILE), byte_size(member.file_size)
-        raise ExegesisError(f"{name}: {member.filename!r} must unpack to at most {allowed}, got {got}. Leave it out.")
+def _check_members(name: str, members: Sequence[zipfile.ZipInfo]) -> None:
+    for member in members:
+        place = PurePosixPath(member.filename.replace("\\", "/"))
+        link = stat.S_ISLNK(member.external_attr >> 16)
+        if place.is_absolute() or ".." in place.parts or ":" in place.parts[0] or link:
+            raise ExegesisError(f"{name}: {member.filename!r} leads out of the zip, which is refused. Pack it anew.")
+        if member.flag_bits & 1:
+            raise ExegesisError(f"{name}: {member.filename!r} is locked by a password. Pack it without one.")
+        if member.file_size > LARGEST_FILE:
+            allowed, got = byte_size(LARGEST_FILE), byte_size(member.file_size)
+            told = f"must unpack to at most {allowed}, got {got}. Leave it out."
+            raise ExegesisError(f"{name}: {member.filename!r} {told}")
 
 
-def _reader(path: Path) -> Callable[[], bytes]:
-    def read() -> bytes:
-        try:
-            return path.read_bytes()
-        except OSError as error:
-            raise ExegesisError(f"{path.name}: cannot be read ({error.strerror}). Check its permissions.") from None
-
-    return read
+def _from_folder(folder: Path, place: PurePosixPath) -> bytes:
+    try:
+        return (folder / place).read_bytes()
+    except OSError as error:
+        raise ExegesisError(f"{place.name}: cannot be read ({error.strerror}). Check its permissions.") from None
 
 
-def _member_reader(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Callable[[], bytes]:
-    def read() -> bytes:
-        try:
-            with archive.open(member) as file:
-                # One byte more than it says: a member that unpacks to more than its header is a bomb.
-                data = file.read(member.file_size + 1)
-        except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError):
-            raise ExegesisError(f"{name}: {member.filename!r} is damaged. Save or download the zip again.") from None
-        if len(data) > member.file_size:
-            raise ExegesisError(f"{name}: {member.filename!r} unpacks to more than it says, which is refused.")
-        return data
-
-    return read
+def _from_zip(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes:
+    try:
+        with archive.open(member) as file:
+            # One byte more than it says: a member that unpacks to more than its header is a bomb.
+            data = file.read(member.file_size + 1)
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError):
+        raise ExegesisError(f"{name}: {member.filename!r} is damaged. Save or download the zip again.") from None
+    if len(data) > member.file_size:
+        raise ExegesisError(f"{name}: {member.filename!r} unpacks to more than it says, which is refused.")
+    return data
 
 
 def digest(*parts: object) -> str:
