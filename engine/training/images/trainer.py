@@ -117,7 +117,7 @@ class _Run:
     def _card(self, loop: Loop, scores: Mapping[str, Score], module: Any) -> dict[str, Any]:
         return {
             "title": self.out.resolve().name,
-            "kind": "Vision transformer from new weights" if self.base is None else "Full fine-tuning",
+            "kind": "Vision transformer",
             **cards.describe(self.config.base, self.config.dataset, _known_card(self.config.dataset)),
             **({} if self.base is None else {"base": _base_facts(self.config.base, self.base.sha256)}),
             "shape": _shape(module.config),
