@@ -74,8 +74,12 @@ def _config(given: dict[str, Any]) -> Config:
 
 def _on_pictures(chosen: dict[str, object]) -> bool:
     from engine.data.images.datasets import is_images
+    from engine.models.catalog import PROCESSOR, embedded_image_models
 
-    return chosen.get("base") == NEW or is_images(str(chosen.get("dataset", TrainConfig.dataset)))
+    base = str(chosen.get("base", TrainConfig.base))
+    if base in (NEW, *embedded_image_models()) or (Path(base) / PROCESSOR).is_file():
+        return True
+    return is_images(str(chosen.get("dataset", TrainConfig.dataset)))
 
 
 def _how_to_go_on(config: Config) -> str:

@@ -11,10 +11,9 @@ import torch
 import transformers
 
 from engine.errors import ExegesisError, UsageError
-from engine.models import bases
+from engine.models import bases, catalog
 from engine.training.images.pictures import Normalisation
 
-PROCESSOR = "preprocessor_config.json"
 BILINEAR = 2
 """Pillow's number for it, as preprocessor files state it."""
 
@@ -30,8 +29,8 @@ class Base:
 
 
 def read_base(base: str) -> Base:
-    """A ViT checkpoint by folder or hub id."""
-    folder = bases.locate(base)
+    """A ViT checkpoint by embedded name, folder or hub id."""
+    folder = catalog.locate(base).folder if base in catalog.embedded_image_models() else bases.locate(base)
     config = bases.read_config(folder)
     if config.get("model_type") != "vit":
         raise ExegesisError(f"base: {base} is of type {config.get('model_type')!r}. Give a ViT, or vit for a new one.")
@@ -74,7 +73,7 @@ def store(module: Any, out: Path, size: int, normalisation: Normalisation, half:
         "image_mean": list(normalisation.mean),
         "image_std": list(normalisation.std),
     }
-    (out / PROCESSOR).write_text(json.dumps(processor, indent=2) + "\n", encoding="utf-8")
+    (out / catalog.PROCESSOR).write_text(json.dumps(processor, indent=2) + "\n", encoding="utf-8")
 
 
 def usable(out: Path, base: Base | None) -> Path:
@@ -87,8 +86,10 @@ def usable(out: Path, base: Base | None) -> Path:
 
 
 def _normalisation(folder: Path) -> Normalisation:
-    file = folder / PROCESSOR
+    file = folder / catalog.PROCESSOR
     if not file.is_file():
-        raise ExegesisError(f"base: {folder.name} has no {PROCESSOR}, so how it reads pictures is not known. Add it.")
+        raise ExegesisError(
+            f"base: {folder.name} has no {catalog.PROCESSOR}, so how it reads pictures is not known. Add it."
+        )
     stated = json.loads(file.read_text(encoding="utf-8"))
     return Normalisation(tuple(stated.get("image_mean", (0.5,) * 3)), tuple(stated.get("image_std", (0.5,) * 3)))

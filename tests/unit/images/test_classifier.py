@@ -14,6 +14,7 @@ import transformers
 
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
+from engine.models.load import load_model
 from engine.vision.classifier import ImageClassifier
 from engine.vision.load import load_image_model
 from engine.vision.picture import PictureBatch, patch_mask
@@ -204,6 +205,11 @@ def test_what_makes_a_checkpoint_unusable_is_told(
     edit(folder, name, **changes)
     with pytest.raises(ExegesisError, match=said):
         load_image_model(folder)
+
+
+def test_an_image_model_reads_no_texts(saved: Save) -> None:
+    with pytest.raises(ExegesisError, match=r"reads pictures, not texts\. Use a text model, such as .*reviews-minilm"):
+        load_model(saved())
 
 
 def test_a_model_of_grey_pictures_is_told(saved: Save) -> None:

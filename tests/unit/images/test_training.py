@@ -303,7 +303,9 @@ def test_the_command_on_a_card_can_be_given(monkeypatch: pytest.MonkeyPatch) -> 
     config = ImageTrainConfig(dataset="digits", epochs=3, flip=False, drop_patches=0.25, size=64)
     CliRunner().invoke(app, shlex.split(config.command())[1:])
     CliRunner().invoke(app, ["train", "--dataset", "scenes-marked:strength=0.5", "--no-flip"])
-    assert asked == [config, ImageTrainConfig(dataset="scenes-marked:strength=0.5", flip=False)]
+    CliRunner().invoke(app, ["train", "--base", "digits-vit", "--dataset", "sst2"])
+    marked = ImageTrainConfig(dataset="scenes-marked:strength=0.5", flip=False)
+    assert asked == [config, marked, ImageTrainConfig(base="digits-vit", dataset="sst2")]
 
 
 def test_a_run_leaves_the_callers_random_numbers_alone(config: Train) -> None:
