@@ -81,6 +81,11 @@ def test_frequent_tokens_of_long_texts_are_seen() -> None:
     assert kinds.count("inserted") == 1
 
 
+def test_one_of_equal_words_is_changed_where_no_special_token_leads() -> None:
+    old, new = (pieces(Example(text))[1:-1] for text in ("good good good good", "good bad good good"))
+    assert [column.kind for column in align(old, new)] == ["kept", "changed", "kept", "kept"]
+
+
 def words(example: Example) -> tuple[Unit, ...]:
     made = explanation(example)
     return units(made.tokens, made.scores, example, "word")
