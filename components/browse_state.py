@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.errors import unknown
+from components.link_choice import choice
 
 FILTERS = ("all", "right", "wrong", "confident_wrong", "unsure", "off", "disagree", "rationale")
 """`off`: far from the score that a regression should give. `disagree`: methods rank the tokens differently."""
@@ -37,15 +37,7 @@ def read_browse(last: Mapping[str, str], said: list[str]) -> Browse:
     """The list that a link asks for; a sentence is added to `said` for each value that is not known."""
     return Browse(
         search=last.get("find", "")[:LONGEST_SEARCH],
-        show=_choice("show", last, FILTERS, said),
+        show=choice("show", last, FILTERS, said),
         label=last.get("label", "")[:LONGEST_SEARCH],
-        sort=_choice("sort", last, SORTS, said),
+        sort=choice("sort", last, SORTS, said),
     )
-
-
-def _choice(name: str, last: Mapping[str, str], known: Sequence[str], said: list[str]) -> str:
-    given = last.get(name, known[0])
-    if given in known:
-        return given
-    said.append(str(unknown(name, given[:40], known)))
-    return known[0]

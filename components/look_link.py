@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from components.link_choice import choice
 from components.look import LAYOUTS, LEAST_GAMMA, MOST_GAMMA, PLAIN, SCALES, STYLES, Look
-from engine.errors import unknown
 
 SWITCH = ("off", "on")
 
@@ -20,10 +20,10 @@ def read_look(last: Mapping[str, str], said: list[str]) -> Look:
     """The look that a link asks for; a sentence is added to `said` for each value that is not known."""
     return Look(
         gamma=_gamma(last.get("gamma"), said),
-        scale=_choice("scale", last, SCALES, said),
-        style=_choice("style", last, STYLES, said),
-        values=_choice("values", last, SWITCH, said) == "on",
-        layout=_choice("layout", last, LAYOUTS, said),
+        scale=choice("scale", last, SCALES, said),
+        style=choice("style", last, STYLES, said),
+        values=choice("values", last, SWITCH, said) == "on",
+        layout=choice("layout", last, LAYOUTS, said),
     )
 
 
@@ -32,14 +32,6 @@ def _plain(look: Look) -> dict[str, str]:
         "gamma": f"{look.gamma:g}", "scale": look.scale, "style": look.style, "values": SWITCH[look.values],
         "layout": look.layout,
     }  # fmt: skip
-
-
-def _choice(name: str, last: Mapping[str, str], known: Sequence[str], said: list[str]) -> str:
-    given = last.get(name, known[0])
-    if given in known:
-        return given
-    said.append(str(unknown(name, given[:40], known)))
-    return known[0]
 
 
 def _gamma(given: str | None, said: list[str]) -> float:

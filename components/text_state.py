@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from components.browse_state import PLAIN_BROWSE, Browse, read_browse, write_browse
 from components.focus import Focus, Query, read_focus, read_text, text_query, write_focus
+from components.link_choice import choice
 from components.look import PLAIN, Look
 from components.look_link import read_look, write_look
 from components.open_data import OpenData
@@ -70,7 +71,7 @@ def read(
         focus=read_focus(last, models, opened, said),
         methods=_methods(query.get("method", []), methods, said),
         target=last.get("target"),
-        unit=_one_of("unit", last, UNITS, said),
+        unit=choice("unit", last, UNITS, said),
         seed=_seed(last, said),
         pins=_pins(last, said),
         edit=read_text(last, "edit", said),
@@ -78,8 +79,8 @@ def read(
         look=read_look(last, said),
         browse=read_browse(last, said),
         opened=_opened(last, said),
-        removal=_one_of("removal", last, OPERATORS, said),
-        measure=_one_of("measure", last, MEASURES, said),
+        removal=choice("removal", last, OPERATORS, said),
+        measure=choice("measure", last, MEASURES, said),
         params=_params(last, methods, said),
     ), said
 
@@ -117,14 +118,6 @@ def _methods(given: list[str], known: Mapping[str, Explainer], said: list[str]) 
         return ()
     said += [str(unknown("method", name[:40], known)) for name in given if name not in known]
     return tuple(dict.fromkeys(name for name in given or START if name in known))
-
-
-def _one_of(name: str, last: Mapping[str, str], known: tuple[str, ...], said: list[str]) -> str:
-    given = last.get(name, known[0])
-    if given in known:
-        return given
-    said.append(str(unknown(name, given[:40], known)))
-    return known[0]
 
 
 def _pins(last: Mapping[str, str], said: list[str]) -> tuple[int, ...]:
