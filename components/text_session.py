@@ -72,6 +72,9 @@ def put(name: str, new: object) -> None:
 
 def from_widgets(loaded: TextState, methods: Mapping[str, Explainer], opened: OpenData) -> TextState:
     """The state that the controls now show. What belongs to a text goes with it: pins, the edit, the class."""
+    if value("unit") is None:  # never a choice: a run that a click cut short gave the controls back empty
+        _clear()
+        st.rerun()
     focus = focus_controls.from_widgets(opened)
     if focus.model != loaded.model:
         _forget("target", "pins")

@@ -85,3 +85,19 @@ def test_a_random_example_is_one_of_the_data_set(model: str) -> None:
     page.button(focus_controls.key("random")).click().run()
     index = page.number_input(focus_controls.key("index")).value
     assert page.text_area(focus_controls.key("text")).value == load("reviews")[index].text
+
+
+def test_controls_that_come_back_empty_are_filled_from_the_link(model: str) -> None:
+    """As after a click that cuts the first run short: the browser then sends nothing for what it had not drawn."""
+    page = text_page()
+    for name, value in {"model": model, "method": "random", "index": "3"}.items():
+        page.query_params[name] = value
+    page.run()
+    link = dict(page.query_params)
+    for name, empty in {key("unit"): None, key("methods"): [], focus_controls.key("text"): ""}.items():
+        page.session_state[name] = empty
+    page.run()
+    assert not page.exception
+    assert page.text_area(focus_controls.key("text")).value == load("reviews")[3].text
+    assert page.multiselect(key("methods")).value == ["random"]
+    assert dict(page.query_params) == link
