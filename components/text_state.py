@@ -25,6 +25,7 @@ START = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout
          "kernel_shap", "random")  # fmt: skip
 SECTIONS = ("browse", "questions")
 """What is open only when asked for."""
+QUESTIONS = ("curves", "agreement")
 MEASURES = ("spearman", "top_k")
 MOST_PINS = 512
 PARAMETER = re.compile(r"(\w+)\.(\w+)")
@@ -34,7 +35,8 @@ PARAMETER = re.compile(r"(\w+)\.(\w+)")
 class TextState:
     """`pins`: positions of the selected tokens. `edit`: the edited text beside its parent. `params`: what was changed.
 
-    `opened`: which of `SECTIONS` are open; `removal` and `measure`: by what the questions are answered.
+    `opened`: which of `SECTIONS` are open; `question`: which one is asked; `removal` and `measure`: by what it is
+    answered.
     """
 
     focus: Focus
@@ -48,6 +50,7 @@ class TextState:
     look: Look = PLAIN
     browse: Browse = PLAIN_BROWSE
     opened: tuple[str, ...] = ()
+    question: str = QUESTIONS[0]
     removal: str = OPERATORS[0]
     measure: str = MEASURES[0]
     params: Params = field(default_factory=dict)
@@ -79,6 +82,7 @@ def read(
         look=read_look(last, said),
         browse=read_browse(last, said),
         opened=_opened(last, said),
+        question=choice("question", last, QUESTIONS, said),
         removal=choice("removal", last, OPERATORS, said),
         measure=choice("measure", last, MEASURES, said),
         params=_params(last, methods, said),
@@ -94,6 +98,7 @@ def write(state: TextState) -> Query:
         ("seed", state.seed, 0),
         ("pin", ",".join(map(str, state.pins)), ""),
         ("open", ",".join(state.opened), ""),
+        ("question", state.question, QUESTIONS[0]),
         ("removal", state.removal, OPERATORS[0]),
         ("measure", state.measure, MEASURES[0]),
     ):

@@ -43,6 +43,6 @@ if probe is not None:
     made = method_rows(state, methods, probe, above)
     without_area(state, methods, made, probe)
     edited_area(state, methods, made, probe)
-    question_area(state, methods, probe)
+    question_area(state, methods, made, probe)
     keep_area(state, methods, made, above)
 warm_up()  # last: see components/engine_room.py

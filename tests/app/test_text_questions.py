@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import components.text_questions as text_questions
 import engine.metrics.curves as curves
 from components.numbers import plain
 from components.text_session import key
+from engine.errors import ExegesisError
 from engine.registry import explainer
 from engine.request import Example, Request
 from tests.project import ROOT
@@ -76,9 +78,12 @@ def test_both_answers_are_drawn_and_can_be_changed(model: str) -> None:
     page = opened(model, [*QUICK, "random"])
     page.toggle(key("open.questions")).set_value(True).run()
     assert lines(page) == titles(*QUICK, "random")
+    page.segmented_control(key("question")).set_value("agreement").run()
+    assert not page.get("vega_lite_chart")
     assert [row[place] for place, row in enumerate(cells(page))] == ["+1.00"] * 3
     page.segmented_control(key("measure")).set_value("top_k").run()
     assert [row[place] for place, row in enumerate(cells(page))] == ["100\u00a0%"] * 3
+    page.segmented_control(key("question")).set_value("curves").run()
     page.selectbox(key("removal")).set_value("delete").run()
     assert not page.exception
     assert not page.error
@@ -96,9 +101,38 @@ def test_a_method_without_a_map_is_left_out_with_words(model: str) -> None:
     assert any("Left out" in words and explainer("attention_head").title in words for words in said)
 
 
+def test_no_map_at_all_is_said(model: str) -> None:
+    page = opened(model, ["attention_head"], open="questions", **{"attention_head.layer": "99"})
+    assert not page.exception
+    assert any("No method above has a map" in element.value for element in page.info)
+    assert not page.get("vega_lite_chart")
+
+
+def test_why_random_has_no_line_is_said(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(request: Request) -> None:
+        raise ExegesisError(f"no {request.method} today")
+
+    monkeypatch.setattr(text_questions, "explain", broken)
+    page = opened(model, QUICK, open="questions")
+    assert not page.exception
+    assert lines(page) == titles(*QUICK)
+    assert any("no random today" in caption.value for caption in page.caption)
+
+
+def test_the_question_asked_is_in_the_link_and_the_other_is_not_computed(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[object] = []
+    monkeypatch.setattr(curves, "removal_curves", lambda *given, **_: calls.append(given))
+    page = opened(model, QUICK, open="questions", question="agreement")
+    assert not page.exception
+    assert cells(page)
+    assert page.query_params["question"] == "agreement"
+    assert not calls
+
+
 def test_a_flat_map_is_said_to_have_no_order(model: str) -> None:
-    page = opened(model, ["gradient", "gradient_l2"])
-    page.toggle(key("open.questions")).set_value(True).run()
+    page = opened(model, ["gradient", "gradient_l2"], open="questions", question="agreement")
     assert cells(page)[0] == ["none", "none"]
     assert any("No order" in element.proto.body for element in page.get("html"))
 
@@ -107,6 +141,7 @@ def test_one_method_has_curves_but_nothing_to_agree_with(model: str) -> None:
     page = opened(model, ["attention_mean"])
     page.toggle(key("open.questions")).set_value(True).run()
     assert lines(page) == titles("attention_mean", "random")
+    page.segmented_control(key("question")).set_value("agreement").run()
     assert any("at least two methods" in element.value for element in page.info)
 
 
@@ -118,13 +153,14 @@ def test_a_regression_head_has_scores(tmp_path: Path) -> None:
 
 
 def test_words_are_removed_and_compared_as_wholes(model: str) -> None:
-    page = opened(model, QUICK, unit="word", open="questions", removal="delete", measure="top_k")
+    page = opened(model, QUICK, unit="word", open="questions", removal="delete")
     assert not page.exception
     [chart] = page.get("vega_lite_chart")
     rows = list(arrow_rows(chart))
     assert {row["removed"] for row in rows} >= {"0 of 4 words", "2 of 4 words", "4 of 4 words"}
-    assert any("of 4 words that both maps name" in caption.value for caption in page.caption)
     assert page.selectbox(key("removal")).value == "delete"
+    page = opened(model, QUICK, unit="word", open="questions", question="agreement", measure="top_k")
+    assert any("of 4 words that both maps name" in caption.value for caption in page.caption)
 
 
 def test_hovering_a_point_tells_what_was_measured(model: str) -> None:

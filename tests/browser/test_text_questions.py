@@ -35,7 +35,7 @@ def test_curves_and_agreement_are_drawn(
     expect(chart.get_by_text("share of tokens removed")).to_be_visible(timeout=TIMEOUT_MS)
     for method in METHODS:
         expect(chart.get_by_text(explainer(method).title, exact=True)).to_be_visible()
-    page.get_by_role("tab", name="Agreement").click()
+    page.get_by_role("radio", name="Agreement").click()
     heat = page.locator(".stPlotlyChart")
     expect(heat).to_be_visible(timeout=TIMEOUT_MS)
     cells = heat.locator("text.heatmap-label, .heatmap-label text, g.heatmap-label text")

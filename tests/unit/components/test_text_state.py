@@ -40,10 +40,23 @@ def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str
         replace(own(("random",), "t"), look=Look(0.6, "shared", "underline", True)),
         replace(own(("occlusion",), "t"), params={"occlusion": {"window": "2", "removal": "pad"}}),
         replace(own(("random",), "t"), pins=(3, 14), edit="an edited text", edit_pair="z" * (LONGEST_IN_LINK + 1)),
-        replace(own(("random",), "t"), opened=("browse", "questions"), removal="delete", measure="top_k"),
+        replace(own(("random",), "t"), opened=("browse", "questions"), removal="delete"),
+        replace(own(("random",), "t"), opened=("questions",), question="agreement", measure="top_k"),
         replace(own(("random",), "t"), browse=Browse("bad food", "wrong", "negative", "confident")),
     ],
-    ids=["plain", "signs", "empty", "spaces", "long", "look", "parameters", "pins and edit", "questions", "browse"],
+    ids=[
+        "plain",
+        "signs",
+        "empty",
+        "spaces",
+        "long",
+        "look",
+        "parameters",
+        "pins and edit",
+        "curves",
+        "agreement",
+        "browse",
+    ],
 )
 def test_a_link_reopens_what_it_was_written_from(state: TextState, opened: OpenData) -> None:
     assert read(write(state), MODELS, METHODS, opened) == (state, [])
@@ -81,11 +94,12 @@ def test_only_what_differs_from_the_defaults_is_named() -> None:
 def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenData) -> None:
     link = {
         "method": ["nope", "random"], "unit": ["letter"], "seed": ["-1"], "index": ["x"], "occlusion.window": ["0"],
-        "other.thing": ["1"], "pin": ["a"], "open": ["all"], "removal": ["burn"], "measure": ["r"], "show": ["x"],
+        "other.thing": ["1"], "pin": ["a"], "open": ["all"], "removal": ["burn"], "measure": ["r"], "question": ["why"],
+        "show": ["x"],
     }  # fmt: skip
     state, said = read(link, MODELS, METHODS, opened)
     assert [sentence.partition(":")[0] for sentence in said] == [
-        "index", "method", "unit", "seed", "pin", "show", "open", "removal", "measure", "occlusion.window",
+        "index", "method", "unit", "seed", "pin", "show", "open", "question", "removal", "measure", "occlusion.window",
     ]  # fmt: skip
     assert (state.methods, state.unit, state.seed, state.focus.index) == (("random",), "token", 0, 0)
 
