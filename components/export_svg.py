@@ -18,7 +18,7 @@ from components.export import Kept, cite, references
 from components.method_row import MethodRow
 from components.numbers import brief
 from components.palette import PALETTES, SIDES, STEPS, Side, colour, step_of
-from components.token_map import TokenMap, direction, legend_html, tip
+from components.token_map import TokenMap, between, direction, legend_html, tip
 
 CELL, LINE, EDGE, CELLS = 9.0, 27.0, 24.0, 100
 """Width of a cell, height of a line, margin, and cells in a line; in pixels but for the last."""
@@ -131,9 +131,10 @@ def _paragraphs(view: TokenMap) -> list[list[Piece]]:
             found[current] += [Piece(" "), Piece(_clean(unit.text), position), Piece(" ")]
             continue
         current = unit.segment
-        found[current] += _between(view.texts[current][reached[current] : unit.start])
+        gap = between(view.texts[current], reached[current], unit)
+        found[current] += _between(gap)
         found[current].append(Piece(_clean(unit.text), position, _value(view, position)))
-        reached[current] = max(reached[current], unit.end)
+        reached[current] = reached[current] + len(gap) if unit.blank else max(reached[current], unit.end)
     for segment, text in enumerate(view.texts):
         rest = text[reached[segment] :]
         found[segment] += [Piece(" … cut off")] if view.truncated and rest.strip() else _between(rest)
@@ -220,7 +221,7 @@ def _chip(view: TokenMap, piece: Piece, x: float, y: float, pinned: bool) -> str
     top, height = (y + LINE - 6, 3) if view.look.style == "underline" and not unit.special else (y + 2, LINE - 5)
     ring = f' stroke="{PALETTES["light"].text}" stroke-width="2"' if pinned else ""
     box = f'<rect class="{name}" x="{x:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="{fill}"{ring}/>'
-    text = _words(piece.text, x + (width - own) / 2, y + 18, length, "muted" if unit.special else "text")
+    text = _words(piece.text, x + (width - own) / 2, y + 18, length, "muted" if unit.special or unit.blank else "text")
     value = _words(piece.value, x + width / 2, y + LINE + 7, _TINY, "muted") if piece.value else ""
     return f"<g><title>{said}</title>{box}{text}{value}</g>"
 

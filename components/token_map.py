@@ -6,7 +6,8 @@ hover text together:
     <span class=xi1> ... <b class="f12 xj5" data-v=+0.123 data-r=7>word</b> <bdi class="xg-special xj6" ...>[SEP]</bdi>
 
 `f12` is the colour: its side (`TONES`) and step. `data-v` is the score, `data-r` its rank. `data-x` says the index
-where it is not simply the unit's position. `data-b` is the value that is printed on demand. The position itself is
+where it is not simply the unit's position. `data-b` is the value that is printed on demand. White space that is a
+unit is an empty `b` before it, whose `data-m` is the mark that is drawn: the text stays the text. The position is
 DIGITS * xi + xj: `xi` stands on the unit or on the element around it, `xj` on the unit (`unit_selector`).
 """
 
@@ -140,6 +141,12 @@ def class_of(*names: str) -> str:
     return f' class="{told}"' if " " in told else f" class={told}" if told else ""
 
 
+def between(text: str, at: int, unit: Unit) -> str:
+    """What stands before a unit, from `at`. The mark of white space stands before all of it, not on the next line."""
+    gap = text[at : unit.start]
+    return gap.rstrip() if unit.blank else gap
+
+
 def direction(text: str) -> str:
     """rtl or ltr, by the first character that has a direction."""
     for character in text:
@@ -197,9 +204,7 @@ def _lines(view: TokenMap) -> list[list[int]]:
 
 
 def _paragraph(view: TokenMap, segment: int, positions: Sequence[int]) -> str:
-    drawn = _drawn(view, segment, positions)
-    drawn[0], drawn[-1] = (drawn[0][0], drawn[0][1].lstrip()), (drawn[-1][0], drawn[-1][1].rstrip())
-    groups = groupby(drawn, key=lambda pair: pair[0])
+    groups = groupby(_drawn(view, segment, positions), key=lambda pair: pair[0])
     spans = "".join(f"<span{class_of(high)}>{''.join(html for _, html in group)}</span>" for high, group in groups)
     return f'<p class="xg-text" dir="{direction(view.texts[segment])}">{spans}</p>'
 
@@ -213,27 +218,30 @@ def _drawn(view: TokenMap, segment: int, positions: Sequence[int]) -> list[tuple
     for position in positions:
         unit, high = view.units[position], place_classes(position)[0]
         if unit.special:
-            parts.append((high, _special(view, position, last=position == positions[-1] and not rest)))
+            ends = position == positions[0], position == positions[-1] and not rest
+            parts.append((high, _special(view, position, *ends)))
             continue
-        parts.append((high, escape(text[at : unit.start]) + _chip(view, position)))
-        at = max(at, unit.end)
-    if rest:
-        parts.append((high, ' <bdi class="xg-cut">… the rest was cut off</bdi>' if view.truncated else escape(rest)))
+        gap = between(text, at, unit)
+        parts.append((high, escape(gap) + _chip(view, position)))
+        at = at + len(gap) if unit.blank else max(at, unit.end)
+    cut = rest and view.truncated
+    parts.append((high, ' <bdi class="xg-cut">… the rest was cut off</bdi>' if cut else escape(text[at:])))
     return parts
 
 
 def _chip(view: TokenMap, position: int) -> str:
-    names = class_of(tone(view, position), place_classes(position)[1])
-    return f"<b{names}{facts_of(view, position)}>{escape(view.units[position].text)}</b>"
+    unit, names = view.units[position], class_of(tone(view, position), place_classes(position)[1])
+    mark, own = (f" data-m={unit.text}", "") if unit.blank else ("", escape(unit.text))
+    return f"<b{names}{facts_of(view, position)}{mark}>{own}</b>"
 
 
-def _special(view: TokenMap, position: int, last: bool) -> str:
+def _special(view: TokenMap, position: int, first: bool, last: bool) -> str:
     # The space stands inside what hangs: before it, it would have to fit into the line.
     text = view.units[position].text
     hangs = last and len(text) <= HANGING
-    inside, around = (" ", "") if hangs else ("", " ")
+    inside, before, after = " " * hangs, " " * (not first and not hangs), " " * (not last)
     names = class_of("xg-special", "xg-hang" if hangs else "", place_classes(position)[1])
-    return f"{around}<bdi{names}{facts_of(view, position)}>{inside}{escape(text)}</bdi>{around}"
+    return f"{before}<bdi{names}{facts_of(view, position)}>{inside}{escape(text)}</bdi>{after}"
 
 
 def _side(view: TokenMap, unit: Unit) -> Side:

@@ -4,6 +4,9 @@ A word is a maximal run of characters without white space, and its score is the 
 written without spaces (Chinese, Japanese, Thai, ...) have no such words: in a run that holds one of their characters
 every token stays its own unit. Tokens that share a character, or that cut one visible character in two (byte-level
 pieces of an emoji, a letter and its accent), can only be drawn as one: they are one unit in both views.
+
+Some tokens stand for white space alone ("Ġ", "Ċ", "▁"): they have no characters of their own (`engine.models.encoding`
+strips them) and are named by a mark, never by what the tokenizer calls them.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ UnitKind = Literal["token", "word"]
 UNITS: tuple[UnitKind, ...] = ("token", "word")
 
 ZERO_WIDTH_JOINER = "\u200d"
+SPACE, TAB, BREAK = "␣", "⇥", "⏎"
+"""The names of units that are white space alone."""
 # Scripts written without spaces between words, as [first, last] code points.
 UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -39,7 +44,10 @@ UNSPACED = (
 
 @dataclass(frozen=True)
 class Unit:
-    """What is drawn, scored and ranked as one: its place in its own text, its score, the positions of its tokens."""
+    """What is drawn, scored and ranked as one: its place in its own text, its score, the positions of its tokens.
+
+    `blank`: it is white space alone, and `text` is the mark that names it.
+    """
 
     text: str
     start: int
@@ -48,6 +56,7 @@ class Unit:
     special: bool
     score: float
     tokens: tuple[int, ...]
+    blank: bool = False
 
 
 def units(
@@ -137,6 +146,17 @@ def _unit(
 ) -> Unit:
     members = [tokens[position] for position in group]
     first, start, end = members[0], min(t.start for t in members), max(t.end for t in members)
-    text = first.text if first.special else texts[first.segment][start:end] or first.text
     total = float(sum(scores[position] for position in group))
-    return Unit(text, start, end, first.segment, first.special, total, tuple(group))
+    if first.special:
+        return Unit(first.text, start, end, first.segment, True, total, tuple(group))
+    text = texts[first.segment]
+    own, blank = text[start:end], not text[start:end].strip()
+    return Unit(_mark(text, start, end) if blank else own, start, end, first.segment, False, total, tuple(group), blank)
+
+
+def _mark(text: str, start: int, end: int) -> str:
+    """The name of the white space in the span; of what stands before it, else after it, where the span is empty."""
+    # Stripped offsets of white space end where it ended, so that what the token read stands before.
+    near = (text[start:end], text[max(0, start - 1) : start], text[end : end + 1])
+    found = next((white for white in near if white.isspace()), " ")
+    return BREAK if len(found.splitlines()[0]) < len(found) else TAB if "\t" in found else SPACE

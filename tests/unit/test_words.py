@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine.errors import UsageError
 from engine.request import Example
 from engine.result import Token
-from engine.words import UNITS, units
+from engine.words import BREAK, SPACE, TAB, UNITS, units
 
 
 def pieces(text: str, pattern: str) -> list[Token]:
@@ -67,10 +67,25 @@ def test_neighbouring_flags_are_two_units() -> None:
     assert [t for t, _ in made("🇩🇪🇫🇷", pieces("🇩🇪🇫🇷", r"."), "token")] == ["🇩🇪", "🇫🇷"]
 
 
-def test_a_token_without_characters_shows_its_name_or_joins_its_word() -> None:
+def test_a_token_without_characters_is_a_space_or_joins_its_word() -> None:
     tokens = [Token("▁", 0, 0, 0, False), Token("good", 0, 4, 0, False)]
-    assert made("good", tokens, "token") == [("▁", 1), ("good", 2)]
+    assert made("good", tokens, "token") == [(SPACE, 1), ("good", 2)]
     assert made("good", tokens, "word") == [("good", 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "mark"),
+    [("a  b", 2, SPACE), ("a\n b", 2, BREAK), ("a\r\nb", 3, BREAK), ("a \tb", 3, TAB), ("\nb", 0, BREAK)],
+)
+@pytest.mark.parametrize("name", ["Ġ", "Ċ", "▁", "<unk>"])
+def test_white_space_is_named_by_a_mark_and_never_by_the_tokenizer(text: str, at: int, mark: str, name: str) -> None:
+    [unit] = units([Token(name, at, at, 0, False)], np.ones(1), Example(text))
+    assert (unit.text, unit.blank) == (mark, True)
+
+
+def test_a_span_of_white_space_is_named_by_it() -> None:
+    [unit] = units([Token("\n ", 1, 3, 0, False)], np.ones(1), Example("a\n b"))
+    assert (unit.text, unit.blank) == (BREAK, True)
 
 
 def test_special_tokens_and_texts_of_a_pair_stay_apart() -> None:
