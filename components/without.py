@@ -12,6 +12,7 @@ import streamlit as st
 
 from components.numbers import count, percent, plain, points, signed
 from components.question_styles import use_question_styles
+from components.text_pins import pinned_names
 from components.text_questions import REMOVAL_NAMES
 from components.text_results import PROBE, request_for
 from components.text_state import TextState
@@ -62,7 +63,7 @@ def without_area(
         return
     use_question_styles()
     said = [claim(methods[id], one, chosen) for id, one in made.items()]
-    st.html(without_html(probe.tokens, chosen, answers, said))
+    st.html(without_html(probe.tokens, chosen, answers, said, pinned_names(state, probe)))
 
 
 def pinned(pins: Sequence[int], tokens: Sequence[Token]) -> tuple[int, ...]:
@@ -79,13 +80,20 @@ def claim(method: Explainer, made: Explanation, chosen: Sequence[int]) -> Claim:
 
 
 def without_html(
-    tokens: Sequence[Token], chosen: Sequence[int], answers: Sequence[Without], claims: Sequence[Claim]
+    tokens: Sequence[Token],
+    chosen: Sequence[int],
+    answers: Sequence[Without],
+    claims: Sequence[Claim],
+    names: Sequence[str] = (),
 ) -> str:
-    """Heading, both tables and the caution. Everything that is not ours is escaped."""
+    """Heading, both tables and the caution. Everything that is not ours is escaped.
+
+    `names`: what the heading calls the chosen; their tokens by default.
+    """
     features = sum(not token.special for token in tokens)
     part = f"{len(chosen)} of {count(features, 'token')}, {percent(len(chosen) / features)} of them"
     return (
-        f'<div class="xg"><h3 class="xg-heading">Without {names_html([tokens[i].text for i in chosen])}</h3>'
+        f'<div class="xg"><h3 class="xg-heading">Without {names_html(names or [tokens[i].text for i in chosen])}</h3>'
         f'<p class="xg-small">{part}.</p><div class="xg-beside">{_answers(answers)}{_claims(claims)}</div>'
         f'<p class="xg-small">{CAUTION}</p></div>'
     )

@@ -14,7 +14,7 @@ from components.rationale import rationale_rows
 from components.styles import use_styles
 from components.text_controls import method_controls
 from components.text_keep import keep_area
-from components.text_pins import pin_area
+from components.text_pins import pin_area, widened
 from components.text_questions import question_area
 from components.text_results import method_rows, prediction_area
 from components.without import without_area
@@ -41,8 +41,9 @@ if probe is not None:
     pin_area(state, probe)
     above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.look)
     made = method_rows(state, methods, probe, above)
-    without_area(state, methods, made, probe)
-    edited_area(state, methods, made, probe)
+    asked = widened(state, probe)
+    without_area(asked, methods, made, probe)
+    edited_area(asked, methods, made, probe)
     question_area(state, methods, made, probe)
     keep_area(state, methods, made, above)
 warm_up()  # last: see components/engine_room.py

@@ -81,6 +81,19 @@ def test_a_link_may_pin_what_cannot_be_removed(model: str) -> None:
     assert "Without «<bdi>good</bdi>»<" in answers(opened(model, pin="0,1,999"))
 
 
+def test_what_is_asked_of_a_word_is_asked_of_all_its_tokens(model: str) -> None:
+    text = "unbelievably good food"
+    page, token = (opened(model, text=text, pin="1", unit=unit) for unit in ("word", "token"))
+    assert not page.exception
+    assert "Without «<bdi>unbelievably</bdi>»<" in answers(page)
+    assert "Without «<bdi>unbelievably</bdi>»<" not in answers(token)
+    everything = opened(model, text=text, pin=",".join(map(str, range(1, 11))), unit="token")
+    assert answers(page).partition("<table")[2] == answers(everything).partition("<table")[2]
+    assert page.query_params["pin"] == "1", "the link keeps what was picked"
+    [field] = [one for one in page.text_input if "Replace" in one.label]
+    assert field.label == "Replace «unbelievably» with"
+
+
 def test_an_edit_in_the_link_stands_beside_its_parent(model: str) -> None:
     page = opened(model, edit="good food, lovely service")
     assert not page.exception
