@@ -27,28 +27,26 @@ def curves_chart(
     `score`: the head is a regression, so that values have no bounds; else they are probabilities from 0 to 1.
     """
     names = [titles[curve.method] for curve in curves]
-    y = alt.Y("value:Q", title=explained, scale=alt.Scale(zero=False) if score else alt.Scale(domain=[0, 1]))
     legend = alt.Legend(
         orient="bottom", columns=4, labelLimit=260, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5
     )
-    dashed = alt.Scale(domain=names, range=dashes(curves))
     base = alt.Chart(curve_table(curves, titles, unit)).encode(
         x=alt.X("share:Q", title=f"share of {unit}s removed, highest score first", axis=alt.Axis(format="%")),
-        y=y,
+        y=alt.Y("value:Q", title=explained, scale=alt.Scale(zero=False) if score else alt.Scale(domain=[0, 1])),
         color=alt.Color("method:N", sort=names, scale=alt.Scale(domain=names), title=None, legend=legend),
     )
+    dashed = alt.Scale(domain=names, range=dashes(curves))
     lines = base.mark_line(strokeWidth=2.2).encode(
         strokeDash=alt.StrokeDash("method:N", sort=names, scale=dashed, title=None, legend=legend)
     )
-    # Only the points answer the mouse: a line would tell the values of its first point everywhere.
-    points = base.mark_point(filled=True, opacity=1, size=55).encode(
-        tooltip=[
-            alt.Tooltip("method:N", title="method"),
-            alt.Tooltip("removed:N", title="removed"),
-            alt.Tooltip("shown:N", title="score" if score else "probability"),
-        ]
-    )
-    return alt.LayerChart(layer=[lines, points]).properties(height=CHART_HEIGHT)
+    return alt.LayerChart(layer=[lines, _points(base, score)]).properties(height=CHART_HEIGHT)
+
+
+def _points(base: alt.Chart, score: bool) -> alt.Chart:
+    """Only the points answer the mouse: a line would tell the values of its first point everywhere."""
+    told = {"method": "method", "removed": "removed", "shown": "score" if score else "probability"}
+    tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in told.items()]
+    return base.mark_point(filled=True, opacity=1, size=55).encode(tooltip=tips)
 
 
 def dashes(curves: Sequence[RemovalCurve]) -> list[list[int]]:
@@ -84,18 +82,25 @@ def area_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str]) -> pd.
 
 def agreement_figure(found: Agreement, titles: Mapping[str, str], theme: Theme) -> go.Figure:
     """The matrix with its values in the cells. Rho: blue agrees, orange reverses; overlap: teal says how much."""
-    rho = found.measure == "spearman"
     names = [titles[method] for method in found.methods]
-    shown = [[_cell(value, rho) for value in row] for row in found.values.tolist()]
-    bounds = (-1, 1) if rho else (0, 1)
-    heat = go.Heatmap(
-        z=[[None if value != value else value for value in row] for row in found.values.tolist()],
+    figure = go.Figure(_cells(found, names, theme))
+    figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True, ticks="")
+    figure.update_xaxes(side="bottom", tickangle=-40, showgrid=False, automargin=True, ticks="")
+    height = CELL * len(names) + MARGIN
+    figure.update_layout(height=height, margin={"l": 10, "r": 10, "t": 20, "b": 10})
+    return figure
+
+
+def _cells(found: Agreement, names: Sequence[str], theme: Theme) -> go.Heatmap:
+    rho, rows = found.measure == "spearman", found.values.tolist()
+    return go.Heatmap(
+        z=[[None if value != value else value for value in row] for row in rows],
         x=names,
         y=names,
-        zmin=bounds[0],
-        zmax=bounds[1],
+        zmin=-1 if rho else 0,
+        zmax=1,
         colorscale=scale(theme, rho),
-        text=shown,
+        text=[[_cell(value, rho) for value in row] for row in rows],
         texttemplate="%{text}",
         textfont={"color": PALETTES[theme].text, "size": 13},
         hovertemplate="%{y}<br>%{x}<br>%{text}<extra></extra>",
@@ -104,12 +109,6 @@ def agreement_figure(found: Agreement, titles: Mapping[str, str], theme: Theme) 
         ygap=2,
         colorbar={"thickness": 12, "title": {"text": "ρ" if rho else "shared"}},
     )
-    figure = go.Figure(heat)
-    figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True, ticks="")
-    figure.update_xaxes(side="bottom", tickangle=-40, showgrid=False, automargin=True, ticks="")
-    height = CELL * len(names) + MARGIN
-    figure.update_layout(height=height, margin={"l": 10, "r": 10, "t": 20, "b": 10})
-    return figure
 
 
 def scale(theme: Theme, rho: bool) -> list[tuple[float, str]]:

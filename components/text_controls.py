@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -32,35 +32,25 @@ def method_controls(methods: Mapping[str, Explainer]) -> None:
 
 
 def _look_controls() -> None:
-    st.segmented_control(
-        "Layout",
-        LAYOUTS,
-        key=key("layout"),
-        required=True,
-        format_func=str.capitalize,
-        help="Flow: each map is the text itself. Aligned: one table with a column for each token.",
-    )
+    _look("Layout", LAYOUTS, "Flow: each map is the text itself. Aligned: one table with a column for each token.")
     st.slider(
-        "Gamma",
-        LEAST_GAMMA,
-        MOST_GAMMA,
-        key=key("gamma"),
-        step=0.1,
+        "Gamma", LEAST_GAMMA, MOST_GAMMA, key=key("gamma"), step=0.1,
         help="The colour is this power of the score's share of the scale: 1 is linear, less reveals weak tokens.",
-    )
-    st.segmented_control(
+    )  # fmt: skip
+    _look(
         "Scale",
         SCALES,
-        key=key("scale"),
-        required=True,
-        format_func=str.capitalize,
-        help="Shared: one scale for the maps that have the same unit. Logits, probabilities, sensitivities and "
+        "Shared: one scale for the maps that have the same unit. Logits, probabilities, sensitivities and "
         "attention are different units, so they never share one; ensembles and random always keep their own.",
     )
-    st.segmented_control("Style", STYLES, key=key("style"), required=True, format_func=str.capitalize)
+    _look("Style", STYLES)
     st.toggle(
         "Values under the tokens", key=key("values"), help="Units then stand apart: joined letters are not joined."
     )
+
+
+def _look(label: str, options: Sequence[str], help: str | None = None) -> None:
+    st.segmented_control(label, options, key=key(label.lower()), required=True, format_func=str.capitalize, help=help)
 
 
 def class_control(prediction: Prediction, target: str | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from components.browse_state import PLAIN_BROWSE, Browse, read_browse, write_browse
-from components.focus import Focus, Query, read_focus, read_text, text_query, write_focus
+from components.focus import Focus, Query, is_another, read_focus, read_text, text_query, write_focus
 from components.link_choice import choice
 from components.look import PLAIN, Look
 from components.look_link import read_look, write_look
@@ -27,6 +27,8 @@ SECTIONS = ("browse", "questions")
 """What is open only when asked for."""
 QUESTIONS = ("curves", "agreement")
 MEASURES = ("spearman", "top_k")
+OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
+"""What a link says of one text and of no other."""
 MOST_PINS = 512
 PARAMETER = re.compile(r"(\w+)\.(\w+)")
 
@@ -70,15 +72,17 @@ def read(
     """The state that a link asks for, and a sentence for everything in it that is not known."""
     said: list[str] = []
     last = {name: values[-1] for name, values in query.items() if values}
+    focus = read_focus(last, models, opened, said)
+    if is_another(last, focus, opened):
+        last = {name: given for name, given in last.items() if name not in OF_A_TEXT}
     return TextState(
-        focus=read_focus(last, models, opened, said),
+        focus=focus,
         methods=_methods(query.get("method", []), methods, said),
         target=last.get("target"),
         unit=choice("unit", last, UNITS, said),
         seed=_seed(last, said),
         pins=_pins(last, said),
-        edit=read_text(last, "edit", said),
-        edit_pair=read_text(last, "edit_pair", said),
+        **_edits(last, focus.example, said),
         look=read_look(last, said),
         browse=read_browse(last, said),
         opened=_opened(last, said),
@@ -123,6 +127,12 @@ def _methods(given: list[str], known: Mapping[str, Explainer], said: list[str]) 
         return ()
     said += [str(unknown("method", name[:40], known)) for name in given if name not in known]
     return tuple(dict.fromkeys(name for name in given or START if name in known))
+
+
+def _edits(last: Mapping[str, str], parent: Example, said: list[str]) -> dict[str, str | None]:
+    """Both texts of the edit; a link may name the first alone."""
+    edit, pair = (read_text(last, name, said) for name in ("edit", "edit_pair"))
+    return {"edit": edit, "edit_pair": parent.text_pair if pair is None and edit is not None else pair}
 
 
 def _pins(last: Mapping[str, str], said: list[str]) -> tuple[int, ...]:
