@@ -71,12 +71,14 @@ class Table:
         return sum(row.compared for row in self.rows)
 
     @cached_property
-    def far(self) -> int | float:
-        return least_of_top([row.error for row in self.rows])
+    def far(self) -> frozenset[int]:
+        """The indices of the rows that are farthest off."""
+        return top_quarter([row.error for row in self.rows])
 
     @cached_property
-    def apart(self) -> int | float:
-        return least_of_top([row.disagreement for row in self.rows])
+    def apart(self) -> frozenset[int]:
+        """The indices of the rows on which the methods disagree most."""
+        return top_quarter([row.disagreement for row in self.rows])
 
 
 def table(
@@ -105,10 +107,13 @@ def listed(found: Table, browse: Browse) -> list[int]:
     return [row.index for row in sorted(rows, key=_SORTS[browse.sort])]
 
 
-def least_of_top(values: Sequence[int | float | None]) -> int | float:
-    """The least value that belongs to the top quarter of those that are known; infinite where none is."""
-    known = sorted((value for value in values if value is not None), reverse=True)
-    return known[math.ceil(TOP_SHARE * len(known)) - 1] if known else math.inf
+def top_quarter(values: Sequence[int | float | None]) -> frozenset[int]:
+    """The places of the highest quarter of the values that are known, rounded up; of equal ones the first.
+
+    What is not above 0 is not among them: no error is not far off.
+    """
+    known = [(-value, place) for place, value in enumerate(values) if value is not None]
+    return frozenset(place for value, place in sorted(known)[: math.ceil(TOP_SHARE * len(known))] if value < 0)
 
 
 def _plain(data: Dataset, index: int, example: LabelledExample) -> Row:
@@ -190,8 +195,8 @@ _FILTERS: dict[str, Wanted] = {
     "wrong": lambda row, _: row.right is False,
     "confident_wrong": lambda row, _: row.right is False and (row.confidence or 0) >= CONFIDENT,
     "unsure": lambda row, _: row.confidence is not None and row.confidence < UNSURE,
-    "off": lambda row, found: row.error is not None and row.error >= found.far,
-    "disagree": lambda row, found: row.disagreement is not None and row.disagreement >= found.apart,
+    "off": lambda row, found: row.index in found.far,
+    "disagree": lambda row, found: row.index in found.apart,
     "rationale": lambda row, _: bool(row.marked),
 }
 
