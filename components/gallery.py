@@ -8,6 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from components.compact import compact_css
 from components.focus import Focus, Query, write_focus
 from components.frame import TEXT
 from components.method_row import token_map
@@ -24,7 +25,7 @@ COLUMNS = 3
 
 def gallery() -> None:
     """How to read a map, then a card for each example; each opens the Text page with all its methods."""
-    st.html(f"<style>{LAYOUT.read_text(encoding='utf-8')}</style>")
+    st.html(f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>")
     cards = [None, *GALLERY]
     with st.container(key="gallery", gap="small"):
         for start in range(0, len(cards), COLUMNS):

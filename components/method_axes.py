@@ -11,6 +11,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
+from components.compact import compact_css
 from engine.registry import Explainer
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "picker.css"
@@ -96,4 +97,4 @@ def traits_html(method: Explainer, params: Mapping[str, object]) -> str:
 @cache
 def picker_style() -> str:
     """The layout of the rows. It takes no room."""
-    return f"<style>{LAYOUT.read_text(encoding='utf-8')}</style>"
+    return f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>"

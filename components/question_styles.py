@@ -7,6 +7,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from components.compact import compact_css
+
 LAYOUT = Path(__file__).resolve().parent / "assets" / "questions.css"
 
 
@@ -17,4 +19,4 @@ def use_question_styles() -> None:
 
 @cache
 def _sheet() -> str:
-    return f"<style>{LAYOUT.read_text(encoding='utf-8')}</style>"
+    return f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>"

@@ -9,8 +9,9 @@ from typing import Literal
 
 import streamlit as st
 
+from components.compact import compact_css
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Theme, colour
-from components.token_map import DIGITS, TONES
+from components.token_map import DIGITS, TONES, place_classes
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "maps.css"
 STACK = ".st-key-text_rows"
@@ -28,7 +29,8 @@ def stylesheet(theme: Wanted = "auto") -> str:
     merged = {name: _either([sheet[name] for sheet in sheets]) for name in sheets[0]}
     names = "".join(f"--xg-{name}:{value};" for name, value in merged.items() if name not in _STEPS)
     steps = "".join(f".xg .{name}{{background-color:{merged[name]}}}" for name in _STEPS)
-    return f"<style>.xg{{{names}}}{steps}{LAYOUT.read_text(encoding='utf-8')}{same_unit_rules()}</style>"
+    layout = compact_css(LAYOUT.read_text(encoding="utf-8"))
+    return f"<style>.xg{{{names}}}{steps}{layout}{same_unit_rules()}</style>"
 
 
 def same_unit_rules() -> str:
@@ -37,8 +39,10 @@ def same_unit_rules() -> str:
     A unit carries its position as two digits (`token_map.place_classes`). Each digit of the hovered unit raises
     a flag on the units that share it; the outline is as wide as their product: 2 x DIGITS rules for any text.
     """
-    names = [f"{flag}{digit}" for flag in ("xi", "xj") for digit in range(DIGITS)]
-    return "".join(f"{STACK}:has(.{name}:hover) .{name}{{--{name[:2]}:1}}" for name in names)
+    highs, lows = zip(*(place_classes(digit * (DIGITS + 1)) for digit in range(DIGITS)), strict=True)
+    named = [("xi", name) for name in highs] + [("xj", name) for name in lows]
+    rules = "".join(f"&:has(.{name}:hover) .{name}{{--{flag}:1}}" for flag, name in named)
+    return f"{STACK}{{{rules}}}"
 
 
 _STEPS = {f"{TONES[side]}{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
@@ -52,7 +56,7 @@ def _colours(theme: Theme) -> dict[str, str]:
 
 
 def _either(values: Sequence[str]) -> str:
-    return values[0] if len(values) == 1 else f"light-dark({', '.join(values)})"
+    return values[0] if len(values) == 1 else f"light-dark({','.join(values)})"
 
 
 def use_styles() -> None:

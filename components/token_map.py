@@ -3,12 +3,13 @@
 A page has thousands of units, so each is spelled shortly, and the style sheet (assets/maps.css) puts the words of its
 hover text together:
 
-    <span class=xi1> ... <b class="f12 xj5" data-v=+0.123 data-r=7>word</b> <bdi class="xg-special xj6" ...>[SEP]</bdi>
+    <span class=xi1> ... <b class="f12 jv" data-v=+0.123 data-r=7>word</b> <bdi class="xg-special j6" ...>[SEP]</bdi>
 
 `f12` is the colour: its side (`TONES`) and step. `data-v` is the score, `data-r` its rank. `data-x` says the index
 where it is not simply the unit's position. `data-b` is the value that is printed on demand. White space that is a
 unit is an empty `b` before it, whose `data-m` is the mark that is drawn: the text stays the text. The position is
-DIGITS * xi + xj: `xi` stands on the unit or on the element around it, `xj` on the unit (`unit_selector`).
+DIGITS * xi + j: `xi` stands on the unit or on the element around it, `j` on the unit (`unit_selector`), as one
+character (`SYMBOLS`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from engine.words import Unit
 
 DIGITS = 32
 """Positions up to DIGITS x DIGITS have a class for each digit, by which hovering finds the same unit in every map."""
+SYMBOLS = "0123456789abcdefghijklmnopqrstuv"
+"""The low digit as the browser spells numbers of base DIGITS."""
 TONES: dict[Side, str] = {"for": "f", "against": "a", "amount": "m"}
 HANGING = 7
 """A last special token of at most so many characters hangs into the margin and never takes a line of its own."""
@@ -101,7 +104,7 @@ def tip(view: TokenMap, position: int) -> str:
 def place_classes(position: int) -> tuple[str, str]:
     """The two digits of a unit's position as classes; nothing beyond DIGITS x DIGITS units."""
     high, low = divmod(position, DIGITS)
-    return (f"xi{high}", f"xj{low}") if high < DIGITS else ("", "")
+    return (f"xi{high}", f"j{SYMBOLS[low]}") if high < DIGITS else ("", "")
 
 
 def unit_selector(position: int) -> str:

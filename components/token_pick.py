@@ -13,6 +13,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from components.compact import compact_css, compact_script
 from components.styles import STACK
 from components.token_map import DIGITS, direction
 from engine.errors import UsageError, not_allowed
@@ -55,11 +56,14 @@ def to_units(units: Sequence[Unit], tokens: Iterable[int]) -> Pins:
 
 
 def picture(units: Sequence[Unit], pins: Pins) -> dict[str, object]:
-    """What the browser is told: plain lists by position of the unit; `places` are the indexes that maps name."""
-    texts = [unit.text for unit in units]
+    """What the browser is told: plain lists by position of the unit.
+
+    `places` are the indexes that maps name; none are told where each is the unit's position.
+    """
+    texts, places = [unit.text for unit in units], [unit.tokens[0] for unit in units]
     return {
         "texts": texts,
-        "places": [unit.tokens[0] for unit in units],
+        "places": [] if places == list(range(len(places))) else places,
         "special": [at for at, unit in enumerate(units) if unit.special],
         "pinned": list(to_units(units, pins)),
         "direction": direction("".join(unit.text for unit in units if not unit.special)),
@@ -114,4 +118,5 @@ def _said(key: str) -> str:
 @cache
 def _component() -> Callable[..., object]:
     css, js = ((ASSETS / f"token_pick.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    return st.components.v2.component(NAME, css=css, js=js, isolate_styles=False)
+    css = compact_css(css).replace("}", "}\n")  # one line alone would be taken for the name of a file
+    return st.components.v2.component(NAME, css=css, js=compact_script(js), isolate_styles=False)

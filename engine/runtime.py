@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from engine import accelerator
+from engine import accelerator, heap
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.late import torch
 from engine.models.text import TextClassifier
@@ -69,12 +69,13 @@ def turns() -> Turns:
 
 @contextlib.contextmanager
 def turn() -> Iterator[None]:
-    """The device is the caller's inside. Waiting for it ends when the work is cancelled."""
+    """The device is the caller's inside, and then its free memory goes back. A cancelled caller waits no longer."""
     turns().take(check_cancelled)
     try:
         yield
     finally:
         turns().give()
+        heap.give_back()
 
 
 def memory_budget() -> int:

@@ -6,6 +6,7 @@ const DRAG = 4; // pixels: a pointer that moved further has selected text, not c
 const HINT = "Click a token in any map to pin it. Shift-click adds a range, Ctrl-click (⌘-click) one more.";
 const RING = ["0 -2px", "0 3px", "inset 1px 0", "inset -2px 0"].map((side) => `${side} var(--xg-text)`).join();
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+const UNIT = ":is([class^='j'], [class*=' j'])"; // what has the low digit of a position
 const pickers = new WeakMap();
 
 // Streamlit calls this again with the same parent whenever the data or the theme changes, and runs only the last
@@ -19,13 +20,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
 /** The position of a drawn unit, from the two digits that `token_map.py` writes into its classes. */
 function positionOf(unit, digits) {
   const high = /\bxi(\d+)/.exec(unit.closest("[class*='xi']")?.className);
-  const low = /\bxj(\d+)/.exec(unit.className);
-  return high && low ? digits * Number(high[1]) + Number(low[1]) : -1;
+  const low = /(?:^| )j(\w)\b/.exec(unit.className);
+  return high && low ? digits * Number(high[1]) + Number.parseInt(low[1], digits) : -1;
 }
 
 /** What selects a unit in every map, wherever its digits stand (`token_map.unit_selector`). */
 function selectorOf(position, { scope, digits }) {
-  const high = `.xi${Math.floor(position / digits)}`, low = `.xj${position % digits}`;
+  const high = `.xi${Math.floor(position / digits)}`, low = `.j${(position % digits).toString(digits)}`;
   return `${scope} :is(${high} ${low}, ${high}${low})`;
 }
 
@@ -126,7 +127,7 @@ class Picker {
   }
 
   unitAt(event) {
-    return event.target.closest?.(`${this.data.scope} [class*='xj']`);
+    return event.target.closest?.(`${this.data.scope} ${UNIT}`);
   }
 
   onDown(event) {
@@ -175,7 +176,7 @@ class Picker {
   fillRow() {
     const positions = [...this.data.texts.keys()].filter((position) => this.isPickable(position));
     const buttons = positions.map((position, at) => {
-      const name = `${this.data.texts[position]}, index ${this.data.places[position]}`;
+      const name = `${this.data.texts[position]}, index ${this.data.places[position] ?? position}`;
       const tabindex = at === 0 ? 0 : -1;
       const attributes = { type: "button", "aria-label": name, "data-position": position, tabindex };
       return element("button", attributes, element("bdi", {}, this.data.texts[position]));
@@ -205,7 +206,7 @@ class Picker {
   /** Rules and not classes: they hold for maps that are drawn later, and need no walk over the page. */
   drawUnits() {
     const { scope } = this.data;
-    const rules = [`${scope} [class*='xj']:not(.xg-special) { cursor: pointer }`];
+    const rules = [`${scope} ${UNIT}:not(.xg-special) { cursor: pointer }`];
     // Twice the scope: the ring outweighs the lines between the columns of a table.
     const pinned = this.sorted().map((position) => scope + selectorOf(position, this.data)).join();
     if (pinned) rules.push(`${pinned} { box-shadow: ${RING} }`);

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,20 @@ IMAGE_TYPES = ("vit", "deit")
 EMBEDDED = Path(__file__).parent / "embedded"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+KEPT = (
+    "*.safetensors",
+    "config.json",
+    "adapter_config.json",
+    "tokenizer*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab*",
+    "merges.txt",
+    "*.model",
+    PROCESSOR,
+)
+"""The files that a model's numbers depend on."""
+IS_KEPT = re.compile("|".join(map(fnmatch.translate, KEPT)))
 
 
 @dataclass(frozen=True)
@@ -33,20 +49,7 @@ class Source:
     def weights(self) -> tuple[Path, ...]:
         """Every file that the numbers depend on: the base's, then its own, by name, wherever they lie."""
         folders = [self.folder] if self.base is None else [self.base, self.folder]
-        kept = (
-            "*.safetensors",
-            "config.json",
-            "adapter_config.json",
-            "tokenizer*",
-            "special_tokens_map.json",
-            "added_tokens.json",
-            "vocab*",
-            "merges.txt",
-            "*.model",
-            PROCESSOR,
-        )
-        found = [sorted({file for glob in kept for file in place.glob(glob)}) for place in folders]
-        return tuple(file for files in found for file in files)
+        return tuple(file for folder in folders for file in _kept(folder))
 
     @property
     def tokenizer(self) -> Path:
@@ -65,6 +68,11 @@ def embedded_image_models() -> list[str]:
     return sorted(p.parent.name for p in EMBEDDED.glob(f"*/{PROCESSOR}"))
 
 
+def _is_embedded(model: str) -> bool:
+    folder = EMBEDDED / model
+    return folder.parent == EMBEDDED and any((folder / name).is_file() for name in ("card.json", PROCESSOR))
+
+
 def reads_pictures(model: str) -> bool:
     """Whether a model is one of images: what its config or its files say."""
     source = locate(model)
@@ -74,7 +82,7 @@ def reads_pictures(model: str) -> bool:
 
 def locate(model: str) -> Source:
     """Where `model` is: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors say what is known."""
-    if model in embedded_models() or model in embedded_image_models():
+    if _is_embedded(model):
         return _source(model, "embedded", EMBEDDED / model)
     if not model.strip():
         known = ", ".join(embedded_models()) or "none here"
@@ -109,6 +117,13 @@ def card(model: str) -> dict[str, Any]:
 def _card(source: Source) -> dict[str, Any]:
     file = source.folder / "card.json"
     return _read_json(source.id, file) if file.is_file() else {}
+
+
+def _kept(folder: Path) -> list[Path]:
+    # One look at the folder: this stands before every answer from the cache.
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if IS_KEPT.match(entry.name) and entry.is_file()]
+    return [folder / name for name in sorted(names)]
 
 
 def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path) -> Source:

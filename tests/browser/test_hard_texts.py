@@ -176,8 +176,8 @@ def lit(page: Page, units: str) -> list[tuple[int, int]]:
     """The two digits of each unit that is outlined."""
     found = page.locator(units).evaluate_all(
         """all => all.filter(unit => getComputedStyle(unit).outlineWidth == "2px").map(unit => {
-            const digit = name => Number(unit.closest(`[class*=${name}]`).className.match(name + "(\\\\d+)")[1]);
-            return [digit("xi"), digit("xj")];
+            const high = unit.closest("[class*=xi]").className.match(/xi(\\d+)/)[1];
+            return [Number(high), Number.parseInt(unit.className.match(/\\bj(\\w)$/)[1], 32)];
         })"""
     )
     return [(high, low) for high, low in found]

@@ -17,7 +17,7 @@ from tests.tiny import save_checkpoint
 METHODS = ("gradient_x_input", "attention_mean", "random")
 WORDS = "the acting is warm and funny"
 RINGS = """position => [...document.querySelectorAll('.st-key-text_rows .xg-map')].map(
-    map => getComputedStyle(map.querySelector(`.xj${position}`)).boxShadow.includes('inset'))"""
+    map => getComputedStyle(map.querySelector(`.j${position.toString(32)}`)).boxShadow.includes('inset'))"""
 
 Open = Callable[..., Page]
 
@@ -42,7 +42,7 @@ def test_a_click_pins_a_token_in_every_row_and_the_link_brings_it_back(
     page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}", scheme=scheme)
     expect(page.locator(".st-key-text_rows .xg-map")).to_have_count(len(METHODS), timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
-    page.locator(".st-key-text_rows .xg-map").last.locator(".xj4").click()
+    page.locator(".st-key-text_rows .xg-map").last.locator(".j4").click()
     expect_pinned(page, "warm", 4)
     expect(page).to_have_url(re.compile(r"[?&]pin=4(&|$)"))
     expect(page.get_by_role("heading", name="Without «warm»")).to_be_visible(timeout=TIMEOUT_MS)

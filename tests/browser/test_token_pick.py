@@ -10,17 +10,19 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from components.palette import PALETTES
+from components.token_map import SYMBOLS
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server, running
 from tests.project import ROOT
 
 MAPS = ("first", "second")
 RINGS = """positions => [...document.querySelectorAll('.st-key-text_rows .xg')].map(map => positions.map(
-    position => getComputedStyle(map.querySelector(`[class*="xj${position}"]`)).boxShadow))"""
+    position => getComputedStyle(map.querySelector(`.j${position.toString(32)}`)).boxShadow))"""
 CLICKS = """positions => {
     const map = document.getElementById('first');
     for (const at of positions)
-        map.querySelector(`[class*="xj${at}"]`).dispatchEvent(new MouseEvent('click', {bubbles: true, ctrlKey: true}));
+        map.querySelector(`.j${at.toString(32)}`).dispatchEvent(
+            new MouseEvent('click', {bubbles: true, ctrlKey: true}));
 }"""
 
 Open = Callable[..., Page]
@@ -42,7 +44,7 @@ def page(server: Server, open_page: Open) -> Page:
 
 
 def unit(page: Page, position: int, name: str = "first") -> Locator:
-    return page.locator(f"#{name} .xj{position}")
+    return page.locator(f"#{name} .j{SYMBOLS[position]}")
 
 
 def hint(page: Page) -> Locator:
@@ -61,9 +63,10 @@ def keys(page: Page) -> Locator:
 
 
 def expect_held(page: Page, pins: str, runs: int) -> None:
-    """Python holds these pins, after so many runs of the script."""
-    said = f"Python holds {pins} after {runs} run"
-    expect(page.get_by_text(re.compile(rf"^{said}s$"))).to_be_visible(timeout=TIMEOUT_MS)
+    """Python holds these pins, after so many runs of the script at most: a slow one takes two picks at once."""
+    counts = "|".join(str(number) for number in range(min(2, runs), runs + 1))
+    said = re.compile(rf"^Python holds {pins} after ({counts}) runs?$")
+    expect(page.get_by_text(said)).to_be_visible(timeout=TIMEOUT_MS)
 
 
 def rings(page: Page, positions: list[int]) -> list[list[str]]:
@@ -104,7 +107,7 @@ def test_the_ring_is_there_before_the_server_answers_and_legible(
 ) -> None:
     page = open_page(server.url, scheme=scheme)
     expect(hint(page)).to_be_visible(timeout=TIMEOUT_MS)
-    clicked = "() => { document.querySelector('#second .xj5').click(); return (" + RINGS + ")([5]) }"
+    clicked = "() => { document.querySelector('#second .j5').click(); return (" + RINGS + ")([5]) }"
     for row in page.evaluate(clicked):
         assert rgb(PALETTES[scheme].text) in row[0]
         assert "inset" in row[0]

@@ -61,7 +61,7 @@ def test_each_row_has_a_cell_for_each_unit_and_a_name() -> None:
     for line, one in zip(lines, rows, strict=True):
         assert line[0]["tag"] == "th"
         assert line[0]["text"].startswith(one.title)
-        assert [cell["class"].split()[-2:] for cell in line[1:]] == [["xi0", f"xj{n}"] for n in range(len(head) - 1)]
+        assert [cell["class"].split()[-2:] for cell in line[1:]] == [["xi0", f"j{n}"] for n in range(len(head) - 1)]
 
 
 @pytest.mark.parametrize("look", [Look(), Look(gamma=0.5, values=True)], ids=["plain", "values"])

@@ -281,7 +281,7 @@ def test_pinned_units_are_ringed_in_files(unit: str, ringed: list[str]) -> None:
     root = ElementTree.fromstring(svg(one).encode())
     found = [g for g in root.iter(SVG + "g") if "stroke" in g.find(SVG + "rect").attrib]  # type: ignore[union-attr]
     assert [g.find(SVG + "text").text for g in found] == ringed  # type: ignore[union-attr]
-    assert ".st-key-text_rows :is(.xi0 .xj2, .xi0.xj2){outline:2px solid" in html(one)
+    assert ".st-key-text_rows :is(.xi0 .j2, .xi0.j2){outline:2px solid" in html(one)
     assert 'stroke="' not in svg(replace(one, pins=()))
 
 

@@ -49,7 +49,7 @@ def test_the_second_text_has_its_own_spans() -> None:
 @pytest.mark.parametrize("unit", ["token", "word"])
 def test_the_row_is_full_or_empty_and_says_where_it_comes_from(data: Dataset, unit: str) -> None:
     html = unescape(drawn(data, unit))
-    assert re.findall(r'<b class="?(?:(m\d+) )?xj\d', html) == ["", f"m{STEPS}", "", f"m{STEPS}"]
+    assert re.findall(r'<b class="?(?:(m\d+) )?j\w\b', html) == ["", f"m{STEPS}", "", f"m{STEPS}"]
     assert TITLE in html
     assert "marked in the data set" in html
     assert "2 spans · from Reviews" in html

@@ -52,6 +52,35 @@ def test_the_order_of_the_files_does_not_depend_on_where_they_are_installed(tmp_
     )
 
 
+def test_only_files_that_numbers_depend_on_are_looked_at_by_name(tmp_path: Path) -> None:
+    for name in ("vocab.txt", "spiece.model", "config.json", "model.safetensors", "README.md", "optimizer.pt"):
+        (tmp_path / name).touch()
+    (tmp_path / "tokenizer").mkdir()
+    (tmp_path / "tokenizer_config.json").symlink_to(tmp_path / "away.json")
+    source = catalog.Source("one", "folder", tmp_path, None)
+    assert [file.name for file in source.weights] == ["config.json", "model.safetensors", "spiece.model", "vocab.txt"]
+
+
+def test_the_shipped_results_are_of_this_revision() -> None:
+    """Another order of the files, or another file among them, would make all of them count as old."""
+    assert catalog.revision("reviews-minilm") == "9bb59df3e0b182e0"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "reviews-minilm/../reviews-minilm", "embedded"])
+def test_only_a_name_is_embedded(name: str) -> None:
+    with pytest.raises((UsageError, ExegesisError)):
+        catalog.locate(name)
+
+
+def test_a_changed_file_is_noticed_at_the_next_look(tmp_path: Path) -> None:
+    folder = shutil.copytree(EMBEDDED, tmp_path / "adapter")
+    before = catalog.revision(str(folder))
+    assert catalog.revision(str(folder)) == before
+    with (folder / "adapter_model.safetensors").open("ab") as opened:
+        opened.write(b"more")
+    assert catalog.revision(str(folder)) != before
+
+
 def test_the_revision_changes_with_the_special_tokens(tmp_path: Path) -> None:
     folder = shutil.copytree(checkpoint("bert", 3), tmp_path / "model")
     before = catalog.revision(str(folder))
