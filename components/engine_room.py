@@ -12,8 +12,12 @@ import threading
 from collections.abc import Mapping
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from components.computing import Tick, shared
+from components.stopping import refuse_stopped
 from engine import explain as engine_explain
+from engine.progress import CancelToken
 from engine.registry import Explainer, all_explainers
 from engine.request import Request
 from engine.result import Explanation
@@ -39,11 +43,37 @@ def explainers() -> Mapping[str, Explainer]:
     return {id: method for id, method in all_explainers().items() if "text" in method.inputs}
 
 
+def key_of(request: Request) -> str:
+    """The request's cache key."""
+    return engine_explain.key_of(request)
+
+
 def is_cached(request: Request) -> bool:
     """Whether the explanation can be had without computing."""
-    return result_store().contains(engine_explain.key_of(request))
+    return result_store().contains(key_of(request))
 
 
-def explain(request: Request) -> Explanation:
-    """The explanation, from the cache or computed."""
-    return engine_explain.explain(request)
+def explain(request: Request, tick: Tick | None = None) -> Explanation:
+    """The explanation, from the cache or computed; `Cancelled` if the person stopped it.
+
+    `tick` is told how far the computation is and draws that: a page that nobody sees any more ends there.
+    """
+    key = key_of(request)
+    if result_store().contains(key):
+        return engine_explain.explain(request)
+    refuse_stopped(key)
+    if tick is not None:
+        return shared(key, lambda token: _compute(request, token), tick)
+    place = st.empty()
+    try:
+        return shared(key, lambda token: _compute(request, token), lambda words: _say(place, words))
+    finally:
+        place.empty()
+
+
+def _compute(request: Request, token: CancelToken) -> Explanation:
+    return engine_explain.explain_many([request], cancel=token)[0]
+
+
+def _say(place: DeltaGenerator, words: str) -> None:
+    place.caption(f"Computing: {words}")

@@ -8,10 +8,12 @@ from typing import Protocol, runtime_checkable
 
 from streamlit.delta_generator import DeltaGenerator
 
-from components.engine_room import explain, is_cached
+from components.computing import Tick
+from components.engine_room import explain, is_cached, key_of
 from components.method_row import Quiet, quiet_html, waiting
+from components.stopping import ProgressLine, go_on_button, is_stopped
 from components.trouble import sentence
-from engine.errors import ExegesisError
+from engine.errors import Cancelled, ExegesisError
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
@@ -29,12 +31,15 @@ class Slot(Protocol):
 
 @dataclass(eq=False)
 class Place:
-    """A method's place on the page; `made` once its explanation is there. `quiet` draws what stands there till then."""
+    """A method's place on the page; `made` once its explanation is there, `stopped` if the person
+    stopped it. `quiet` draws what stands there till then.
+    """
 
     method: Explainer
     request: Request
     slot: Slot
     made: Explanation | None = None
+    stopped: bool = False
     quiet: Callable[[Quiet], str] = quiet_html
 
 
@@ -47,30 +52,38 @@ def fill(
     drawn since, where drawing alone does not.
     """
     missing = [place for place in places if not _is_there(place)]
+    line = ProgressLine(progress, [key_of(place.request) for place in missing])
     for place in missing:
         place.slot.html(place.quiet(waiting(place.method.title, now=False)))
     for done, place in enumerate(sorted(places, key=lambda p: p in missing and not p.method.cheap)):
         if place in missing:
-            progress.progress(done / len(places), f"{done} of {len(places)} methods. Computing: {place.method.title}")
+            line.show(done / len(places), f"{done} of {len(places)} methods. Computing: {place.method.title}")
             place.slot.html(place.quiet(waiting(place.method.title, now=True)))
             show()
-        _fill_one(place, draw)
-    progress.empty()
+        _fill_one(place, draw, line.tick)
+    line.clear()
+    stopped = [place for place in places if place.stopped]
+    if stopped:
+        said = f"Stopped: {len(stopped)} of {len(places)} methods have no map."
+        go_on_button(progress, key_of(stopped[0].request), said)
 
 
 def _is_there(place: Place) -> bool:
-    """Whether the place needs no computing: its explanation is cached, or its error is known at once."""
+    """Whether the place needs no computing: its explanation is cached, it was stopped, or its error is known."""
     try:
-        return is_cached(place.request)
+        return is_cached(place.request) or is_stopped(key_of(place.request))
     except ExegesisError:
         return True
 
 
-def _fill_one(place: Place, draw: Draw) -> None:
+def _fill_one(place: Place, draw: Draw, tick: Tick) -> None:
     try:
-        made = explain(place.request)
+        made = explain(place.request, tick)
         html = draw(place.method, made)
         place.made = made
+    except Cancelled as stopped:
+        place.stopped = True
+        html = place.quiet(Quiet(place.method.title, str(stopped)))
     except Exception as error:
         html = place.quiet(Quiet(place.method.title, sentence(error), failed=True))
     place.slot.html(html)

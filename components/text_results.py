@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from components.engine_room import explain
+from components.engine_room import explain, key_of
 from components.filling import Place, fill
 from components.look import scale_group, shared_ends
 from components.map_stack import Flow, Stack, Table
 from components.method_row import MethodRow, method_row, token_map
 from components.prediction import prediction_html
+from components.stopping import ProgressLine, go_on_button
 from components.text_controls import class_control
 from components.text_state import TextState
-from components.trouble import sentence
-from engine.errors import unknown
+from components.trouble import say_error, say_note, sentence
+from engine.errors import Cancelled, unknown
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation, Prediction
@@ -37,13 +38,8 @@ def prediction_area(state: TextState) -> Explanation | None:
     if missing:
         st.info(missing)
         return None
-    try:
-        with st.spinner("Reading the text …"):
-            probe = explain(Request(state.model, PROBE, state.example, {}, None, state.seed))
-    except Exception as error:
-        st.error(sentence(error))
-        return None
-    return probe if _draw_prediction(state, probe) else None
+    probe = _probe(Request(state.model, PROBE, state.example, {}, None, state.seed))
+    return probe if probe is not None and _draw_prediction(state, probe) else None
 
 
 def method_rows(
@@ -63,7 +59,7 @@ def method_rows(
         _share_scales(places, state, probe, stack)
     stack.show()
     if trouble := result_store().status:
-        st.warning(trouble)
+        say_note(trouble)
     return {place.method.id: place.made for place in places if place.made is not None}
 
 
@@ -77,6 +73,21 @@ def _missing(state: TextState) -> str:
     return ""
 
 
+def _probe(request: Request) -> Explanation | None:
+    """What carries the prediction; None after saying why there is none."""
+    progress = st.empty()
+    try:
+        line = ProgressLine(progress, [key_of(request)], "Reading the text")
+        probe = explain(request, line.tick)
+        line.clear()
+        return probe
+    except Cancelled:
+        go_on_button(progress, key_of(request), "Stopped before the text was read.")
+    except Exception as error:
+        say_error(sentence(error), progress)
+    return None
+
+
 def _draw_prediction(state: TextState, probe: Explanation) -> bool:
     """Whether the class to explain is one of the model's."""
     prediction, target = probe.prediction, _target(probe.prediction, state.target)
@@ -85,9 +96,9 @@ def _draw_prediction(state: TextState, probe: Explanation) -> bool:
         class_control(prediction, state.target)
     left.html(prediction_html(prediction, prediction.index if target is None else target))
     for note in probe.notes:
-        st.warning(note)
+        say_note(note)
     if target is None:
-        st.error(str(unknown("target", state.target, prediction.labels)))
+        say_error(str(unknown("target", state.target, prediction.labels)))
     return target is not None
 
 

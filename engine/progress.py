@@ -50,6 +50,24 @@ def cancellable(token: CancelToken | None) -> Iterator[None]:
         _token.reset(before)
 
 
+_report: ContextVar[Report] = ContextVar("exegesis_report", default=silent)
+
+
+@contextlib.contextmanager
+def reporting(report: Report) -> Iterator[None]:
+    """Everything that runs inside, however deep, tells `report` how far its model passes are."""
+    before = _report.set(report)
+    try:
+        yield
+    finally:
+        _report.reset(before)
+
+
+def tell(done: int, total: int, label: str) -> None:
+    """Tells whoever listens to the work of this thread."""
+    _report.get()(done, total, label)
+
+
 def check_cancelled() -> None:
     """Raises `Cancelled` if the work of this thread is to stop."""
     token = _token.get()

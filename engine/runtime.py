@@ -14,7 +14,7 @@ from engine import accelerator, heap
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.late import torch
 from engine.models.text import TextClassifier
-from engine.progress import check_cancelled
+from engine.progress import check_cancelled, tell
 from engine.turns import Turns
 
 T = TypeVar("T")
@@ -115,6 +115,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
     start = 0
     while start < rows:
         check_cancelled()
+        tell(start, rows, "model passes")
         result = _attempt(compute, slice(start, min(rows, start + size)))
         if result is not None:
             results.append(result[0])
