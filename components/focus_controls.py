@@ -10,6 +10,7 @@ import streamlit as st
 from components.focus import NAMES, Focus, Query
 from components.frame import TEXT
 from components.open_data import DATA, OpenData, open_data
+from components.trouble import say_error
 from engine.data.datasets import dataset_names
 
 WIDGETS = "focus."
@@ -84,14 +85,14 @@ def from_widgets(opened: OpenData) -> Focus:
     """What the controls now show."""
     pair = str(value("pair") or "") if value("has_pair") else None
     return Focus(
-        str(value("model") or "").strip(), str(value("text") or ""), pair, _of_data(opened, pair=pair), opened.name
+        str(value("model") or "").strip(), str(value("text") or ""), pair, _of_data(opened, pair=pair), opened.asked
     )
 
 
 def show(opened: OpenData, index: int) -> None:
-    """Looks at an example of the data set: in a callback, or before the controls are drawn."""
+    """Looks at an example of the data set, which is thereby chosen: in a callback, or before the controls are drawn."""
     example = opened.data[index].example
-    values = {"index": index, "text": example.text, "has_pair": example.text_pair is not None}
+    values = {"data": opened.name, "index": index, "text": example.text, "has_pair": example.text_pair is not None}
     for name, new in (values | {"pair": example.text_pair or ""}).items():
         st.session_state[key(name)] = new
 
@@ -118,7 +119,7 @@ def focus_controls(models: list[str], opened: OpenData) -> None:
     with example.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         _example_controls(opened)
     if opened.trouble:
-        st.error(opened.trouble)
+        say_error(opened.trouble)
 
 
 def text_controls() -> None:

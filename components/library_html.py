@@ -20,6 +20,11 @@ def trouble_html(text: str) -> str:
     return f'<div class="xg" role="alert"><p class="xg-error">{escape(text)}</p></div>'
 
 
+def note_html(text: str) -> str:
+    """A remark in words, as it came: nothing failed, but it should be read."""
+    return f'<div class="xg" role="status"><p class="xg-note">{escape(text)}</p></div>'
+
+
 def looks_html(looks: Iterable[tuple[str, str, str, str]]) -> str:
     """(status, name, detail, advice) of each look: `ok`, `note` or `broken`, told by a sign and not by colour."""
     return f'<div class="xg"><dl class="xg-facts">{"".join(_look(*look) for look in looks)}</dl></div>'

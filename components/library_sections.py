@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from components.trouble import say_error
 from engine.errors import unknown
 
 SECTIONS = {"jobs": "Jobs", "models": "Models", "data": "Data", "cache": "Cache", "device": "Device"}
@@ -25,7 +26,7 @@ def section() -> str:
     )  # fmt: skip
     chosen = chosen or first
     if asked and asked not in SECTIONS and chosen == first:
-        st.error(str(unknown(PARAMETER, asked[:40], SECTIONS)))
+        say_error(str(unknown(PARAMETER, asked[:40], SECTIONS)))
     elif chosen != (asked or first):
         st.query_params[PARAMETER] = asked = chosen
     st.session_state[KEPT], st.session_state[SEEN] = chosen, asked

@@ -17,11 +17,17 @@ Stamp = tuple[int, int] | None
 
 @dataclass(frozen=True)
 class OpenData:
-    """A data set under the name by which it was asked for; `trouble` says why it is not the one asked for."""
+    """A data set by its name; `trouble` says why it is not the one that was asked for, by the name `wanted`."""
 
     name: str
     data: Dataset
     trouble: str = ""
+    wanted: str = ""
+
+    @property
+    def asked(self) -> str:
+        """The name that was asked for: controls and links keep it until another data set is chosen."""
+        return self.wanted or self.name
 
 
 def open_data(name: str) -> OpenData:
@@ -29,7 +35,7 @@ def open_data(name: str) -> OpenData:
     try:
         return OpenData(name, _read(name, _stamp(name)))
     except Exception as error:
-        return OpenData(DATA, _read(DATA, None), f"{sentence(error)} {DATA} is shown.")
+        return OpenData(DATA, _read(DATA, None), f"{sentence(error)} {DATA} is shown.", name)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the data set …")

@@ -13,7 +13,7 @@ from components.browse_state import Browse
 from components.focus import Query
 from components.look import Look
 from components.open_data import OpenData, open_data
-from components.text_state import SECTIONS, Params, TextState, differing, read, write
+from components.text_state import OF_A_TEXT, SECTIONS, Params, TextState, differing, read, write
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
 
@@ -144,7 +144,7 @@ def _params(methods: Mapping[str, Explainer]) -> Params:
 
 def _moved(kept: Query, focus: Query) -> Query:
     """The link of this page, turned to what another page has looked at since."""
-    belonging = {"pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha", "target"}
+    belonging = {*OF_A_TEXT, "target"}
     stays = {name: given for name, given in kept.items() if name not in focus_controls.focus_of(kept)}
     return {name: given for name, given in stays.items() if name not in belonging} | focus
 

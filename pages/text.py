@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from components import text_session
 from components.browse import browse_area
 from components.edited import edited_area
@@ -17,6 +15,7 @@ from components.text_keep import keep_area
 from components.text_pins import pin_area, widened
 from components.text_questions import question_area
 from components.text_results import method_rows, prediction_area
+from components.trouble import say_error
 from components.without import without_area
 from engine.models.catalog import embedded_models
 
@@ -27,7 +26,7 @@ heading(TEXT)
 methods, models = explainers(), embedded_models()
 loaded, opened, said = text_session.load(models, methods)
 for sentence in said:
-    st.error(sentence)
+    say_error(sentence)
 
 focus_controls(models, opened)
 browse_area(opened)

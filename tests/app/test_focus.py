@@ -11,6 +11,7 @@ from components import focus_controls
 from components.focus_controls import CARRIED
 from components.text_session import key
 from engine.data.datasets import load
+from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -74,7 +75,7 @@ def test_a_table_of_ones_own_is_a_data_set_and_a_wrong_name_is_said(model: str, 
     page.query_params["data"] = str(tmp_path / "gone.csv")
     page.run()
     assert not page.exception
-    assert any("gone.csv" in error.value and "reviews is shown" in error.value for error in page.error)
+    assert any("gone.csv" in error and "reviews is shown" in error for error in errors(page))
 
 
 def test_a_random_example_is_one_of_the_data_set(model: str) -> None:

@@ -21,6 +21,7 @@ from engine import jobs
 from engine.data.datasets import dataset_names
 from engine.jobs import Job
 from engine.store import result_store
+from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -85,16 +86,16 @@ def test_no_section_imports_what_runs_models() -> None:
 def test_a_link_opens_its_section(section: str) -> None:
     page = opened(section)
     assert not page.exception
-    assert not page.error
+    assert not errors(page)
     assert page.segmented_control[0].value == section
     assert page.query_params["section"] == section
 
 
 def test_an_unknown_section_is_said_and_a_choice_stands_in_the_link() -> None:
     page = opened("nonsense")
-    assert "section: unknown name 'nonsense'. Known: cache, data" in page.error[0].value
+    assert "section: unknown name 'nonsense'. Known: cache, data" in errors(page)[0]
     page.segmented_control[0].set_value("data").run()
-    assert not page.error
+    assert not errors(page)
     assert page.query_params["section"] == "data"
 
 

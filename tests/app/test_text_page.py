@@ -19,6 +19,7 @@ from components.text_session import key
 from engine.data.datasets import load
 from engine.errors import ExegesisError
 from engine.registry import explainer
+from tests.alerts import errors, notes
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -65,7 +66,7 @@ def test_a_cache_that_keeps_nothing_is_said_below_the_maps(
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "file"))
     page = opened(model=model, method=["random"])
     assert len(rows(page)) == 1
-    assert "results are computed each time" in page.warning[-1].value
+    assert "results are computed each time" in notes(page)[-1]
 
 
 def type_model(page: AppTest, name: str) -> None:
@@ -81,13 +82,13 @@ def maps(row: str) -> str:
 
 
 def said(page: AppTest) -> list[str]:
-    return [element.value for element in (*page.error, *page.warning, *page.info)]
+    return [*errors(page), *notes(page), *(element.value for element in page.info)]
 
 
 def test_the_first_review_is_explained_by_each_method_in_turn(page: AppTest) -> None:
     assert not page.exception
     assert page.text_area(focus_controls.key("text")).value == load(DATA)[0].text
-    assert not page.error
+    assert not errors(page)
     shown = rows(page)
     assert len(shown) == len(QUICK)
     for html, method in zip(shown, QUICK, strict=True):
