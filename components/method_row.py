@@ -12,7 +12,7 @@ from components.token_map import TokenMap, legend_html, token_map_html
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Check, Explanation
-from engine.words import units
+from engine.words import units_of
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -66,7 +66,7 @@ def method_row(
 def token_map(method: Explainer, made: Explanation, example: Example, unit: str) -> TokenMap:
     """The map of an explanation, on its own scale."""
     texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
-    drawn, origin = units(made.tokens, made.scores, example, unit), made.provenance
+    drawn, origin = units_of(made, example, unit), made.provenance
     return TokenMap(drawn, texts, method.is_signed(origin.params), origin.target_label, made.truncated)
 
 
@@ -128,16 +128,6 @@ def quiet_html(row: Quiet) -> str:
         f'<div class="xg"><div class="xg-row xg-quiet"><p class="xg-title">{escape(row.title)}</p>'
         f'<p class="xg-sentence{kind}">{escape(row.sentence)}</p></div></div>'
     )
-
-
-def waiting_html(title: str, now: bool) -> str:
-    """The row of a method whose numbers are still to come."""
-    return quiet_html(waiting(title, now))
-
-
-def failed_html(title: str, sentence: str) -> str:
-    """The row of a method in whose place an error stands."""
-    return quiet_html(Quiet(title, sentence, failed=True))
 
 
 def _cost(made: Explanation) -> str:

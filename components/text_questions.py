@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-import numpy as np
 import streamlit as st
 
 from components.engine_room import explain
@@ -17,7 +16,7 @@ from components.text_state import MEASURES, QUESTIONS, TextState
 from components.trouble import sentence
 from engine.registry import Explainer
 from engine.result import Explanation
-from engine.words import UNITS, units
+from engine.words import unit_scores
 
 if TYPE_CHECKING:
     from engine.metrics.agreement import Agreement
@@ -137,7 +136,7 @@ def _agreement(state: TextState, made: Made, titles: Mapping[str, str]) -> None:
 def _compared(state: TextState, made: Made) -> Agreement:
     from engine.metrics.agreement import agreement
 
-    maps = {id: _unit_scores(state, one) for id, one in made.items()}
+    maps = {id: unit_scores(one, state.example, state.unit) for id, one in made.items()}
     return agreement(maps, state.measure, seed=(state.seed,))
 
 
@@ -150,14 +149,6 @@ def _matrix(found: Agreement, titles: Mapping[str, str]) -> None:
         st.html(
             f'<div class="xg"><p class="xg-small">No order, because all scores are equal: {escape(names)}.</p></div>'
         )
-
-
-def _unit_scores(state: TextState, made: Explanation) -> np.ndarray:
-    """A score for each unit that is ranked: the page's tokens or words."""
-    if state.unit == UNITS[0]:
-        return made.scores[made.features]
-    drawn = units(made.tokens, made.scores, state.example, state.unit)
-    return np.array([unit.score for unit in drawn if not unit.special])
 
 
 def _of_agreement(measure: str, k: int, n: int, unit: str) -> str:

@@ -13,19 +13,22 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from engine.errors import unknown
+from engine.registry import explainer
 from engine.request import Example
-from engine.result import Token
+from engine.result import Explanation, Token
 
 UnitKind = Literal["token", "word"]
 UNITS: tuple[UnitKind, ...] = ("token", "word")
 
+BASELINE = "baseline"
+"""The family of methods whose scores are an order by chance."""
 ZERO_WIDTH_JOINER = "\u200d"
 SPACE, TAB, BREAK = "␣", "⇥", "⏎"
 """The names of units that are white space alone."""
@@ -68,6 +71,31 @@ def units(
     texts = (example.text, example.text_pair or "")
     joined = _same_word if kind == "word" else _inseparable
     return tuple(_unit(tokens, scores, group, texts) for group in _groups(tokens, texts, joined))
+
+
+def units_of(made: Explanation, example: Example, kind: str = "token") -> tuple[Unit, ...]:
+    """The units of an explanation as they are drawn, ranked and removed.
+
+    Summed ranks would put words of several tokens first. So the words of a baseline get an order by chance of their
+    own: the order of their first tokens, which is any order of the words equally often, as 1 to the number of words.
+    """
+    drawn = units(made.tokens, made.scores, example, kind)
+    by_chance = kind == "word" and explainer(made.provenance.method).family == BASELINE
+    return _by_first_token(drawn, made.scores) if by_chance else drawn
+
+
+def unit_scores(made: Explanation, example: Example, kind: str = "token") -> Float[np.ndarray, "unit"]:
+    """A score for each token or word that can be ranked, in reading order; special tokens cannot."""
+    if kind == "token":
+        return made.scores[made.features]
+    return np.array([unit.score for unit in units_of(made, example, kind) if not unit.special], dtype=np.float64)
+
+
+def _by_first_token(drawn: Sequence[Unit], scores: Float[np.ndarray, "seq"]) -> tuple[Unit, ...]:
+    places = [place for place, unit in enumerate(drawn) if not unit.special]
+    ordered = sorted(places, key=lambda place: scores[drawn[place].tokens[0]])
+    ranks = {place: float(rank) for rank, place in enumerate(ordered, start=1)}
+    return tuple(replace(unit, score=ranks.get(place, unit.score)) for place, unit in enumerate(drawn))
 
 
 Joined = Callable[[str, int, int, Token], bool]

@@ -23,9 +23,9 @@ from engine.removal import coalition_values, token_masks
 from engine.request import Example, Request
 from engine.result import Explanation
 from engine.store import result_store
-from engine.words import UNITS, units
+from engine.words import UNITS, unit_scores, units
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the numbers change."""
 PERCENTS = tuple(range(0, 101, 10))
 
@@ -68,8 +68,8 @@ def removal_curves(
     """A curve a request, in the order asked: its map is made (or found), then m is measured at 0, 10, ... 100 %.
 
     Requests may differ in method, example and target; those of one model share passes, and a set of tokens that
-    several maps name is measured once. A `unit` is a token or a word, which goes as a whole and whose score is the
-    sum of its tokens'. The number removed is max(1, round(k n)); the most important for the target
+    several maps name is measured once. A `unit` is a token or a word, which goes as a whole and whose score is
+    that of `engine.words.unit_scores`. The number removed is max(1, round(k n)); the most important for the target
     go first, which is the highest score, for unsigned methods too. Ties: `engine.metrics.ranking`.
 
     Sources: Samek et al. (2017), section III (most relevant first); DeYoung et al. (2020), section 5, whose
@@ -159,7 +159,7 @@ class _Rows:
         """The numbers of units removed along the curve, and the rows that hold its values."""
         case = self._case(encoded, asked.made.provenance.target)
         owner = unit_of_feature(asked.made, asked.request.example, asked.unit)
-        scores = np.bincount(owner, weights=asked.made.scores[encoded.features])
+        scores = unit_scores(asked.made, asked.request.example, asked.unit)
         order = ranking(scores, (asked.request.seed, *encoded.ids.tolist()))
         removed = tuple(number_of(percent, len(order)) for percent in PERCENTS)
         return removed, np.array([self._row(case, kept[owner]) for kept in without_top(order, removed)])
