@@ -16,7 +16,7 @@ from components.text_pins import pinned_names
 from components.text_questions import REMOVAL_NAMES
 from components.text_results import PROBE, request_for
 from components.text_state import TextState
-from components.trouble import sentence
+from components.trouble import say_error, sentence
 from engine.registry import Explainer
 from engine.result import Explanation, Prediction, Token
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 HINT = "Click a token in any map to see the prediction without it."
 NOTHING = "Special tokens are never removed. Pin a token of the text to see the prediction without it."
 NAMED_CHARACTERS = 60
+LEAST_SCALE = 0.01
+"""The change that a bar is measured by is never less: a percentage point, or this share of a score."""
 CAUTION = (
     "The first table is what happens, the second what each method says. Scores have their own units, so compare "
     "signs and shares, not sizes; several tokens together need not count as much as one by one. A text with "
@@ -59,7 +61,7 @@ def without_area(
     try:
         answers = predictions_without(request_for(state, PROBE), chosen)
     except Exception as error:
-        st.error(sentence(error))
+        say_error(sentence(error))
         return
     use_question_styles()
     said = [claim(methods[id], one, chosen) for id, one in made.items()]
@@ -116,11 +118,13 @@ def _answers(answers: Sequence[Without]) -> str:
     name = f"<bdi>{escape(whole.labels[target])}</bdi>"
     value = f"score {name}" if whole.regression else f"probability of {name}"
     predicted = "" if whole.regression else "<th>predicted</th>"
-    largest = max(abs(answer.change) for answer in answers)
+    change = "change" if whole.regression else "change, percentage points"
+    least = LEAST_SCALE * (abs(whole.probabilities[target]) if whole.regression else 1)
+    largest = max(least, *(abs(answer.change) for answer in answers))
     rows = "".join(_answer(answer, largest) for answer in answers)
     return (
         f'<table class="xg-table"><thead><tr><th>a removed token is</th><th class="xg-number">{value}</th>'
-        f"<th>change</th>{predicted}</tr></thead><tbody>"
+        f"<th>{change}</th>{predicted}</tr></thead><tbody>"
         f'<tr><th>not removed: the whole text</th><td class="xg-number">{_value(whole, target)}</td><td></td>'
         f"{_class(whole, False)}</tr>{rows}</tbody></table>"
     )

@@ -59,6 +59,14 @@ def test_a_regression_head_has_scores_and_no_class() -> None:
     assert "predicted" not in html
 
 
+def test_next_to_no_change_is_next_to_no_bar_and_the_unit_is_said() -> None:
+    html = drawn(Without("mask", WHOLE, left(0.7997), 1))
+    assert "<th>change, percentage points</th>" in html
+    assert "width:1.5%" in html, "0.03 percentage points of 1, in half a bar"
+    whole, after = (Prediction(("quality",), (value,), (value,), regression=True) for value in (4.0, 3.99))
+    assert "width:12.5%" in drawn(Without("zero", whole, after, 0)), "0.01 of 1 % of the score"
+
+
 def test_bars_start_in_the_middle_and_the_largest_fills_its_half() -> None:
     assert "xg-bar-for" in change_bar(0.1, 0.4)
     assert "inset-inline-start:50.0%;width:12.5%" in change_bar(0.1, 0.4)
