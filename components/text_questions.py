@@ -13,7 +13,7 @@ from components.palette import Theme
 from components.text_results import PROBE, request_for
 from components.text_session import key
 from components.text_state import MEASURES, QUESTIONS, TextState
-from components.trouble import sentence
+from components.trouble import say_error, say_note, sentence
 from engine.registry import Explainer
 from engine.result import Explanation
 from engine.words import unit_scores
@@ -70,7 +70,7 @@ def _curves(state: TextState, made: Made, titles: Mapping[str, str], probe: Expl
     try:
         curves = _measured(state, _with_random(state, made, titles))
     except Exception as error:
-        st.error(sentence(error))
+        say_error(sentence(error))
         return
     target = next(iter(made.values())).provenance.target_label
     _drawn(state.unit, curves, titles, target, probe.prediction.regression)
@@ -81,7 +81,7 @@ def _with_random(state: TextState, made: Made, titles: Mapping[str, str]) -> Seq
     try:
         explain(request_for(state, PROBE))
     except Exception as error:
-        st.caption(f"Without {titles[PROBE]}: {sentence(error)}")
+        say_note(f"Without {titles[PROBE]}: {sentence(error)}")
         return tuple(made)
     return tuple(dict.fromkeys((*made, PROBE)))
 
@@ -127,7 +127,7 @@ def _agreement(state: TextState, made: Made, titles: Mapping[str, str]) -> None:
     try:
         found = _compared(state, made)
     except Exception as error:
-        st.error(sentence(error))
+        say_error(sentence(error))
         return
     _matrix(found, titles)
     st.caption(_of_agreement(found.measure, found.k, found.n, state.unit))

@@ -17,6 +17,7 @@ from components.text_session import key
 from engine.errors import ExegesisError
 from engine.registry import explainer
 from engine.request import Example, Request
+from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -86,7 +87,7 @@ def test_both_answers_are_drawn_and_can_be_changed(model: str) -> None:
     page.segmented_control(key("question")).set_value("curves").run()
     page.selectbox(key("removal")).set_value("delete").run()
     assert not page.exception
-    assert not page.error
+    assert not errors(page)
     areas = page.dataframe[0].value["Area under the curve"].tolist()
     assert areas == sorted(areas)
     assert len(areas) == 3
@@ -116,7 +117,7 @@ def test_why_random_has_no_line_is_said(model: str, monkeypatch: pytest.MonkeyPa
     page = opened(model, QUICK, open="questions")
     assert not page.exception
     assert lines(page) == titles(*QUICK)
-    assert any("no random today" in caption.value for caption in page.caption)
+    assert any("no random today" in element.proto.body for element in page.get("html"))
 
 
 def test_the_question_asked_is_in_the_link_and_the_other_is_not_computed(
