@@ -14,12 +14,12 @@ from components.browse_job import job_area
 from components.browse_known import Known, known
 from components.browse_rows import CONFIDENT, UNSURE, Table, listed
 from components.browse_state import LONGEST_SEARCH, PLAIN_BROWSE, Browse
-from components.browse_table import MOST_SHOWN, frame, left_out, place, steps, summary
+from components.browse_table import MOST_SHOWN, frame, left_out, place, steps, summary, unanswered
 from components.engine_room import explainers
 from components.library_html import trouble_html
 from components.open_data import OpenData
 from components.text_session import key, put, value
-from components.trouble import sentence
+from components.trouble import literal, say_note, sentence
 
 SHOW_NAMES = {
     "all": "All",
@@ -50,7 +50,7 @@ ROW_PIXELS, MOST_IN_VIEW = 35, 8
 def browse_area(opened: OpenData) -> None:
     """Opened by its switch: the list, and the buttons that walk through it. Stands below the choice of the example."""
     if not st.toggle(
-        f"Browse {opened.data.title or opened.name}", key=key("open.browse"), help="The data set as a table."
+        f"Browse {literal(opened.data.title or opened.name)}", key=key("open.browse"), help="The data set as a table."
     ):
         return
     focus = focus_controls.from_widgets(opened)
@@ -69,9 +69,11 @@ def _drawn(opened: OpenData, model: str, held: Known, current: int | None) -> No
     browse = _controls(held.rows, opened.data.task == "regression")
     found = listed(held.rows, browse)
     _walk(opened, found, current)
+    if missing := unanswered(held.rows, browse):
+        say_note(missing)
     if found:
         _table(opened, held.rows, found, current)
-    else:
+    elif not missing:
         _nothing(held.rows)
     _notes(held.rows, found)
 

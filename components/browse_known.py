@@ -1,4 +1,4 @@
-"""What is known of a data set's examples without running the model, remembered until a job has made more."""
+"""What is known of a data set's examples without running the model, remembered until there is more or less."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from engine import jobs
 from engine.data.datasets import Dataset, dataset_names
 from engine.home import home
 from engine.jobs import Job
+from engine.store import result_store
 
 Stamp = tuple[tuple[int, int], ...]
 """Number and finished parts of each job that was about it."""
@@ -51,11 +52,29 @@ def _rows(model: str, data: Dataset, stamp: Stamp) -> Table:
     from engine.models.catalog import revision
 
     content = (data.id, data.revision, data.split, len(data))
-    return _read(model, revision(model), content, stamp, str(home()), data)
+    return _read(model, revision(model), content, stamp, _losses(), str(home()), data)
+
+
+def _losses() -> int:
+    """How often results have gone since the server started, be it that somebody cleared the cache elsewhere.
+
+    Not how many there are: each map that is looked at adds one, and the whole list would be read again.
+    """
+    held, entries = _held(str(home())), result_store().stats().entries
+    held["losses"] += entries < held["entries"]
+    held["entries"] = entries
+    return held["losses"]
+
+
+@st.cache_resource
+def _held(home: str) -> dict[str, int]:
+    return {"entries": 0, "losses": 0}
 
 
 @st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
-def _read(model: str, revision: str, content: tuple[object, ...], stamp: Stamp, home: str, _data: Dataset) -> Table:
+def _read(
+    model: str, revision: str, content: tuple[object, ...], stamp: Stamp, losses: int, home: str, _data: Dataset
+) -> Table:
     # Here and not above: both import what runs models.
     from engine.metrics.disagreement import cached_disagreements
     from engine.predictions import cached_predictions

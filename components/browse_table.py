@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from components.browse_rows import CONFIDENT, Row, Table
+from components.browse_state import Browse
 from components.export import defused
 from components.numbers import count, percent, plain
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 MOST_SHOWN = 1000
 """More rows are not sent to the browser."""
 MOST_CHARACTERS = 160
+COMPARING = {"disagree", "agree"}
+JUDGING = {"right", "wrong", "confident_wrong", "off", "error"}
+PREDICTING = JUDGING | {"unsure", "confident", "doubtful"}
+"""Filters and orders by what they need to know."""
 JUDGED = {True: "✓ right", False: "✗ wrong", None: ""}
 
 
@@ -78,6 +83,16 @@ def _accuracy(found: Table) -> str:
         f"Accuracy {percent(right / len(verdicts))}: {right:,} of {len(verdicts):,} right, {len(wrong):,} wrong, "
         f"{surely:,} of these with a confidence of at least {CONFIDENT:.0%}."
     )
+
+
+def unanswered(found: Table, browse: Browse) -> str:
+    """Why the list cannot be filtered or sorted as asked, and what to do; empty where it can."""
+    asked = {browse.show, browse.sort}
+    if asked & COMPARING and not found.compared:
+        return "Not compared yet: press Compare methods above."
+    if asked & PREDICTING and not found.predicted:
+        return "Not predicted yet: press Predict above."
+    return found.said if asked & JUDGING and not found.judged else ""
 
 
 def left_out(found: Table, titles: dict[str, str]) -> str:

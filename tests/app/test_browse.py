@@ -16,6 +16,8 @@ from components.text_session import key
 from engine import jobs
 from engine.data.datasets import load
 from engine.predictions import cached_predictions, predictions
+from engine.store import result_store
+from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import CORPUS, save_checkpoint
 
@@ -136,6 +138,15 @@ def test_predictions_come_by_a_job_and_agree_with_the_model(model: str, data: st
     assert column(again, "#") == column(page, "#")
 
 
+def test_after_the_cache_is_cleared_nothing_is_predicted(model: str, data: str) -> None:
+    page = predicted(opened(model=model, data=data), "Predict all 5 examples")
+    assert "none predicted yet" not in told(page)
+    result_store().clear()
+    page.run()
+    assert "none predicted yet" in told(page)
+    assert "Prediction" not in page.dataframe[0].value
+
+
 def test_next_walks_through_what_is_listed_in_its_order(model: str, data: str) -> None:
     page = opened(model=model, data=data, sort="long", label="0")
     order = sorted((0, 2, 4), key=lambda index: -len(CORPUS[index]))
@@ -218,8 +229,16 @@ def test_of_a_large_data_set_the_table_holds_the_first_and_says_so(model: str, t
 
 
 def test_nothing_found_says_what_to_change(model: str, data: str) -> None:
-    page = opened(model=model, data=data, show="wrong")
+    page = opened(model=model, data=data, find="nothing like it")
     assert "No example matches. 5 are not predicted yet." in told(page)
+    assert not page.dataframe
+    page.text_input(key("browse.search")).set_value("").run()
+    assert column(page, "#") == list(range(5))
+    page.selectbox(key("browse.show")).set_value("wrong").run()
+    assert "Not predicted yet: press Predict above." in told(page)
+    assert "No example matches" not in told(page)
+    page.selectbox(key("browse.show")).set_value("disagree").run()
+    assert "Not compared yet: press Compare methods above." in told(page)
     assert not page.dataframe
     page.selectbox(key("browse.show")).set_value("all").run()
     assert column(page, "#") == list(range(5))
@@ -233,5 +252,5 @@ def test_a_model_that_is_not_there_is_said_and_the_page_goes_on(data: str) -> No
 
 def test_unknown_values_in_the_link_are_named(model: str, data: str) -> None:
     page = opened(model=model, data=data, show="bad", sort="worse")
-    assert [error.value.partition(":")[0] for error in page.error] == ["show", "sort"]
+    assert [error.partition(":")[0] for error in errors(page)] == ["show", "sort"]
     assert column(page, "#") == list(range(5))

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from components.browse_rows import Row, Table
-from components.browse_table import MOST_CHARACTERS, MOST_SHOWN, frame, left_out, place, steps, summary
+from components.browse_state import Browse
+from components.browse_table import MOST_CHARACTERS, MOST_SHOWN, frame, left_out, place, steps, summary, unanswered
 
 PLAIN = Row(0, "a film", None, None, "", 6)
 RIGHT = replace(PLAIN, label="good", predicted="good", confidence=0.95, right=True)
@@ -55,6 +56,24 @@ def test_a_cell_is_one_line_that_no_spreadsheet_computes(text: str, cell: str) -
     row = replace(RIGHT, text=text, pair=text, label=text, predicted=text, marked=text)
     shown = frame([row], Table((row,), (), False))
     assert {shown[name][0] for name in ("Text", "Second text", "Label", "Prediction", "Rationale")} == {cell}
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "expected"),
+    [
+        ((PLAIN,), Browse(), ""),
+        ((PLAIN,), Browse(show="disagree"), "Not compared yet: press Compare methods above."),
+        ((RIGHT,), Browse(sort="agree"), "Not compared yet: press Compare methods above."),
+        ((replace(PLAIN, compared=True),), Browse(show="disagree"), ""),
+        ((PLAIN,), Browse(show="wrong"), "Not predicted yet: press Predict above."),
+        ((PLAIN,), Browse(sort="confident"), "Not predicted yet: press Predict above."),
+        ((RIGHT,), Browse(show="wrong"), ""),
+        ((replace(RIGHT, right=None),), Browse(show="right"), "no such classes"),
+        ((replace(RIGHT, right=None),), Browse(show="unsure"), ""),
+    ],
+)
+def test_what_cannot_be_asked_yet_is_said(rows: tuple[Row, ...], asked: Browse, expected: str) -> None:
+    assert unanswered(Table(rows, (), False, "no such classes"), asked) == expected
 
 
 def test_no_more_rows_are_sent_than_are_said() -> None:
