@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components import focus_controls
 from components.edited_view import edited_map, edited_map_html, how_to_read_html, predictions_html
 from components.engine_room import explain
 from components.filling import Place, fill
 from components.question_styles import use_question_styles
+from components.replacing import Span, replaceable, replaceable_in, with_replaced
 from components.text_results import PROBE, request_for
 from components.text_session import key, put, value
 from components.text_state import TextState
-from components.trouble import sentence
-from components.without import pinned
+from components.trouble import literal, say_error, say_note, sentence
 from engine.registry import Explainer
 from engine.request import Example, Request
-from engine.result import Explanation, Token
+from engine.result import Explanation
 
 REPLACE = "replace."
 NAMED_CHARACTERS = 40
-MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!~|$:<>&])")
 Made = Mapping[str, Explanation]
 
 
 def edited_area(state: TextState, methods: Mapping[str, Explainer], made: Made, probe: Explanation) -> None:
     """Below the maps: the text can be edited, and the edited one stands beside its parent."""
-    _controls(state, probe)
     child = edited_example(state)
-    if child is None:
-        return
-    trouble = _unfit(child, state.example)
-    if trouble:
-        st.info(trouble)
+    beside = _controls(state, child)
+    edited = _read(state, child, probe)
+    with beside:
+        _replace_control(state, child or state.example, probe, edited)
+    if edited is None or child is None or child == state.example:
         return
     use_question_styles()
-    target = _predictions(state, child, probe)
-    if target is not None and made:
-        _maps(state, child, target, methods, made)
+    _predictions(probe, edited)
+    if made:
+        _maps(state, child, edited.provenance.target, methods, made)
 
 
 def edited_example(state: TextState) -> Example | None:
@@ -51,42 +49,25 @@ def edited_example(state: TextState) -> Example | None:
     return Example(state.edit, state.example.text_pair if state.edit_pair is None else state.edit_pair)
 
 
-def replaceable(tokens: Sequence[Token], pins: Sequence[int]) -> tuple[int, int, int] | None:
-    """Which of the texts and which of its characters the pins span; None where they are not neighbours of one text."""
-    chosen = pinned(pins, tokens)
-    if not chosen or len(chosen) != chosen[-1] - chosen[0] + 1:
-        return None
-    spanned = [tokens[i] for i in chosen]
-    if len({token.segment for token in spanned}) > 1:
-        return None
-    return spanned[0].segment, min(token.start for token in spanned), max(token.end for token in spanned)
-
-
-def with_replaced(example: Example, span: tuple[int, int, int], new: str) -> Example:
-    """The example with other characters in the span."""
-    segment, start, end = span
-    texts = [example.text, example.text_pair]
-    old = texts[segment] or ""
-    texts[segment] = f"{old[:start]}{new}{old[end:]}"
-    return Example(texts[0] or "", texts[1])
-
-
-def _controls(state: TextState, probe: Explanation) -> None:
+def _controls(state: TextState, child: Example | None) -> DeltaGenerator:
+    """The switch, and what is edited once it is on; where more fits beside the switch."""
     st.subheader("Edit the text", anchor=False)
     put("editing", state.edit is not None)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key=key("edit_controls")):
-        st.toggle(
-            "Edit this text", key=key("editing"), on_change=_switch, args=(state.example,), width=220,
-            help="The edited text stands beside this one: what becomes of the prediction and of each map?",
-        )  # fmt: skip
-        _replace_control(state.example, replaceable(probe.tokens, state.pins))
-    if state.edit is None:
-        return
+    beside = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key=key("edit_controls"))
+    beside.toggle(
+        "Edit this text", key=key("editing"), on_change=_switch, args=(state.example,), width=220,
+        help="The edited text stands beside this one: what becomes of the prediction and of each map?",
+    )  # fmt: skip
+    if child is not None:
+        _fields(state.example, child)
+    return beside
+
+
+def _fields(parent: Example, child: Example) -> None:
     st.text_area("Edited text", key=key("edit"), height=90)
-    if state.example.text_pair is not None:
+    if parent.text_pair is not None:
         st.text_area("Edited second text", key=key("edit_pair"), height=68)
     with st.container(horizontal=True, gap="small"):
-        child = edited_example(state)
         st.button(
             "Go on from here", key=key("edit_go_on"), on_click=_go_on, args=(child,),
             help="The edited text becomes the text of the page.",
@@ -94,15 +75,38 @@ def _controls(state: TextState, probe: Explanation) -> None:
         st.button("Drop the edit", key=key("edit_drop"), on_click=_take, args=(None,))
 
 
-def _replace_control(example: Example, span: tuple[int, int, int] | None) -> None:
-    if span is None:
+def _read(state: TextState, child: Example | None, probe: Explanation) -> Explanation | None:
+    """How the model reads the edited text, or the parent where they are the same; None after saying why it does not.
+
+    The class is the one that is explained in the parent.
+    """
+    if child is None:
+        return probe
+    if trouble := _unfit(child, state.example):
+        st.info(trouble)
+        return probe if child == state.example else None
+    try:
+        target = explain(request_for(state, PROBE)).provenance.target
+        return explain(_request(state, PROBE, child, target))
+    except Exception as error:
+        say_error(sentence(error))
+        return None
+
+
+def _replace_control(state: TextState, child: Example, probe: Explanation, edited: Explanation | None) -> None:
+    """Offers to replace what is pinned, in the text as it is edited so far."""
+    span = replaceable(probe.tokens, state.pins)
+    if span is None or edited is None:
+        return
+    now, name = replaceable_in(edited.tokens, probe.tokens, state.pins), REPLACE + ".".join(map(str, span))
+    if now is None:
+        st.caption("What is pinned no longer stands in the edited text.")
         return
     segment, start, end = span
-    old = ((example.text, example.text_pair)[segment] or "")[start:end]
-    name = REPLACE + ".".join(map(str, span))
+    old = ((state.example.text, state.example.text_pair)[segment] or "")[start:end]
     st.text_input(
-        f"Replace «{_named(old)}» with", key=key(name), on_change=_replace, args=(example, span, name), width=320,
-        help="Press Enter to see the edited text beside this one.",
+        f"Replace «{_named(old)}» with", key=key(name), on_change=_replace, args=(child, now, name), width=320,
+        help="Press Enter to see the edited text beside this one. A space alone deletes.",
     )  # fmt: skip
 
 
@@ -110,16 +114,17 @@ def _named(text: str) -> str:
     """A short text that a label shows as it is, whatever Markdown would make of it."""
     short = " ".join(text.split())
     short = short if len(short) <= NAMED_CHARACTERS else f"{short[: NAMED_CHARACTERS - 1]}…"
-    return MARKDOWN.sub(r"\\\1", short)
+    return literal(short)
 
 
 def _switch(example: Example) -> None:
     _take(example if value("editing") else None)
 
 
-def _replace(example: Example, span: tuple[int, int, int], name: str) -> None:
+def _replace(example: Example, span: Span, name: str) -> None:
     new = value(name)
-    _take(with_replaced(example, span, new) if new.strip() else None)
+    if new:
+        _take(with_replaced(example, span, new))
 
 
 def _take(edited: Example | None) -> None:
@@ -148,19 +153,11 @@ def _unfit(child: Example, parent: Example) -> str:
     return ""
 
 
-def _predictions(state: TextState, child: Example, probe: Explanation) -> int | None:
-    """Draws both predictions; the explained class, or None after saying why the edited text has no prediction."""
-    try:
-        target = explain(request_for(state, PROBE)).provenance.target
-        edited = explain(_request(state, PROBE, child, target))
-    except Exception as error:
-        st.error(sentence(error))
-        return None
-    st.html(predictions_html(probe.prediction, edited.prediction, target))
+def _predictions(probe: Explanation, edited: Explanation) -> None:
+    st.html(predictions_html(probe.prediction, edited.prediction, edited.provenance.target))
     for note in edited.notes:
         if note not in probe.notes:
-            st.warning(f"The edited text: {note}")
-    return target
+            say_note(f"The edited text: {note}")
 
 
 def _maps(state: TextState, child: Example, target: int, methods: Mapping[str, Explainer], made: Made) -> None:

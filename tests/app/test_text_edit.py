@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import TextInput
 
 import engine.metrics.without as without
 from components import focus_controls
@@ -15,6 +16,7 @@ from components.text_questions import REMOVAL_NAMES
 from components.text_session import key
 from components.without import HINT, NOTHING
 from engine.registry import explainer
+from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -140,6 +142,27 @@ def test_neighbouring_pins_can_be_replaced(model: str) -> None:
     assert not [one for one in opened(model, pin="1,4").text_input if "Replace" in one.label], "not neighbours"
 
 
+def test_a_replacement_keeps_what_was_edited_before(model: str) -> None:
+    page = opened(model, text="the warm film is good", edit="the cold film is good", pin="5")
+    replacing(page, "very bad")
+    assert page.text_area(key("edit")).value == "the cold film is very bad"
+    field = replacing(page, "bad")
+    assert page.text_area(key("edit")).value == "the cold film is bad"
+    field.set_value("").run()
+    assert page.text_area(key("edit")).value == "the cold film is bad", "nothing typed"
+    replacing(page, " ")
+    assert page.text_area(key("edit")).value.rstrip() == "the cold film is"
+    assert any("no longer stands" in words for words in said(page))
+    assert not page.exception
+
+
+def replacing(page: AppTest, new: str) -> TextInput:
+    [field] = [one for one in page.text_input if "Replace" in one.label]
+    field.set_value(new).run()
+    [field] = [one for one in page.text_input if "Replace" in one.label] or [field]
+    return field
+
+
 def test_what_is_named_in_a_label_is_no_markdown(model: str) -> None:
     page = opened(model, text="*bold* :smile: [x](y)", pin="1,2")
     [field] = [one for one in page.text_input if "Replace" in one.label]
@@ -167,7 +190,8 @@ def test_both_texts_of_a_pair_can_be_edited(model: str) -> None:
 def test_a_link_may_edit_the_first_text_alone(model: str) -> None:
     page = opened(model, pair="a premise is here", edit="bad food")
     assert not page.exception
-    assert not page.error
+    assert not errors(page)
+    assert page.text_area(key("edit_pair")).value == "a premise is here"
     assert len(rows(page)) == len(QUICK)
 
 
@@ -181,7 +205,7 @@ def test_both_maps_explain_the_class_of_the_parent(model: str) -> None:
 def test_an_edit_that_the_model_cannot_read_is_said(model: str) -> None:
     page = opened(model, edit="\u200b")
     assert not page.exception
-    assert any("nothing to explain" in error.value for error in page.error)
+    assert any("nothing to explain" in error for error in errors(page))
     assert len(html(page, 'class="xg-row')) >= len(QUICK), "the parent stays"
 
 
