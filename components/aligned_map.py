@@ -10,7 +10,16 @@ from html import escape
 
 from components.method_row import MethodRow, Quiet, check_html, foot_html
 from components.numbers import plain
-from components.token_map import TokenMap, class_of, direction, facts_of, modes, place_classes, tone
+from components.token_map import (
+    TokenMap,
+    class_of,
+    direction,
+    facts_of,
+    modes,
+    place_classes,
+    tone,
+    unit_direction,
+)
 
 LABEL = "Maps, one column for each unit"
 
@@ -53,9 +62,15 @@ def quiet_line_html(row: Quiet, columns: int) -> str:
 
 def _heads(view: TokenMap) -> str:
     return "".join(
-        f"<th{class_of(_kind(view, position), *place_classes(position))}>{escape(unit.text)}</th>"
+        f"<th{class_of(_kind(view, position), *place_classes(position))}{_way(view, position)}>{escape(unit.text)}</th>"
         for position, unit in enumerate(view.units)
     )
+
+
+def _way(view: TokenMap, position: int) -> str:
+    """The direction of a head that is read otherwise than the table."""
+    own = unit_direction(view, position)
+    return "" if own == direction(view.texts[0]) else f" dir={own}"
 
 
 def _kind(view: TokenMap, position: int) -> str:

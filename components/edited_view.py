@@ -173,6 +173,6 @@ def _apart(view: TokenMap, position: int, end: int) -> bool:
 def _chip(view: TokenMap, position: int) -> str:
     unit, said = view.units[position], escape(tip(view, position))
     if unit.special:
-        return f'<b class="xg-special" data-tip="{said}">{escape(unit.text)}</b>'
+        return f'<b class="xg-special" dir=ltr data-tip="{said}">{escape(unit.text)}</b>'
     value = f" data-b={brief(unit.score, view.scale, view.signed)}" if view.look.values else ""
     return f'<b{class_of(tone(view, position))}{value} data-tip="{said}">{escape(unit.text)}</b>'

@@ -150,13 +150,19 @@ def between(text: str, at: int, unit: Unit) -> str:
     return gap.rstrip() if unit.blank else gap
 
 
-def direction(text: str) -> str:
-    """rtl or ltr, by the first character that has a direction."""
+def direction(text: str, without: str = "ltr") -> str:
+    """rtl or ltr, by the first character that has a direction; `without` one of them where there is no such."""
     for character in text:
         kind = unicodedata.bidirectional(character)
         if kind in ("L", "R", "AL"):
             return "ltr" if kind == "L" else "rtl"
-    return "ltr"
+    return without
+
+
+def unit_direction(view: TokenMap, position: int) -> str:
+    """How a unit that stands by itself is read: signs as their text is, names of special tokens never mirrored."""
+    unit = view.units[position]
+    return "ltr" if unit.special else direction(unit.text, direction(view.texts[unit.segment]))
 
 
 def _scale(view: TokenMap) -> str:

@@ -100,6 +100,20 @@ def test_the_table_runs_as_its_first_text_does(text: str, way: str) -> None:
     assert f'<table class="xg-grid" dir="{way}">' in table(row(example=Example(text, "other")))
 
 
+@pytest.mark.parametrize(
+    ("example", "ways"),
+    [
+        (Example("שלום (", "ok ("), ["ltr", "", "", "ltr", "ltr", "ltr", "ltr"]),
+        (Example("ok (", "שלום ("), ["", "", "", "", "rtl", "rtl", ""]),
+    ],
+    ids=["right to left", "left to right"],
+)
+def test_each_head_is_read_as_its_own_text(example: Example, ways: list[str]) -> None:
+    head = Cells(table(row(example=example))).rows[0][1:]
+    assert [cell["text"] for cell in head][:3] == ["[CLS]", *example.text.split()]
+    assert [cell.get("dir", "") for cell in head] == ways
+
+
 def test_nothing_foreign_becomes_markup() -> None:
     bad = "<img src=x>"
     one = replace(row(example=Example(bad), pieces=r"\S+"), title=bad, cost=bad)

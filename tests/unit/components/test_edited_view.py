@@ -105,6 +105,7 @@ def test_a_pair_has_a_paragraph_a_text() -> None:
     assert "xg-changed" not in html[: html.rindex("xg-versions")]
     only = edited_map_html(view("a", "a", pairs=(None, "שלום")))
     assert re.findall(r'<p dir="(\w+)"', only) == ["ltr", "rtl"]
+    assert len(re.findall(r"<b[^>]* dir=ltr[^>]*>\[\w+\]", only)) == only.count("xg-special"), "never mirrored"
 
 
 @pytest.mark.parametrize("text", HARD)
