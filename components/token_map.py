@@ -129,7 +129,7 @@ def tone(view: TokenMap, position: int) -> str:
 def facts_of(view: TokenMap, position: int) -> str:
     """A unit's attributes: what its hover text and its printed value are made of. Marks need none."""
     unit = view.units[position]
-    place = "" if unit.tokens == (position,) else f' data-x="{_place(unit)}"'
+    place = "" if unit.tokens == (position,) else f" data-x={_unquoted(_place(unit))}"
     if view.marks:
         return place
     rank = "" if unit.special else f" data-r={view.ranks[position]}"
@@ -185,6 +185,11 @@ def _shared(view: TokenMap) -> str:
     return (
         f" · scale shared by the {escape(view.sharing)}" if view.sharing else " · own scale: no other map has its unit"
     )
+
+
+def _unquoted(value: str) -> str:
+    """A number stands without quotes."""
+    return value if value.isdigit() else f'"{value}"'
 
 
 def _place(unit: Unit) -> str:

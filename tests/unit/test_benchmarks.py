@@ -37,12 +37,6 @@ def test_the_slope_is_that_of_the_second_half() -> None:
     assert page_memory.slope([*grows, *[9_000_000] * 10]) == pytest.approx(0, abs=1e-6)
 
 
-def test_what_computing_leaves_behind_is_told_from_what_it_uses_meanwhile() -> None:
-    busy = [700, 500, 900, 500, 950, 500, 800, 990]
-    assert page_memory.left_behind(busy, 500) == 0
-    assert page_memory.left_behind(busy, 540) == 10
-
-
 def test_a_broken_limit_fails_the_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     kept, broken = Limit("median", 150, 150, "ms"), Limit("bytes", 301, 300, "kB")
     assert judge([kept]) == 0
