@@ -79,7 +79,7 @@ def _steps(old: Sequence[Name], new: Sequence[Name]) -> list[tuple[str, int, int
     between = difflib.SequenceMatcher(None, old[head : ends[0]], new[head : ends[1]], autojunk=False).get_opcodes()
     return [
         ("equal", 0, head, 0, head),
-        *((tag, *(head + place for place in places)) for tag, *places in between),
+        *((tag, head + start, head + end, head + first, head + last) for tag, start, end, first, last in between),
         ("equal", ends[0], len(old), ends[1], len(new)),
     ]
 

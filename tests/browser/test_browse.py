@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -25,10 +25,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> str:
-    file = tmp_path / "own.jsonl"
-    rows = ({"text": text, "label": place % 2} for place, text in enumerate(TEXTS))
+def texts(scheme: Scheme) -> list[str]:
+    """Of each theme its own: the server keeps what it has predicted."""
+    return [f"{text} {scheme}" for text in TEXTS]
+
+
+def data(folder: Path, texts: Sequence[str]) -> str:
+    file = folder / "own.jsonl"
+    rows = ({"text": text, "label": place % 2} for place, text in enumerate(texts))
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(file)
 
@@ -42,9 +46,9 @@ def cells(page: Page, column: int) -> Locator:
     return page.locator(f'canvas [role="gridcell"][aria-colindex="{column}"]')
 
 
-def expect_example(page: Page, index: int) -> None:
+def expect_example(page: Page, index: int, text: str) -> None:
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value(str(index), timeout=TIMEOUT_MS)
-    expect(page.get_by_role("textbox", name="Text", exact=True)).to_have_value(TEXTS[index])
+    expect(page.get_by_role("textbox", name="Text", exact=True)).to_have_value(text)
 
 
 def expect_selected(page: Page, row: int) -> None:
@@ -62,34 +66,35 @@ def press_row(page: Page, row: int) -> None:
 
 
 def test_the_list_is_predicted_and_shows_what_is_chosen_in_it(
-    server: Server, model: str, data: str, open_page: Open, scheme: Scheme
+    server: Server, model: str, tmp_path: Path, open_page: Open, scheme: Scheme
 ) -> None:
-    page = open_page(address(server, model=model, data=data), scheme=scheme)
+    own = texts(scheme)
+    page = open_page(address(server, model=model, data=data(tmp_path, own)), scheme=scheme)
     expect(page.get_by_text("none predicted yet")).to_be_visible(timeout=TIMEOUT_MS)
     press = page.get_by_role("button", name="Predict all 6 examples")
     press.click()
     expect(page.get_by_text("6 examples. Accuracy")).to_be_visible(timeout=TIMEOUT_MS)
     expect(press).to_have_count(0)
     expect(page.get_by_text("1 of 6 listed")).to_be_visible()
-    expect(cells(page, 2)).to_have_text([TEXTS[0], TEXTS[1], f"'{TEXTS[2]}", *TEXTS[3:]])
+    expect(cells(page, 2)).to_have_text([own[0], own[1], f"'{own[2]}", *own[3:]])
     press_row(page, 3)
-    expect_example(page, 3)
+    expect_example(page, 3, own[3])
     expect_selected(page, 3)
     page.get_by_role("button", name="Next", exact=True).click()
-    expect_example(page, 4)
+    expect_example(page, 4, own[4])
     expect_selected(page, 4)
     page.get_by_role("textbox", name="Search").fill("SCRIPT")
     page.get_by_role("textbox", name="Search").press("Enter")
     expect(page.get_by_text("1 listed; the example above is not among them")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("button", name="Random of these").click()
-    expect_example(page, 1)
+    expect_example(page, 1, own[1])
     again = open_page(page.url, scheme=scheme)
-    expect_example(again, 1)
+    expect_example(again, 1, own[1])
     expect(again.get_by_text("1 of 1 listed")).to_be_visible(timeout=TIMEOUT_MS)
 
 
-def test_a_narrow_window_holds_the_list(server: Server, model: str, data: str, open_page: Open) -> None:
-    page = open_page(address(server, model=model, data=data), width=390)
+def test_a_narrow_window_holds_the_list(server: Server, model: str, tmp_path: Path, open_page: Open) -> None:
+    page = open_page(address(server, model=model, data=data(tmp_path, TEXTS)), width=390)
     expect(page.get_by_text("1 of 6 listed")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stDataFrame")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
