@@ -105,17 +105,26 @@ def html(kept: Kept) -> str:
 
 
 def csv_table(kept: Kept) -> str:
-    """A row a token, a column a method. Numbers are written in full; text that a spreadsheet would run is defused."""
+    """A row a token, a column a method, before them what stands above the maps, such as a rationale.
+
+    Numbers are written in full; text that a spreadsheet would run is defused.
+    """
     sheet = io.StringIO(newline="")
     writer = csv.writer(sheet, lineterminator="\r\n")
-    names = [made.provenance.method for _, made in kept.shown]
+    names = [*(row.title.lower() for row in kept.above), *(made.provenance.method for _, made in kept.shown)]
     writer.writerow(["token", "start", "end", "segment", "special", *map(defused, names)])
-    scores = [made.scores.tolist() for _, made in kept.shown]
+    scores = [*(_of_tokens(row) for row in kept.above), *(made.scores.tolist() for _, made in kept.shown)]
     for position, token in enumerate(kept.tokens):
         segment = "" if token.special else token.segment
         place = [token.start, token.end, segment, "true" if token.special else "false"]
         writer.writerow([defused(token.text), *place, *(repr(one[position]) for one in scores)])
     return sheet.getvalue()
+
+
+def _of_tokens(row: MethodRow) -> list[float]:
+    """What a row says of each token: what it says of the token's unit."""
+    found = {position: unit.score for unit in row.view.units for position in unit.tokens}
+    return [found[position] for position in range(len(found))]
 
 
 def defused(text: str) -> str:

@@ -19,7 +19,9 @@ from components.export import Kept, arguments, command, csv_table, defused, from
 from components.export_svg import CELLS, Piece, cells, in_sight, lines, svg
 from components.look import Look
 from components.palette import STEPS
+from components.rationale import rationale_rows
 from engine.cli.root import app
+from engine.data.datasets import LabelledExample, load
 from engine.explain import explain
 from engine.home import product_version
 from engine.registry import explainer
@@ -210,6 +212,19 @@ def test_the_table_holds_every_token_and_its_numbers_exactly() -> None:
     for column, (_, made) in enumerate(one.shown, start=5):
         assert [float(row[column]) for row in rows[1:]] == made.scores.tolist()
     assert rows[3][5] == "-0.3333333333333333", "a number is no formula"
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+def test_the_table_holds_the_rationale_before_the_methods(unit: str) -> None:
+    labelled = LabelledExample("a warm, funny film", label=1, rationale=((2, 6), (8, 13)))
+    data = replace(load("reviews"), examples=(labelled,))
+    one = kept(labelled.text, unit=unit)
+    above = tuple(rationale_rows(data, 0, one.shown[0][1], unit))
+    rows = list(csv.reader(io.StringIO(csv_table(replace(one, above=above)), newline="")))
+    assert rows[0][5:] == ["rationale", "occlusion", "attention_mean"]
+    assert {row[0]: float(row[5]) for row in rows[1:]} == {
+        "[CLS]": 0, "a": 0, "warm,": 1, "funny": 1, "film": 0, "[SEP]": 0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HARD.values(), ids=HARD)
