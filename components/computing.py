@@ -69,7 +69,7 @@ class Computation(Generic[T]):
             return f"waiting for the device, place {before} in the queue"
         done, total = self._rows
         seconds = f"{time.monotonic() - self._started:.0f} s"
-        return f"{seconds}, {done} of {total} passes" if 0 < done < total else seconds
+        return f"{seconds}, {done:,} of {total:,} evaluations" if 0 < done < total else seconds
 
     def answer(self) -> T:
         """What it made, once it is over; its error is raised for everybody who asked."""

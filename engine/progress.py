@@ -55,7 +55,7 @@ _report: ContextVar[Report] = ContextVar("exegesis_report", default=silent)
 
 @contextlib.contextmanager
 def reporting(report: Report) -> Iterator[None]:
-    """Everything that runs inside, however deep, tells `report` how far its model passes are."""
+    """Everything that runs inside, however deep, tells `report` how many of its model evaluations are done."""
     before = _report.set(report)
     try:
         yield

@@ -115,7 +115,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
     start = 0
     while start < rows:
         check_cancelled()
-        tell(start, rows, "model passes")
+        tell(start, rows, "model evaluations")
         result = _attempt(compute, slice(start, min(rows, start + size)))
         if result is not None:
             results.append(result[0])

@@ -171,7 +171,7 @@ def test_who_waits_for_the_device_sees_the_place_in_the_queue() -> None:
         assert asker.got == "made"
 
 
-def test_the_passes_of_the_engine_are_counted() -> None:
+def test_the_evaluations_of_the_engine_are_counted() -> None:
     go = threading.Event()
 
     def passes(token: CancelToken) -> str:
@@ -179,7 +179,7 @@ def test_the_passes_of_the_engine_are_counted() -> None:
         return "made"
 
     asker = Asker(passes)
-    until(lambda: "0 s, 32 of 96 passes" in asker.said)
+    until(lambda: "0 s, 32 of 96 evaluations" in asker.said)
     go.set()
     asker.join(10)
     assert asker.got == "made"
