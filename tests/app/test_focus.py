@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import focus_controls
+from components.focus import Focus, write_focus
 from components.focus_controls import CARRIED
 from components.text_session import key
 from engine.data.datasets import load
@@ -76,6 +77,57 @@ def test_a_table_of_ones_own_is_a_data_set_and_a_wrong_name_is_said(model: str, 
     page.run()
     assert not page.exception
     assert any("gone.csv" in error and "reviews is shown" in error for error in errors(page))
+
+
+def opened(model: str, **query: str) -> AppTest:
+    page = text_page()
+    for name, value in ({"model": model, "method": "random"} | query).items():
+        page.query_params[name] = value
+    return page.run()
+
+
+def link_to(file: str, index: int) -> dict[str, str]:
+    """What a link says of an example of a data set."""
+    example = load(file)[index].example
+    focus = Focus("", example.text, example.text_pair, index, file)
+    return {name: given for name, [given] in write_focus(focus).items() if name != "model"}
+
+
+def test_a_data_set_that_is_not_there_is_said_until_another_is_chosen(model: str) -> None:
+    page = opened(model, data="nosuch", index="3", pin="2")
+    page.segmented_control(key("unit")).set_value("word").run()
+    for one in (page, opened(**dict(page.query_params))):
+        assert not one.exception
+        assert "unknown name 'nosuch'" in errors(one)[0]
+        assert shown(one) == (model, "nosuch", 0)
+        assert one.text_area(focus_controls.key("text")).value == load("reviews")[0].text
+        assert one.query_params["data"] == "nosuch"
+        assert one.session_state[key("pins")] == []
+    page.selectbox(focus_controls.key("data")).set_value("reviews").run()
+    assert not errors(page)
+    assert page.query_params["data"] == "reviews"
+
+
+def test_an_example_taken_from_what_is_shown_instead_chooses_it(model: str) -> None:
+    page = opened(model, data="nosuch", index="3")
+    page.number_input(focus_controls.key("index")).set_value(5).run()
+    assert not errors(page)
+    assert shown(page) == (model, "reviews", 5)
+
+
+def test_a_row_put_before_it_makes_an_example_another_and_that_is_said(model: str, tmp_path: Path) -> None:
+    link = link_to(file := table(tmp_path), 1) | {"pin": "1", "edit": "worse food", "unit": "word"}
+    page = opened(model, **link)
+    assert not errors(page)
+    assert page.text_area(key("edit")).value == "worse food"
+    Path(file).write_text("text,label\na new row,1\ngood food,1\nbad food,0\n", encoding="utf-8")
+    page = opened(model, **link)
+    [sentence] = errors(page)
+    assert sentence.startswith(f"digest: example 1 of {file} is not the text")
+    assert page.text_area(focus_controls.key("text")).value == "good food"
+    assert (page.session_state[key("pins")], page.session_state[key("edit")]) == ([], None)
+    page.segmented_control(key("unit")).set_value("token").run()
+    assert page.query_params["digest"] == link_to(file, 1)["digest"] != link["digest"]
 
 
 def test_a_random_example_is_one_of_the_data_set(model: str) -> None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from components.browse_state import Browse
-from components.focus import LONGEST_IN_LINK, Focus
+from components.focus import LONGEST_IN_LINK, Focus, digest, write_focus
 from components.look import Look
 from components.open_data import OpenData
 from components.text_state import MEASURES, START, TextState, differing, read, write
 from engine.data.datasets import load
 from engine.metrics import agreement
 from engine.registry import all_explainers, explainer
+from engine.request import Example
 
 METHODS = all_explainers()
 MODELS = ["model-a", "model-b"]
@@ -68,6 +69,16 @@ def test_a_review_is_named_by_its_index(opened: OpenData) -> None:
     assert link["index"] == ["7"]
     assert "text" not in link
     assert read(link, MODELS, METHODS, opened) == (state, [])
+
+
+def test_an_example_of_a_file_is_known_again_by_its_texts() -> None:
+    """The digest of one example, computed by another program: printf '%s' '["good", null]' | sha256sum."""
+    assert digest(Example("good")) == "183f7da8"
+    examples = [Example("good", "food"), Example("good food"), Example("good", ""), Example("good")]
+    assert len({digest(example) for example in examples}) == len(examples)
+    own = write_focus(Focus("m", "good", index=3, data="own.csv"))
+    assert own == {"model": ["m"], "data": ["own.csv"], "index": ["3"], "digest": ["183f7da8"]}
+    assert "digest" not in write_focus(Focus("m", "good", index=3)), "what is embedded does not change"
 
 
 def test_a_bare_link_opens_the_first_model_and_review_with_the_usual_methods(opened: OpenData) -> None:
