@@ -16,6 +16,7 @@ import streamlit as st
 from components.compact import compact_css, compact_script
 from components.styles import STACK
 from components.token_map import DIGITS, direction
+from components.trouble import say_note
 from engine.errors import UsageError, not_allowed
 from engine.words import Unit
 
@@ -41,7 +42,7 @@ def token_pick(units: Sequence[Unit], pins: Pins, key: str, on_pick: Callable[[P
     data = picture(units, pins) | {"turn": turn}
     _component()(key=key, data=data, on_picked_change=partial(receive, key, tuple(units), on_pick))
     if said:
-        st.warning(said)
+        say_note(said)
 
 
 def to_tokens(units: Sequence[Unit], positions: Iterable[int]) -> Pins:

@@ -1,0 +1,95 @@
+"""What a page says is text and never Markdown: a link or a file could put pictures and links into it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from components.library_html import note_html, trouble_html
+from components.trouble import WORD_JOINER, literal
+from tests.project import name_of, sources, tree
+
+DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
+"""Calls whose first argument Streamlit reads as Markdown."""
+SAFE = {
+    ("components/browse.py", "' '.join(told)"): "numbers, and titles of methods",
+    ("components/browse.py", "f'No example matches.{more} Change the search or what is shown.'"): "a number",
+    ("components/browse.py", "place(found, current)"): "numbers",
+    ("components/browse_job.py", "f\"{job.state.capitalize()} after {job.done:,} of {count(job.total, 'part')}.\""): (
+        "one of our states, and numbers"
+    ),
+    ("components/edited.py", "trouble"): "one of three sentences",
+    ("components/engine_room.py", "f'Computing: {words}'"): "numbers, and what is counted",
+    ("components/frame.py", "entry.question"): "the question of one of our pages",
+    ("components/library_cache.py", "said"): "numbers",
+    ("components/library_data.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
+    ("components/library_job_form.py", "f'Job {job.id} is in the list below.'"): "a number",
+    ("components/library_jobs.py", "f'#{view.id} · {view.when}'"): "a number and a time",
+    ("components/library_models.py", "name"): "an embedded model",
+    (
+        "components/library_models.py",
+        "without_title(file.read_text(encoding='utf-8'))",
+    ): "the card of an embedded model",
+    ("components/method_picker.py", "f'Changed: {said}'"): "parameters of a method: numbers and listed words",
+    ("components/stopping.py", "sentence"): "what was stopped, in our words",
+    ("components/text_keep.py", "_how_to_repeat(kept)"): "one of two sentences",
+    (
+        "components/text_questions.py",
+        "_of_agreement(found.measure, found.k, found.n, state.unit)",
+    ): "numbers and our words",
+    ("components/text_questions.py", "_of_curves(unit, 'score' if score else 'probability')"): "our words",
+    ("components/text_questions.py", "_meaning(found.measure, found.k, found.n, state.unit)"): "numbers and our words",
+    (
+        "components/text_questions.py",
+        "f\"Left out, because there is no map (its row above says why): {', '.join(titles)}.\"",
+    ): "titles of methods",
+    ("components/text_results.py", "missing"): "one of three sentences",
+}
+"""What needs no `literal`, and why."""
+EVIL = "![](http://127.0.0.1:9/x.png) [a](http://evil.example) <img src=x> www.evil.example a@b.example"
+
+
+def drawn() -> list[tuple[str, ast.expr]]:
+    """(file, first argument) of every call in pages and components that may draw Markdown."""
+    calls = ((file, node) for file in sources("pages", "components") for node in ast.walk(tree(file)))
+    return [
+        (name_of(file), node.args[0])
+        for file, node in calls
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in DRAWN and node.args
+    ]
+
+
+def is_ours(said: ast.expr) -> bool:
+    """Words that stand in the source; names of constants among them; what `literal` has gone over."""
+    if isinstance(said, ast.JoinedStr):
+        return all(is_ours(part.value) for part in said.values if isinstance(part, ast.FormattedValue))
+    if isinstance(said, ast.IfExp):
+        return is_ours(said.body) and is_ours(said.orelse)
+    if isinstance(said, ast.Call):
+        return isinstance(said.func, ast.Name) and said.func.id in {"literal", "count", "byte_size", "len"}
+    return isinstance(said, ast.Constant) or (isinstance(said, ast.Name) and said.id.isupper())
+
+
+def test_only_words_of_ours_are_drawn_as_markdown() -> None:
+    foreign = {(file, ast.unparse(said)) for file, said in drawn() if not is_ours(said)}
+    assert not foreign - set(SAFE)
+
+
+@pytest.mark.parametrize("said", [EVIL, "\"quotes\" & 'entities' &lt;b&gt;", "<script>alert(1)</script>"])
+def test_what_is_said_has_no_elements_but_ours(said: str) -> None:
+    for html in (trouble_html(said), note_html(said)):
+        assert re.findall(r"<(\w+)", html) == ["div", "p"]
+
+
+def test_a_literal_escapes_every_sign_and_joins_what_would_be_found_without_one() -> None:
+    assert literal("a_b [c](d)") == r"a\_b \[c\]\(d\)"
+    assert literal("good food") == "good food"
+    assert literal("two\n\nlines\t.") == r"two lines \."
+    j = WORD_JOINER
+    assert literal(":material/x:") == rf"\:{j}material\/x\:{j}"
+    assert literal("http://a.b") == rf"http\:{j}\/\/a\.b"
+    assert literal("www.a.b") == rf"www{j}\.a\.b"
+    assert literal("a@b.c") == rf"a\@{j}b\.c"
+    assert literal("a -> b") == rf"a \-{j}\> b"
