@@ -16,7 +16,7 @@ from tests.tiny import save_checkpoint
 
 METHODS = ("gradient_x_input", "attention_mean", "random")
 WORDS = "the acting is warm and funny"
-RINGS = """position => [...document.querySelectorAll('.st-key-text_rows .xg-map')].map(
+RINGED = """position => [...document.querySelectorAll('.st-key-text_rows .xg-map')].every(
     map => getComputedStyle(map.querySelector(`.j${position.toString(32)}`)).boxShadow.includes('inset'))"""
 
 Open = Callable[..., Page]
@@ -32,7 +32,7 @@ def expect_pinned(page: Page, text: str, position: int) -> None:
     strip = page.get_by_role("status").filter(has_text="Pinned")
     expect(strip).to_have_text(f"Pinned {text}", timeout=TIMEOUT_MS)
     expect(page.locator(".st-key-text_rows .xg-map")).to_have_count(len(METHODS), timeout=TIMEOUT_MS)
-    assert page.evaluate(RINGS, position) == [True] * len(METHODS)
+    page.wait_for_function(RINGED, arg=position)
 
 
 def test_a_click_pins_a_token_in_every_row_and_the_link_brings_it_back(
