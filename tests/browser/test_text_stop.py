@@ -43,6 +43,7 @@ def test_stopped_work_says_so_and_goes_on_when_asked(slow: str, open_page: Open)
 
 
 def test_a_closed_page_holds_nobody_up(slow: str, open_page: Open) -> None:
+    slow += "&seed=1"  # another computation than the test above, which may have ended
     first = open_page(slow)
     expect(stop_button(first)).to_be_visible(timeout=TIMEOUT_MS)
     expect(row(first, "kernel_shap")).to_contain_text("being computed", timeout=TIMEOUT_MS)
