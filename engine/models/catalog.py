@@ -75,9 +75,7 @@ def _is_embedded(model: str) -> bool:
 
 def reads_pictures(model: str) -> bool:
     """Whether a model is one of images: what its config or its files say."""
-    source = locate(model)
-    config = _read_json(source.id, (source.base or source.folder) / "config.json")
-    return config.get("model_type") in IMAGE_TYPES
+    return config(locate(model)).get("model_type") in IMAGE_TYPES
 
 
 def locate(model: str) -> Source:
@@ -107,6 +105,11 @@ def revision(model: str) -> str:
     if source.base is not None:  # an adapter's labels stand in its card
         digest.update(repr(_card(source).get("labels")).encode())
     return digest.hexdigest()[:16]
+
+
+def config(source: Source) -> dict[str, Any]:
+    """What the checkpoint's config.json says."""
+    return _read_json(source.id, (source.base or source.folder) / "config.json")
 
 
 def card(model: str) -> dict[str, Any]:

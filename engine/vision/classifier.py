@@ -15,7 +15,7 @@ from engine.models import answers
 from engine.models.attention import Recorder, capture
 from engine.result import Prediction
 from engine.vision.adapters import ImageAdapter
-from engine.vision.picture import EncodedPicture, PictureBatch, collate
+from engine.vision.picture import EncodedPicture, PictureBatch, both_sides, collate
 from engine.vision.preprocessing import Preprocessing
 
 
@@ -51,12 +51,12 @@ class ImageClassifier:
     @cached_property
     def size(self) -> tuple[int, int]:
         """Height and width of the pictures that it reads."""
-        return _pair(self._config.image_size)
+        return both_sides(self._config.image_size)
 
     @cached_property
     def patch(self) -> tuple[int, int]:
         """Height and width of a patch in pixels."""
-        return _pair(self._config.patch_size)
+        return both_sides(self._config.patch_size)
 
     @cached_property
     def channels(self) -> int:
@@ -133,7 +133,3 @@ class ImageClassifier:
         return torch.zeros(seen.shape, dtype=self.dtype, device=self.device).masked_fill(
             ~seen, torch.finfo(self.dtype).min
         )
-
-
-def _pair(size: int | Sequence[int]) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))

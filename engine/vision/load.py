@@ -16,7 +16,7 @@ from engine.models.load import told
 from engine.request import DTYPES
 from engine.vision.adapters import ImageAdapter, adapter_for
 from engine.vision.classifier import ImageClassifier
-from engine.vision.preprocessing import read_preprocessing
+from engine.vision.preprocessing import check_sizes, read_preprocessing
 
 LOADED_AT_ONCE = 4
 
@@ -51,7 +51,7 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
     made = ImageClassifier(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
-    _check_sizes(made)
+    check_sizes(made.id, made.preprocessing, made.size, made.channels)
     return made
 
 
@@ -67,23 +67,3 @@ def _module(source: catalog.Source, adapter: ImageAdapter) -> Any:
             "Use a fine-tuned classifier, or train one with: exegesis train."
         )
     return module
-
-
-def _check_sizes(model: ImageClassifier) -> None:
-    channels = model.channels
-    if channels != 3:
-        raise ExegesisError(
-            f"model {model.id}: reads pictures of {channels} channels; 3 (red, green, blue) are needed."
-        )
-    # Proportions are kept where only the shortest side is stated: then only a crop makes all pictures of one size.
-    for height, width in ((100, 100), (100, 150)):
-        got = model.preprocessing.size_of(height, width)
-        if got != model.size:
-            raise ExegesisError(
-                f"model {model.id}: reads {_told(model.size)} pixels, but its preprocessing gives {_told(got)}. "
-                "Correct size and crop_size in its preprocessor_config.json."
-            )
-
-
-def _told(size: tuple[int, int]) -> str:
-    return f"{size[1]} x {size[0]}"

@@ -71,6 +71,11 @@ def collate(pictures: Sequence[EncodedPicture], dtype: torch.dtype, device: torc
     return PictureBatch(values, visible, True)
 
 
+def both_sides(size: int | Sequence[int]) -> tuple[int, int]:
+    """Height and width, where a config states one number for squares."""
+    return (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
+
+
 def patch_mask(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -> Bool[np.ndarray, "row column"]:
     """The patches that belong to a mask of the picture as seen: those at least half inside it, else the fullest.
 

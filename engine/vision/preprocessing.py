@@ -89,6 +89,20 @@ def read_preprocessing(folder: Path, model: str) -> Preprocessing:
         ) from error
 
 
+def check_sizes(model: str, preprocessing: Preprocessing, size: tuple[int, int], channels: int) -> None:
+    """Refuses a model whose preprocessing does not give the pictures that it reads."""
+    if channels != 3:
+        raise ExegesisError(f"model {model}: reads pictures of {channels} channels; 3 (red, green, blue) are needed.")
+    # Proportions are kept where only the shortest side is stated: then only a crop makes all pictures of one size.
+    for height, width in ((100, 100), (100, 150)):
+        got = preprocessing.size_of(height, width)
+        if got != size:
+            raise ExegesisError(
+                f"model {model}: reads {_told(size)} pixels, but its preprocessing gives {_told(got)}. "
+                f"Correct size and crop_size in its {FILE}."
+            )
+
+
 def _parsed(stated: Mapping[str, Any]) -> Preprocessing:
     """Steps that are not mentioned are done, as transformers does for ViT and DeiT; a crop must be asked for."""
     normalises = stated.get("do_normalize", True)
@@ -135,3 +149,7 @@ def _middle(image: Image.Image, height: int, width: int) -> Image.Image:
     """The middle of the picture; where it is too small, black is added around it."""
     top, left = (image.height - height) // 2, (image.width - width) // 2
     return image.crop((left, top, left + width, top + height))
+
+
+def _told(size: tuple[int, int]) -> str:
+    return f"{size[1]} x {size[0]}"
