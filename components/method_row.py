@@ -59,7 +59,7 @@ def method_row(
         view = replace(view, end=ends[group], sharing=group)
     notes = tuple(note for note in made.notes if note not in set(said))
     return MethodRow(
-        method.title, view, made.check, _cost(made), notes, method.caution, method.citation, facts(method, made)
+        method.title, view, made.check, cost_line(made), notes, method.caution, method.citation, facts(method, made)
     )
 
 
@@ -88,6 +88,12 @@ def facts(method: Explainer, made: Explanation) -> Facts:
     )
 
 
+def cost_line(made: Explanation) -> str:
+    """What the numbers took to be here."""
+    source = "from the cache" if made.cached else seconds(made.seconds)
+    return f"{count(made.evaluations, 'evaluation')} · {source}"
+
+
 def method_row_html(row: MethodRow) -> str:
     """The row. Everything that is not ours is escaped."""
     return (
@@ -101,7 +107,7 @@ def foot_html(row: MethodRow) -> str:
     """What stands below a map: its scale, its caution, its notes, and the rest on a click."""
     notes = "".join(f'<p class="xg-note">{escape(note)}</p>' for note in row.notes)
     return (
-        f'<div class="xg-small xg-foot">{legend_html(row.view)}{_details(row)}'
+        f'<div class="xg-small xg-foot">{legend_html(row.view)}{details_html(row.facts)}'
         f'{notes}<p class="xg-caution">{escape(row.caution)}</p></div>'
     )
 
@@ -116,6 +122,12 @@ def check_html(check: Check | None) -> str:
     return f'<p class="xg-small xg-bad">✗ {name}: {value}, not good (above {limit})</p>'
 
 
+def details_html(facts: Facts) -> str:
+    """What the numbers depend on, on a click."""
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    return f'<details class="xg-details"><summary>Details</summary><dl class="xg-facts">{rows}</dl></details>'
+
+
 def waiting(title: str, now: bool) -> Quiet:
     """A method whose numbers are still to come."""
     return Quiet(title, "being computed …" if now else "waiting …")
@@ -128,13 +140,3 @@ def quiet_html(row: Quiet) -> str:
         f'<div class="xg"><div class="xg-row xg-quiet"><p class="xg-title">{escape(row.title)}</p>'
         f'<p class="xg-sentence{kind}">{escape(row.sentence)}</p></div></div>'
     )
-
-
-def _cost(made: Explanation) -> str:
-    source = "from the cache" if made.cached else seconds(made.seconds)
-    return f"{count(made.evaluations, 'evaluation')} · {source}"
-
-
-def _details(row: MethodRow) -> str:
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in row.facts)
-    return f'<details class="xg-details"><summary>Details</summary><dl class="xg-facts">{rows}</dl></details>'

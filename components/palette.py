@@ -50,6 +50,19 @@ def colour(theme: Theme, side: Side, step: int) -> str:
     return _format(_from_oklab((lightness, a, b)))
 
 
+def see_through(theme: Theme, side: Side, step: int) -> tuple[int, int, int, int]:
+    """Red, green, blue and alpha of 255: what is `colour` over the ground, and the less opaque the smaller the step."""
+    alpha = round(255 * step / STEPS)
+    if not alpha:
+        return 0, 0, 0, 0
+    ground = _parse(PALETTES[theme].ground)
+    red, green, blue = (
+        round(255 * min(1, max(0, below + (255 / alpha) * (shown - below))))
+        for shown, below in zip(_parse(colour(theme, side, step)), ground, strict=True)
+    )
+    return red, green, blue, alpha
+
+
 def step_of(score: float, largest: float, gamma: float = 1.0) -> int:
     """The step of a score on a scale that ends at `largest`, its share to the power gamma; the side has the sign."""
     if largest <= 0:

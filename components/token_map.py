@@ -21,6 +21,7 @@ from functools import cached_property
 from html import escape
 from itertools import groupby
 
+from components.legend import bent, shared
 from components.look import PLAIN, Look
 from components.numbers import brief, count, plain, signed
 from components.palette import Side, step_of
@@ -89,7 +90,7 @@ def legend_html(view: TokenMap) -> str:
         return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked in the data set</span>'
     if view.largest == 0:
         return '<span class="xg-legend">All scores are zero: nothing to colour.</span>'
-    return f'<span class="xg-legend">{_scale(view)}{_bent(view)}{_shared(view)}</span>'
+    return f'<span class="xg-legend">{_scale(view)}{bent(view)}{shared(view)}</span>'
 
 
 def tip(view: TokenMap, position: int) -> str:
@@ -170,21 +171,6 @@ def _scale(view: TokenMap) -> str:
         return f'<i class="xg-scale xg-amount"></i> 0 to {plain(view.scale)}, without sign'
     low, high, target = signed(-view.scale), signed(view.scale), escape(view.target)
     return f'<i class="xg-scale xg-signed"></i> {low} against, {high} for <bdi>{target}</bdi>'
-
-
-def _bent(view: TokenMap) -> str:
-    if view.look.gamma == 1:
-        return ""
-    half = view.scale * 0.5 ** (1 / view.look.gamma)
-    return f" · gamma {plain(view.look.gamma)}: half the colour at {plain(half)}"
-
-
-def _shared(view: TokenMap) -> str:
-    if not view.look.shared:
-        return ""
-    return (
-        f" · scale shared by the {escape(view.sharing)}" if view.sharing else " · own scale: no other map has its unit"
-    )
 
 
 def _unquoted(value: str) -> str:
