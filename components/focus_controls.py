@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from components.focus import NAMES, Focus, Query
+from components.focus import NAMES, Focus
 from components.frame import TEXT
+from components.looking import Looking
 from components.open_data import DATA, OpenData, open_data
 from components.trouble import say_error
 from engine.data.datasets import dataset_names
@@ -16,34 +17,10 @@ from engine.data.datasets import dataset_names
 WIDGETS = "focus."
 """Every widget that chooses what is looked at has a key that starts so."""
 CARRIED = "focus_link"
-
-
-def key(name: str) -> str:
-    """The widget key of a control."""
-    return WIDGETS + name
-
-
-def value(name: str) -> object:
-    """What a control holds; None before it is drawn."""
-    return st.session_state.get(key(name))
-
-
-def carried() -> Query:
-    """What the session looks at, as a part of a link; empty before it has looked at anything."""
-    return st.session_state.get(CARRIED, {})
-
-
-def carry(link: Mapping[str, list[str]]) -> None:
-    """Remembers what a page looks at, for every other page."""
-    st.session_state[CARRIED] = focus_of(link)
-
-
-def turn_to(**names: str) -> None:
-    """Looks at another model or data set from now on; the rest stays as far as it goes with it."""
-    kept = carried()
-    if "data" in names:
-        kept = {name: given for name, given in kept.items() if name == "model"}
-    st.session_state[CARRIED] = kept | {name: [given] for name, given in names.items()}
+LOOKING = Looking(WIDGETS, CARRIED, NAMES)
+key, value, carried, carry, turn_to, focus_of = (
+    LOOKING.key, LOOKING.value, LOOKING.carried, LOOKING.carry, LOOKING.turn_to, LOOKING.focus_of
+)  # fmt: skip
 
 
 def go_to_text(label: str, **names: str) -> None:
@@ -52,11 +29,6 @@ def go_to_text(label: str, **names: str) -> None:
     if st.button(label, key=f"turn-to-{place}", icon=":material/arrow_forward:", type="tertiary"):
         turn_to(**names)
         st.switch_page(TEXT.path)
-
-
-def focus_of(link: Mapping[str, list[str]]) -> Query:
-    """The part of a link that says what is looked at."""
-    return {name: list(link[name]) for name in NAMES if name in link}
 
 
 def data_name(link: Mapping[str, list[str]]) -> str:
@@ -102,7 +74,7 @@ def focus_controls(models: list[str], opened: OpenData) -> None:
     model, data, example = st.columns([5, 5, 6], gap="small", vertical_alignment="bottom")
     model.selectbox(
         "Model",
-        _with_chosen(models, "model"),
+        LOOKING.with_chosen(models, "model"),
         key=key("model"),
         accept_new_options=True,
         placeholder="Pick one, or type a folder or hub id",
@@ -110,7 +82,7 @@ def focus_controls(models: list[str], opened: OpenData) -> None:
     )
     data.selectbox(
         "Data set",
-        _with_chosen(list(dataset_names()), "data"),
+        LOOKING.with_chosen(dataset_names(), "data"),
         key=key("data"),
         accept_new_options=True,
         help="A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name.",
@@ -136,11 +108,6 @@ def _example_controls(opened: OpenData) -> None:
         help="The place in the data set. Empty: your own text.", on_change=_take_example, args=(opened,),
     )  # fmt: skip
     st.button("Random", key=key("random"), help="An example by chance", on_click=_take_any, args=(opened,))
-
-
-def _with_chosen(known: list[str], name: str) -> list[str]:
-    chosen = value(name)
-    return list(dict.fromkeys([*known, str(chosen)])) if chosen else known
 
 
 def _of_data(opened: OpenData, pair: str | None = None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ALIASES = {"dev": "validation", "val": "validation", "valid": "validation"}
 SPLITS = ("validation", "test", "train")
+"""Which is taken where none is asked for: the first that is there."""
 CONVERTED = "refs/convert/parquet"
 
 
@@ -33,6 +34,8 @@ class Shards:
     files: tuple[str, ...]
     fetch: Callable[[str], Path]
     revision: str
+    splits: tuple[str, ...] = ()
+    """All splits that are there, the usual one first."""
 
 
 def hub_shards(name: str, split: str | None) -> Shards:
@@ -45,7 +48,8 @@ def hub_shards(name: str, split: str | None) -> Shards:
     repo_id = f"{owner}/{repo}"
     at, files, commit = _list_files(repo_id, revision or None)
     chosen, picked = pick_split(f"hub:{name}", files, split, config)
-    return Shards(f"hub:{name}", chosen, picked, lambda file: _download(repo_id, file, at), commit)
+    splits = in_order(_by_split(files, config))
+    return Shards(f"hub:{name}", chosen, picked, lambda file: _download(repo_id, file, at), commit, splits)
 
 
 def folder_shards(folder: Path, split: str | None) -> Shards:
@@ -53,15 +57,18 @@ def folder_shards(folder: Path, split: str | None) -> Shards:
     files = sorted(str(path.relative_to(folder).as_posix()) for path in folder.rglob("*.parquet"))
     chosen, picked = pick_split(str(folder), files, split, "")
     revision = content_revision([folder / name for name in picked], {})
-    return Shards(folder.name, chosen, picked, lambda name: folder / name, revision)
+    splits = in_order(_by_split(files, ""))
+    return Shards(folder.name, chosen, picked, lambda name: folder / name, revision, splits)
+
+
+def in_order(splits: Collection[str]) -> tuple[str, ...]:
+    """The names of splits, the usual one first."""
+    return tuple(dict.fromkeys([*(name for name in SPLITS if name in splits), *splits]))
 
 
 def pick_split(source: str, files: Sequence[str], split: str | None, config: str) -> tuple[str, tuple[str, ...]]:
     """The parquet files of a split, such as `data/train-00000-of-00002.parquet` or `mnli/train/0.parquet`."""
-    parquet = sorted(name for name in files if name.endswith(".parquet") and (not config or config in name.split("/")))
-    by_split: dict[str, list[str]] = {}
-    for name in parquet:
-        by_split.setdefault(split_of(name), []).append(name)
+    by_split = _by_split(files, config)
     if not by_split:
         where = f" for the config {config!r}" if config else ""
         raise ExegesisError(f"{source}: holds no parquet files{where}. Download it as CSV or JSONL and name the file.")
@@ -70,9 +77,17 @@ def pick_split(source: str, files: Sequence[str], split: str | None, config: str
     return chosen, tuple(by_split[chosen])
 
 
+def _by_split(files: Sequence[str], config: str) -> dict[str, list[str]]:
+    parquet = sorted(name for name in files if name.endswith(".parquet") and (not config or config in name.split("/")))
+    by_split: dict[str, list[str]] = {}
+    for name in parquet:
+        by_split.setdefault(split_of(name), []).append(name)
+    return by_split
+
+
 def _choose(by_split: Mapping[str, list[str]], split: str | None) -> str:
     if split is None:
-        return next(name for name in (*SPLITS, *by_split) if name in by_split)
+        return in_order(by_split)[0]
     wanted = ALIASES.get(split, split)
     if wanted not in by_split:
         raise unknown("split", split, by_split)

@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.data.cards import own_card
 from engine.data.files import content_revision
-from engine.data.hub import ALIASES, SPLITS
+from engine.data.hub import ALIASES, in_order
 from engine.data.images.examples import Box, ImageDataset, ImageExample, box_mask
 from engine.data.labels import MAX_CLASSES
 from engine.errors import ExegesisError, unknown
@@ -25,7 +25,8 @@ CONTRACT = (
 def from_arrays(path: Path, split: str | None, limit: int | None) -> ImageDataset:
     """A `.npz` file, or a folder with `train.npz`, `val.npz`, `test.npz` (default: validation, else test)."""
     by_split = _by_split(path)
-    wanted = next(s for s in (*SPLITS, *by_split) if s in by_split) if split is None else ALIASES.get(split, split)
+    splits = in_order(by_split)
+    wanted = splits[0] if split is None else ALIASES.get(split, split)
     if wanted not in by_split:
         raise unknown("split", split, by_split)
     file = by_split[wanted]
@@ -34,7 +35,8 @@ def from_arrays(path: Path, split: str | None, limit: int | None) -> ImageDatase
     names = tuple(map(str, arrays.get("class_names", [f"class {i}" for i in range(max(labels, default=0) + 1)])))
     card = own_card(path.name, f"the local pictures of {path.name}", f"{len(labels):,} pictures")
     revision = content_revision([file], {})
-    return ImageDataset(path.name, path.name, names, labels, _reader(arrays, file.name), card, revision, wanted)
+    read = _reader(arrays, file.name)
+    return ImageDataset(path.name, path.name, names, labels, read, card, revision, wanted, splits=splits)
 
 
 def is_arrays(path: Path) -> bool:

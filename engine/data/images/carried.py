@@ -18,6 +18,8 @@ Pixels = UInt8[np.ndarray, "height width 3"]
 
 DIGIT_SPLITS: Mapping[str, slice] = {"train": slice(0, 1297), "test": slice(1297, None)}
 """By place, not by chance: the digits stand writer after writer, so that most test writers are new."""
+DIGITS_SHOWN = ("test", "train")
+"""The splits, the usual one first."""
 ENLARGED = 4
 """Each of the 8 x 8 grey values becomes a square of so many pixels: one patch of digits-vit."""
 
@@ -49,7 +51,7 @@ PHOTOS = (
 
 def digits(split: str | None, limit: int | None) -> ImageDataset:
     """Scikit-learn's handwritten digits, light on dark, 32 x 32 pixels."""
-    chosen = "test" if split is None else split
+    chosen = DIGITS_SHOWN[0] if split is None else split
     if chosen not in DIGIT_SPLITS:
         raise unknown("split", split, DIGIT_SPLITS)
     levels, targets = _digits()
@@ -63,7 +65,8 @@ def digits(split: str | None, limit: int | None) -> ImageDataset:
     card = read_card("digits")
     revision = digest("digits", images.tobytes(), labels.tobytes())
     names = tuple(str(i) for i in range(10))
-    return ImageDataset("digits", card.title, names, tuple(labels.tolist()), read, card, revision, chosen)
+    values = tuple(labels.tolist())
+    return ImageDataset("digits", card.title, names, values, read, card, revision, chosen, splits=DIGITS_SHOWN)
 
 
 def photos(split: str | None, limit: int | None) -> ImageDataset:

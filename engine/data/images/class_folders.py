@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 
 from engine.data.cards import own_card
-from engine.data.hub import ALIASES, SPLITS
+from engine.data.hub import ALIASES, SPLITS, in_order
 from engine.data.images.examples import Box, ImageDataset, ImageExample, box_mask
 from engine.data.images.listing import Listing
 from engine.data.images.opening import open_picture
@@ -63,7 +63,10 @@ def from_listing(listing: Listing, split: str | None, limit: int | None) -> Imag
         return _example(rows[i][1], labels[i], found)
 
     card = own_card(listing.name, f"the local pictures of {listing.name}", f"{len(rows):,} pictures")
-    return ImageDataset(listing.name, listing.name, names, labels, read, card, listing.revision(), chosen)
+    splits = in_order(found.pictures)
+    return ImageDataset(
+        listing.name, listing.name, names, labels, read, card, listing.revision(), chosen, splits=splits
+    )
 
 
 def _sorted_out(listing: Listing) -> _Found:
@@ -96,9 +99,9 @@ def _split_of(folder: PurePosixPath) -> str:
     return name if name in SPLITS else "all"
 
 
-def _chosen(pictures: Mapping[str, object], split: str | None) -> str:
+def _chosen(pictures: Mapping[str, Mapping[str, object]], split: str | None) -> str:
     if split is None:
-        return next(name for name in (*SPLITS, "all") if name in pictures)
+        return in_order(pictures)[0]
     wanted = ALIASES.get(split, split)
     if wanted not in pictures:
         raise unknown("split", split, pictures)

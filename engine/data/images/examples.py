@@ -43,7 +43,7 @@ class ImageDataset:
     """Pictures of one task under one id. `revision` stands for the content they are read or drawn from.
 
     `labels` are known without reading a picture. Folders and generated sets are mixed by class, so that their first n
-    are balanced.
+    are balanced. `splits` are those that can be asked for, the usual one first; empty where there is no choice.
     """
 
     id: str
@@ -55,6 +55,7 @@ class ImageDataset:
     revision: str
     split: str = "all"
     notes: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from random import Random
 
@@ -48,7 +48,7 @@ def scenes(params: SceneParams, split: str | None, limit: int | None) -> ImageDa
         scene = _scene(params, chosen, i, labels[i])
         return ImageExample(scene.pixels, labels[i], scene.mask, f"{chosen} {i}", {"thing": NAMES[labels[i]]})
 
-    return _dataset("scenes", params, chosen, labels, read)
+    return _dataset("scenes", params, tuple(COUNTS), chosen, labels, read)
 
 
 def scenes_marked(params: MarkedParams, split: str | None, limit: int | None) -> ImageDataset:
@@ -56,7 +56,8 @@ def scenes_marked(params: MarkedParams, split: str | None, limit: int | None) ->
 
     The split `unmarked` is the test split without any mark: nothing in its pictures tells the label.
     """
-    chosen = _chosen(split, {**COUNTS, UNMARKED: COUNTS["test"]})
+    splits = (*COUNTS, UNMARKED)
+    chosen = _chosen(split, splits)
     source = "test" if chosen == UNMARKED else chosen
     count = _count(params, source, limit)
     things = _in_turns(f"{params.seed}/{source}/things", count)
@@ -72,7 +73,7 @@ def scenes_marked(params: MarkedParams, split: str | None, limit: int | None) ->
         pixels, mask = marked(scene.pixels, labels[i], chance)
         return ImageExample(pixels, labels[i], mask, f"{chosen} {i}", extra)
 
-    return _dataset("scenes-marked", params, chosen, labels, read)
+    return _dataset("scenes-marked", params, splits, chosen, labels, read)
 
 
 def _scene(params: SceneParams, split: str, index: int, thing: int) -> Scene:
@@ -88,8 +89,8 @@ def _in_turns(seed: str, count: int) -> tuple[int, ...]:
     return tuple(drawn[:count])
 
 
-def _chosen(split: str | None, known: Mapping[str, int]) -> str:
-    chosen = "validation" if split is None else ALIASES.get(split, split)
+def _chosen(split: str | None, known: Collection[str]) -> str:
+    chosen = next(iter(known)) if split is None else ALIASES.get(split, split)
     if chosen not in known:
         raise unknown("split", split, known)
     return chosen
@@ -100,9 +101,11 @@ def _count(params: SceneParams, split: str, limit: int | None) -> int:
     return count if limit is None else min(count, limit)
 
 
-def _dataset(name: str, params: SceneParams, split: str, labels: tuple[int, ...], read: Read) -> ImageDataset:
+def _dataset(
+    name: str, params: SceneParams, splits: tuple[str, ...], split: str, labels: tuple[int, ...], read: Read
+) -> ImageDataset:
     if params.size % CELLS:
         raise not_allowed(f"{name}.size", f"a multiple of {CELLS}", params.size)
     card = read_card(name)
     revision = digest(name, VERSION, asdict(params), split, len(labels))
-    return ImageDataset(name, card.title, NAMES, labels, read, card, revision, split)
+    return ImageDataset(name, card.title, NAMES, labels, read, card, revision, split, splits=splits)

@@ -73,7 +73,8 @@ def from_shards(
 
     card = own_card(shards.source, shards.source, f"{len(values):,} pictures of {shards.split}")
     return ImageDataset(
-        shards.source, shards.source, labels.names, values, read, card, shards.revision, shards.split
+        shards.source, shards.source, labels.names, values, read, card, shards.revision, shards.split,
+        splits=shards.splits,
     )  # fmt: skip
 
 

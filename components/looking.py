@@ -1,0 +1,55 @@
+"""What chooses what is looked at, between runs: widget keys of its own, and a link that all pages of a kind share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from components.focus import Query
+
+
+@dataclass(frozen=True)
+class Looking:
+    """`widgets`: how its widget keys start. `link`: where the session remembers it. `names`: its names in a link."""
+
+    widgets: str
+    link: str
+    names: Collection[str]
+
+    def key(self, name: str) -> str:
+        """The widget key of a control."""
+        return self.widgets + name
+
+    def value(self, name: str) -> object:
+        """What a control holds; None before it is drawn."""
+        return st.session_state.get(self.key(name))
+
+    def put(self, name: str, new: object) -> None:
+        """Sets a control before it is drawn."""
+        st.session_state[self.key(name)] = new
+
+    def carried(self) -> Query:
+        """What the session looks at, as a part of a link; empty before it has looked at anything."""
+        return st.session_state.get(self.link, {})
+
+    def carry(self, link: Mapping[str, list[str]]) -> None:
+        """Remembers what a page looks at, for every other page."""
+        st.session_state[self.link] = self.focus_of(link)
+
+    def turn_to(self, **names: str) -> None:
+        """Looks at another model or data set from now on; the rest stays as far as it goes with it."""
+        kept = self.carried()
+        if "data" in names:
+            kept = {name: given for name, given in kept.items() if name == "model"}
+        st.session_state[self.link] = kept | {name: [given] for name, given in names.items()}
+
+    def focus_of(self, link: Mapping[str, list[str]]) -> Query:
+        """The part of a link that says what is looked at."""
+        return {name: list(link[name]) for name in self.names if name in link}
+
+    def with_chosen(self, known: Collection[str], name: str) -> list[str]:
+        """The options of a control that takes other values too: the known ones, and the one that it holds."""
+        chosen = self.value(name)
+        return list(dict.fromkeys([*known, str(chosen)])) if chosen else list(known)
