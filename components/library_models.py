@@ -12,23 +12,41 @@ from components.trouble import sentence
 from engine.amounts import byte_size
 from engine.errors import UsageError
 from engine.models import catalog
+from engine.models.parameters import parameter_count
+from engine.vision.view import view_of
 
 CHECKED, FAILED = "library_checked_model", "library_check_failed"
 NAME = "library.model_to_check"
+ADAPTER = "LoRA adapter"
+"""What the card of a model says that is stored as a change of another one."""
 SPLITS = ("dev", "validation", "test")
 
 
 def model_cards() -> None:
     """A card each: measured accuracy, licence, size, revision, and on demand how it was made."""
-    for name in catalog.embedded_models():
-        with st.container(border=True, key=f"model-{name}", gap="xsmall"):
-            st.subheader(name, anchor=False)
-            try:
-                st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name))))
-                _whole_card(name)
-                go_to_text("Explain a text with it", model=name)
-            except Exception as error:
-                st.html(trouble_html(sentence(error)))
+    for title, names in (("texts", catalog.embedded_models()), ("pictures", catalog.embedded_image_models())):
+        st.header(f"Models of {title}", anchor=False)
+        for name in names:
+            with st.container(border=True, key=f"model-{name}", gap="xsmall"):
+                st.subheader(name, anchor=False)
+                try:
+                    _card(name)
+                except Exception as error:
+                    st.html(trouble_html(sentence(error)))
+
+
+def _card(name: str) -> None:
+    pictures = catalog.reads_pictures(name)
+    facts = card_facts(catalog.card(name), catalog.revision(name))
+    st.html(facts_html({**picture_facts(name), **facts} if pictures else facts))
+    _whole_card(name)
+    if not pictures:
+        go_to_text("Explain a text with it", model=name)
+
+
+def picture_facts(name: str) -> dict[str, object]:
+    """What else stands on the card of a model that reads pictures."""
+    return {**view_of(name).as_told(), "parameters": f"{parameter_count(name):,}"}
 
 
 def card_facts(card: dict[str, Any], revision: str) -> dict[str, object]:
@@ -45,11 +63,11 @@ def card_facts(card: dict[str, Any], revision: str) -> dict[str, object]:
 
 
 def size(card: dict[str, Any]) -> str:
-    """What the project stores of it, and the base that this comes on top of."""
+    """What the project stores of it, and the base that an adapter comes on top of."""
     if not card.get("bytes"):
         return ""
     base = (card.get("base") or {}).get("name")
-    return byte_size(card["bytes"]) + (f", on top of {base}" if base else "")
+    return byte_size(card["bytes"]) + (f", on top of {base}" if base and card.get("kind") == ADAPTER else "")
 
 
 def measured(card: dict[str, Any]) -> dict[str, str]:
@@ -98,15 +116,17 @@ def _found(found: dict[str, Any]) -> None:
     with st.container(border=True, key="checked-model", gap="xsmall"):
         st.html(looks_html([("ok" if c["ok"] else "broken", c["name"], c["detail"], "") for c in found["checks"]]))
         st.html(facts_html(found_facts(found)))
-        go_to_text("Explain a text with this model", model=found["name"])
+        if "picture" not in found:
+            go_to_text("Explain a text with this model", model=found["name"])
 
 
 def found_facts(found: dict[str, Any]) -> dict[str, object]:
-    """What was found in a model that was loaded."""
-    plain = {name: found[name] for name in ("name", "family", "task", "folder", "base", "revision")}
+    """What was found in a model that was loaded; one of pictures has a grid in place of a longest input."""
+    plain = {name: found.get(name) for name in ("name", "family", "task", "folder", "base", "revision")}
     numbers = {name: f"{found[name]:,}" for name in ("parameters", "blocks")}
-    labels = ", ".join(map(str, found["labels"]))
-    return {**plain, "labels": labels, **numbers, "longest input": f"{found['longest_input']:,} tokens"}
+    reads = {name: found.get(name) for name in ("picture", "patches")}
+    longest = {"longest input": f"{found['longest_input']:,} tokens"} if "longest_input" in found else {}
+    return {**plain, "labels": ", ".join(map(str, found["labels"])), **numbers, **reads, **longest}
 
 
 def _whole_card(name: str) -> None:

@@ -47,6 +47,14 @@ class View:
         """The patches that belong to a picture's mask: of the picture as it came, not as the model sees it."""
         return patch_mask(self.seen_mask(mask), self.patch)
 
+    def as_told(self) -> dict[str, str]:
+        """What it reads, in words."""
+        (rows, columns), (height, width) = self.grid, self.patch
+        return {
+            "picture": f"{self.size[1]} x {self.size[0]} pixels",
+            "patches": f"{rows} rows x {columns} columns of {width} x {height} pixels",
+        }
+
 
 def view_of(model: str) -> View:
     """The view of an embedded model, a folder or a hub id; read again when its files change.

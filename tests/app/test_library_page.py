@@ -10,20 +10,25 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import tests.sample_job
+from components.library_data import PICTURES
 from components.library_job_form import DATA, EXAMPLES, METHODS, MODEL, OPEN
 from components.library_jobs import SHOWN
 from components.library_models import NAME
 from components.library_sections import SECTIONS
 from engine import jobs
 from engine.data.datasets import dataset_names
+from engine.data.images.datasets import image_names
 from engine.jobs import Job
+from engine.models.catalog import embedded_image_models, embedded_models
 from engine.store import result_store
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
+from tests.unit.images.checkpoints import save_vit
 
 SECONDS = 120.0
 LIGHT = """
@@ -193,10 +198,13 @@ def test_of_many_jobs_the_newest_are_shown_and_the_others_on_demand(tmp_path: Pa
     assert len(keys(page)) == SHOWN + 2
 
 
-def test_the_embedded_model_has_its_card_without_raw_html() -> None:
+def test_the_embedded_models_have_their_cards_without_raw_html() -> None:
     page = opened("models")
-    assert [title.value for title in page.subheader] == ["reviews-minilm", "Check a model"]
+    names = [*embedded_models(), *embedded_image_models()]
+    assert [title.value for title in page.subheader] == [*names, "Check a model"]
+    assert [title.value for title in page.header] == ["Models of texts", "Models of pictures"]
     assert "<dt>accuracy, dev</dt><dd>0.885 on 872 examples</dd>" in html_of(page)
+    assert "<dt>patches</dt><dd>8 rows x 8 columns of 4 x 4 pixels</dd>" in html_of(page)
     assert "Apache-2.0" in html_of(page)
     assert any("exegesis train --base minilm" in text.value for text in page.markdown)
     assert not [text for text in page.markdown if text.allow_html]
@@ -216,6 +224,25 @@ def test_a_folder_is_checked_and_told(model: str) -> None:
     assert "<dt>family</dt><dd>BERT</dd>" in html_of(page)
     page.run()
     assert "<dt>family</dt><dd>BERT</dd>" in html_of(page)
+
+
+def test_a_folder_of_a_picture_model_is_checked_and_told(tmp_path: Path) -> None:
+    page = opened("models")
+    page.text_input(key=NAME).set_value(str(save_vit(tmp_path / "vit", image=(24, 40))))
+    pressed(page, "Check")
+    assert not page.exception
+    assert "✓</span> a picture runs" in html_of(page)
+    assert "<dt>patches</dt><dd>3 rows x 5 columns of 8 x 8 pixels</dd>" in html_of(page)
+
+
+def test_a_picture_model_without_its_preprocessing_is_refused(tmp_path: Path) -> None:
+    folder = save_vit(tmp_path / "vit")
+    (folder / "preprocessor_config.json").unlink()
+    page = opened("models")
+    page.text_input(key=NAME).set_value(str(folder))
+    pressed(page, "Check")
+    assert not page.exception
+    assert "no preprocessor_config.json in its folder, so how it reads pictures is not known" in html_of(page)
 
 
 @pytest.mark.parametrize(
@@ -250,8 +277,23 @@ def test_nothing_to_check_says_what_to_type() -> None:
 
 def test_every_data_set_has_its_card() -> None:
     page = opened("data")
-    assert [title.value.partition(" · ")[2] for title in page.subheader] == [f"`{name}`" for name in dataset_names()]
+    names = [*dataset_names(), *image_names()]
+    assert [title.value.partition(" · ")[2] for title in page.subheader] == [f"`{name}`" for name in names]
     assert "CC0 1.0" in html_of(page)
+
+
+def test_picture_sets_show_their_first_pictures_and_what_is_not_there_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXEGESIS_DATA", str(tmp_path))
+    st.cache_data.clear()
+    page = opened("data")
+    assert not page.exception
+    rows = [html for html in html_of(page).splitlines() if "xg-thumbnails" in html and "<figure>" in html]
+    carried = [name for name in image_names() if name != "cifar10"]
+    assert [row.count('<img src="data:image/webp;base64,') for row in rows] == [PICTURES] * len(carried)
+    assert "<figcaption>umbrella</figcaption>" in rows[-1]
+    assert f"cifar10: is not in {tmp_path}. Put cifar10.zip there" in html_of(page)
 
 
 def test_the_cache_is_checked_and_cleared_after_a_question() -> None:

@@ -15,7 +15,7 @@ from components.library_html import duration, facts_html, looks_html, trouble_ht
 from components.library_job_form import spec_of
 from components.library_job_view import FAILURES_SHOWN, LOOKS, failures_html, job_view, title_html
 from components.library_jobs import text_link
-from components.library_models import card_facts, measured, without_title
+from components.library_models import card_facts, found_facts, measured, picture_facts, without_title
 from components.trouble import sentence
 from engine.amounts import byte_size
 from engine.data.datasets import dataset_card
@@ -127,12 +127,31 @@ def test_the_form_says_what_is_wrong_with_it(model: str, data: str, methods: lis
 def test_a_model_is_told_by_the_splits_that_no_choice_was_made_on() -> None:
     scores = {split: {"value": value, "count": 872} for split, value in (("held-out", 0.9), ("dev", 0.8853))}
     card: dict[str, Any] = {"metric": "accuracy", "scores": scores, "bytes": 1_634_692, "base": {"name": "minilm"}}
+    card["kind"] = "LoRA adapter"
     assert measured(card) == {"accuracy, dev": "0.885 on 872 examples"}
     assert measured({"scores": {"held-out": {"value": 0.5, "count": 2}}}) == {"score, held-out": "0.500 on 2 examples"}
     assert measured({}) == {}
     facts = card_facts(card, "abc")
     assert (facts["size"], facts["revision"]) == ("1.6 MB, on top of minilm", "abc")
     assert card_facts({}, "abc")["size"] == ""
+    assert card_facts(card | {"kind": "Vision transformer"}, "abc")["size"] == "1.6 MB"
+
+
+def test_a_model_of_pictures_is_told_by_its_grid_and_its_parameters() -> None:
+    # The embedding has 128 x 3 x 8 x 8 weights, each of four blocks 198,272, the head 10 x 128 + 10, and so on.
+    assert picture_facts("scenes-vit") == {
+        "picture": "64 x 64 pixels", "patches": "8 rows x 8 columns of 8 x 8 pixels", "parameters": "827,786",
+    }  # fmt: skip
+
+
+def test_what_was_checked_is_told_for_texts_and_for_pictures() -> None:
+    found = dict.fromkeys(("name", "family", "task", "folder", "base", "revision"), "x")
+    shared = {**found, "labels": ["a", "b"], "parameters": 12345, "blocks": 3}
+    texts = found_facts({**shared, "longest_input": 512})
+    assert (texts["parameters"], texts["longest input"]) == ("12,345", "512 tokens")
+    pictures = found_facts({**shared, "picture": "8 x 8 pixels", "patches": "2 rows x 2 columns of 4 x 4 pixels"})
+    assert (pictures["picture"], pictures["labels"]) == ("8 x 8 pixels", "a, b")
+    assert "longest input" not in pictures
 
 
 def test_a_card_loses_only_its_first_heading() -> None:
