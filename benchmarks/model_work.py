@@ -57,7 +57,7 @@ def bare_forward(task: Task, rows: int, chunk: int) -> Callable[[], None]:
 def bare_gradient(task: Task, rows: int, chunk: int) -> Callable[[], None]:
     """Plain batched passes forward and back to the embeddings."""
     ids, mask = _rows(task, rows)
-    embeds = task.model.embed(ids).detach()
+    embeds = task.model.embedding(ids).detach()
 
     def run() -> None:
         for start in range(0, rows, chunk):
@@ -132,7 +132,8 @@ def _group(
 def _lime_rows(task: Task) -> np.ndarray:
     from engine.explainers.lime import samples
 
-    return samples(task.items[0], SAMPLES)
+    item = task.items[0]
+    return samples(len(item.encoded.features), SAMPLES, item.generator())
 
 
 def main() -> None:

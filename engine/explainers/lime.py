@@ -1,7 +1,8 @@
-"""LIME on text: a weighted ridge regression on randomly removed words."""
+"""LIME: a weighted ridge regression on randomly removed words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,9 @@ from jaxtyping import Bool, Float
 
 from engine.operators import OPERATORS
 from engine.params import option
+from engine.parts import Parts, single
 from engine.registry import Axes, register
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task
 
 
 @dataclass(frozen=True)
@@ -37,28 +39,34 @@ def lime(task: Task, params: LimeParams) -> list[Attribution]:
     As the lime package on text, by position: the number of removed features is uniform on 1..n, then which. Equal
     texts are evaluated once.
     """
-    drawn = [samples(item, params.n_samples) for item in task.items]
+    return local_models(task, [single(len(e.features)) for e in task.examples], params)
+
+
+def local_models(task: Task, parts: Sequence[Parts], params: LimeParams) -> list[Attribution]:
+    """The same for what is removed together in each item; a part's coefficient is shared by its features."""
+    drawn = [samples(p.count, params.n_samples, item.generator()) for p, item in zip(parts, task.items, strict=True)]
     unique = [np.unique(kept, axis=0, return_inverse=True) for kept in drawn]
-    values = task.masked_values([rows for rows, _ in unique], params.removal)
+    rows = [part.features(kept) for part, (kept, _) in zip(parts, unique, strict=True)]
+    values = task.masked_values(rows, params.removal)
     made = []
-    for example, kept, (rows, inverse), value in zip(task.examples, drawn, unique, values, strict=True):
-        weights = proximity(kept, params.kernel_width)
+    for i, (example, value) in enumerate(zip(task.examples, values, strict=True)):
+        weights = proximity(drawn[i], params.kernel_width)
+        slopes = weighted_ridge(drawn[i], value[unique[i][1].ravel()], weights, params.ridge)
         scores = np.zeros(len(example))
-        scores[example.features] = weighted_ridge(kept, value[inverse.ravel()], weights, params.ridge)
-        made.append(Attribution(scores, len(rows)))
+        scores[example.features] = parts[i].shared_out(slopes)
+        made.append(Attribution(scores, len(value)))
     return made
 
 
-def samples(item: Item, count: int) -> Bool[np.ndarray, "sample feature"]:
-    """The whole text, then `count - 1` texts with 1 to n features removed."""
-    n, generator = len(item.encoded.features), item.generator()
+def samples(n: int, count: int, generator: np.random.Generator) -> Bool[np.ndarray, "sample feature"]:
+    """The whole input, then `count - 1` times the input with 1 to n of its n parts removed."""
     removed = generator.integers(1, n + 1, size=count - 1)
     ranks = generator.random((count - 1, n)).argsort(axis=1).argsort(axis=1)
     return np.vstack([np.ones((1, n), dtype=bool), ranks >= removed[:, None]])
 
 
 def proximity(kept: Bool[np.ndarray, "sample feature"], width: float) -> Float[np.ndarray, "sample"]:
-    """`sqrt(exp(-d²/w²))` with the cosine distance `d = 100 (1 - sqrt(kept/n))` to the whole text."""
+    """`sqrt(exp(-d²/w²))` with the cosine distance `d = 100 (1 - sqrt(kept/n))` to the whole input."""
     distance = 100 * (1 - np.sqrt(kept.mean(axis=1)))
     return np.sqrt(np.exp(-(distance**2) / width**2))
 

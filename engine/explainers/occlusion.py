@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,13 +32,20 @@ class OcclusionParams:
 )
 def occlusion(task: Task, params: OcclusionParams) -> list[Attribution]:
     """`m(x) - m(x without i)`, in probability, signed; with a window, the mean over the windows that hold i."""
-    kept = [~windows(len(e.features), params.window) for e in task.examples]
-    whole = [np.ones((1, k.shape[1]), dtype=bool) for k in kept]
-    values = task.masked_values([np.vstack([w, k]) for w, k in zip(whole, kept, strict=True)], params.removal)
+    return mean_effects(task, [windows(len(e.features), params.window) for e in task.examples], params.removal)
+
+
+def mean_effects(task: Task, covers: Sequence[Bool[np.ndarray, "_ _"]], removal: str) -> list[Attribution]:
+    """What m loses without each window of features, in probability; each feature gets the mean of those that hold it.
+
+    `covers` has the windows of each item, a row each, which together hold every feature.
+    """
+    kept = [np.vstack([np.ones((1, cover.shape[1]), dtype=bool), ~cover]) for cover in covers]
+    values = task.masked_values(kept, removal)
     made = []
-    for example, keep, value in zip(task.examples, kept, values, strict=True):
+    for example, cover, value in zip(task.examples, covers, values, strict=True):
         scores = np.zeros(len(example))
-        scores[example.features] = ~keep.T @ (value[0] - value[1:]) / (~keep).sum(0)
+        scores[example.features] = cover.T @ (value[0] - value[1:]) / cover.sum(0)
         made.append(Attribution(scores, len(value)))
     return made
 

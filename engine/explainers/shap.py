@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from jaxtyping import Float
 from engine.explainers import shapley
 from engine.operators import OPERATORS
 from engine.params import option
+from engine.parts import Parts, single
 from engine.registry import Axes, register
 from engine.result import Check
 from engine.task import Attribution, Item, Task
@@ -42,13 +44,20 @@ class ExactShapleyParams:
 )
 def kernel_shap(task: Task, params: KernelShapParams) -> list[Attribution]:
     """Estimated Shapley values of m, in probability, signed; they sum to m(x) - m(all removed) exactly."""
-    plans = [_plan(item, params.n_samples) for item in task.items]
-    values = task.masked_values([plan.keep for plan in plans], params.removal)
+    return estimates(task, _tokens(task), params, "text's tokens")
+
+
+def estimates(task: Task, parts: Sequence[Parts], params: KernelShapParams, what: str) -> list[Attribution]:
+    """The same for what is removed together in each item, which is called `what`."""
+    plans = [_plan(item, part.count, params.n_samples) for item, part in zip(task.items, parts, strict=True)]
+    kept = [part.features(plan.keep) for part, plan in zip(parts, plans, strict=True)]
+    values = task.masked_values(kept, params.removal)
     made = []
-    for item, plan, value in zip(task.items, plans, values, strict=True):
+    for item, part, plan, value in zip(task.items, parts, plans, values, strict=True):
         estimate = shapley.solve(plan, value)
-        notes = (*estimate.notes, *_raised(item, params.n_samples))
-        made.append(_attribution(item, estimate.phi, value[0] - value[len(plan.pairs)], estimate.evaluations, notes))
+        notes = (*estimate.notes, *_raised(part.count, params.n_samples, what))
+        change = value[0] - value[len(plan.pairs)]
+        made.append(_attribution(item, part.shared_out(estimate.phi), change, estimate.evaluations, notes))
     return made
 
 
@@ -64,30 +73,39 @@ def kernel_shap(task: Task, params: KernelShapParams) -> list[Attribution]:
 )
 def exact_shapley(task: Task, params: ExactShapleyParams) -> list[Attribution]:
     """Shapley values of m from all 2^n coalitions, n <= 14, in probability, signed."""
+    return exact_values(task, _tokens(task), params.removal)
+
+
+def exact_values(task: Task, parts: Sequence[Parts], removal: str) -> list[Attribution]:
+    """The same for what is removed together in each item."""
     made = []
-    for i, item in enumerate(task.items):
-        n = len(item.encoded.features)
+    for item, part in zip(task.items, parts, strict=True):
         seen: list[np.ndarray] = []
 
-        def evaluate(keep: np.ndarray, i: int = i, seen: list[np.ndarray] = seen) -> np.ndarray:
-            seen.append(Task(task.model, [task.items[i]]).masked_values([keep], params.removal)[0])
+        def evaluate(
+            keep: np.ndarray, item: Item = item, part: Parts = part, seen: list[np.ndarray] = seen
+        ) -> np.ndarray:
+            seen.append(Task(task.model, [item]).masked_values([part.features(keep)], removal)[0])
             return seen[-1]
 
-        phi = shapley.exact(n, evaluate)
-        made.append(_attribution(item, phi, seen[0][-1] - seen[0][0], 1 << n, ()))
+        phi = shapley.exact(part.count, evaluate)
+        made.append(_attribution(item, part.shared_out(phi), seen[0][-1] - seen[0][0], 1 << part.count, ()))
     return made
 
 
-def _plan(item: Item, budget: int) -> shapley.Plan:
-    n = len(item.encoded.features)
+def _tokens(task: Task) -> list[Parts]:
+    return [single(len(example.features)) for example in task.examples]
+
+
+def _plan(item: Item, n: int, budget: int) -> shapley.Plan:
     return shapley.plan(n, max(budget, shapley.least_budget(n)), int(item.generator().integers(2**31)))
 
 
-def _raised(item: Item, budget: int) -> tuple[str, ...]:
-    least = shapley.least_budget(len(item.encoded.features))
+def _raised(n: int, budget: int, what: str) -> tuple[str, ...]:
+    least = shapley.least_budget(n)
     if budget >= least:
         return ()
-    return (f"{least} evaluations were used: fewer than that cannot tell this text's tokens apart.",)
+    return (f"{least} evaluations were used: fewer than that cannot tell this {what} apart.",)
 
 
 def _attribution(

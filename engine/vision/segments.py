@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Int, UInt8
 
 from engine.errors import unknown
+from engine.parts import Parts, single
 from engine.vision.picture import EncodedPicture
 
 SEGMENTS = ("patch", "slic")
@@ -16,34 +14,10 @@ COMPACTNESS = 10.0
 """Of SLIC: how much nearness counts against likeness of colour; its authors' and scikit-image's usual value."""
 
 
-@dataclass(frozen=True, eq=False)
-class Segments:
-    """The parts of one picture: for each patch, row by row, the number of its part, from 0 without gaps."""
-
-    of_patch: Int[np.ndarray, "patch"]
-
-    @property
-    def count(self) -> int:
-        return int(self.of_patch.max()) + 1
-
-    @cached_property
-    def sizes(self) -> Int[np.ndarray, "segment"]:
-        """Patches in each part, at least one."""
-        return np.bincount(self.of_patch)
-
-    def patches(self, kept: Bool[np.ndarray, "row segment"]) -> Bool[np.ndarray, "row patch"]:
-        """Masks over parts as masks over patches."""
-        return kept[:, self.of_patch]
-
-    def shared_out(self, scores: Float[np.ndarray, "segment"]) -> Float[np.ndarray, "patch"]:
-        """The score of each part, shared equally by its patches: the sum over the picture stays what it was."""
-        return (scores / self.sizes)[self.of_patch]
-
-
-def segments_of(picture: EncodedPicture, kind: str, n_segments: int) -> Segments:
+def segments_of(picture: EncodedPicture, kind: str, n_segments: int) -> Parts:
     """The parts of a picture: `patch`, every patch by itself, or `slic`, about `n_segments` superpixels."""
     if kind == "patch":
-        return Segments(np.arange(len(picture.features)))
+        return single(len(picture.features))
     if kind == "slic":
         return of_whole_patches(superpixels(picture.seen, n_segments), picture.patch)
     raise unknown("segments", kind, SEGMENTS)
@@ -59,7 +33,7 @@ def superpixels(seen: UInt8[np.ndarray, "height width 3"], n_segments: int) -> I
     return slic(seen, n_segments=n_segments, compactness=COMPACTNESS, start_label=0, channel_axis=-1)
 
 
-def of_whole_patches(labels: Int[np.ndarray, "height width"], patch: tuple[int, int]) -> Segments:
+def of_whole_patches(labels: Int[np.ndarray, "height width"], patch: tuple[int, int]) -> Parts:
     """A patch belongs to the superpixel that covers most of it, of equal ones to the lowest number.
 
     So a superpixel is removed by the operators that remove patches. One that covers most of no patch vanishes.
@@ -68,4 +42,4 @@ def of_whole_patches(labels: Int[np.ndarray, "height width"], patch: tuple[int, 
     tiles = labels[: rows * patch[0], : columns * patch[1]].reshape(rows, patch[0], columns, patch[1])
     pixels = tiles.transpose(0, 2, 1, 3).reshape(rows * columns, -1)
     fullest = [int(np.bincount(inside).argmax()) for inside in pixels]
-    return Segments(np.unique(fullest, return_inverse=True)[1])
+    return Parts(np.unique(fullest, return_inverse=True)[1])

@@ -23,15 +23,20 @@ def item(seed: int = 0) -> Item:
     return task_for(classifier("bert"), [TEXT], seed=seed).items[0]
 
 
+def drawn(count: int, of: Item | None = None) -> np.ndarray:
+    of = of or item()
+    return samples(len(of.encoded.features), count, of.generator())
+
+
 def test_first_is_the_whole_text_and_every_other_lacks_something() -> None:
-    kept = samples(item(), 2000)
+    kept = drawn(2000)
     assert kept.shape == (2000, len(item().encoded.features))
     assert kept[0].all()
     assert not kept[1:].all(axis=1).any()
 
 
 def test_sizes_are_uniform_and_every_feature_is_as_likely() -> None:
-    kept = samples(item(), 20_001)[1:]
+    kept = drawn(20_001)[1:]
     n = kept.shape[1]
     counts = np.bincount((~kept).sum(1), minlength=n + 1)
     assert counts[0] == 0
@@ -45,13 +50,13 @@ def test_draws_follow_seed_and_text_not_the_company() -> None:
     model = classifier("bert")
     alone = task_for(model, [TEXT]).items[0]
     together = task_for(model, ["good", TEXT, "the film"]).items[1]
-    assert (samples(alone, 100) == samples(together, 100)).all()
-    assert (samples(item(0), 100) != samples(item(1), 100)).any()
+    assert (drawn(100, alone) == drawn(100, together)).all()
+    assert (drawn(100, item(0)) != drawn(100, item(1))).any()
 
 
 def test_weights_are_those_of_the_lime_package() -> None:
     """Their explainer is asked what weights it gave: its own kernel on its own cosine distances."""
-    kept = samples(item(), 300)
+    kept = drawn(300)
     package = LimeTextExplainer(kernel_width=7.0)
     data = kept.astype(float)
     norms = np.linalg.norm(data, axis=1) * np.linalg.norm(data[0])
@@ -62,7 +67,7 @@ def test_weights_are_those_of_the_lime_package() -> None:
 
 def test_the_lime_package_agrees_on_the_same_draws() -> None:
     """The package's own fit, on our draws and values: all features, its default ridge."""
-    kept = samples(item(), 200)
+    kept = drawn(200)
     values = np.random.default_rng(0).random(200)
     explainer = LimeTextExplainer(kernel_width=25.0, random_state=0)
     distances = 100 * (1 - np.sqrt(kept.mean(axis=1)))
@@ -89,7 +94,7 @@ def test_ridge_is_scikit_learns(n: int, rows: int, penalty: float, seed: int) ->
 
 def test_ridge_by_hand_on_the_normal_equations() -> None:
     """The intercept as a column of its own with penalty 0: another way to the same minimum."""
-    kept = samples(item(), 150)
+    kept = drawn(150)
     values = np.random.default_rng(1).random(150)
     weights = proximity(kept, 25.0)
     columns = np.column_stack([kept.astype(float), np.ones(len(kept))])
@@ -106,7 +111,7 @@ def test_equal_texts_are_evaluated_once() -> None:
 
 def test_a_text_of_one_word() -> None:
     task = task_for(bag_of_embeddings(), ["funny"])
-    assert samples(task.items[0], 5).tolist() == [[True], *([[False]] * 4)]
+    assert drawn(5, task.items[0]).tolist() == [[True], *([[False]] * 4)]
     lost = task.masked_values([np.array([[True], [False]])], "mask")[0]
     (made,) = run("lime", task, ridge=0)
     np.testing.assert_allclose(made.scores, [0, lost[0] - lost[1], 0], atol=1e-9)

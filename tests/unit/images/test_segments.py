@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import UsageError
+from engine.parts import Parts
 from engine.vision.picture import EncodedPicture
-from engine.vision.segments import Segments, of_whole_patches, segments_of, superpixels
+from engine.vision.segments import of_whole_patches, segments_of, superpixels
 
 
 def encoded(pixels: np.ndarray) -> EncodedPicture:
@@ -28,13 +29,13 @@ def halves(height: int = 24, width: int = 40) -> np.ndarray:
 
 def test_every_patch_is_a_part_of_its_own() -> None:
     parts = segments_of(encoded(halves()), "patch", 3)
-    assert (parts.count, parts.of_patch.tolist()) == (15, list(range(15)))
+    assert (parts.count, parts.of_feature.tolist()) == (15, list(range(15)))
     assert parts.sizes.tolist() == [1] * 15
 
 
 def test_superpixels_respect_what_the_picture_shows() -> None:
     parts = segments_of(encoded(halves()), "slic", 6)
-    grid = parts.of_patch.reshape(3, 5)
+    grid = parts.of_feature.reshape(3, 5)
     assert not set(grid[:2].flat) & set(grid[2].flat)
     assert 2 <= parts.count < 15
 
@@ -48,14 +49,14 @@ def test_a_patch_belongs_to_the_superpixel_that_covers_most_of_it() -> None:
     ])  # fmt: skip
     parts = of_whole_patches(labels, (2, 2))
     # 7 covers three of four; 2 three; 2 three; then a tie of 7 and 2, which is 2's; 4; 5. The superpixel 9 vanishes.
-    assert parts.of_patch.tolist() == [3, 0, 0, 0, 1, 2]
+    assert parts.of_feature.tolist() == [3, 0, 0, 0, 1, 2]
     assert parts.sizes.tolist() == [3, 1, 1, 1]
 
 
 def test_pixels_beyond_the_last_whole_patch_do_not_count() -> None:
     labels = np.zeros((5, 7), dtype=int)
     labels[4:], labels[:, 6:] = 1, 2
-    assert of_whole_patches(labels, (2, 3)).of_patch.tolist() == [0, 0, 0, 0]
+    assert of_whole_patches(labels, (2, 3)).of_feature.tolist() == [0, 0, 0, 0]
 
 
 @settings(max_examples=50, deadline=None)
@@ -65,19 +66,19 @@ def test_parts_are_numbered_without_gaps_by_a_count_in_loops(
 ) -> None:
     labels = np.random.default_rng(seed).integers(0, 6, (rows * height, columns * width))
     parts = of_whole_patches(labels, (height, width))
-    assert sorted(set(parts.of_patch.tolist())) == list(range(parts.count))
+    assert sorted(set(parts.of_feature.tolist())) == list(range(parts.count))
     owners = []
     for row in range(rows):
         for column in range(columns):
             inside = labels[row * height : (row + 1) * height, column * width : (column + 1) * width].ravel().tolist()
             owners.append(min(set(inside), key=lambda label: (-inside.count(label), label)))
     named = sorted(set(owners))
-    assert parts.of_patch.tolist() == [named.index(owner) for owner in owners]
+    assert parts.of_feature.tolist() == [named.index(owner) for owner in owners]
 
 
 def test_masks_and_scores_of_parts_are_those_of_their_patches() -> None:
-    parts = Segments(np.array([0, 0, 1, 2, 2, 2]))
-    kept = parts.patches(np.array([[True, False, True], [False, True, False]]))
+    parts = Parts(np.array([0, 0, 1, 2, 2, 2]))
+    kept = parts.features(np.array([[True, False, True], [False, True, False]]))
     assert kept.astype(int).tolist() == [[1, 1, 0, 1, 1, 1], [0, 0, 1, 0, 0, 0]]
     scores = parts.shared_out(np.array([4.0, -1.0, 1.5]))
     assert scores.tolist() == [2, 2, -1, 0.5, 0.5, 0.5]
