@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from components.browse_rows import CONFIDENT, Row, Table
 from components.browse_state import Browse
-from components.export import defused
+from components.citing import defused
 from components.numbers import count, percent, plain
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from components import focus_controls
 from components.edited_view import edited_map, edited_map_html, how_to_read_html, predictions_html
 from components.engine_room import explain
 from components.filling import Place, fill
+from components.prediction_area import PROBE
 from components.question_styles import use_question_styles
 from components.replacing import Span, replaceable, replaceable_in, with_replaced
-from components.text_results import PROBE, request_for
+from components.text_results import request_for
 from components.text_session import key, put, value
 from components.text_state import TextState
 from components.trouble import literal, say_error, say_note, sentence

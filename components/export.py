@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import shlex
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
 from components.aligned_map import aligned_html, line_html
+from components.citing import Shown, arguments_of, cite_html, defused, json_of
 from components.focus import LONGEST_IN_LINK
-from components.look import PLAIN, Look, scale_group, shared_ends
+from components.look import PLAIN, Look
 from components.method_row import MethodRow, method_row, method_row_html, token_map
 from components.prediction import prediction_html
+from components.scales import ends_of
 from components.styles import STACK, stylesheet
-from components.text_state import differing
 from components.token_map import unit_selector
 from components.token_pick import to_units
-from engine.home import product_version
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Token
 
 LONGEST_IN_COMMAND = LONGEST_IN_LINK
 TEXT_FILE = "text.txt"
-ACTS_IN_A_SHEET = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""A spreadsheet takes a cell that begins so for a formula."""
 
 _PAGE_CSS = (
     ":root{color-scheme:light dark}"
@@ -52,7 +48,7 @@ class Kept:
 
     example: Example
     unit: str
-    shown: tuple[tuple[Explainer, Explanation], ...]
+    shown: Shown
     above: tuple[MethodRow, ...] = ()
     look: Look = PLAIN
     pins: tuple[int, ...] = ()
@@ -73,9 +69,11 @@ class Kept:
     @property
     def _ends(self) -> dict[str, float]:
         """Where the scales end that maps share, if they are to share any."""
-        maps = [(method, token_map(method, made, self.example, self.unit)) for method, made in self.shown]
-        groups = ((scale_group(method, view.signed), view.largest) for method, view in maps)
-        return shared_ends(groups) if self.look.shared else {}
+        return ends_of(self.shown, self._extent) if self.look.shared else {}
+
+    def _extent(self, method: Explainer, made: Explanation) -> tuple[bool, float]:
+        view = token_map(method, made, self.example, self.unit)
+        return view.signed, view.largest
 
     @property
     def first(self) -> Explanation:
@@ -99,7 +97,7 @@ def html(kept: Kept) -> str:
         f'<body class="xg"><main><h1>Explanations of one prediction of {escape(origin.model)}</h1>'
         f"<section>{prediction_html(kept.first.prediction, origin.target)}</section>"
         f'<section class="{STACK.removeprefix(".")}">{_maps(kept)}</section>'
-        f"<section><h2>Cite this</h2>{cite_html(kept)}<pre>{escape(command(kept))}</pre>"
+        f"<section><h2>Cite this</h2>{cite_html(kept.shown)}<pre>{escape(command(kept))}</pre>"
         f"{_stdin_html(kept)}</section></main></body></html>\n"
     )
 
@@ -127,16 +125,9 @@ def _of_tokens(row: MethodRow) -> list[float]:
     return [found[position] for position in range(len(found))]
 
 
-def defused(text: str) -> str:
-    """The text as a cell: after an apostrophe where a spreadsheet would take it for a formula."""
-    return f"'{text}" if text.startswith(ACTS_IN_A_SHEET) else text
-
-
 def json_list(kept: Kept) -> str:
     """What `exegesis explain --json` prints: a list, one object a method."""
-    from engine.cli.explain import as_plain
-
-    return json.dumps([as_plain(made) for _, made in kept.shown], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_of(kept.shown)
 
 
 def command(kept: Kept) -> str:
@@ -145,20 +136,12 @@ def command(kept: Kept) -> str:
 
 
 def arguments(kept: Kept) -> list[str]:
-    """The command's arguments. What is not said is what the command takes by itself."""
-    origin, example, read = kept.first.provenance, kept.example, from_stdin(kept)
-    given = ["explain", "--model", origin.model, "--method", ",".join(method.id for method, _ in kept.shown)]
-    given += ["--text", "-" if read == "text" else example.text]
+    """The command's arguments."""
+    example, read = kept.example, from_stdin(kept)
+    given = ["--text", "-" if read == "text" else example.text]
     if example.text_pair is not None:
         given += ["--text-pair", "-" if read == "text_pair" else example.text_pair]
-    if not kept.first.prediction.regression and origin.target != kept.first.prediction.index:
-        given += ["--target", _target(kept.first)]
-    for method, made in kept.shown:
-        for name, value in differing(method, made.provenance.params).items():
-            given += ["--param", f"{method.id}.{name}={value}"]
-    given += [] if origin.seed == 0 else ["--seed", str(origin.seed)]
-    given += [] if origin.dtype == "float32" else ["--dtype", origin.dtype]
-    return [*given, "--json"]
+    return arguments_of(kept.shown, given)
 
 
 def from_stdin(kept: Kept) -> str | None:
@@ -172,28 +155,6 @@ def stdin_file(kept: Kept) -> bytes:
     text = kept.example.as_plain()[from_stdin(kept) or "text"] or ""
     # The command drops one byte order mark and one line end: a text that has its own keeps it.
     return f"\ufeff{text}\r\n".encode()
-
-
-def cite_html(kept: Kept) -> str:
-    """Product, version, model and revision, and a reference for each method. Everything foreign is escaped."""
-    lines = "".join(f"<li>{escape(line)}</li>" for line in references(kept))
-    return f'<div class="xg"><p>{escape(cite(kept))}</p><ul class="xg-small">{lines}</ul></div>'
-
-
-def cite(kept: Kept) -> str:
-    """One sentence: what made these numbers, of which model, in which run."""
-    origin = kept.first.provenance
-    explained = "its score" if kept.first.prediction.regression else f"class {origin.target_label}"
-    return (
-        f"Exegesis {product_version()}. Model {origin.model}, revision {origin.revision}, {explained}, "
-        f"{origin.dtype} on {origin.device}, seed {origin.seed}."
-    )
-
-
-def references(kept: Kept) -> Iterator[str]:
-    """Each method with its version and its paper."""
-    for method, made in kept.shown:
-        yield f"{method.title} ({method.id}, version {made.provenance.version}): {method.citation.rstrip('.')}."
 
 
 def _maps(kept: Kept) -> str:
@@ -220,9 +181,3 @@ def _unfit(text: str) -> bool:
     """Too long to paste, read as a request for stdin, or holding a character that acts on a terminal."""
     acting = any(unicodedata.category(c) == "Cc" and c != "\n" for c in text)
     return len(text) > LONGEST_IN_COMMAND or text == "-" or acting
-
-
-def _target(made: Explanation) -> str:
-    """The class by its label, or by its number where the label stands for another class too."""
-    index, labels = made.provenance.target, made.prediction.labels
-    return labels[index] if labels.index(labels[index]) == index else str(index)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from html import escape, unescape
 from itertools import groupby
 
-from components.export import Kept, cite, references
+from components.citing import cite, references
+from components.export import Kept
 from components.method_row import MethodRow
 from components.numbers import brief
 from components.palette import PALETTES, SIDES, STEPS, Side, colour, step_of
@@ -60,7 +61,7 @@ def svg(kept: Kept, dark: bool = True) -> str:
     sheet = _Sheet(pinned=kept.pinned)
     for row in kept.rows:
         _row(sheet, row)
-    for sentence in (cite(kept), *references(kept)):
+    for sentence in (cite(kept.shown), *references(kept.shown)):
         _sentence(sheet, sentence)
     height, light = sheet.y + EDGE, PALETTES["light"]
     return (

@@ -42,6 +42,12 @@ TEXT = PageEntry(
     "Explain a text",
     "Which words does the prediction rest on, and do the methods agree?",
 )
+IMAGES = PageEntry(
+    "pages/images.py",
+    "Images",
+    "Explain a picture",
+    "Which patches does the prediction rest on, and do the methods agree?",
+)
 LIBRARY = PageEntry(
     "pages/library.py",
     "Library",

@@ -19,7 +19,7 @@ def write_look(look: Look) -> dict[str, list[str]]:
 def read_look(last: Mapping[str, str], said: list[str]) -> Look:
     """The look that a link asks for; a sentence is added to `said` for each value that is not known."""
     return Look(
-        gamma=_gamma(last.get("gamma"), said),
+        gamma=read_gamma(last.get("gamma"), said),
         scale=choice("scale", last, SCALES, said),
         style=choice("style", last, STYLES, said),
         values=choice("values", last, SWITCH, said) == "on",
@@ -34,7 +34,8 @@ def _plain(look: Look) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _gamma(given: str | None, said: list[str]) -> float:
+def read_gamma(given: str | None, said: list[str]) -> float:
+    """The gamma that a link asks for, else 1."""
     if given is None:
         return PLAIN.gamma
     try:

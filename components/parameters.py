@@ -7,7 +7,7 @@ import typing
 
 import streamlit as st
 
-from components.text_state import differing
+from components.request_link import differing
 from engine.registry import Explainer
 
 

@@ -8,14 +8,11 @@ import streamlit as st
 
 from components.look import LAYOUTS, LEAST_GAMMA, MOST_GAMMA, SCALES, STYLES
 from components.method_picker import all_methods, chosen_methods
+from components.request_link import MOST_SEED
 from components.text_session import WIDGETS, key
 from components.text_state import START
 from engine.registry import Explainer
-from engine.result import Prediction
 from engine.words import UNITS
-
-PREDICTED = ""
-MOST_SEED = 2**31 - 1
 
 
 def method_controls(methods: Mapping[str, Explainer]) -> None:
@@ -51,20 +48,3 @@ def _look_controls() -> None:
 
 def _look(label: str, options: Sequence[str], help: str | None = None) -> None:
     st.segmented_control(label, options, key=key(label.lower()), required=True, format_func=str.capitalize, help=help)
-
-
-def class_control(prediction: Prediction, target: str | None) -> None:
-    """Which class is explained. A regression head has only its score."""
-    if prediction.regression:
-        return
-    options = [PREDICTED, *prediction.labels]
-    if (target or PREDICTED) not in options:
-        options.append(str(target))
-    st.selectbox(
-        "Explained class",
-        options,
-        key=key("target"),
-        # The browser answers with these words, so they must not change with the example.
-        format_func=lambda label: label or "As predicted",
-        help="Signed maps speak for or against this class. Attention is the same for every class.",
-    )

@@ -10,7 +10,6 @@ import streamlit as st
 from components.export import (
     TEXT_FILE,
     Kept,
-    cite_html,
     command,
     csv_table,
     from_stdin,
@@ -19,6 +18,7 @@ from components.export import (
     stdin_file,
 )
 from components.export_svg import svg
+from components.keeping import cite_box, file_button
 from components.method_row import MethodRow
 from components.png_button import png_button
 from components.text_state import TextState
@@ -51,16 +51,11 @@ def keep_area(
         png_button("PNG", PNG_FILE, partial(svg, kept, dark=False), PNG_HELP, key="text_keep_PNG")
         if from_stdin(kept) is not None:
             _button("Text", TEXT_FILE, "text/plain", stdin_file, "What the command below reads.", kept)
-    with st.expander("Cite this", key="text_cite"):
-        st.html(cite_html(kept))
-        st.caption(_how_to_repeat(kept))
-        st.code(command(kept), language="bash", wrap_lines=True)
+    cite_box(shown, command(kept), _how_to_repeat(kept), "text_cite")
 
 
 def _button(label: str, name: str, kind: str, build: Builder, help: str, kept: Kept) -> None:
-    st.download_button(
-        label, lambda: build(kept), name, kind, key=f"text_keep_{label}", help=help, on_click="ignore", width="content"
-    )
+    file_button(label, name, kind, lambda: build(kept), help, f"text_keep_{label}")
 
 
 def _how_to_repeat(kept: Kept) -> str:

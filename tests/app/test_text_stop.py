@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 import engine.explain as engine
 from components import computing, focus_controls, stopping
 from components.engine_room import key_of
-from components.text_results import PROBE
+from components.prediction_area import PROBE
 from components.text_session import key
 from engine.progress import CancelToken
 from engine.request import Example, Request

@@ -1,0 +1,73 @@
+"""How to cite explanations and make them again, whatever was explained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+
+from components.request_link import differing
+from engine.home import product_version
+from engine.registry import Explainer
+from engine.result import Explanation
+
+Shown = tuple[tuple[Explainer, Explanation], ...]
+"""Each method that is shown with its explanation: all of one model, one input and one class."""
+ACTS_IN_A_SHEET = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""A spreadsheet takes a cell that begins so for a formula."""
+
+
+def defused(text: str) -> str:
+    """The text as a cell: after an apostrophe where a spreadsheet would take it for a formula."""
+    return f"'{text}" if text.startswith(ACTS_IN_A_SHEET) else text
+
+
+def json_of(shown: Shown) -> str:
+    """What `exegesis explain --json` prints: a list, one object a method."""
+    from engine.cli.explain import as_plain
+
+    return json.dumps([as_plain(made) for _, made in shown], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def arguments_of(shown: Shown, looked_at: list[str]) -> list[str]:
+    """The command's arguments. What is not said is what the command takes by itself."""
+    first = shown[0][1]
+    origin = first.provenance
+    given = ["explain", "--model", origin.model, "--method", ",".join(method.id for method, _ in shown), *looked_at]
+    if not first.prediction.regression and origin.target != first.prediction.index:
+        given += ["--target", _target(first)]
+    for method, made in shown:
+        for name, value in differing(method, made.provenance.params).items():
+            given += ["--param", f"{method.id}.{name}={value}"]
+    given += [] if origin.seed == 0 else ["--seed", str(origin.seed)]
+    given += [] if origin.dtype == "float32" else ["--dtype", origin.dtype]
+    return [*given, "--json"]
+
+
+def cite_html(shown: Shown) -> str:
+    """Product, version, model and revision, and a reference for each method. Everything foreign is escaped."""
+    lines = "".join(f"<li>{escape(line)}</li>" for line in references(shown))
+    return f'<div class="xg"><p>{escape(cite(shown))}</p><ul class="xg-small">{lines}</ul></div>'
+
+
+def cite(shown: Shown) -> str:
+    """One sentence: what made these numbers, of which model, in which run."""
+    first = shown[0][1]
+    origin = first.provenance
+    explained = "its score" if first.prediction.regression else f"class {origin.target_label}"
+    return (
+        f"Exegesis {product_version()}. Model {origin.model}, revision {origin.revision}, {explained}, "
+        f"{origin.dtype} on {origin.device}, seed {origin.seed}."
+    )
+
+
+def references(shown: Shown) -> Iterator[str]:
+    """Each method with its version and its paper."""
+    for method, made in shown:
+        yield f"{method.title} ({method.id}, version {made.provenance.version}): {method.citation.rstrip('.')}."
+
+
+def _target(made: Explanation) -> str:
+    """The class by its label, or by its number where the label stands for another class too."""
+    index, labels = made.provenance.target, made.prediction.labels
+    return labels[index] if labels.index(labels[index]) == index else str(index)

@@ -1,0 +1,83 @@
+"""The prediction of what a page looks at as bars, beside the choice of the class that is explained."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from components.engine_room import explain, key_of
+from components.prediction import prediction_html
+from components.stopping import ProgressLine, go_on_button
+from components.trouble import say_error, say_note, sentence
+from engine.errors import Cancelled, unknown
+from engine.request import Request
+from engine.result import Explanation, Prediction
+
+PROBE = "random"
+"""Costs no model evaluation, and its explanation carries the prediction."""
+PREDICTED = ""
+
+
+def prediction_area(request: Request, target: str | None, key: str, kind: str) -> Explanation | None:
+    """Draws the prediction; None after saying why there is none. `request` asks for `PROBE`, of the predicted class.
+
+    `target`: the class to explain, by its label or number. `key`: of the control that chooses it. `kind`: what is
+    looked at, in a word.
+    """
+    probe = _probe(request, kind)
+    return probe if probe is not None and _draw_prediction(probe, target, key) else None
+
+
+def _probe(request: Request, kind: str) -> Explanation | None:
+    """What carries the prediction; None after saying why there is none."""
+    progress = st.empty()
+    try:
+        line = ProgressLine(progress, [key_of(request)], f"Reading the {kind}")
+        probe = explain(request, line.tick)
+        line.clear()
+        return probe
+    except Cancelled:
+        go_on_button(progress, key_of(request), f"Stopped before the {kind} was read.")
+    except Exception as error:
+        say_error(sentence(error), progress)
+    return None
+
+
+def _draw_prediction(probe: Explanation, asked: str | None, key: str) -> bool:
+    """Whether the class to explain is one of the model's."""
+    prediction, target = probe.prediction, target_index(probe.prediction, asked)
+    left, right = st.columns([2, 1], gap="medium", vertical_alignment="center")
+    with right:
+        class_control(prediction, asked, key)
+    left.html(prediction_html(prediction, prediction.index if target is None else target))
+    for note in probe.notes:
+        say_note(note)
+    if target is None:
+        say_error(str(unknown("target", asked, prediction.labels)))
+    return target is not None
+
+
+def target_index(prediction: Prediction, asked: str | None) -> int | None:
+    """The class to explain, by its label or its number; None when the model has no such class."""
+    if asked is None or prediction.regression:
+        return prediction.index
+    if asked in prediction.labels:
+        return prediction.labels.index(asked)
+    numbers = [str(index) for index in range(len(prediction.labels))]
+    return numbers.index(asked) if asked in numbers else None
+
+
+def class_control(prediction: Prediction, target: str | None, key: str) -> None:
+    """Which class is explained. A regression head has only its score."""
+    if prediction.regression:
+        return
+    options = [PREDICTED, *prediction.labels]
+    if (target or PREDICTED) not in options:
+        options.append(str(target))
+    st.selectbox(
+        "Explained class",
+        options,
+        key=key,
+        # The browser answers with these words, so they must not change with the example.
+        format_func=lambda label: label or "As predicted",
+        help="Signed maps speak for or against this class. Attention is the same for every class.",
+    )
