@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from engine.amounts import byte_size
 from engine.errors import ExegesisError
@@ -20,7 +20,24 @@ LARGEST_AREA = 64 * 10**6
 LONGEST_SIDE = 2048
 """Pixels; longer pictures are made smaller, since no model here reads as many."""
 
-_BROKEN = (OSError, SyntaxError, ValueError, EOFError, IndexError, KeyError, TypeError, struct.error, zlib.error)
+BAND = 4 * 10**6
+"""Pixels that are turned to RGB at a time."""
+ORIENTATION = 0x0112
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""What brings a picture upright, by the orientation in its EXIF (EXIF 2.3, tag 0x0112)."""
+
+_BROKEN = (
+    OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
+    struct.error, zlib.error,
+)  # fmt: skip
 """What Pillow's readers raise on damaged files."""
 _STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 _OTHER_KINDS = {
@@ -77,18 +94,32 @@ def _pixels(image: Image.Image, name: str) -> UInt8[np.ndarray, "height width 3"
         raise _too_large(name, "more") from None
     except _BROKEN:
         raise _damaged(name) from None
-    turned = _eight_bit_rgb(_turned(image))
-    if max(turned.size) > LONGEST_SIDE:
-        turned.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
-    return np.array(turned)
+    flat = _flattened(image)
+    flat.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
+    turn = _turn(image)
+    return np.array(flat if turn is None else flat.transpose(turn))
 
 
-def _turned(image: Image.Image) -> Image.Image:
+def _flattened(image: Image.Image) -> Image.Image:
+    """The picture in RGB, at most about twice as large as it will be; band by band, since every step copies its own.
+
+    A picture of 64 million pixels, which may be a tiny file, so takes 0.3 GB and not 1.2.
+    """
+    (width, height), factor = image.size, max(1, max(image.size) // LONGEST_SIDE)
+    made = Image.new("RGB", (-(-width // factor), -(-height // factor)))
+    rows = factor * max(1, BAND // (width * factor))
+    for top in range(0, height, rows):
+        band = _eight_bit_rgb(image.crop((0, top, width, min(top + rows, height))))
+        made.paste(band.reduce(factor), (0, top // factor))
+    return made
+
+
+def _turn(image: Image.Image) -> Image.Transpose | None:
     try:
-        return ImageOps.exif_transpose(image)
-    except _BROKEN:
-        # A damaged EXIF block says nothing about the pixels.
-        return image
+        return TURNS.get(image.getexif().get(ORIENTATION))
+    except Exception:
+        # A damaged EXIF block, which Pillow answers in many ways, says nothing about the pixels.
+        return None
 
 
 def _eight_bit_rgb(image: Image.Image) -> Image.Image:
@@ -121,6 +152,8 @@ def _damaged(name: str) -> ExegesisError:
 def _what_it_is(data: bytes) -> str:
     if b"<svg" in data[:2048].lower():
         return "is an SVG drawing, not a picture of pixels"
+    if data[4:8] == b"ftyp":
+        return "is a HEIC or AVIF picture or a film, which is not read here"
     kind = next((told for start, told in _OTHER_KINDS.items() if data.startswith(start)), None)
     return f"is {kind}, which is not read here" if kind else "is not a picture that can be read"
 
