@@ -78,8 +78,8 @@ def truth_by_chance(n: int, size: int) -> TruthScores:
     )
 
 
-def unscored(truth: Bool[np.ndarray, "*shape"]) -> str | None:
-    """Why no map can be held against this truth; None where one can."""
+def unscored(truth: Bool[np.ndarray, "*shape"], feature: str = "feature") -> str | None:
+    """Why no map can be held against this truth; None where one can. `feature`: what one is called."""
     if not truth.any():
-        return "no feature is marked as true, so there is nothing to find."
-    return "every feature is marked as true, so any map finds them." if truth.all() else None
+        return f"no {feature} is true, so there is nothing to find."
+    return f"every {feature} is true, so any map finds them." if truth.all() else None

@@ -92,8 +92,9 @@ def test_a_map_of_equal_scores_is_judged_by_chance_which_the_seed_holds() -> Non
 
 def test_nothing_or_everything_true_has_words_and_no_numbers() -> None:
     none, everything = np.zeros((2, 2), dtype=bool), np.ones((2, 2), dtype=bool)
-    with pytest.raises(UsageError, match="truth: no feature is marked as true, so there is nothing to find"):
+    with pytest.raises(UsageError, match="truth: no feature is true, so there is nothing to find"):
         truth_scores(np.zeros((2, 2)), none)
-    with pytest.raises(UsageError, match="truth: every feature is marked as true, so any map finds them"):
+    with pytest.raises(UsageError, match="truth: every feature is true, so any map finds them"):
         truth_scores(np.zeros((2, 2)), everything)
+    assert unscored(none, "patch") == "no patch is true, so there is nothing to find."
     assert unscored(np.array([True, False])) is None
