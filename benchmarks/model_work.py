@@ -36,7 +36,7 @@ def task_on(model: TextClassifier, text: str = TEXT) -> Task:
 
 
 def ours(task: Task, method: str, **params: Any) -> Callable[[], Any]:
-    spec = explainer(method)
+    spec = explainer(method, task.model.kind)
     chosen = from_mapping(spec.params, params, method)
     return lambda: spec.function(task, chosen)
 
@@ -49,7 +49,7 @@ def bare_forward(task: Task, rows: int, chunk: int) -> Callable[[], None]:
         with torch.inference_mode():
             for start in range(0, rows, chunk):
                 task.model.module(input_ids=ids[start : start + chunk], attention_mask=mask[start : start + chunk])
-            _wait(task)
+            wait(task)
 
     return run
 
@@ -64,7 +64,7 @@ def bare_gradient(task: Task, rows: int, chunk: int) -> Callable[[], None]:
             point = embeds[start : start + chunk].clone().requires_grad_()
             logits = task.model.module(inputs_embeds=point, attention_mask=mask[start : start + chunk]).logits
             torch.autograd.grad(logits[:, task.targets[0]].sum(), point)
-        _wait(task)
+        wait(task)
 
     return run
 
@@ -74,7 +74,7 @@ def _rows(task: Task, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
     return ids, torch.ones_like(ids)
 
 
-def _wait(task: Task) -> None:
+def wait(task: Task) -> None:
     if task.model.device.type == "cuda":
         torch.cuda.synchronize()
 

@@ -45,7 +45,7 @@ def probability_of_masks(task: Task) -> Callable[[np.ndarray], np.ndarray]:
 def ends(task: Task) -> tuple[Tensor, Tensor]:
     """The embeddings of the input and of its [MASK] baseline, `[1 seq d_model]` each."""
     batch = task.batch()
-    x = task.model.embed(batch.ids).detach()
+    x = task.model.embed(batch).detach()
     baseline = x.clone()
     baseline[:, task.examples[0].features] = replacement(task.model, "mask")
     return x, baseline

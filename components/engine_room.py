@@ -38,9 +38,9 @@ def import_engine(after: int | float = 0) -> threading.Thread:
     return timer
 
 
-def explainers() -> Mapping[str, Explainer]:
-    """Every method for text, in the order in which people meet them."""
-    return {id: method for id, method in all_explainers().items() if "text" in method.inputs}
+def explainers(kind: str = "text") -> Mapping[str, Explainer]:
+    """Every method for inputs of that kind, in the order in which people meet them."""
+    return all_explainers(kind)
 
 
 def key_of(request: Request) -> str:

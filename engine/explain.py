@@ -11,11 +11,10 @@ import numpy as np
 
 from cache import key_for, single_flight
 from engine import records, runtime, shipped
+from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.late import torch
 from engine.models import catalog
-from engine.models.encoding import Encoded
-from engine.models.text import TextClassifier
 from engine.params import as_plain, from_mapping
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import Explainer, explainer
@@ -68,7 +67,7 @@ class _Plan:
 
     def __init__(self, request: Request, device: str | None = None) -> None:
         self.request = request
-        self.method: Explainer = explainer(request.method)
+        self.method: Explainer = explainer(request.method, request.example.kind)
         self.params = from_mapping(self.method.params, request.params, request.method)
         if type(request.seed) is not int or request.seed < 0:
             raise UsageError(f"seed: must be a whole number of at least 0, got {request.seed!r}.")
@@ -94,7 +93,8 @@ class _Plan:
     @property
     def together(self) -> tuple[Any, ...]:
         """Requests that agree in this can be computed in one task."""
-        return self.request.model, self.revision, self.request.dtype, self.method.id, self.params
+        kind = self.request.example.kind
+        return self.request.model, self.revision, self.request.dtype, kind, self.method.id, self.params
 
 
 def _versions(method: Explainer) -> list[int]:
@@ -103,7 +103,7 @@ def _versions(method: Explainer) -> list[int]:
 
     if method.family != "ensemble":
         return [method.version]
-    return [method.version, *(explainer(member).version for member in SEVEN)]
+    return [method.version, *(explainer(member, method.kind).version for member in SEVEN)]
 
 
 def _groups(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
@@ -172,11 +172,8 @@ def _store_by_class(plan: _Plan, answer: Explanation) -> None:
 
 def _compute(plans: list[_Plan]) -> list[Explanation]:
     """Explanations of plans that belong together. The caller holds the turn."""
-    # Here and not above: it imports what loads models, which takes seconds, and a cached answer needs none of it.
-    from engine.models.load import load_model
-
     first = plans[0]
-    model = load_model(first.request.model, first.request.dtype, runtime.device())
+    model = load_classifier(first.method.kind, first.request.model, first.request.dtype, runtime.device())
     with runtime.noting() as notes:
         started = time.perf_counter()
         encoded = [model.encode(plan.request.example) for plan in plans]
@@ -208,7 +205,7 @@ def _as_member(answer: Explanation, item: Item) -> Attribution:
     return dataclasses.replace(made, notes=tuple(note for note in answer.notes if note not in said))
 
 
-def _items(model: TextClassifier, plans: list[_Plan], encoded: list[Encoded]) -> list[Item]:
+def _items(model: AnyClassifier, plans: list[_Plan], encoded: list[Coded]) -> list[Item]:
     predictions = predict_encoded(model, encoded)
     require_finite(model, "logits", [prediction.logits for prediction in predictions])
     return [
@@ -217,12 +214,12 @@ def _items(model: TextClassifier, plans: list[_Plan], encoded: list[Encoded]) ->
     ]
 
 
-def predict_encoded(model: TextClassifier, encoded: Sequence[Encoded]) -> list[Prediction]:
+def predict_encoded(model: AnyClassifier, encoded: Sequence[Coded]) -> list[Prediction]:
     """Predictions, each example's remembered so that methods share the pass. The caller holds the turn."""
     memo: dict[bytes, Prediction] = model.memo.setdefault("predictions", {})
     if len(memo) > PREDICTIONS_REMEMBERED:
         memo.clear()
-    keys = [e.ids.tobytes() + e.types.tobytes() for e in encoded]
+    keys = [e.key for e in encoded]
     missing = [i for i, key in enumerate(keys) if key not in memo]
     if missing:
         longest = max(len(encoded[i]) for i in missing)
@@ -237,7 +234,7 @@ def predict_encoded(model: TextClassifier, encoded: Sequence[Encoded]) -> list[P
     return [memo[key] for key in keys]
 
 
-def require_finite(model: TextClassifier, what: str, numbers: object) -> None:
+def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:
     """Refuses NaN and infinity, and says what helps."""
     if not np.isfinite(np.asarray(numbers, dtype=np.float64)).all():
         dtype = str(model.dtype).removeprefix("torch.")
@@ -248,7 +245,7 @@ def require_finite(model: TextClassifier, what: str, numbers: object) -> None:
 
 
 def _explanation(
-    model: TextClassifier, plan: _Plan, item: Item, made: Attribution, seconds: float, notes: tuple[str, ...]
+    model: AnyClassifier, plan: _Plan, item: Item, made: Attribution, seconds: float, notes: tuple[str, ...]
 ) -> Explanation:
     provenance = Provenance(
         model=plan.request.model,
@@ -275,12 +272,18 @@ def _explanation(
         notes=(*_warnings(encoded, made), *made.notes, *notes),
         truncated=encoded.truncated,
         extras=made.extras,
+        grid=encoded.grid,
     )
 
 
-def _warnings(encoded: Encoded, made: Attribution) -> Iterator[str]:
+def _warnings(encoded: Coded, made: Attribution) -> Iterator[str]:
     if encoded.truncated:
         total = len(encoded) + encoded.truncated
         yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
     if not made.notes and not np.asarray(made.scores)[encoded.features].any():
-        yield "All scores are zero: by this method no token matters to the prediction."
+        yield f"All scores are zero: by this method no {noun(encoded)} matters to the prediction."
+
+
+def noun(encoded: Coded) -> str:
+    """What a feature of the input is called."""
+    return "token" if encoded.grid is None else "patch"

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from cache import key_for
+from engine.request import Picture
 from engine.store import result_store
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -30,7 +31,7 @@ def kept_text(digest: str) -> str | None:
 
 def keep_picture(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
     """Keeps the picture's pixels, and nothing else of its file; returns their SHA-256."""
-    digest = _digest(pixels)
+    digest = Picture(pixels).digest
     _keep("picture", digest, {}, {"pixels": pixels})
     return digest
 
@@ -39,13 +40,6 @@ def kept_picture(digest: str) -> UInt8[np.ndarray, "height width 3"] | None:
     """The picture of that hash, read-only; None if the cache no longer holds it, or if it is no such hash."""
     entry = result_store().get(_key("picture", digest)) if _DIGEST.fullmatch(digest) else None
     return None if entry is None else entry[1]["pixels"]
-
-
-def _digest(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
-    """SHA-256 over size and content: a picture of 2 x 3 pixels is not that of 3 x 2."""
-    made = hashlib.sha256("x".join(map(str, pixels.shape)).encode())
-    made.update(np.ascontiguousarray(pixels))
-    return made.hexdigest()
 
 
 def _keep(kind: str, digest: str, meta: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:

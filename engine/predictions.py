@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cache import key_for
 from engine import runtime
+from engine.classifiers import load_classifier
 from engine.errors import unknown
 from engine.explain import predict_encoded, require_finite
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.records import unpack_prediction
-from engine.request import DTYPES, Example
+from engine.request import DTYPES, Example, Input
 from engine.result import Prediction
 from engine.store import result_store
 
@@ -24,7 +25,7 @@ EXAMPLES_AT_ONCE = 64
 
 def predictions(
     model: str,
-    examples: Sequence[Example],
+    examples: Sequence[Input],
     dtype: str = DTYPES[0],
     report: Report = silent,
     cancel: CancelToken | None = None,
@@ -41,14 +42,14 @@ def predictions(
     return [found[key] for key in keys]
 
 
-def cached_predictions(model: str, examples: Sequence[Example], dtype: str = DTYPES[0]) -> list[Prediction | None]:
+def cached_predictions(model: str, examples: Sequence[Input], dtype: str = DTYPES[0]) -> list[Prediction | None]:
     """What can be had without running the model; None for an example whose prediction has yet to be made."""
     keys = prediction_keys(model, examples, dtype)
     found = _found(keys)
     return [found.get(key) for key in keys]
 
 
-def prediction_keys(model: str, examples: Sequence[Example], dtype: str = DTYPES[0]) -> list[str]:
+def prediction_keys(model: str, examples: Sequence[Input], dtype: str = DTYPES[0]) -> list[str]:
     """The cache key of each example's prediction. Reads the model's files, never loads it."""
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
@@ -67,33 +68,31 @@ def _found(keys: Sequence[str]) -> dict[str, Prediction]:
     return {key: unpack_prediction(entry[0]) for key in keys if (entry := store.get(key)) is not None}
 
 
-def _groups(missing: Mapping[str, Example]) -> Iterator[dict[str, Example]]:
+def _groups(missing: Mapping[str, Input]) -> Iterator[dict[str, Input]]:
     """The short texts first, so that little of a pass is padding."""
     order = sorted(missing, key=lambda key: length(missing[key]))
     for start in range(0, len(order), EXAMPLES_AT_ONCE):
         yield {key: missing[key] for key in order[start : start + EXAMPLES_AT_ONCE]}
 
 
-def length(example: Example) -> int:
-    """Characters of both texts: about how long the model takes."""
-    return len(example.text) + len(example.text_pair or "")
+def length(example: Input) -> int:
+    """Characters of both texts: about how long the model takes. To one model all pictures are of one length."""
+    return len(example.text) + len(example.text_pair or "") if isinstance(example, Example) else 0
 
 
-def _answer(model: str, dtype: str, missing: Mapping[str, Example]) -> dict[str, Prediction]:
+def _answer(model: str, dtype: str, missing: Mapping[str, Input]) -> dict[str, Prediction]:
     with runtime.turn():
         found = _found(list(missing))
         left = {key: example for key, example in missing.items() if key not in found}
         return found | (_predict(model, dtype, left) if left else {})
 
 
-def _predict(model: str, dtype: str, missing: Mapping[str, Example]) -> dict[str, Prediction]:
+def _predict(model: str, dtype: str, missing: Mapping[str, Input]) -> dict[str, Prediction]:
     """The caller holds the turn."""
-    # Here and not above: it imports what loads models, which takes seconds, and found predictions need none of it.
-    from engine.models.load import load_model
-
     for example in missing.values():
         example.check_length()
-    classifier = load_model(model, dtype, runtime.device())
+    kind = next(iter(missing.values())).kind
+    classifier = load_classifier(kind, model, dtype, runtime.device())
     made = predict_encoded(classifier, [classifier.encode(example) for example in missing.values()])
     require_finite(classifier, "logits", [prediction.logits for prediction in made])
     for key, prediction in zip(missing, made, strict=True):

@@ -26,6 +26,7 @@ def pack(explanation: Explanation) -> tuple[Meta, Arrays]:
         "notes": list(explanation.notes),
         "truncated": explanation.truncated,
         "extras": dict(explanation.extras),
+        "grid": explanation.grid,
     }
     return meta, {"scores": explanation.scores}
 
@@ -44,6 +45,7 @@ def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Explana
         truncated=meta["truncated"],
         extras=meta["extras"],
         cached=True,
+        grid=tuple(meta["grid"]) if meta.get("grid") else None,
     )
 
 

@@ -24,7 +24,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Explainer:
-    """A registered method. `function` maps a batch of examples to an attribution each."""
+    """A registered method for inputs of a kind. `function` maps a batch of examples to an attribution each."""
 
     id: str
     title: str
@@ -32,7 +32,7 @@ class Explainer:
     function: Callable[[Task, Any], list[Attribution]]
     params: type
     version: int
-    inputs: tuple[str, ...]
+    kind: str
     differentiable: bool
     signed: bool | Callable[[Any], bool]
     cheap: bool
@@ -47,7 +47,9 @@ class Explainer:
         return self.signed(from_mapping(self.params, params, self.id))
 
 
-EXPLAINERS: dict[str, Explainer] = {}
+KINDS = ("text", "image")
+EXPLAINERS: dict[str, dict[str, Explainer]] = {kind: {} for kind in KINDS}
+"""The methods by the kind of input that they serve, and by id. A method may serve both, each in its own way."""
 
 
 def register(
@@ -65,41 +67,42 @@ def register(
     signed: bool | Callable[[Any], bool] = True,
     cheap: bool = True,
 ) -> Callable[[Any], Any]:
-    """Enter a method into the list. `version` is raised whenever its numbers change."""
+    """Enter a method into the list of each kind of `inputs`. `version` is raised whenever its numbers change."""
 
     def enter(function: Any) -> Any:
-        if id in EXPLAINERS:
-            raise ValueError(f"explainer {id!r} is registered twice")
-        EXPLAINERS[id] = Explainer(
-            id,
-            title,
-            family,
-            function,
-            params,
-            version,
-            inputs,
-            differentiable,
-            signed,
-            cheap,
-            axes,
-            citation,
-            caution,
-        )
+        for kind in inputs:
+            if id in EXPLAINERS[kind]:
+                raise ValueError(f"explainer {id!r} is registered twice for {kind}")
+            EXPLAINERS[kind][id] = Explainer(
+                id,
+                title,
+                family,
+                function,
+                params,
+                version,
+                kind,
+                differentiable,
+                signed,
+                cheap,
+                axes,
+                citation,
+                caution,
+            )
         return function
 
     return enter
 
 
-def explainer(id: str) -> Explainer:
-    """The method of that id. Errors list the known ones."""
-    methods = all_explainers()
+def explainer(id: str, kind: str = "text") -> Explainer:
+    """The method of that id for inputs of that kind. Errors list the known ones."""
+    methods = all_explainers(kind)
     if id not in methods:
-        raise unknown("method", id, methods)
+        raise unknown("method" if kind == "text" else f"method for {kind}s", id, methods)
     return methods[id]
 
 
-def all_explainers() -> dict[str, Explainer]:
-    """Every method, in the order in which people meet them."""
+def all_explainers(kind: str = "text") -> dict[str, Explainer]:
+    """Every method for inputs of that kind, in the order in which people meet them."""
     import engine.explainers  # noqa: F401  (registers the methods; kept out of the import of this module)
 
-    return EXPLAINERS
+    return EXPLAINERS[kind]

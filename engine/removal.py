@@ -1,61 +1,42 @@
 """How features are removed: one module for LIME, SHAP, occlusion, IG's baseline and the faithfulness metrics.
 
-`mask` puts the mask token in place (models without one: pad, else end of text), `pad` the pad token, `delete` hides
-the position from attention, `zero` and `mean` put the zero or the mean word embedding in place. Positions and special
-tokens are always kept.
+Texts: `mask` puts the mask token in place (models without one: pad, else end of text), `pad` the pad token, `delete`
+hides the position from attention, `zero` and `mean` put the zero or the mean word embedding in place. Patches: `mean`
+puts a patch of the mean colour in place, `zero` the zero embedding, `blur` the blurred patch, `drop` hides the
+position. Positions and special tokens are always kept.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.errors import unknown
+from engine.classifiers import AnyClassifier, Coded
 from engine.late import torch
-from engine.models.encoding import Batch, Encoded
-from engine.models.text import TextClassifier, as_float64
-from engine.operators import OPERATORS
+from engine.models.text import as_float64
+from engine.operators import HIDING, check_operator
 from engine.runtime import in_chunks, rows_at_once
 
 
 def removed(
-    model: TextClassifier, batch: Batch, keep: Bool[torch.Tensor, "batch seq"], operator: str
-) -> tuple[Batch, Float[torch.Tensor, "batch seq d_model"]]:
-    """The batch and its word embeddings with every position outside `keep` removed."""
-    embeds = model.embed(batch.ids)
-    # A deleted position is blank besides being hidden: a causal model reads its last position, deleted or not.
-    blank = replacement(model, "zero" if operator == "delete" else operator)
+    model: AnyClassifier, batch: Any, keep: Bool[torch.Tensor, "batch seq"], operator: str
+) -> tuple[Any, Float[torch.Tensor, "batch seq d_model"]]:
+    """The batch and its embeddings with every position outside `keep` removed."""
+    embeds = model.embed(batch)
+    # A hidden position is blank besides: a causal model reads its last position, hidden or not.
+    blank = model.blank(batch, "zero" if operator in HIDING else operator)
     embeds = torch.where(keep[..., None], embeds, blank)
-    if operator != "delete":
+    if operator not in HIDING:
         return batch, embeds
     visible = batch.visible & keep
     return dataclasses.replace(batch, visible=visible, whole=batch.whole and bool(keep.all())), embeds
 
 
-def replacement(model: TextClassifier, operator: str) -> Float[torch.Tensor, "d_model"]:
-    """The word embedding that stands for "removed"."""
-    weight = model.embedding.weight
-    if operator == "mask":
-        return weight[model.mask_id]
-    if operator == "pad":
-        return weight[model.pad_id]
-    if operator == "zero":
-        return torch.zeros_like(weight[0])
-    if operator == "mean":
-        if "mean_embedding" not in model.memo:
-            model.memo["mean_embedding"] = weight.mean(0, dtype=_wide(weight.dtype)).to(weight.dtype)
-        return model.memo["mean_embedding"]
-    raise unknown("removal", operator, OPERATORS)
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.promote_types(dtype, torch.float32)
-
-
-def token_masks(encoded: Encoded, kept: Bool[np.ndarray, "row feature"], width: int) -> Bool[np.ndarray, "row seq"]:
+def token_masks(encoded: Coded, kept: Bool[np.ndarray, "row feature"], width: int) -> Bool[np.ndarray, "row seq"]:
     """Masks over features as masks over positions; special tokens and padding are always kept."""
     keep = np.ones((len(kept), width), dtype=bool)
     keep[:, encoded.features] = kept
@@ -63,8 +44,8 @@ def token_masks(encoded: Encoded, kept: Bool[np.ndarray, "row feature"], width: 
 
 
 def coalition_values(
-    model: TextClassifier,
-    examples: Sequence[Encoded],
+    model: AnyClassifier,
+    examples: Sequence[Coded],
     targets: Sequence[int],
     index: Int[np.ndarray, "row"],
     keep: Bool[np.ndarray, "row seq"],
@@ -74,8 +55,7 @@ def coalition_values(
 
     Rows of several examples share passes; `index` says whose row it is.
     """
-    if operator not in OPERATORS:
-        raise unknown("removal", operator, OPERATORS)
+    check_operator(operator, model.kind)
     order = np.argsort([len(examples[i]) for i in index], kind="stable")
     longest = max(len(e) for e in examples)
     of_row = torch.tensor([targets[i] for i in index[order]], device=model.device)
@@ -83,7 +63,7 @@ def coalition_values(
     def compute(rows: slice) -> np.ndarray:
         chosen = index[order[rows]]
         batch = model.collate([examples[i] for i in chosen])
-        kept = torch.from_numpy(keep[order[rows], : batch.ids.shape[1]]).to(model.device)
+        kept = torch.from_numpy(keep[order[rows], : batch.visible.shape[1]]).to(model.device)
         with torch.inference_mode():
             values = target_values(model, model.logits(*removed(model, batch, kept, operator)), of_row[rows])
         return as_float64(values)
@@ -95,7 +75,7 @@ def coalition_values(
 
 
 def target_values(
-    model: TextClassifier, logits: Float[torch.Tensor, "batch label"], targets: Int[torch.Tensor, "batch"]
+    model: AnyClassifier, logits: Float[torch.Tensor, "batch label"], targets: Int[torch.Tensor, "batch"]
 ) -> Float[torch.Tensor, "batch"]:
     """m: the probability of each row's target in double precision; for a regression head the score itself."""
     wide = logits.double()

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import UInt8
 
 from engine.errors import UsageError
 from engine.params import Plain
@@ -16,6 +22,7 @@ DTYPES = ("float32", "bfloat16", "float16", "float64")
 class Example:
     """One text, or a pair of texts."""
 
+    kind: ClassVar[str] = "text"
     text: str
     text_pair: str | None = None
 
@@ -48,13 +55,47 @@ def _encodable(text: str) -> bool:
     return True
 
 
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One picture in sRGB, 0 to 255. Two of the same pixels are equal; the digest stands for them in keys."""
+
+    kind: ClassVar[str] = "image"
+    pixels: UInt8[np.ndarray, "height width 3"]
+
+    def __post_init__(self) -> None:
+        if 0 in self.pixels.shape:
+            raise UsageError(f"image: must have at least one pixel, got shape {self.pixels.shape}.")
+        self.pixels.setflags(write=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of its size and its pixels, as hex."""
+        height, width, _ = self.pixels.shape
+        return hashlib.sha256(f"{width}x{height}:".encode() + self.pixels.tobytes()).hexdigest()
+
+    def check_length(self) -> None:
+        """Nothing to refuse: a picture was made small enough when it was opened."""
+
+    def as_plain(self) -> dict[str, str | None]:
+        return {"picture": self.digest}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Picture) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+Input = Example | Picture
+
+
 @dataclass(frozen=True)
 class Request:
     """One explanation. `target` is a class index or label name; None means the predicted class."""
 
     model: str
     method: str
-    example: Example
+    example: Input
     params: Mapping[str, Plain] = field(default_factory=dict)
     target: int | str | None = None
     seed: int = 0

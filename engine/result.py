@@ -93,6 +93,8 @@ class Explanation:
     """How many tokens of the input did not fit into the model."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     cached: bool = False
+    grid: tuple[int, int] | None = None
+    """Rows and columns of the patches of a picture; None for a text."""
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),):
@@ -107,3 +109,10 @@ class Explanation:
     def features(self) -> np.ndarray:
         """Indices of the tokens that can be removed and ranked: all but the special ones."""
         return np.flatnonzero([not t.special for t in self.tokens])
+
+    @property
+    def on_grid(self) -> Float[np.ndarray, "row column"]:
+        """The patches' scores where they are in the picture. A text has none."""
+        if self.grid is None:
+            raise ValueError(f"on_grid of {self.provenance.method}: a text has no grid of patches")
+        return self.scores[self.features].reshape(self.grid)

@@ -11,9 +11,9 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from engine import accelerator, heap
+from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.late import torch
-from engine.models.text import TextClassifier
 from engine.progress import check_cancelled, tell
 from engine.turns import Turns
 
@@ -90,7 +90,7 @@ def memory_budget() -> int:
     return CPU_BUDGET
 
 
-def rows_at_once(model: TextClassifier, length: int, gradients: bool = False, attention: bool = False) -> int:
+def rows_at_once(model: AnyClassifier, length: int, gradients: bool = False, attention: bool = False) -> int:
     """How many rows of `length` tokens one pass takes within the budget, and on a CPU within what still gains speed."""
     rows = max(1, memory_budget() // _row_bytes(model, length, gradients, attention))
     if model.device.type == "cpu":
@@ -98,7 +98,7 @@ def rows_at_once(model: TextClassifier, length: int, gradients: bool = False, at
     return rows
 
 
-def _row_bytes(model: TextClassifier, length: int, gradients: bool, attention: bool) -> int:
+def _row_bytes(model: AnyClassifier, length: int, gradients: bool, attention: bool) -> int:
     config: Any = model.module.config
     hidden, layers, heads = config.hidden_size, config.num_hidden_layers, config.num_attention_heads
     wide = getattr(config, "intermediate_size", None) or getattr(config, "d_ff", None) or 4 * hidden
@@ -106,7 +106,7 @@ def _row_bytes(model: TextClassifier, length: int, gradients: bool, attention: b
     in_flight = length * (10 * hidden + 3 * wide) + matrices
     kept = layers * (length * (12 * hidden + 3 * wide) + matrices) if gradients else 0
     kept += layers * matrices if attention else 0
-    return int((in_flight + kept) * model.embedding.weight.element_size())
+    return int((in_flight + kept) * model.dtype.itemsize)
 
 
 def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:

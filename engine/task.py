@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from engine.classifiers import AnyClassifier, Coded
 from engine.late import torch
-from engine.models.encoding import Batch, Encoded
-from engine.models.text import TextClassifier, as_float64
+from engine.models.classifier import EMBEDDING
+from engine.models.text import as_float64
 from engine.removal import coalition_values, token_masks
 from engine.result import Check, Prediction
 from engine.runtime import in_chunks, memory_budget, rows_at_once
@@ -25,7 +26,7 @@ ATTENTION_SHARE = 0.25
 class Item:
     """One example with the class to explain and its seed."""
 
-    encoded: Encoded
+    encoded: Coded
     prediction: Prediction
     target: int
     seed: int
@@ -47,27 +48,27 @@ class Attribution:
 
 
 Reduce = Callable[[slice, "torch.Tensor"], None]
-"""Takes the gradients `[row seq d_model]` of a slice of rows."""
+"""Takes the gradients `[row seq width]` of a slice of rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """A batch of examples that share model, method and parameters."""
 
-    model: TextClassifier
+    model: AnyClassifier
     items: Sequence[Item]
     explain_with: Callable[[str], list[Attribution]] | None = None
     """Runs another method, at its defaults, on the same items: for ensembles. Served from the cache where it can be."""
 
     @property
-    def examples(self) -> list[Encoded]:
+    def examples(self) -> list[Coded]:
         return [item.encoded for item in self.items]
 
     @property
     def targets(self) -> list[int]:
         return [item.target for item in self.items]
 
-    def batch(self, index: Sequence[int] | np.ndarray | None = None) -> Batch:
+    def batch(self, index: Sequence[int] | np.ndarray | None = None) -> Any:
         rows = range(len(self.items)) if index is None else index
         return self.model.collate([self.items[int(i)].encoded for i in rows])
 
@@ -88,20 +89,21 @@ class Task:
     def gradients(
         self,
         index: Int[np.ndarray, "row"],
-        embeds: Callable[[slice, Batch], Float[torch.Tensor, "row seq d_model"]],
+        points: Callable[[slice, Any], Float[torch.Tensor, "row seq width"]],
         reduce: Reduce,
+        place: str = EMBEDDING,
     ) -> Float[np.ndarray, "row"]:
-        """Gradients of each row's target logit f at the given embeddings, handed to `reduce` chunk by chunk.
+        """Gradients of each row's target logit f at the given points, handed to `reduce` chunk by chunk.
 
-        Returns f of each row.
+        The points are embeddings, or what the model has at another place. Returns f of each row.
         """
         model = self.model
         targets = torch.tensor([self.targets[int(i)] for i in index], device=model.device)
 
         def compute(rows: slice) -> np.ndarray:
             batch = self.batch(index[rows])
-            point = embeds(rows, batch).detach().requires_grad_()
-            logit = model.logits(batch, point).gather(1, targets[rows, None])[:, 0]
+            point = points(rows, batch).detach().requires_grad_()
+            logit = model.logits(batch, model.embedded(point, place)).gather(1, targets[rows, None])[:, 0]
             (gradient,) = torch.autograd.grad(logit.sum(), point)
             values = as_float64(logit)
             reduce(rows, gradient)  # last: a chunk that runs out of memory is done again
@@ -118,7 +120,7 @@ class Task:
         In the model's own precision. The last examples' are remembered, so that all attention methods share one pass.
         """
         memo = self.model.memo.setdefault("attention", {})
-        key = (item.encoded.ids.tobytes(), item.encoded.types.tobytes())
+        key = item.encoded.key
         if key not in memo:
             while len(memo) >= ATTENTION_REMEMBERED:
                 memo.pop(next(iter(memo)))

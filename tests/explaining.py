@@ -11,13 +11,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from engine.classifiers import AnyClassifier
 from engine.explain import predict_encoded
 from engine.home import home
 from engine.models.load import load_model
 from engine.models.text import TextClassifier
 from engine.params import Plain, from_mapping
 from engine.registry import all_explainers, explainer
-from engine.request import Example
+from engine.request import Example, Input
 from engine.task import Attribution, Item, Task
 from tests.tiny import save_checkpoint
 
@@ -38,12 +39,10 @@ def classifier(family: str, labels: int = 2, dtype: str = "float64") -> TextClas
     return load_model(str(checkpoint(family, labels)), dtype)
 
 
-def task_for(
-    model: TextClassifier, examples: Sequence[Example | str], target: int | None = None, seed: int = 0
-) -> Task:
+def task_for(model: AnyClassifier, examples: Sequence[Input | str], target: int | None = None, seed: int = 0) -> Task:
     """A task that explains `target`, or each example's predicted class."""
-    texts = [Example(e) if isinstance(e, str) else e for e in examples]
-    encoded = [model.encode(e) for e in texts]
+    given = [Example(e) if isinstance(e, str) else e for e in examples]
+    encoded = [model.encode(e) for e in given]
     items = [
         Item(e, prediction, prediction.index if target is None else target, seed)
         for e, prediction in zip(encoded, predict_encoded(model, encoded), strict=True)
@@ -53,16 +52,16 @@ def task_for(
 
 def run(method: str, task: Task, **params: Plain) -> list[Attribution]:
     """The method's attributions, parameters checked as the engine checks them."""
-    known = explainer(method)
+    known = explainer(method, task.model.kind)
     return known.function(task, from_mapping(known.params, params, method))
 
 
-def forget(model: TextClassifier) -> None:
+def forget(model: AnyClassifier) -> None:
     """Remembered passes of a model are dropped, so that a method has to run it."""
     model.memo.clear()
 
 
-def fingerprint(model: TextClassifier) -> list[tuple[str, bytes]]:
+def fingerprint(model: AnyClassifier) -> list[tuple[str, bytes]]:
     """Every weight and buffer, bit by bit, and the attention that the model runs."""
     state = [(k, v.contiguous().view(torch.uint8).numpy().tobytes()) for k, v in model.module.state_dict().items()]
     own = getattr(model.module.config, "_attn_implementation", "")
@@ -76,7 +75,7 @@ def logit_of(model: TextClassifier, text: str, target: int) -> tuple[Callable[[T
     def f(embeds: Tensor) -> Tensor:
         return model.logits(model.collate([encoded] * len(embeds)), embeds)[:, target]
 
-    return f, model.embed(model.collate([encoded]).ids)
+    return f, model.embed(model.collate([encoded]))
 
 
 CHEAP: dict[str, dict[str, Plain]] = {

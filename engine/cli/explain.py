@@ -140,7 +140,7 @@ def _methods(given: str) -> tuple[list[str], bool]:
     """The methods asked for, and whether that was all of them."""
     from engine.registry import all_explainers, explainer
 
-    known = [name for name, method in all_explainers().items() if "text" in method.inputs]
+    known = list(all_explainers())
     if not given.strip():
         raise UsageError(f"--method: is missing. Give one or more between commas, or {ALL}. Known: {', '.join(known)}.")
     asked = values.names("--method", given)

@@ -3,6 +3,7 @@
 from engine.explainers import (  # noqa: F401, I001
     gradients,
     path,
+    pictures,
     occlusion,
     lime,
     shap,

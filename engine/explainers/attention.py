@@ -14,7 +14,7 @@ from jaxtyping import Float
 from engine.errors import not_allowed
 from engine.late import torch
 from engine.params import option
-from engine.registry import Axes, register
+from engine.registry import KINDS, Axes, register
 from engine.result import Check
 from engine.task import Attribution, Item, Task
 
@@ -52,6 +52,7 @@ class RolloutParams:
     title="Average attention",
     family="attention",
     axes=_axes("mean attention, over layers, heads and queries"),
+    inputs=KINDS,
     signed=False,
     citation=_THESIS,
     caution=_CAUTION,
@@ -67,6 +68,7 @@ def attention_mean(task: Task, params: object) -> list[Attribution]:
     family="attention",
     params=QueryParams,
     axes=_axes("mean attention, over the last layer's heads"),
+    inputs=KINDS,
     signed=False,
     citation=_THESIS,
     caution=_CAUTION,
@@ -85,6 +87,7 @@ def attention_last_layer(task: Task, params: QueryParams) -> list[Attribution]:
     family="attention",
     params=HeadParams,
     axes=_axes("attention of one head"),
+    inputs=KINDS,
     signed=False,
     citation=_THESIS,
     caution=_CAUTION,
@@ -106,6 +109,7 @@ def attention_head(task: Task, params: HeadParams) -> list[Attribution]:
     title="Attention logits, all layers",
     family="attention",
     axes=_axes("softmax of mean logits, over all heads"),
+    inputs=KINDS,
     signed=False,
     citation=_SMAT,
     caution=_CAUTION,
@@ -120,6 +124,7 @@ def attention_logits(task: Task, params: object) -> list[Attribution]:
     title="Attention logits, last layer",
     family="attention",
     axes=_axes("softmax of mean logits, over the last layer's heads"),
+    inputs=KINDS,
     signed=False,
     citation=_SMAT,
     caution=_CAUTION,
@@ -135,6 +140,7 @@ def attention_logits_last(task: Task, params: object) -> list[Attribution]:
     family="attention",
     params=RolloutParams,
     axes=_axes("product of layers, mean over queries"),
+    inputs=KINDS,
     signed=False,
     citation="Abnar and Zuidema (2020), Quantifying attention flow, eq. 1",
     caution="In deep models the product settles on the first layers: late layers can no longer change the map.",

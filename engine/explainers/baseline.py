@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.registry import Axes, register
+from engine.registry import KINDS, Axes, register
 from engine.task import Attribution, Task
 
 
@@ -13,6 +13,7 @@ from engine.task import Attribution, Task
     title="Random",
     family="baseline",
     axes=Axes("none", "none", "a random order"),
+    inputs=KINDS,
     signed=False,
     citation="The baseline of the randomization and faithfulness literature, e.g. Adebayo et al. (2018)",
     caution="It knows nothing of the model: a method that does not beat it says nothing.",

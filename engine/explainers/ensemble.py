@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import ExegesisError
-from engine.registry import Axes, explainer, register
+from engine.registry import KINDS, Axes, explainer, register
 from engine.task import Attribution, Item, Task
 
 TOP_THREE = ("lime", "kernel_shap", "integrated_gradients")
@@ -19,6 +19,7 @@ _CAUTION = "A mean hides disagreement: look at the members before you trust it."
     title="Ensemble of seven",
     family="ensemble",
     axes=Axes("that of each member", "that of each member", "mean of scaled maps, of seven methods"),
+    inputs=KINDS,
     cheap=False,
     citation="The thesis, section 3.4: Ensemble (All Methods)",
     caution=_CAUTION,
@@ -33,6 +34,7 @@ def ensemble_all(task: Task, params: object) -> list[Attribution]:
     title="Ensemble of three",
     family="ensemble",
     axes=Axes("that of each member", "that of each member", "mean of scaled maps, of three methods"),
+    inputs=KINDS,
     cheap=False,
     citation="The thesis, section 3.4: Ensemble (Top 3)",
     caution=_CAUTION,

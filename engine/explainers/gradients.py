@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from engine.classifiers import AnyClassifier
 from engine.late import torch
-from engine.models.encoding import Batch
-from engine.models.text import TextClassifier
+from engine.models.classifier import EMBEDDING
+from engine.models.text import as_float64
 from engine.params import option
 from engine.registry import Axes, register
 from engine.task import Attribution, Item, Task
 
 PerFeature = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
-"""Embeddings and gradients, both `[row seq d_model]`, to scores `[row seq]`."""
+"""Points and gradients, both `[row seq width]`, to scores `[row seq]`."""
 
 _AXES = Axes("none: an infinitely small change of the embedding", "logit of the class", "gradient, at the input")
 _ZERO_BY_CONSTRUCTION = (
@@ -41,23 +43,24 @@ def gradient(task: Task, params: object) -> list[Attribution]:
     Where LayerNorm follows the embeddings the sum is zero by construction: LayerNorm takes away any constant that is
     added to all dimensions. Then the map is exactly zero, with words, instead of the rounding noise of the sum.
     """
-    return _zero_by_construction(task, _at_input(task, lambda x, g: g.sum(-1)))
+    return zero_by_construction(task, at_input(task, lambda x, g: g.sum(-1)))
 
 
-def _zero_by_construction(task: Task, sums: list[Attribution]) -> list[Attribution]:
+def zero_by_construction(task: Task, sums: list[Attribution], words: str = _ZERO_BY_CONSTRUCTION) -> list[Attribution]:
+    """The sums over embedding dimensions; zero maps, with words, where they are only rounding noise."""
     if not ignores_constant_shift(task.model, task.batch([0])):
         return sums
-    return [Attribution(np.zeros_like(a.scores), a.evaluations, notes=(_ZERO_BY_CONSTRUCTION,)) for a in sums]
+    return [Attribution(np.zeros_like(a.scores), a.evaluations, notes=(words,)) for a in sums]
 
 
-def ignores_constant_shift(model: TextClassifier, batch: Batch) -> bool:
+def ignores_constant_shift(model: AnyClassifier, batch: Any) -> bool:
     """Whether adding 1 to every embedding dimension leaves the logits as they are (BERT and GPT-2, not T5).
 
     Measured against adding +1 and -1 in turn, so that it does not depend on the size of the logits.
     """
     if "ignores_constant_shift" not in model.memo:
         with torch.inference_mode():
-            embeds = model.embed(batch.ids)
+            embeds = model.embed(batch)
             change = (model.logits(batch, embeds + 1) - model.logits(batch, embeds)).abs().max()
             other = (model.logits(batch, embeds + _alternating(embeds)) - model.logits(batch, embeds)).abs().max()
         model.memo["ignores_constant_shift"] = bool(change < 10 * torch.finfo(model.dtype).eps ** 0.5 * other)
@@ -80,7 +83,7 @@ def _alternating(embeds: torch.Tensor) -> torch.Tensor:
 )
 def gradient_l2(task: Task, params: object) -> list[Attribution]:
     """`||df/dx_i||_2`: unsigned, in logits per unit of embedding length."""
-    return _at_input(task, lambda x, g: g.norm(dim=-1))
+    return at_input(task, lambda x, g: g.norm(dim=-1))
 
 
 @register(
@@ -94,7 +97,7 @@ def gradient_l2(task: Task, params: object) -> list[Attribution]:
 )
 def gradient_x_input(task: Task, params: object) -> list[Attribution]:
     """`x_i . df/dx_i`: signed, in logits."""
-    return _at_input(task, lambda x, g: (x * g).sum(-1))
+    return at_input(task, lambda x, g: (x * g).sum(-1))
 
 
 @dataclass(frozen=True)
@@ -120,31 +123,37 @@ def smoothgrad(task: Task, params: SmoothGradParams) -> list[Attribution]:
 
     The default is `l2`, because the sum is zero by construction wherever `gradient` is.
     """
-    sigmas = [_sigma(task, i, params.noise) for i in range(len(task.items))]
-    index = np.repeat(np.arange(len(task.items)), params.n_samples)
-
-    def noisy(rows: slice, batch: Batch) -> torch.Tensor:
-        embeds = task.model.embed(batch.ids).clone()
-        for row, place in enumerate(range(rows.start, rows.stop)):
-            item = task.items[index[place]]
-            noise = _noise(item, place % params.n_samples, embeds.shape[-1]) * sigmas[index[place]]
-            embeds[row, : len(noise)] += torch.from_numpy(noise).to(device=embeds.device, dtype=embeds.dtype)
-        return embeds
-
-    mean = mean_gradients(task, index, noisy, np.full(len(index), 1 / params.n_samples))
+    mean = noisy_gradients(task, params.n_samples, params.noise, EMBEDDING)
     if params.reduction == "l2":
-        return [Attribution(_numpy(m.norm(dim=-1)), params.n_samples) for m in mean]
-    return _zero_by_construction(task, [Attribution(_numpy(m.sum(-1)), params.n_samples) for m in mean])
+        return [Attribution(as_float64(m.norm(dim=-1)), params.n_samples) for m in mean]
+    return zero_by_construction(task, [Attribution(as_float64(m.sum(-1)), params.n_samples) for m in mean])
+
+
+def noisy_gradients(task: Task, samples: int, share: int | float, place: str) -> list[Float[torch.Tensor, "_ width"]]:
+    """Mean gradient, an item each, over copies with Gaussian noise; `share` is of the range of the point's values."""
+    sigmas = [_sigma(task, i, share, place) for i in range(len(task.items))]
+    index = np.repeat(np.arange(len(task.items)), samples)
+
+    def noisy(rows: slice, batch: Any) -> torch.Tensor:
+        points = task.model.points(batch, place).clone()
+        for row, at in enumerate(range(rows.start, rows.stop)):
+            item = task.items[index[at]]
+            noise = _noise(item, at % samples, points.shape[-1]) * sigmas[index[at]]
+            points[row, : len(noise)] += torch.from_numpy(noise).to(device=points.device, dtype=points.dtype)
+        return points
+
+    return mean_gradients(task, index, noisy, np.full(len(index), 1 / samples), place)
 
 
 def mean_gradients(
     task: Task,
     index: np.ndarray,
-    embeds: Callable[[slice, Batch], Float[torch.Tensor, "row seq d_model"]],
+    points: Callable[[slice, Any], Float[torch.Tensor, "row seq width"]],
     weights: Float[np.ndarray, "row"],
-) -> list[Float[torch.Tensor, "_ d_model"]]:
+    place: str = EMBEDDING,
+) -> list[Float[torch.Tensor, "_ width"]]:
     """Weighted sums, an item each, of the gradients of its rows; summed in double precision on the device."""
-    shape = task.model.embedding.weight.shape[1]
+    shape = task.model.points(task.batch([0]), place).shape[-1]
     wide = torch.float64 if task.model.device.type != "mps" else torch.float32
     total = [torch.zeros(len(e), shape, dtype=wide, device=task.model.device) for e in task.examples]
     weight = torch.as_tensor(weights, dtype=wide, device=task.model.device)
@@ -160,26 +169,26 @@ def mean_gradients(
         for item, part in parts:
             total[item].add_(part)
 
-    task.gradients(index, embeds, add)
+    task.gradients(index, points, add, place)
     return total
 
 
-def _at_input(task: Task, reduce: PerFeature) -> list[Attribution]:
+def at_input(task: Task, reduce: PerFeature, place: str = EMBEDDING) -> list[Attribution]:
     """One pass forward and back at the input itself, all examples together."""
     index = np.arange(len(task.items))
     scores: list[np.ndarray] = []
 
     def keep(rows: slice, gradient: torch.Tensor) -> None:
         batch = task.batch(index[rows])
-        values = _numpy(reduce(task.model.embed(batch.ids).double(), gradient.double()))
+        values = as_float64(reduce(task.model.points(batch, place).double(), gradient.double()))
         scores.extend(values[row, :length] for row, length in enumerate(batch.lengths.tolist()))
 
-    task.gradients(index, lambda rows, batch: task.model.embed(batch.ids), keep)
+    task.gradients(index, lambda rows, batch: task.model.points(batch, place), keep, place)
     return [Attribution(s, 1) for s in scores]
 
 
-def _sigma(task: Task, i: int, share: float) -> float:
-    x = task.model.embed(task.batch([i]).ids)
+def _sigma(task: Task, i: int, share: int | float, place: str) -> float:
+    x = task.model.points(task.batch([i]), place)
     return share * float(x.max() - x.min())
 
 
@@ -188,7 +197,3 @@ def _noise(item: Item, sample: int, width: int) -> Float[np.ndarray, "seq d_mode
     drawn = item.generator(sample).standard_normal((len(item.encoded), width))
     drawn[item.encoded.special] = 0
     return drawn
-
-
-def _numpy(values: torch.Tensor) -> np.ndarray:
-    return values.detach().double().cpu().numpy()

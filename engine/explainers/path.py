@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from engine.explainers.quadrature import RULES, nodes
 from engine.late import torch
-from engine.models.encoding import Batch
 from engine.models.text import as_float64
 from engine.operators import BASELINES
 from engine.params import option
@@ -99,8 +99,8 @@ class _Paths:
         precise = torch.promote_types(self.task.model.dtype, torch.float32)
         place = torch.tensor([alpha for _, alpha in fresh], dtype=precise, device=self.start.device)
 
-        def on_path(rows: slice, batch: Batch) -> torch.Tensor:
-            start, end = (side[index[rows], : batch.ids.shape[1]] for side in (self.start, self.end))
+        def on_path(rows: slice, batch: Any) -> torch.Tensor:
+            start, end = (side[index[rows], : batch.visible.shape[1]] for side in (self.start, self.end))
             return torch.lerp(start.to(precise), end.to(precise), place[rows, None, None]).to(start.dtype)
 
         def keep(rows: slice, gradient: torch.Tensor) -> None:
@@ -121,12 +121,12 @@ def _ends(
 ) -> tuple[Float[torch.Tensor, "item seq d_model"], Float[torch.Tensor, "item seq d_model"]]:
     """Embeddings of each item's baseline and input; they agree at special tokens and padding."""
     batch = task.batch()
-    keep = torch.ones(batch.ids.shape, dtype=torch.bool)
+    keep = torch.ones(batch.visible.shape, dtype=torch.bool)
     for row, example in enumerate(task.examples):
         keep[row, example.features] = False
     with torch.no_grad():
-        _, start = removed(task.model, batch, keep.to(batch.ids.device), baseline)
-        return start, task.model.embed(batch.ids)
+        _, start = removed(task.model, batch, keep.to(batch.visible.device), baseline)
+        return start, task.model.embed(batch)
 
 
 def _words(gap: float) -> tuple[str, ...]:

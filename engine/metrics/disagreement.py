@@ -104,7 +104,7 @@ def check_methods(methods: Sequence[str]) -> None:
         raise not_allowed("methods", "at least two different methods", list(methods))
     for method in methods:
         known = explainer(method)
-        if known.family == "ensemble" or "text" not in known.inputs:
+        if known.family == "ensemble":
             raise not_allowed("methods", "methods for text that are no ensembles of others", method)
 
 

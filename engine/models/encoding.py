@@ -34,6 +34,16 @@ class Encoded:
         """Positions of the tokens that may be removed and ranked."""
         return np.flatnonzero(~self.special)
 
+    @cached_property
+    def key(self) -> bytes:
+        """What tells this input from every other of the same model."""
+        return self.ids.tobytes() + self.types.tobytes()
+
+    @property
+    def grid(self) -> None:
+        """A text has none."""
+        return None
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,18 +10,13 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
-from engine.errors import ExegesisError, not_allowed, shown
+from engine.errors import ExegesisError, shown
 from engine.models import catalog
 from engine.models.adapters import Adapter, adapter_for
 from engine.models.bases import load_base, load_tokenizer, merged, quiet, read_config
+from engine.models.loaded import Loaded
 from engine.models.t5 import T5EncoderForSequenceClassification
 from engine.models.text import TextClassifier
-from engine.request import DTYPES
-
-LOADED_AT_ONCE = 4
-
-_loaded: OrderedDict[tuple[str, str, str, str], TextClassifier] = OrderedDict()
-_lock = threading.Lock()
 
 
 def load_model(model: str, dtype: str = "float32", device: torch.device | None = None) -> TextClassifier:
@@ -31,17 +24,7 @@ def load_model(model: str, dtype: str = "float32", device: torch.device | None =
 
     Errors: an unknown name, a pickle-only or remote-code checkpoint, a family without an adapter, no classifier.
     """
-    if dtype not in DTYPES:
-        raise not_allowed("dtype", f"one of {', '.join(DTYPES)}", dtype)
-    place = device or torch.device("cpu")
-    key = (model, catalog.revision(model), dtype, str(place))
-    with _lock:
-        if key not in _loaded:
-            _loaded[key] = _load(catalog.locate(model), key[1], getattr(torch, dtype), place)
-            while len(_loaded) > LOADED_AT_ONCE:
-                _loaded.popitem(last=False)
-        _loaded.move_to_end(key)
-        return _loaded[key]
+    return _LOADED.get(model, dtype, device)
 
 
 def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
@@ -59,6 +42,9 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     regression = len(labels) == 1
     return TextClassifier(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
+
+
+_LOADED = Loaded(_load)
 
 
 @contextlib.contextmanager

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
+from engine.errors import unknown
 from engine.late import torch
-from engine.models import answers
 from engine.models.adapters import Adapter
-from engine.models.attention import Recorder, capture
+from engine.models.classifier import Classifier
 from engine.models.encoding import Batch, Encoded, collate, encode
+from engine.operators import OPERATORS
 from engine.request import Example
-from engine.result import Prediction
 
 
 @dataclass(eq=False)
-class TextClassifier:
+class TextClassifier(Classifier[Example, Encoded, Batch]):
     """A loaded checkpoint, read-only and shared. Call it inside the device's turn."""
 
+    kind: ClassVar[str] = "text"
     id: str
     revision: str
     module: torch.nn.Module
@@ -66,16 +67,29 @@ class TextClassifier:
     def collate(self, examples: Sequence[Encoded]) -> Batch:
         return collate(examples, self.pad_id, self.device)
 
-    def embed(self, ids: torch.Tensor) -> Float[torch.Tensor, "batch seq d_model"]:
+    def embed(self, batch: Batch) -> Float[torch.Tensor, "batch seq d_model"]:
         """Word embeddings, before positions and segments are added."""
-        return self.embedding(ids)
+        return self.embedding(batch.ids)
+
+    def blank(self, batch: Batch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
+        """The word embedding that stands for "removed"."""
+        weight = self.embedding.weight
+        if operator == "mask":
+            return weight[None, None, self.mask_id]
+        if operator == "pad":
+            return weight[None, None, self.pad_id]
+        if operator == "zero":
+            return torch.zeros_like(weight[None, None, 0])
+        if operator == "mean":
+            return self._mean_embedding()[None, None]
+        raise unknown("removal", operator, OPERATORS)
 
     def logits(
         self, batch: Batch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
         """Logits of each row as if it were run alone; `embeds` replaces the word embeddings."""
         inputs: dict[str, Any] = {
-            "inputs_embeds": self.embed(batch.ids) if embeds is None else embeds,
+            "inputs_embeds": self.embed(batch) if embeds is None else embeds,
             "attention_mask": self._attention_mask(batch),
         }
         if self.adapter.position_start is not None:
@@ -84,20 +98,12 @@ class TextClassifier:
             inputs["token_type_ids"] = batch.types
         return _READINGS[self.adapter.reading](self, batch, inputs)
 
-    def captured(
-        self, batch: Batch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
-    ) -> tuple[Float[torch.Tensor, "batch label"], Recorder]:
-        """Logits together with every layer's attention."""
-        with capture(self.module) as recorder:
-            return self.logits(batch, embeds), recorder
-
-    def predictions(self, logits: Float[torch.Tensor, "batch label"]) -> list[Prediction]:
-        """Logits and probabilities as plain numbers, computed in double precision from the model's logits."""
-        return answers.predictions(logits, self.labels, self.regression)
-
-    def target_index(self, target: int | str | None, prediction: Prediction) -> int:
-        """The class to explain: an index, a label, or the predicted one. A regression head has only its score."""
-        return answers.target_index(target, prediction)
+    def _mean_embedding(self) -> Float[torch.Tensor, "d_model"]:
+        weight = self.embedding.weight
+        if "mean_embedding" not in self.memo:
+            wide = torch.promote_types(weight.dtype, torch.float32)
+            self.memo["mean_embedding"] = weight.mean(0, dtype=wide).to(weight.dtype)
+        return self.memo["mean_embedding"]
 
     def _positions(self, batch: Batch) -> torch.Tensor:
         # Explicit, because RoBERTa would count them from pad ids, which also stand for removed tokens.

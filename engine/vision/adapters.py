@@ -12,7 +12,7 @@ class ImageAdapter:
     """One architecture. Paths are dotted names inside the module.
 
     specials: the tokens before the patches, as parameters of `embeddings` in their order. heads: linear heads, one a
-    special token from the first on; the logits are their mean.
+    special token from the first on; the logits are their mean. first_norm: a block's first LayerNorm.
     """
 
     family: str
@@ -20,6 +20,7 @@ class ImageAdapter:
     backbone: str
     specials: tuple[str, ...]
     heads: tuple[str, ...]
+    first_norm: str = "layernorm_before"
     causal: bool = False
     reading: str = "module"
 

@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 
+from engine.errors import unknown
 from engine.late import torch
-from engine.models import answers
-from engine.models.attention import Recorder, capture
-from engine.result import Prediction
+from engine.models.classifier import EMBEDDING, Classifier
+from engine.operators import PATCH_OPERATORS
+from engine.request import Picture
+from engine.vision import pixels
 from engine.vision.adapters import ImageAdapter
 from engine.vision.picture import EncodedPicture, PictureBatch, both_sides, collate
 from engine.vision.preprocessing import Preprocessing
 
 
 @dataclass(eq=False)
-class ImageClassifier:
+class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     """A loaded vision transformer, read-only and shared. Call it inside the device's turn.
 
     Positions are the special tokens and then the patches; embeddings are theirs before positions are added, so that
     the methods that remove, replace or follow tokens serve patches too.
     """
 
+    kind: ClassVar[str] = "image"
     id: str
     revision: str
     module: torch.nn.Module
@@ -40,9 +42,9 @@ class ImageClassifier:
     regression: bool = False
 
     @cached_property
-    def embedding(self) -> torch.nn.Module:
+    def embedding(self) -> torch.nn.Conv2d:
         """What makes vectors of patches; its `weight` is `[d_model 3 height width]`."""
-        return self.module.get_submodule(self.adapter.patches)
+        return self.module.get_submodule(self.adapter.patches)  # type: ignore[return-value]
 
     @cached_property
     def blocks(self) -> torch.nn.ModuleList:
@@ -68,26 +70,48 @@ class ImageClassifier:
         """Rows and columns of patches."""
         return self.size[0] // self.patch[0], self.size[1] // self.patch[1]
 
-    def encode(self, pixels: UInt8[np.ndarray, "height width 3"]) -> EncodedPicture:
+    def encode(self, example: Picture) -> EncodedPicture:
         """The picture as the model sees it, in its own grid."""
-        seen = self.preprocessing.seen(pixels)
+        seen = self.preprocessing.seen(example.pixels)
         specials = len(self.adapter.specials)
         return EncodedPicture(seen, self.preprocessing.normalised(seen), self.grid, self.patch, specials)
 
-    def collate(self, pictures: Sequence[EncodedPicture]) -> PictureBatch:
-        return collate(pictures, self.dtype, self.device)
+    def collate(self, examples: Sequence[EncodedPicture]) -> PictureBatch:
+        return collate(examples, self.dtype, self.device)
 
     def embed(self, batch: PictureBatch) -> Float[torch.Tensor, "batch seq d_model"]:
         """Special tokens and patch embeddings, before positions are added."""
-        return self.embed_values(batch.values)
+        return self._with_specials(self._projected(batch.pictures))[batch.index]
 
-    def embed_values(
-        self, values: Float[torch.Tensor, "batch 3 height width"]
+    def blank(self, batch: PictureBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
+        """The patch embedding that stands for "removed". `mean` is the colour that the preprocessing subtracts.
+
+        `zero` is the zero vector; `blur` is the same patch of the picture blurred by a Gaussian as wide as a patch.
+        """
+        if operator == "mean":
+            return self._projected(torch.zeros_like(batch.pictures[:1, :, : self.patch[0], : self.patch[1]]))
+        if operator == "zero":
+            return torch.zeros_like(self.embedding.weight[None, None, :, 0, 0, 0])
+        if operator == "blur":
+            return self._with_specials(self._projected(pixels.blurred(batch.pictures, max(self.patch))))[batch.index]
+        raise unknown("removal", operator, PATCH_OPERATORS)
+
+    def points(self, batch: PictureBatch, place: str = EMBEDDING) -> Float[torch.Tensor, "batch seq width"]:
+        """Embeddings; at the place "pixels" each patch's normalised pixels (channel, row, column), 0 for specials."""
+        if place == EMBEDDING:
+            return self.embed(batch)
+        patches = pixels.patches(batch.pictures, self.patch)
+        return torch.nn.functional.pad(patches, (0, 0, len(self.adapter.specials), 0))[batch.index]
+
+    def embedded(
+        self, points: Float[torch.Tensor, "batch seq width"], place: str = EMBEDDING
     ) -> Float[torch.Tensor, "batch seq d_model"]:
-        """The same for normalised pixels, through which gradients flow."""
-        patches = self.embedding(values).flatten(2).transpose(1, 2)
-        specials = [getattr(self._embeddings, name).expand(len(values), -1, -1) for name in self.adapter.specials]
-        return torch.cat([*specials, patches], dim=1)
+        """The embeddings of such numbers, through which gradients flow."""
+        if place == EMBEDDING:
+            return points
+        patches = points[:, len(self.adapter.specials) :]
+        weight = self.embedding.weight
+        return self._with_specials(torch.nn.functional.linear(patches, weight.flatten(1), self.embedding.bias))
 
     def logits(
         self, batch: PictureBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
@@ -102,20 +126,12 @@ class ImageClassifier:
         heads = [self.module.get_submodule(name) for name in self.adapter.heads]
         return torch.stack([head(hidden[:, i]) for i, head in enumerate(heads)]).mean(0)
 
-    def captured(
-        self, batch: PictureBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
-    ) -> tuple[Float[torch.Tensor, "batch label"], Recorder]:
-        """Logits together with every layer's attention."""
-        with capture(self.module) as recorder:
-            return self.logits(batch, embeds), recorder
+    def _projected(self, values: Float[torch.Tensor, "batch 3 height width"]) -> torch.Tensor:
+        return self.embedding(values).flatten(2).transpose(1, 2)
 
-    def predictions(self, logits: Float[torch.Tensor, "batch label"]) -> list[Prediction]:
-        """Logits and probabilities as plain numbers."""
-        return answers.predictions(logits, self.labels)
-
-    def target_index(self, target: int | str | None, prediction: Prediction) -> int:
-        """The class to explain: an index, a label, or the predicted one."""
-        return answers.target_index(target, prediction)
+    def _with_specials(self, patches: Float[torch.Tensor, "batch patch d_model"]) -> torch.Tensor:
+        specials = [getattr(self._embeddings, name).expand(len(patches), -1, -1) for name in self.adapter.specials]
+        return torch.cat([*specials, patches], dim=1)
 
     @property
     def _config(self) -> Any:

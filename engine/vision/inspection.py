@@ -10,8 +10,10 @@ import torch
 
 from engine import runtime
 from engine.models import catalog
+from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
 from engine.vision.load import load_image_model
+from engine.vision.view import view_of
 
 
 def inspect_image_model(name: str) -> dict[str, Any]:
@@ -29,8 +31,7 @@ def inspect_image_model(name: str) -> dict[str, Any]:
         "labels": list(model.labels),
         "parameters": sum(p.numel() for p in model.module.parameters()),
         "blocks": len(model.blocks),
-        "picture": f"{model.size[1]} x {model.size[0]} pixels",
-        "patches": f"{model.grid[0]} rows x {model.grid[1]} columns of {model.patch[1]} x {model.patch[0]} pixels",
+        **view_of(name).as_told(),
         "revision": model.revision,
         "checks": checks,
     }
@@ -39,7 +40,7 @@ def inspect_image_model(name: str) -> dict[str, Any]:
 def _trial(model: ImageClassifier) -> dict[str, Any]:
     grey = np.full((*model.size, 3), 128, dtype=np.uint8)
     with torch.inference_mode():
-        [prediction] = model.predictions(model.logits(model.collate([model.encode(grey)])))
+        [prediction] = model.predictions(model.logits(model.collate([model.encode(Picture(grey))])))
     finite = all(map(math.isfinite, prediction.logits))
     told = f"grey is {prediction.label} {max(prediction.probabilities):.3f}" if finite else "its logits are not finite"
     return {"name": "a picture runs", "ok": finite, "detail": told}

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from typing import Any
 
 import torch
 import transformers
 
-from engine.errors import ExegesisError, not_allowed
+from engine.errors import ExegesisError
 from engine.models import catalog
 from engine.models.bases import quiet, read_config
 from engine.models.load import told
-from engine.request import DTYPES
+from engine.models.loaded import Loaded
 from engine.vision.adapters import ImageAdapter, adapter_for
 from engine.vision.classifier import ImageClassifier
 from engine.vision.preprocessing import check_sizes, read_preprocessing
-
-LOADED_AT_ONCE = 4
-
-_loaded: OrderedDict[tuple[str, str, str, str], ImageClassifier] = OrderedDict()
-_lock = threading.Lock()
 
 
 def load_image_model(model: str, dtype: str = "float32", device: torch.device | None = None) -> ImageClassifier:
@@ -29,17 +22,7 @@ def load_image_model(model: str, dtype: str = "float32", device: torch.device | 
 
     Errors: an unknown name, a pickle-only or remote-code checkpoint, another family, no classifier, no preprocessing.
     """
-    if dtype not in DTYPES:
-        raise not_allowed("dtype", f"one of {', '.join(DTYPES)}", dtype)
-    place = device or torch.device("cpu")
-    key = (model, catalog.revision(model), dtype, str(place))
-    with _lock:
-        if key not in _loaded:
-            _loaded[key] = _load(catalog.locate(model), key[1], getattr(torch, dtype), place)
-            while len(_loaded) > LOADED_AT_ONCE:
-                _loaded.popitem(last=False)
-        _loaded.move_to_end(key)
-        return _loaded[key]
+    return _LOADED.get(model, dtype, device)
 
 
 def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
@@ -53,6 +36,9 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
     made = ImageClassifier(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
     check_sizes(made.id, made.preprocessing, made.size, made.channels)
     return made
+
+
+_LOADED = Loaded(_load)
 
 
 def _module(source: catalog.Source, adapter: ImageAdapter) -> Any:

@@ -11,6 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from engine.late import torch
+from engine.result import Token
+
+SPECIALS = ("[CLS]", "[DIST]")
+"""What the special tokens before the patches are called: class, and (DeiT) distillation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,23 @@ class EncodedPicture:
         return np.arange(self.specials, len(self))
 
     @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        """The special tokens, and then each patch by its place."""
+        names = [f"row {row}, column {column}" for row in _from_one(self.grid[0]) for column in _from_one(self.grid[1])]
+        specials = [Token(name, 0, 0, -1, True) for name in SPECIALS[: self.specials]]
+        return (*specials, *(Token(name, 0, 0, 0, False) for name in names))
+
+    @property
+    def truncated(self) -> int:
+        """A picture is made to fit; no patch is cut off."""
+        return 0
+
+    @cached_property
+    def key(self) -> bytes:
+        """What tells this input from every other of the same model."""
+        return self.ids.tobytes()
+
+    @cached_property
     def ids(self) -> Int[np.ndarray, "seq"]:
         digest = hashlib.shake_256(self.values.tobytes()).digest(4 * len(self))
         return np.frombuffer(digest, dtype="<u4").astype(np.int64)
@@ -52,23 +73,34 @@ class EncodedPicture:
 
 @dataclass(frozen=True, eq=False)
 class PictureBatch:
-    """Pictures on a device. `visible` marks the positions that may be attended to; `whole`: all of them."""
+    """Pictures on a device, each of them once, and the number of the one that each row shows.
 
-    values: Float[torch.Tensor, "batch 3 height width"]
+    `visible` marks the positions that may be attended to; `whole`: all of them.
+    """
+
+    pictures: Float[torch.Tensor, "picture 3 height width"]
+    index: Int[torch.Tensor, "batch"]
     visible: Bool[torch.Tensor, "batch seq"]
     whole: bool
 
     @property
-    def ids(self) -> Bool[torch.Tensor, "batch seq"]:
-        """Something of the shape of the positions."""
-        return self.visible
+    def lengths(self) -> Int[torch.Tensor, "batch"]:
+        """All of one length: a picture has as many positions as any other."""
+        return torch.full(self.visible.shape[:1], self.visible.shape[1], device=self.visible.device)
 
 
 def collate(pictures: Sequence[EncodedPicture], dtype: torch.dtype, device: torch.device) -> PictureBatch:
-    """Pictures of one size side by side."""
-    values = torch.from_numpy(np.stack([picture.values for picture in pictures])).to(device=device, dtype=dtype)
+    """Pictures of one size side by side; one that stands in many rows is held once."""
+    once = {id(picture): picture for picture in pictures}
+    place = {name: number for number, name in enumerate(once)}
+    values = torch.from_numpy(np.stack([picture.values for picture in once.values()])).to(device=device, dtype=dtype)
+    index = torch.tensor([place[id(picture)] for picture in pictures], device=device)
     visible = torch.ones(len(pictures), len(pictures[0]), dtype=torch.bool, device=device)
-    return PictureBatch(values, visible, True)
+    return PictureBatch(values, index, visible, True)
+
+
+def _from_one(count: int) -> range:
+    return range(1, count + 1)
 
 
 def both_sides(size: int | Sequence[int]) -> tuple[int, int]:

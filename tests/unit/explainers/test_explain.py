@@ -54,7 +54,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[int]]:
             sizes.append(len(task.items))
             return known.function(task, params)
 
-        monkeypatch.setitem(EXPLAINERS, method, dataclasses.replace(known, function=function))
+        monkeypatch.setitem(EXPLAINERS["text"], method, dataclasses.replace(known, function=function))
         return sizes
 
     return count
@@ -289,7 +289,7 @@ def test_the_key_holds_every_part() -> None:
 def test_a_new_version_is_a_new_key(method: str, changed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = key_of(ask(method))
     known = explainer(changed)
-    monkeypatch.setitem(EXPLAINERS, changed, dataclasses.replace(known, version=known.version + 1))
+    monkeypatch.setitem(EXPLAINERS["text"], changed, dataclasses.replace(known, version=known.version + 1))
     assert key_of(ask(method)) != before
 
 
@@ -350,5 +350,5 @@ def test_a_truncated_text_says_so() -> None:
 def test_a_name_is_registered_once() -> None:
     known = explainer("occlusion")
     again = register("occlusion", title="", family="", axes=known.axes, citation="", caution="")
-    with pytest.raises(ValueError, match="explainer 'occlusion' is registered twice"):
+    with pytest.raises(ValueError, match="explainer 'occlusion' is registered twice for text"):
         again(known.function)

@@ -22,7 +22,7 @@ def test_against_captum(family: str) -> None:
     model = classifier(family, 3)
     task = task_for(model, [TEXT], target=1)
     encoded = task.examples[0]
-    x = model.embed(model.collate([encoded]).ids)
+    x = model.embed(model.collate([encoded]))
     places = torch.arange(len(encoded))[None, :, None].expand(x.shape)
     start = model.embedding.weight[model.mask_id].expand(x.shape)
 

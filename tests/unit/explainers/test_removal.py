@@ -13,7 +13,7 @@ from engine.errors import UsageError
 from engine.models.encoding import Encoded
 from engine.models.text import TextClassifier
 from engine.operators import BASELINES, OPERATORS
-from engine.removal import coalition_values, replacement, token_masks
+from engine.removal import coalition_values, token_masks
 from engine.request import Example
 from tests.explaining import classifier, task_for
 from tests.tiny import FAMILIES
@@ -181,7 +181,7 @@ def test_unknown_operators_are_named() -> None:
     model = classifier("bert")
     encoded = model.encode(Example("good"))
     kept = [True] * len(encoded.features)
-    for ask in (lambda: replacement(model, "blur"), lambda: value(model, encoded, kept, "blur")):
+    for ask in (lambda: model.blank(model.collate([encoded]), "blur"), lambda: value(model, encoded, kept, "blur")):
         with pytest.raises(UsageError, match=r"removal: unknown name 'blur'\. Known: delete, mask, mean, pad, zero"):
             ask()
 

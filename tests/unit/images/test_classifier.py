@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import transformers
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from engine.models.load import load_model
+from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
 from engine.vision.load import load_image_model
 from engine.vision.picture import PictureBatch, patch_mask
@@ -34,7 +36,7 @@ def pictures(count: int = 3, height: int = 30, width: int = 40) -> list[np.ndarr
 
 
 def batch_of(model: ImageClassifier, count: int = 3) -> PictureBatch:
-    return model.collate([model.encode(pixels) for pixels in pictures(count)])
+    return model.collate([model.encode(Picture(pixels)) for pixels in pictures(count)])
 
 
 def plain(folder: str, architecture: str) -> Any:
@@ -47,7 +49,7 @@ def test_logits_are_those_of_the_plain_model(architecture: str, saved: Save) -> 
     model, batch = load_image_model(folder), None
     batch = batch_of(model)
     with torch.inference_mode():
-        wanted = torch.cat([plain(folder, architecture)(pixel_values=row[None]).logits for row in batch.values])
+        wanted = torch.cat([plain(folder, architecture)(pixel_values=row[None]).logits for row in batch.pictures])
         assert wanted.std() > 0.1
         for logits in (model.logits(batch), model.logits(batch, model.embed(batch)), model.captured(batch)[0]):
             assert torch.allclose(logits, wanted, atol=1e-5)
@@ -74,7 +76,7 @@ def test_a_hidden_patch_is_as_if_it_were_not_there(architecture: str, saved: Sav
     kept = [i for i in range(visible.shape[1]) if i not in hidden]
     places = model.module.get_submodule(model.adapter.embeddings).position_embeddings
     with torch.inference_mode():
-        masked = model.logits(PictureBatch(batch.values, visible, False))
+        masked = model.logits(PictureBatch(batch.pictures, batch.index, visible, False))
         states = (model.embed(batch) + places)[:, kept]
         for block in model.blocks:
             states = block(states)
@@ -87,19 +89,20 @@ def test_a_hidden_patch_is_as_if_it_were_not_there(architecture: str, saved: Sav
 
 def test_gradients_reach_the_pixels(saved: Save) -> None:
     model = load_image_model(saved(), "float64")
-    values = batch_of(model, 1).values.requires_grad_()
-    batch = PictureBatch(values.detach(), batch_of(model, 1).visible, True)
-    (slope,) = torch.autograd.grad(model.logits(batch, model.embed_values(values))[0, 1], values)
-    step = torch.zeros_like(values)
+    batch = batch_of(model, 1)
+    points = model.points(batch, "pixels").requires_grad_()
+    (slope,) = torch.autograd.grad(model.logits(batch, model.embedded(points, "pixels"))[0, 1], points)
+    step = torch.zeros_like(batch.pictures)
     step[0, 2, 9, 17] = 1e-5
     with torch.no_grad():
-        up, down = (model.logits(batch, model.embed_values(values + sign * step))[0, 1] for sign in (1, -1))
-    assert ((up - down) / 2e-5).item() == pytest.approx(slope[0, 2, 9, 17].item(), rel=1e-5)
+        up, down = (model.logits(replace(batch, pictures=batch.pictures + sign * step))[0, 1] for sign in (1, -1))
+    # Patches of 8 x 8, 3 a row: the pixel is in the 6th, after the class token; its channel, row and column there.
+    assert ((up - down) / 2e-5).item() == pytest.approx(slope[0, 1 + 5, 2 * 64 + 1 * 8 + 1].item(), rel=1e-5)
 
 
 def test_a_model_has_its_own_grid_and_labels(saved: Save) -> None:
     model = load_image_model(saved(image=(24, 40), patch=8))
-    encoded = model.encode(pictures(1)[0])
+    encoded = model.encode(Picture(pictures(1)[0]))
     assert (model.size, model.grid, model.patch) == ((24, 40), (3, 5), (8, 8))
     assert model.labels == ("cat", "dog", "eel")
     assert (len(encoded), encoded.features.tolist(), encoded.special.sum()) == (16, list(range(1, 16)), 1)
@@ -110,15 +113,15 @@ def test_a_model_has_its_own_grid_and_labels(saved: Save) -> None:
 def test_the_order_of_patches_is_row_by_row(saved: Save) -> None:
     model = load_image_model(saved(image=(24, 40), patch=8))
     batch = batch_of(model, 1)
-    changed = batch.values.clone()
+    changed = batch.pictures.clone()
     changed[0, :, 8:16, 16:24] += 1
-    difference = (model.embed_values(changed) - model.embed_values(batch.values)).abs().sum(-1)[0]
+    difference = (model.embed(replace(batch, pictures=changed)) - model.embed(batch)).abs().sum(-1)[0]
     assert difference.nonzero().flatten().tolist() == [1 + 1 * 5 + 2]
 
 
 def test_pictures_are_told_apart_by_their_pixels(saved: Save) -> None:
     model = load_image_model(saved())
-    first, second, again = (model.encode(p) for p in (*pictures(2), pictures(1)[0]))
+    first, second, again = (model.encode(Picture(p)) for p in (*pictures(2), pictures(1)[0]))
     assert np.array_equal(first.ids, again.ids)
     assert not np.array_equal(first.ids, second.ids)
     assert first.ids.shape == (10,)
@@ -144,7 +147,7 @@ def test_a_base_at_224_has_196_patches_and_144_heads(tmp_path: Path) -> None:
     model = load_image_model(str(folder))
     with torch.inference_mode():
         logits, recorder = model.captured(batch_of(model, 1))
-    assert (model.grid, len(model.encode(pictures(1)[0]).features)) == ((14, 14), 196)
+    assert (model.grid, len(model.encode(Picture(pictures(1)[0])).features)) == ((14, 14), 196)
     assert sum(layer.shape[1] for layer in recorder.probabilities) == 144
     assert torch.isfinite(logits).all()
 

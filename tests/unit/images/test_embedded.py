@@ -14,6 +14,7 @@ from engine.data.images.datasets import ImageDataset, load_images
 from engine.data.sst2 import data_root
 from engine.models import catalog
 from engine.models.inspection import stored_weights
+from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
 from engine.vision.load import load_image_model
 
@@ -40,7 +41,7 @@ def accuracy(model: ImageClassifier, data: ImageDataset) -> float:
     """Share of right answers, each picture through the model's own preprocessing."""
     examples = list(data)
     with torch.inference_mode():
-        logits = model.logits(model.collate([model.encode(example.pixels) for example in examples]))
+        logits = model.logits(model.collate([model.encode(Picture(example.pixels)) for example in examples]))
     return float(np.mean([p.index == e.label for p, e in zip(model.predictions(logits), examples, strict=True)]))
 
 
@@ -88,7 +89,7 @@ def test_it_answers_as_well_as_its_card_says(name: str) -> None:
 
 def test_a_patch_of_digits_vit_is_one_grey_value() -> None:
     model = load_image_model("digits-vit")
-    encoded = model.encode(load_images("digits")[0].pixels)
+    encoded = model.encode(Picture(load_images("digits")[0].pixels))
     blocks = encoded.seen.reshape(8, 4, 8, 4, 3)
     assert encoded.grid == (8, 8)
     assert np.array_equal(blocks.min((1, 3)), blocks.max((1, 3)))

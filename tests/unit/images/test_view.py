@@ -13,6 +13,7 @@ import pytest
 
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
+from engine.request import Picture
 from engine.vision.load import load_image_model
 from engine.vision.picture import patch_mask
 from engine.vision.view import view_of
@@ -35,7 +36,7 @@ def picture(height: int = 30, width: int = 47) -> np.ndarray:
 def test_the_view_is_that_of_the_loaded_model(settings: dict[str, Any], tmp_path: Path) -> None:
     folder = str(save_vit(tmp_path / "vit", **settings))
     view, model = view_of(folder), load_image_model(folder)
-    encoded = model.encode(picture())
+    encoded = model.encode(Picture(picture()))
     assert (view.size, view.patch, view.grid) == (model.size, model.patch, model.grid)
     assert (view.specials, view.labels) == (encoded.specials, model.labels)
     assert (view.model, view.revision, view.preprocessing) == (model.id, model.revision, model.preprocessing)

@@ -56,7 +56,7 @@ def test_logits_from_ids(model: TextClassifier, plain: torch.Tensor) -> None:
 
 def test_logits_from_embeddings_with_gradients(model: TextClassifier, plain: torch.Tensor) -> None:
     batch = model.collate([model.encode(e) for e in EXAMPLES])
-    embeds = model.embed(batch.ids).clone().requires_grad_()
+    embeds = model.embed(batch).clone().requires_grad_()
     logits = model.logits(batch, embeds)
     torch.testing.assert_close(logits, plain, atol=1e-5, rtol=1e-5)
     (gradient,) = torch.autograd.grad(logits.sum(), embeds)
@@ -93,7 +93,7 @@ def test_capture_alone_needs_no_padding(model: TextClassifier, plain: torch.Tens
 
 def test_second_derivatives_under_capture(model: TextClassifier) -> None:
     batch = model.collate([model.encode(EXAMPLES[0])])
-    embeds = model.embed(batch.ids).clone().requires_grad_()
+    embeds = model.embed(batch).clone().requires_grad_()
     logits, _ = model.captured(batch, embeds)
     (gradient,) = torch.autograd.grad(logits[0, 0], embeds, create_graph=True)
     (second,) = torch.autograd.grad(gradient.square().sum(), embeds)

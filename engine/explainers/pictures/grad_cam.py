@@ -1,0 +1,64 @@
+"""Grad-CAM on a vision transformer: the last block's patch tokens, weighted by the class's mean gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from engine.late import torch
+from engine.models.text import as_float64
+from engine.params import option
+from engine.registry import Axes, register
+from engine.runtime import in_chunks, rows_at_once
+from engine.task import Attribution, Item, Task
+
+
+@dataclass(frozen=True)
+class GradCamParams:
+    sign: str = option(
+        "positive", "What speaks for the class alone, as published, or both", choices=("positive", "both")
+    )
+
+
+@register(
+    "grad_cam",
+    title="Grad-CAM",
+    family="gradients",
+    params=GradCamParams,
+    inputs=("image",),
+    axes=Axes("none", "logit of the class", "activation times mean gradient, at the last block"),
+    differentiable=True,
+    signed=lambda params: params.sign == "both",
+    citation="Selvaraju et al. (2017), Grad-CAM, eq. 1 and 2",
+    caution="It reads the last block, where a token may hold what came from other patches: see where tokens mix.",
+)
+def grad_cam(task: Task, params: GradCamParams) -> list[Attribution]:
+    """`ReLU(sum_k w_k A_ik)` with `w_k` the mean of df/dA_ik over patches i; unsigned, or without ReLU signed.
+
+    A are the patch tokens that the last block reads, after its first LayerNorm: what that block puts out at the
+    patches is not read by the class any more, so its gradient is zero. Special tokens get 0.
+    """
+    rows = rows_at_once(task.model, len(task.examples[0]), gradients=True)
+    chunks = in_chunks(lambda part: _maps(task, task.items[part]), len(task.items), rows)
+    made = [scores for chunk in chunks for scores in chunk]
+    return [Attribution(np.maximum(scores, 0) if params.sign == "positive" else scores, 1) for scores in made]
+
+
+def _maps(task: Task, items: Sequence[Item]) -> list[Float[np.ndarray, "seq"]]:
+    model = task.model
+    read: list[torch.Tensor] = []
+    norm = model.blocks[-1].get_submodule(model.adapter.first_norm)
+    batch = model.collate([item.encoded for item in items])
+    points = model.embed(batch).detach().requires_grad_()
+    with norm.register_forward_hook(lambda _module, _given, out: read.append(out)):
+        logits = model.logits(batch, points)
+    chosen = logits[torch.arange(len(items)), [item.target for item in items]]
+    (gradient,) = torch.autograd.grad(chosen.sum(), read[0])
+    features = torch.from_numpy(items[0].encoded.features).to(model.device)
+    weights = gradient[:, features].double().mean(1, keepdim=True)
+    maps = torch.zeros(gradient.shape[:2], dtype=torch.float64, device=model.device)
+    maps[:, features] = (weights * read[0][:, features].double()).sum(-1)
+    return list(as_float64(maps))

@@ -1,0 +1,42 @@
+"""The few models that stay in memory: loaded once, shared by all threads, the longest unused dropped first."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from engine.errors import not_allowed
+from engine.late import torch
+from engine.models import catalog
+from engine.request import DTYPES
+
+LOADED_AT_ONCE = 4
+Model = TypeVar("Model")
+Key = tuple[str, str, str, str]
+Load = Callable[[catalog.Source, str, "torch.dtype", "torch.device"], Model]
+"""From a source, its revision, a precision and a device to a model."""
+
+
+class Loaded(Generic[Model]):
+    """Models of one kind by name, revision, precision and device."""
+
+    def __init__(self, load: Load[Model]) -> None:
+        self._load = load
+        self._kept: OrderedDict[Key, Model] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, model: str, dtype: str, device: torch.device | None) -> Model:
+        """The model, loaded if it is not in memory. One thread loads while the others wait."""
+        if dtype not in DTYPES:
+            raise not_allowed("dtype", f"one of {', '.join(DTYPES)}", dtype)
+        place = device or torch.device("cpu")
+        key = (model, catalog.revision(model), dtype, str(place))
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = self._load(catalog.locate(model), key[1], getattr(torch, dtype), place)
+                while len(self._kept) > LOADED_AT_ONCE:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return self._kept[key]
