@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
 import streamlit as st
 
 from components import focus_controls
-from components.browse_job import job_area
-from components.browse_known import Known, known
-from components.browse_rows import CONFIDENT, UNSURE, Table, listed
+from components.browse_controls import SHOW_NAMES, SORT_NAMES, listing_choice, walk
+from components.browse_job import Offer, job_area
+from components.browse_known import Known, known, spec_of
+from components.browse_rows import Table, listed
 from components.browse_state import LONGEST_SEARCH, PLAIN_BROWSE, Browse
-from components.browse_table import MOST_SHOWN, frame, left_out, place, steps, summary, unanswered
+from components.browse_table import MOST_SHOWN, frame, left_out, summary, unanswered
 from components.engine_room import explainers
 from components.library_html import trouble_html
+from components.numbers import count
 from components.open_data import OpenData
 from components.text_session import key, put, value
 from components.trouble import literal, say_note, sentence
 
-SHOW_NAMES = {
-    "all": "All",
-    "right": "Right",
-    "wrong": "Wrong",
-    "confident_wrong": f"Wrong and confident (≥ {CONFIDENT:.0%})",
-    "unsure": f"Unsure (confidence < {UNSURE:.0%})",
-    "off": "Farthest off (top quarter)",
-    "disagree": "Methods disagree (top quarter)",
-    "rationale": "With a rationale",
-}
-SORT_NAMES = {
-    "index": "As in the data set",
-    "confident": "Most confident first",
-    "doubtful": "Least confident first",
-    "error": "Largest error first",
-    "disagree": "Most disagreement first",
-    "agree": "Least disagreement first",
-    "short": "Shortest first",
-    "long": "Longest first",
-}
-CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "confident", "doubtful"}
+CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "mistakes", "confident", "doubtful"}
 SCORES_ONLY = {"off", "error"}
 TABLE = "browse_table"
 ROW_PIXELS, MOST_IN_VIEW = 35, 8
@@ -65,10 +47,10 @@ def browse_area(opened: OpenData) -> None:
 
 def _drawn(opened: OpenData, model: str, held: Known, current: int | None) -> None:
     st.html(f'<div class="xg"><p class="xg-small">{escape(summary(held.rows))}</p></div>')
-    job_area(model, opened, held)
+    job_area(held, _offers(model, opened, held.rows))
     browse = _controls(held.rows, opened.data.task == "regression")
     found = listed(held.rows, browse)
-    _walk(opened, found, current)
+    walk(found, current, partial(focus_controls.show, opened), key)
     if missing := unanswered(held.rows, browse):
         say_note(missing)
     if found:
@@ -78,44 +60,33 @@ def _drawn(opened: OpenData, model: str, held: Known, current: int | None) -> No
     _notes(held.rows, found)
 
 
+def _offers(model: str, opened: OpenData, rows: Table) -> list[Offer]:
+    from engine.metrics.disagreement import QUICK
+
+    total, spec = len(rows.rows), partial(spec_of, model, opened.name)
+    examples = count(total, "example")
+    predict = Offer(f"Predict all {examples}", "predict", spec())
+    compare = Offer(
+        f"Compare methods on all {examples}", "compare", spec(QUICK),
+        f"Explains each example by {', '.join(QUICK)}, to find those where the methods disagree. "
+        "Takes far longer than predicting.",
+    )  # fmt: skip
+    missing = ((predict, rows.predicted), (compare, rows.compared))
+    return [offer for offer, done in missing if done < total]
+
+
 def _controls(rows: Table, scores: bool) -> Browse:
     barred = SCORES_ONLY if not (scores if rows.regression is None else rows.regression) else CLASSES_ONLY
     search, show, label, sort = st.columns([4, 5, 3, 4], gap="small")
     search.text_input("Search", key=key("browse.search"), max_chars=LONGEST_SEARCH, placeholder="words in the text")
     with show:
-        _choice("Show", "show", SHOW_NAMES, barred)
+        listing_choice("Show", "show", SHOW_NAMES, barred, key)
     with label:
         labels = dict.fromkeys(filter(None, [*(() if scores else rows.label_names), value("browse.label")]))
-        _choice("Label", "label", {"": "Any", **{name: name for name in labels}}, set())
+        listing_choice("Label", "label", {"": "Any", **{name: name for name in labels}}, set(), key)
     with sort:
-        _choice("Sort", "sort", SORT_NAMES, barred)
+        listing_choice("Sort", "sort", SORT_NAMES, barred, key)
     return Browse(*(value(f"browse.{name}") or usual for name, usual in vars(PLAIN_BROWSE).items()))
-
-
-def _choice(label: str, name: str, names: dict[str, str], barred: set[str]) -> None:
-    options = [option for option in names if option not in barred or option == value(f"browse.{name}")]
-    st.selectbox(label, options, key=key(f"browse.{name}"), format_func=names.__getitem__)
-
-
-def _walk(opened: OpenData, found: Sequence[int], current: int | None) -> None:
-    before, after = steps(found, current)
-    others = [index for index in found if index != current]
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        _step("Previous", ":material/arrow_back:", opened, before)
-        _step("Next", ":material/arrow_forward:", opened, after)
-        _step("Random of these", ":material/shuffle:", opened, random.choice(others) if others else None)
-        st.caption(place(found, current))
-
-
-def _step(label: str, icon: str, opened: OpenData, index: int | None) -> None:
-    st.button(
-        label,
-        key=key(f"browse_{label}"),
-        icon=icon,
-        disabled=index is None,
-        on_click=focus_controls.show,
-        args=(opened, index),
-    )
 
 
 def _table(opened: OpenData, rows: Table, found: Sequence[int], current: int | None) -> None:

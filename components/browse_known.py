@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +31,15 @@ class Known:
 
 def known(model: str, opened: OpenData) -> Known:
     """What there is of this model's predictions and of how far methods disagree."""
-    found = [job for job in jobs.list_jobs() if job.kind == "predict" and _is_about(job, model, opened.name)]
+    return known_by_jobs(spec_of(model, opened.name), lambda stamp: _rows(model, opened.data, stamp))
+
+
+def known_by_jobs(spec: Mapping[str, object], read: Callable[[Stamp], Table]) -> Known:
+    """What `read` finds, and the jobs of this spec, whatever else they did; `read` is told what these have finished."""
+    found = [job for job in jobs.list_jobs() if job.kind == "predict" and _is_about(job, spec)]
     running = next((job for job in found if not job.over), None)
     over = [job for job in found if job.over]
-    stamp = tuple((job.id, job.done) for job in over)
-    return Known(_rows(model, opened.data, stamp), running, over[0] if over else None)
+    return Known(read(tuple((job.id, job.done) for job in over)), running, over[0] if over else None)
 
 
 def spec_of(model: str, data: str, methods: Sequence[str] = ()) -> dict[str, object]:
@@ -44,18 +48,18 @@ def spec_of(model: str, data: str, methods: Sequence[str] = ()) -> dict[str, obj
     return {"model": model, "data": name} | ({"methods": list(methods)} if methods else {})
 
 
-def _is_about(job: Job, model: str, data: str) -> bool:
-    return {name: job.spec.get(name) for name in ("model", "data")} == spec_of(model, data)
+def _is_about(job: Job, spec: Mapping[str, object]) -> bool:
+    return all(job.spec.get(name) == spec.get(name) for name in ("model", "data", "split"))
 
 
 def _rows(model: str, data: Dataset, stamp: Stamp) -> Table:
     from engine.models.catalog import revision
 
     content = (data.id, data.revision, data.split, len(data))
-    return _read(model, revision(model), content, stamp, _losses(), str(home()), data)
+    return _read(model, revision(model), content, stamp, losses(), str(home()), data)
 
 
-def _losses() -> int:
+def losses() -> int:
     """How often results have gone since the server started, be it that somebody cleared the cache elsewhere.
 
     Not how many there are: each map that is looked at adds one, and the whole list would be read again.

@@ -21,6 +21,7 @@ CONFIDENT = 0.9
 UNSURE = 0.6
 TOP_SHARE = 0.25
 """What counts as far off, or as much disagreement: the top quarter."""
+NO_LABELS = Classes(None, "This data set has no labels, so what is right cannot be told.")
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ def table(
     if first is None:
         return Table(tuple(rows), names)
     classes = _classes(data, first)
-    told = (_predicted(*one, classes) for one in zip(rows, data.examples, predictions, strict=True))
+    labels = [example.label for example in data.examples]
+    told = (judged(*one, classes) for one in zip(rows, labels, predictions, strict=True))
     return Table(tuple(told), names, first.regression, classes.said)
 
 
@@ -141,7 +143,7 @@ def _marked(example: LabelledExample) -> str:
 
 def _classes(data: Dataset, prediction: Prediction) -> Classes:
     if all(example.label is None for example in data.examples):
-        return Classes(None, "This data set has no labels, so what is right cannot be told.")
+        return NO_LABELS
     if prediction.regression != (data.task == "regression"):
         kinds = ("a class", "a score")
         return Classes(
@@ -158,25 +160,33 @@ def _compared(row: Row, found: Disagreement | None) -> Row:
     return replace(row, compared=True, disagreement=found.value, left_out=found.left_out)
 
 
-def _predicted(row: Row, example: LabelledExample, prediction: Prediction | None, classes: Classes) -> Row:
+def judged(row: Row, label: int | float | None, prediction: Prediction | None, classes: Classes) -> Row:
+    """The row with what the model says, and how that goes with the true class or score `label`."""
     if prediction is None:
         return row
     if prediction.regression:
         score = prediction.logits[0]
-        return replace(row, score=score, error=_error(example, score, classes))
+        return replace(row, score=score, error=_error(label, score, classes))
     confidence = prediction.probabilities[prediction.index]
-    right = _right(example, prediction, classes)
+    right = _right(label, prediction, classes)
     return replace(row, predicted=prediction.label, confidence=confidence, right=right)
 
 
-def _error(example: LabelledExample, score: float, classes: Classes) -> float | None:
-    return None if classes.of is None or example.label is None else abs(score - float(example.label))
+def _error(label: int | float | None, score: float, classes: Classes) -> float | None:
+    return None if classes.of is None or label is None else abs(score - float(label))
 
 
-def _right(example: LabelledExample, prediction: Prediction, classes: Classes) -> bool | None:
-    if classes.of is None or example.label is None:
+def _right(label: int | float | None, prediction: Prediction, classes: Classes) -> bool | None:
+    if classes.of is None or label is None:
         return None
-    return classes.of[int(example.label)] == prediction.index
+    return classes.of[int(label)] == prediction.index
+
+
+def _standing(row: Row) -> float | None:
+    """From the surest mistake at -2 over the least sure one and the least sure right answer to the surest at 1."""
+    if row.confidence is None:
+        return None
+    return -1 - row.confidence if row.right is False else row.confidence
 
 
 def _folded(text: str) -> str:
@@ -211,6 +221,7 @@ def _by(value: Callable[[Row], int | float | None], sign: int) -> Callable[[Row]
 
 _SORTS: dict[str, Callable[[Row], tuple[int | float, int]]] = {
     "index": _by(lambda row: row.index, 1),
+    "mistakes": _by(_standing, 1),
     "confident": _by(lambda row: row.confidence, -1),
     "doubtful": _by(lambda row: row.confidence, 1),
     "error": _by(lambda row: row.error, -1),

@@ -9,7 +9,8 @@ from components.link_choice import choice
 
 FILTERS = ("all", "right", "wrong", "confident_wrong", "unsure", "off", "disagree", "rationale")
 """`off`: far from the score that a regression should give. `disagree`: methods rank the tokens differently."""
-SORTS = ("index", "confident", "doubtful", "error", "disagree", "agree", "short", "long")
+SORTS = ("index", "mistakes", "confident", "doubtful", "error", "disagree", "agree", "short", "long")
+"""`mistakes`: failure cases first."""
 LONGEST_SEARCH = 200
 
 

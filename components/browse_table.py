@@ -17,7 +17,7 @@ MOST_SHOWN = 1000
 """More rows are not sent to the browser."""
 MOST_CHARACTERS = 160
 COMPARING = {"disagree", "agree"}
-JUDGING = {"right", "wrong", "confident_wrong", "off", "error"}
+JUDGING = {"right", "wrong", "confident_wrong", "mistakes", "off", "error"}
 PREDICTING = JUDGING | {"unsure", "confident", "doubtful"}
 """Filters and orders by what they need to know."""
 JUDGED = {True: "✓ right", False: "✗ wrong", None: ""}

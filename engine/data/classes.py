@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 UNNAMED = re.compile(r"(?:label_?|class_?)?(\d+)")
 """What classes are called that nobody has named: 0, LABEL_0."""
+PLACED = re.compile(r"(?:label|class)[_ ]?(\d+)")
+"""The same where a mere number is a name: a picture of a 7."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,12 @@ class Classes:
     said: str = ""
 
 
-def match_classes(names: Sequence[str], labels: Sequence[str]) -> Classes:
+def match_classes(names: Sequence[str], labels: Sequence[str], unnamed: re.Pattern[str] = UNNAMED) -> Classes:
     """By name, whatever the case; by number where one side has only numbers; otherwise not at all."""
     known = {label.strip().casefold(): index for index, label in enumerate(labels)}
     if names and len(known) == len(labels) and all(name.strip().casefold() in known for name in names):
         return Classes(tuple(known[name.strip().casefold()] for name in names))
-    if names and len(names) <= len(labels) and (_numbered(names) or _numbered(labels)):
+    if names and len(names) <= len(labels) and (_numbered(names, unnamed) or _numbered(labels, unnamed)):
         pairs = ", ".join(f"{name} is {label}" for name, label in zip(names, labels, strict=False))
         return Classes(tuple(range(len(names))), f"Classes are compared by their number: {pairs}.")
     return Classes(
@@ -36,9 +38,9 @@ def match_classes(names: Sequence[str], labels: Sequence[str]) -> Classes:
     )
 
 
-def _numbered(names: Sequence[str]) -> bool:
+def _numbered(names: Sequence[str], unnamed: re.Pattern[str]) -> bool:
     """Whether each name is only its own number."""
-    found = [UNNAMED.fullmatch(name.strip().casefold()) for name in names]
+    found = [unnamed.fullmatch(name.strip().casefold()) for name in names]
     return all(match is not None and int(match[1]) == index for index, match in enumerate(found))
 
 

@@ -16,7 +16,7 @@ DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", 
 SAFE = {
     ("components/browse.py", "' '.join(told)"): "numbers, and titles of methods",
     ("components/browse.py", "f'No example matches.{more} Change the search or what is shown.'"): "a number",
-    ("components/browse.py", "place(found, current)"): "numbers",
+    ("components/browse_controls.py", "place(found, current)"): "numbers",
     ("components/browse_job.py", "f\"{job.state.capitalize()} after {job.done:,} of {count(job.total, 'part')}.\""): (
         "one of our states, and numbers"
     ),
@@ -34,18 +34,19 @@ SAFE = {
     ): "the card of an embedded model",
     ("components/method_picker.py", "f'Changed: {said}'"): "parameters of a method: numbers and listed words",
     ("components/stopping.py", "sentence"): "what was stopped, in our words",
-    ("components/text_keep.py", "_how_to_repeat(kept)"): "one of two sentences",
+    ("components/keeping.py", "how"): "one of our sentences",
+    ("components/questions.py", "f'{page.words.curves} and agreement of these methods'"): "our words",
+    ("components/questions.py", "_of_agreement(found.measure, found.k, found.n, page.unit)"): "numbers and our words",
     (
-        "components/text_questions.py",
-        "_of_agreement(found.measure, found.k, found.n, state.unit)",
-    ): "numbers and our words",
-    ("components/text_questions.py", "_of_curves(unit, 'score' if score else 'probability')"): "our words",
-    ("components/text_questions.py", "_meaning(found.measure, found.k, found.n, state.unit)"): "numbers and our words",
+        "components/questions.py",
+        "_of_curves(ways, page.unit, 'score' if score else 'probability', page.words.shortened)",
+    ): "our words",
     (
-        "components/text_questions.py",
-        "f\"Left out, because there is no map (its row above says why): {', '.join(titles)}.\"",
+        "components/questions.py",
+        "f\"Left out, because there is no map (above it says why): {', '.join(titles)}.\"",
     ): "titles of methods",
     ("components/text_results.py", "missing"): "one of three sentences",
+    ("components/without.py", "words.nothing if pins else words.hint"): "our words",
 }
 """What needs no `literal`, and why."""
 EVIL = "![](http://127.0.0.1:9/x.png) [a](http://evil.example) <img src=x> www.evil.example a@b.example"
