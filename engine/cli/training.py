@@ -40,7 +40,7 @@ def train(as_json: bool = False, **given: Any) -> None:
     if as_json:
         print_json(_plain(result))
     else:
-        _say(result)
+        _say(result, config)
 
 
 def _run(config: Config, report: Report, cancel: CancelToken) -> TrainResult:
@@ -98,10 +98,11 @@ def _plain(result: TrainResult) -> dict[str, Any]:
     }
 
 
-def _say(result: TrainResult) -> None:
+def _say(result: TrainResult, config: Config) -> None:
     for split, score in result.scores.items():
         print(f"{split}: {score.metric} {score.value:.4f} on {score.count:,} examples")
-    print(f"Stored in {result.out}. Use it: exegesis explain --model {result.out} --method all --text '...'")
+    what = "--text '...'" if isinstance(config, TrainConfig) else f"--dataset {config.dataset} --index 0"
+    print(f"Stored in {result.out}. Use it: exegesis explain --model {result.out} --method all {what}")
 
 
 def _flag(name: str) -> str:
