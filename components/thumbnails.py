@@ -31,12 +31,12 @@ class Thumbnail:
     name: str
 
 
-def thumbnail_url(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
-    """A `data:` URL of the picture, made smaller where it is larger than `SIDE`."""
+def thumbnail_url(pixels: UInt8[np.ndarray, "height width 3"], side: int = SIDE, quality: int = QUALITY) -> str:
+    """A `data:` URL of the picture, made smaller where it is larger than `side`."""
     image = Image.fromarray(pixels)
-    image.thumbnail((SIDE, SIDE))
+    image.thumbnail((side, side))
     buffer = io.BytesIO()
-    image.save(buffer, "WEBP", quality=QUALITY)
+    image.save(buffer, "WEBP", quality=quality)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 

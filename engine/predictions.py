@@ -13,7 +13,7 @@ from engine.explain import predict_encoded, require_finite
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.records import unpack_prediction
-from engine.request import DTYPES, Example, Input
+from engine.request import DTYPES, Example, Input, plain_picture
 from engine.result import Prediction
 from engine.store import result_store
 
@@ -32,7 +32,7 @@ def predictions(
 ) -> list[Prediction]:
     """What the model says to each example, in the order asked; each is kept as soon as it is made."""
     keys = prediction_keys(model, examples, dtype)
-    found = _found(keys)
+    found = found_predictions(keys)
     missing = {key: example for key, example in zip(keys, examples, strict=True) if key not in found}
     with cancellable(cancel):
         for group in _groups(missing):
@@ -45,12 +45,27 @@ def predictions(
 def cached_predictions(model: str, examples: Sequence[Input], dtype: str = DTYPES[0]) -> list[Prediction | None]:
     """What can be had without running the model; None for an example whose prediction has yet to be made."""
     keys = prediction_keys(model, examples, dtype)
-    found = _found(keys)
+    found = found_predictions(keys)
     return [found.get(key) for key in keys]
 
 
 def prediction_keys(model: str, examples: Sequence[Input], dtype: str = DTYPES[0]) -> list[str]:
     """The cache key of each example's prediction. Reads the model's files, never loads it."""
+    return _keys(model, [example.as_plain() for example in examples], dtype)
+
+
+def keys_by_digest(model: str, digests: Sequence[str], dtype: str = DTYPES[0]) -> list[str]:
+    """The same for pictures of which only the digests are at hand."""
+    return _keys(model, [plain_picture(digest) for digest in digests], dtype)
+
+
+def found_predictions(keys: Sequence[str]) -> dict[str, Prediction]:
+    """Those that the cache holds, by their keys."""
+    store = result_store()
+    return {key: unpack_prediction(entry[0]) for key in keys if (entry := store.get(key)) is not None}
+
+
+def _keys(model: str, plain: Sequence[Mapping[str, str | None]], dtype: str) -> list[str]:
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
     shared = {
@@ -60,12 +75,7 @@ def prediction_keys(model: str, examples: Sequence[Input], dtype: str = DTYPES[0
         "dtype": dtype,
         "device": runtime.device_type(),
     }
-    return [key_for({**shared, "example": example.as_plain()}) for example in examples]
-
-
-def _found(keys: Sequence[str]) -> dict[str, Prediction]:
-    store = result_store()
-    return {key: unpack_prediction(entry[0]) for key in keys if (entry := store.get(key)) is not None}
+    return [key_for({**shared, "example": one}) for one in plain]
 
 
 def _groups(missing: Mapping[str, Input]) -> Iterator[dict[str, Input]]:
@@ -82,7 +92,7 @@ def length(example: Input) -> int:
 
 def _answer(model: str, dtype: str, missing: Mapping[str, Input]) -> dict[str, Prediction]:
     with runtime.turn():
-        found = _found(list(missing))
+        found = found_predictions(list(missing))
         left = {key: example for key, example in missing.items() if key not in found}
         return found | (_predict(model, dtype, left) if left else {})
 

@@ -77,13 +77,18 @@ class Picture:
         """Nothing to refuse: a picture was made small enough when it was opened."""
 
     def as_plain(self) -> dict[str, str | None]:
-        return {"picture": self.digest}
+        return plain_picture(self.digest)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Picture) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def plain_picture(digest: str) -> dict[str, str | None]:
+    """A picture as plain values, known by its digest alone."""
+    return {"picture": digest}
 
 
 Input = Example | Picture

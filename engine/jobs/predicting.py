@@ -9,13 +9,15 @@ from typing import Any
 
 from engine.errors import UsageError, not_allowed, shown, unknown
 from engine.jobs.kinds import Batch, Spec, Unit, job_kind
+from engine.jobs.predicting_pictures import check_picture_set, picture_units
 from engine.request import DTYPES, Example
 
-_KNOWN = {"model", "data", "methods", "dtype"}
+_KNOWN = {"model", "data", "split", "methods", "dtype"}
 
 
 def _title(spec: Spec) -> str:
-    told = f"Predict {spec.get('data')} with {spec.get('model')}"
+    split = f" ({spec['split']})" if spec.get("split") else ""
+    told = f"Predict {spec.get('data')}{split} with {spec.get('model')}"
     methods = spec.get("methods")
     return f"{told} and compare {', '.join(map(str, methods))}" if methods else told
 
@@ -23,12 +25,13 @@ def _title(spec: Spec) -> str:
 def check(spec: Spec) -> None:
     """Refuses what nothing can be predicted of. What is on the hub is not looked for: it may have to be downloaded."""
     from engine.metrics.disagreement import check_methods
-    from engine.models import catalog
 
     _check_shape(spec)
-    model = spec["model"]
-    if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
-        catalog.locate(model)
+    if _of_pictures(spec):
+        check_picture_set(spec)
+        return
+    if "split" in spec:
+        raise UsageError("split of a predict job: is for models of pictures. Leave split out.")
     _check_data(spec["data"])
     if "methods" in spec:
         check_methods(spec["methods"])
@@ -36,15 +39,31 @@ def check(spec: Spec) -> None:
 
 @job_kind("predict", title=_title, check=check)
 def plan(spec: Spec) -> Iterator[Unit]:
-    """`model`, `data`: a name, a path or `hub:owner/name`, `methods`?: [id], `dtype`?.
+    """`model`, `data`: a name, a path or `hub:owner/name`, `methods`?: [id], `dtype`?; for pictures `split`?.
 
     A unit an example, the short texts first; with methods then another one, which explains it by each of them.
+    Pictures come in the order of their set.
     """
+    check(spec)
+    return picture_units(spec) if _of_pictures(spec) else _text_units(spec)
+
+
+def _of_pictures(spec: Spec) -> bool:
+    """Told by the model, where that is at hand; of a hub's model by the data set."""
+    from engine.data.images.datasets import registered
+    from engine.models import catalog
+
+    model = spec["model"]
+    if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
+        return catalog.reads_pictures(model)
+    return registered(spec["data"]) is not None or "split" in spec
+
+
+def _text_units(spec: Spec) -> Iterator[Unit]:
     from engine.data.datasets import load
     from engine.metrics.disagreement import disagreement_keys, disagreements
     from engine.predictions import length, prediction_keys, predictions
 
-    check(spec)
     model, dtype, methods = spec["model"], spec.get("dtype", DTYPES[0]), spec.get("methods", [])
     places = sorted(enumerate(load(spec["data"]).examples), key=lambda place: length(place[1].example))
     examples = [labelled.example for _, labelled in places]
@@ -79,7 +98,7 @@ def _together(work: Callable[[list[Example]], object], examples: Mapping[str, Ex
 def _check_shape(spec: Spec) -> None:
     if spec.keys() - _KNOWN or {"model", "data"} - spec.keys():
         raise UsageError(
-            "spec of a predict job: must have model and data, and may have methods and dtype, "
+            "spec of a predict job: must have model and data, and may have methods and dtype, for pictures split, "
             f"got {shown(sorted(spec))}."
         )
     shapes = (("model", "a name, a folder or a hub id"), ("data", "a data set's name, a path or hub:owner/name"))

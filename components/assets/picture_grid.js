@@ -1,0 +1,34 @@
+// Small pictures as buttons. Texts come from anywhere: they enter the page as text nodes and attributes only.
+
+const drawn = new WeakMap(); // by element: the cells that it shows
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const cells = JSON.stringify(data.cells);
+  if (drawn.get(parentElement) !== cells) {
+    drawn.set(parentElement, cells);
+    fill(parentElement.querySelector(".xg-thumbs"), data.cells);
+  }
+  for (const button of parentElement.querySelectorAll("button")) {
+    button.setAttribute("aria-pressed", String(Number(button.value) === data.current));
+    button.onclick = () => setTriggerValue("chosen", Number(button.value));
+  }
+}
+
+function fill(grid, cells) {
+  const buttons = cells.map(({ index, url, name, label, said, wrong }) => {
+    const button = element("button", { type: "button", value: index, title: name, "aria-label": name });
+    const picture = url ? element("img", { src: url, alt: "" }) : element("i", {}, "not readable");
+    button.append(picture, element("b", {}, label));
+    if (said) button.append(element("span", { class: wrong ? "xg-wrong" : "" }, said));
+    return button;
+  });
+  grid.replaceChildren(...buttons);
+  grid.scrollTop = 0;
+}
+
+function element(tag, attributes, text = "") {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.textContent = text;
+  return made;
+}

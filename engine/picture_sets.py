@@ -1,0 +1,72 @@
+"""Whole picture sets: the hash of each picture, read once and kept, and the predictions that stand under the hashes.
+
+So what is known of thousands of pictures is found without reading one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cache import key_for
+from engine.data.images.examples import ImageDataset
+from engine.errors import ExegesisError
+from engine.predictions import found_predictions, keys_by_digest
+from engine.progress import check_cancelled
+from engine.request import DTYPES, Picture
+from engine.result import Prediction
+from engine.store import result_store
+
+VERSION = 1
+TOGETHER = 256
+"""Pictures whose hashes are one entry of the cache."""
+
+
+def picture_digests(data: ImageDataset) -> list[str | None]:
+    """The hash of each picture, read now where it is not kept; None for one that cannot be read."""
+    return [digest for places in _parts(data) for digest in _kept(data, places) or _read(data, places)]
+
+
+def kept_digests(data: ImageDataset) -> list[str | None]:
+    """The hash of each picture where it is kept, else None. Reads no picture."""
+    return [digest for places in _parts(data) for digest in _kept(data, places) or [None] * len(places)]
+
+
+def cached_set_predictions(model: str, data: ImageDataset, dtype: str = DTYPES[0]) -> list[Prediction | None]:
+    """What can be had without running the model; None for a picture whose prediction has yet to be made."""
+    digests = kept_digests(data)
+    known = [digest for digest in digests if digest is not None]
+    keys = dict(zip(known, keys_by_digest(model, known, dtype), strict=True))
+    found = found_predictions(list(keys.values()))
+    return [None if digest is None else found.get(keys[digest]) for digest in digests]
+
+
+def _parts(data: ImageDataset) -> Iterator[range]:
+    return (range(start, min(start + TOGETHER, len(data))) for start in range(0, len(data), TOGETHER))
+
+
+def _kept(data: ImageDataset, places: range) -> list[str | None] | None:
+    entry = result_store().get(_key(data, places))
+    return None if entry is None else [bytes(row).hex() for row in entry[1]["digests"]]
+
+
+def _read(data: ImageDataset, places: range) -> list[str | None]:
+    check_cancelled()
+    digests = [_digest(data, place) for place in places]
+    if None not in digests:  # what could not be read may be readable next time
+        rows = [list(bytes.fromhex(digest)) for digest in digests if digest is not None]
+        result_store().put(_key(data, places), {}, {"digests": np.array(rows, dtype=np.uint8)})
+    return digests
+
+
+def _digest(data: ImageDataset, place: int) -> str | None:
+    try:
+        return Picture(data[place].pixels).digest
+    except ExegesisError:
+        return None
+
+
+def _key(data: ImageDataset, places: range) -> str:
+    content = {"revision": data.revision, "split": data.split, "first": places[0], "count": len(places)}
+    return key_for({"kind": "picture digests", "version": VERSION, **content})

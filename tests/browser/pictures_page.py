@@ -1,0 +1,41 @@
+"""A page of the choice of a picture and the list of its set alone: no model is run for it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from components import picture_focus_controls
+from components.browse_state import Browse, read_browse, write_browse
+from components.open_pictures import open_pictures
+from components.page_session import PageSession, fields_of
+from components.picture_browse import picture_browse_area
+from components.picture_focus import read_picture_focus, write_picture_focus
+from components.picture_seen import seen_lines
+from components.request_link import last_values
+from components.styles import use_styles
+from components.trouble import literal, say_error, sentence
+from engine.models.catalog import embedded_image_models
+
+use_styles()
+session = PageSession("picture", picture_focus_controls.LOOKING, ())
+link, fresh = session.follow()
+opened = open_pictures(*picture_focus_controls.asked(link))
+last, said = last_values(link), []
+loaded = read_picture_focus(last, embedded_image_models(), opened, said), read_browse(last, said)
+picture_focus_controls.fill(loaded[0], opened)
+session.fill({**fields_of("browse.", loaded[1]), "open.browse": last.get("open") == "browse"})
+for told in session.tell(said, fresh):
+    say_error(told)
+picture_focus_controls.picture_focus_controls(embedded_image_models(), opened)
+picture_browse_area(opened, session.widgets)
+focus, browse = picture_focus_controls.from_widgets(opened), session.held("browse.", Browse)
+opens = {"open": ["browse"]} if session.value("open.browse") else {}
+session.save(write_picture_focus(focus) | write_browse(browse) | opens, (focus, browse) != loaded or bool(opens))
+if focus.trouble:
+    say_error(focus.trouble)
+try:
+    for line in seen_lines(focus, opened):
+        st.caption(literal(line))
+except Exception as error:
+    say_error(sentence(error))
+st.text(f"digest {focus.picture.digest if focus.picture else 'none'}")
