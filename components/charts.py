@@ -1,4 +1,4 @@
-"""Statistical charts of the Text page: removal curves as lines, the agreement of methods as a matrix."""
+"""Statistical charts of the pages of maps: curves as lines, the agreement of methods as a matrix."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from components.numbers import MINUS, plain
 from components.palette import PALETTES, STEPS, Theme, colour
+from components.question_words import plural
 from engine.metrics.agreement import Agreement
 from engine.metrics.curves import PERCENTS, RemovalCurve
 
@@ -17,21 +18,35 @@ COLOURS = 8
 """The theme has so many colours for lines; after that they come again with another dash."""
 SOLID, DASHED, DOTTED = [1, 0], [9, 3], [2, 3]
 CHART_HEIGHT, CELL, MARGIN = 460, 46, 190
+LEGEND_COLUMNS = 4
+MOVED = {"deletion": "removed", "insertion": "kept"}
+"""What becomes of the units with the highest scores."""
+AREAS = {
+    ("deletion",): {"deletion": "Area under the curve"},
+    ("deletion", "insertion"): {"deletion": "Area, deletion", "insertion": "Area, insertion"},
+}
 
 
 def curves_chart(
-    curves: Sequence[RemovalCurve], titles: Mapping[str, str], explained: str, score: bool, unit: str = "token"
+    curves: Sequence[RemovalCurve],
+    titles: Mapping[str, str],
+    explained: str,
+    score: bool,
+    unit: str = "token",
+    columns: int = LEGEND_COLUMNS,
 ) -> alt.LayerChart:
-    """A line a method over the share of tokens removed; the random one dotted. Hovering tells the values.
+    """A line a method over the share of units removed or kept; the random one dotted. Hovering tells the values.
 
-    `score`: the head is a regression, so that values have no bounds; else they are probabilities from 0 to 1.
+    The curves are of one way. `score`: the head is a regression, so that values have no bounds; else they are
+    probabilities from 0 to 1. `columns`: of the legend.
     """
-    names = [titles[curve.method] for curve in curves]
+    names, moved = [titles[curve.method] for curve in curves], MOVED[curves[0].way]
     legend = alt.Legend(
-        orient="bottom", columns=4, labelLimit=260, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5
+        orient="bottom", columns=columns, labelLimit=260, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5
     )
+    share = f"share of {plural(unit)} {moved}, highest score first"
     base = alt.Chart(curve_table(curves, titles, unit)).encode(
-        x=alt.X("share:Q", title=f"share of {unit}s removed, highest score first", axis=alt.Axis(format="%")),
+        x=alt.X("share:Q", title=share, axis=alt.Axis(format="%")),
         y=alt.Y("value:Q", title=explained, scale=alt.Scale(zero=False) if score else alt.Scale(domain=[0, 1])),
         color=alt.Color("method:N", sort=names, scale=alt.Scale(domain=names), title=None, legend=legend),
     )
@@ -39,12 +54,12 @@ def curves_chart(
     lines = base.mark_line(strokeWidth=2.2).encode(
         strokeDash=alt.StrokeDash("method:N", sort=names, scale=dashed, title=None, legend=legend)
     )
-    return alt.LayerChart(layer=[lines, _points(base, score)]).properties(height=CHART_HEIGHT)
+    return alt.LayerChart(layer=[lines, _points(base, moved, score)]).properties(height=CHART_HEIGHT)
 
 
-def _points(base: alt.Chart, score: bool) -> alt.Chart:
+def _points(base: alt.Chart, moved: str, score: bool) -> alt.Chart:
     """Only the points answer the mouse: a line would tell the values of its first point everywhere."""
-    told = {"method": "method", "removed": "removed", "shown": "score" if score else "probability"}
+    told = {"method": "method", moved: moved, "shown": "score" if score else "probability"}
     tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in told.items()]
     return base.mark_point(filled=True, opacity=1, size=55).encode(tooltip=tips)
 
@@ -64,20 +79,24 @@ def curve_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str], unit:
             {
                 "method": titles[curve.method],
                 "share": share / 100,
-                "removed": f"{number} of {curve.removed[-1]} {unit}s",
+                MOVED[curve.way]: f"{number} of {curve.n} {plural(unit)}",
                 "value": float(value),
                 "shown": plain(float(value)),
             }
             for curve in curves
-            for share, number, value in zip(PERCENTS, curve.removed, curve.values, strict=True)
+            for share, number, value in zip(PERCENTS, curve.moved, curve.values, strict=True)
         ]
     )
 
 
 def area_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str]) -> pd.DataFrame:
-    """The area under each curve, the steepest fall first."""
-    rows = [{"Method": titles[curve.method], "Area under the curve": round(curve.area, 3)} for curve in curves]
-    return pd.DataFrame(rows).sort_values("Area under the curve", kind="stable")
+    """The areas under the curves of each method, the steepest fall first."""
+    names = AREAS[tuple(dict.fromkeys(curve.way for curve in curves))]
+    rows: dict[str, dict[str, str | float]] = {}
+    for curve in curves:
+        row = rows.setdefault(curve.method, {"Method": titles[curve.method]})
+        row[names[curve.way]] = round(curve.area, 3)
+    return pd.DataFrame(list(rows.values())).sort_values(names["deletion"], kind="stable")
 
 
 def agreement_figure(found: Agreement, titles: Mapping[str, str], theme: Theme) -> go.Figure:

@@ -1,4 +1,4 @@
-"""The prediction without the pinned tokens, by each removal operator, beside what the methods say they are worth."""
+"""The prediction without what is pinned, by each removal operator, beside what the methods say it is worth."""
 
 from __future__ import annotations
 
@@ -10,34 +10,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from components.numbers import count, percent, plain, points, signed
+from components.numbers import percent, plain, points, signed
 from components.question_styles import use_question_styles
-from components.text_pins import pinned_names
-from components.text_questions import REMOVAL_NAMES
-from components.text_results import PROBE, request_for
-from components.text_state import TextState
+from components.question_words import QuestionWords, plural
 from components.trouble import say_error, sentence
 from engine.registry import Explainer
+from engine.request import Request
 from engine.result import Explanation, Prediction, Token
 
 if TYPE_CHECKING:
     from engine.metrics.without import Without
 
-HINT = "Click a token in any map to see the prediction without it."
-NOTHING = "Special tokens are never removed. Pin a token of the text to see the prediction without it."
 NAMED_CHARACTERS = 60
 LEAST_SCALE = 0.01
 """The change that a bar is measured by is never less: a percentage point, or this share of a score."""
-CAUTION = (
-    "The first table is what happens, the second what each method says. Scores have their own units, so compare "
-    "signs and shares, not sizes; several tokens together need not count as much as one by one. A text with "
-    "removed tokens is unlike what the model was trained on: where the operators disagree, trust none of them much."
-)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a method says of some tokens: the sum of their scores, and their part of the sizes of all scores.
+    """What a method says of some features: the sum of their scores, and their part of the sizes of all scores.
 
     `share` is from 0 to 1, None where all scores are zero.
     """
@@ -48,33 +39,39 @@ class Claim:
     signed: bool
 
 
-def without_area(
-    state: TextState, methods: Mapping[str, Explainer], made: Mapping[str, Explanation], probe: Explanation
+def without_pinned(
+    request: Request,
+    pins: Sequence[int],
+    names: Sequence[str],
+    words: QuestionWords,
+    methods: Mapping[str, Explainer],
+    made: Mapping[str, Explanation],
+    probe: Explanation,
 ) -> None:
-    """Below the maps: what becomes of the prediction without the pinned tokens, or how to pin one."""
-    chosen = pinned(state.pins, probe.tokens)
+    """What becomes of the prediction without the pinned positions, or how to pin one. `names`: what they are called."""
+    chosen = pinned(pins, probe.tokens)
     if not chosen:
-        st.caption(NOTHING if state.pins else HINT)
+        st.caption(words.nothing if pins else words.hint)
         return
     from engine.metrics.without import predictions_without
 
     try:
-        answers = predictions_without(request_for(state, PROBE), chosen)
+        answers = predictions_without(request, chosen)
     except Exception as error:
         say_error(sentence(error))
         return
     use_question_styles()
     said = [claim(methods[id], one, chosen) for id, one in made.items()]
-    st.html(without_html(probe.tokens, chosen, answers, said, pinned_names(state, probe)))
+    st.html(without_html(words, len(probe.features), chosen, answers, said, names))
 
 
 def pinned(pins: Sequence[int], tokens: Sequence[Token]) -> tuple[int, ...]:
-    """The pins that are tokens of the text; a link may name others."""
+    """The pins that can be removed; a link may name others."""
     return tuple(pin for pin in pins if pin < len(tokens) and not tokens[pin].special)
 
 
 def claim(method: Explainer, made: Explanation, chosen: Sequence[int]) -> Claim:
-    """What the map says of the tokens. Special tokens count for nothing."""
+    """What the map says of the chosen positions. Special tokens count for nothing."""
     sizes = np.abs(made.scores[made.features]).sum()
     mine = made.scores[list(chosen)]
     share = float(np.abs(mine).sum() / sizes) if sizes else None
@@ -82,22 +79,23 @@ def claim(method: Explainer, made: Explanation, chosen: Sequence[int]) -> Claim:
 
 
 def without_html(
-    tokens: Sequence[Token],
+    words: QuestionWords,
+    features: int,
     chosen: Sequence[int],
     answers: Sequence[Without],
     claims: Sequence[Claim],
-    names: Sequence[str] = (),
+    names: Sequence[str],
 ) -> str:
     """Heading, both tables and the caution. Everything that is not ours is escaped.
 
-    `names`: what the heading calls the chosen; their tokens by default.
+    `features`: how many can be removed. `names`: what the heading calls the chosen.
     """
-    features = sum(not token.special for token in tokens)
-    part = f"{len(chosen)} of {count(features, 'token')}, {percent(len(chosen) / features)} of them"
+    counted = f"{features:,} {words.unit if features == 1 else plural(words.unit)}"
+    part = f"{len(chosen)} of {counted}, {percent(len(chosen) / features)} of them"
     return (
-        f'<div class="xg"><h3 class="xg-heading">Without {names_html(names or [tokens[i].text for i in chosen])}</h3>'
-        f'<p class="xg-small">{part}.</p><div class="xg-beside">{_answers(answers)}{_claims(claims)}</div>'
-        f'<p class="xg-small">{CAUTION}</p></div>'
+        f'<div class="xg"><h3 class="xg-heading">Without {names_html(names)}</h3>'
+        f'<p class="xg-small">{part}.</p><div class="xg-beside">{_answers(answers, words)}{_claims(claims)}</div>'
+        f'<p class="xg-small">{words.caution}</p></div>'
     )
 
 
@@ -113,7 +111,7 @@ def names_html(texts: Sequence[str], most: int = NAMED_CHARACTERS) -> str:
     return named + (f" and {left} more" if left else "")
 
 
-def _answers(answers: Sequence[Without]) -> str:
+def _answers(answers: Sequence[Without], words: QuestionWords) -> str:
     whole, target = answers[0].whole, answers[0].target
     name = f"<bdi>{escape(whole.labels[target])}</bdi>"
     value = f"score {name}" if whole.regression else f"probability of {name}"
@@ -121,19 +119,19 @@ def _answers(answers: Sequence[Without]) -> str:
     change = "change" if whole.regression else "change, percentage points"
     least = LEAST_SCALE * (abs(whole.probabilities[target]) if whole.regression else 1)
     largest = max(least, *(abs(answer.change) for answer in answers))
-    rows = "".join(_answer(answer, largest) for answer in answers)
+    rows = "".join(_answer(answer, largest, words) for answer in answers)
     return (
-        f'<table class="xg-table"><thead><tr><th>a removed token is</th><th class="xg-number">{value}</th>'
+        f'<table class="xg-table"><thead><tr><th>a removed {words.unit} is</th><th class="xg-number">{value}</th>'
         f"<th>{change}</th>{predicted}</tr></thead><tbody>"
-        f'<tr><th>not removed: the whole text</th><td class="xg-number">{_value(whole, target)}</td><td></td>'
+        f'<tr><th>not removed: the whole {words.kind}</th><td class="xg-number">{_value(whole, target)}</td><td></td>'
         f"{_class(whole, False)}</tr>{rows}</tbody></table>"
     )
 
 
-def _answer(answer: Without, largest: float) -> str:
+def _answer(answer: Without, largest: float, words: QuestionWords) -> str:
     change = signed(answer.change) if answer.whole.regression else points(answer.change)
     return (
-        f'<tr><th>{REMOVAL_NAMES[answer.removal]}</th><td class="xg-number">{_value(answer.left, answer.target)}</td>'
+        f'<tr><th>{words.removals[answer.removal]}</th><td class="xg-number">{_value(answer.left, answer.target)}</td>'
         f'<td class="xg-change">{change_bar(answer.change, largest)}<span class="xg-number">{change}</span></td>'
         f"{_class(answer.left, answer.flipped)}</tr>"
     )

@@ -15,8 +15,8 @@ from components.text_keep import keep_area
 from components.text_pins import pin_area, widened
 from components.text_questions import question_area
 from components.text_results import method_rows, prediction_area
+from components.text_without import without_area
 from components.trouble import say_error
-from components.without import without_area
 from engine.models.catalog import embedded_models
 
 guard()

@@ -1,4 +1,4 @@
-"""The prediction without some tokens: what the model answers when they are taken away, by each removal operator."""
+"""The prediction without some tokens or patches: what the model answers when they are removed, by each operator."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import numpy as np
 
 from cache import key_for
 from engine import runtime
-from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.classifiers import AnyClassifier, Coded, load_classifier
+from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.explain import explain, key_of
 from engine.late import torch
-from engine.models.encoding import Encoded
-from engine.models.load import load_model
-from engine.models.text import TextClassifier
-from engine.operators import OPERATORS
+from engine.operators import check_operator, operators_of
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.removal import removed, token_masks
 from engine.request import Request
@@ -31,7 +29,7 @@ PROBE = "random"
 
 @dataclass(frozen=True)
 class Without:
-    """The model's answers to the whole text and to the text without the tokens.
+    """The model's answers to the whole text or picture, and to it without the tokens or patches.
 
     `target`: the explained class. Its m is a probability, from 0 to 1; for a regression head it is the score.
     """
@@ -44,12 +42,12 @@ class Without:
 
     @property
     def value(self) -> float:
-        """m of the text without the tokens."""
+        """m of what is left."""
         return self.left.probabilities[self.target]
 
     @property
     def change(self) -> float:
-        """m without the tokens minus m of the whole text: negative where the tokens speak for the class."""
+        """m of what is left minus m of the whole: negative where the removed speak for the class."""
         return self.value - self.whole.probabilities[self.target]
 
     @property
@@ -61,16 +59,18 @@ class Without:
 def predictions_without(
     request: Request,
     tokens: Sequence[int],
-    removals: Sequence[str] = OPERATORS,
+    removals: Sequence[str] | None = None,
     cancel: CancelToken | None = None,
 ) -> tuple[Without, ...]:
     """The answers without the tokens at these positions, all of them together, an operator each in the order asked.
 
-    Of the request, the method and its parameters do not matter. Special tokens are refused.
+    The patches of a picture are tokens like any other. Of the request, the method and its parameters do not matter.
+    Special tokens are refused. Without `removals`, every operator of the input's kind.
     """
+    kind = request.example.kind
+    removals = operators_of(kind) if removals is None else removals
     for removal in removals:
-        if removal not in OPERATORS:
-            raise unknown("removal", removal, OPERATORS)
+        check_operator(removal, kind)
     with cancellable(cancel):
         probe = explain(dataclasses.replace(request, method=PROBE, params={}))
         gone = _removable(tokens, probe.tokens)
@@ -85,14 +85,14 @@ def predictions_without(
 
 def _removable(chosen: Sequence[int], tokens: Sequence[Token]) -> tuple[int, ...]:
     if not chosen:
-        raise UsageError("tokens: must name at least one token, got none. Choose a token of the text.")
+        raise UsageError("tokens: must name at least one token, got none. Choose a token or a patch.")
     for position in chosen:
         if not 0 <= position < len(tokens):
             raise not_allowed("tokens", f"positions from 0 to {len(tokens) - 1}", position)
         if tokens[position].special:
             raise UsageError(
                 f"tokens: {position} is {tokens[position].text}, a special token, which is never removed. "
-                "Choose tokens of the text."
+                "Choose others."
             )
     return tuple(sorted({int(position) for position in chosen}))
 
@@ -119,7 +119,7 @@ def _rest(request: Request, gone: Sequence[int], keys: Mapping[str, str]) -> dic
     """What nobody made while we waited for the turn is measured."""
     with runtime.turn():
         answers = _found(keys)
-        model = load_model(request.model, request.dtype, runtime.device())
+        model = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
         encoded = model.encode(request.example)
         for removal in [name for name in keys if name not in answers]:
             check_cancelled()
@@ -129,7 +129,7 @@ def _rest(request: Request, gone: Sequence[int], keys: Mapping[str, str]) -> dic
     return answers
 
 
-def _measured(model: TextClassifier, encoded: Encoded, gone: Sequence[int], removal: str) -> Prediction:
+def _measured(model: AnyClassifier, encoded: Coded, gone: Sequence[int], removal: str) -> Prediction:
     kept = ~np.isin(encoded.features, gone)
     keep = torch.from_numpy(token_masks(encoded, kept[None], len(encoded))).to(model.device)
 
@@ -140,7 +140,7 @@ def _measured(model: TextClassifier, encoded: Encoded, gone: Sequence[int], remo
     [left] = runtime.in_chunks(compute, 1, 1)
     if not np.isfinite(left.logits).all():
         raise ExegesisError(
-            f"removal {removal}: the model's answer to the text without these tokens is not finite numbers. "
+            f"removal {removal}: the model's answer without what is removed is not finite numbers. "
             "Use a wider precision or another removal."
         )
     return left

@@ -12,9 +12,8 @@ from streamlit.testing.v1.element_tree import TextInput
 
 import engine.metrics.without as without
 from components import focus_controls
-from components.text_questions import REMOVAL_NAMES
+from components.question_words import TEXT_WORDS
 from components.text_session import key
-from components.without import HINT, NOTHING
 from engine.registry import explainer
 from tests.alerts import errors
 from tests.project import ROOT
@@ -61,7 +60,7 @@ def test_nothing_pinned_is_a_hint_and_no_work(model: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(without, "predictions_without", lambda *given: calls.append(given))
     page = opened(model)
     assert not page.exception
-    assert HINT in said(page)
+    assert TEXT_WORDS.hint in said(page)
     assert not calls
     assert not html(page, 'class="xg-heading"')
 
@@ -71,15 +70,15 @@ def test_pinned_tokens_have_the_prediction_without_them_by_every_operator(model:
     assert not page.exception
     found = answers(page)
     assert "Without «<bdi>good</bdi>», «<bdi>,</bdi>»" in found
-    assert all(name in found for name in REMOVAL_NAMES.values())
+    assert all(name in found for name in TEXT_WORDS.removals.values())
     assert all(explainer(method).title in found for method in QUICK)
-    assert HINT not in said(page)
+    assert TEXT_WORDS.hint not in said(page)
 
 
 def test_a_link_may_pin_what_cannot_be_removed(model: str) -> None:
     page = opened(model, pin="0,999")
     assert not page.exception
-    assert NOTHING in said(page)
+    assert TEXT_WORDS.nothing in said(page)
     assert "Without «<bdi>good</bdi>»<" in answers(opened(model, pin="0,1,999"))
 
 

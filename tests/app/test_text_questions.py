@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import components.text_questions as text_questions
+import components.questions as questions
 import engine.metrics.curves as curves
 from components.numbers import plain
 from components.text_session import key
@@ -113,7 +113,7 @@ def test_why_random_has_no_line_is_said(model: str, monkeypatch: pytest.MonkeyPa
     def broken(request: Request) -> None:
         raise ExegesisError(f"no {request.method} today")
 
-    monkeypatch.setattr(text_questions, "explain", broken)
+    monkeypatch.setattr(questions, "explain", broken)
     page = opened(model, QUICK, open="questions")
     assert not page.exception
     assert lines(page) == titles(*QUICK)

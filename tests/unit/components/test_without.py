@@ -7,8 +7,10 @@ from html import unescape
 
 import pytest
 
+from components.question_words import PICTURE_WORDS, TEXT_WORDS
 from components.without import Claim, change_bar, claim, names_html, pinned, without_html
 from engine.metrics.without import Without
+from engine.operators import PATCH_OPERATORS
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Prediction
@@ -23,7 +25,7 @@ def left(positive: float) -> Prediction:
 
 
 def drawn(*answers: Without, claims: tuple[Claim, ...] = (), chosen: tuple[int, ...] = (1,)) -> str:
-    return without_html(TOKENS, chosen, answers, claims)
+    return without_html(TEXT_WORDS, 5, chosen, answers, claims, [TOKENS[place].text for place in chosen])
 
 
 def rows(html: str) -> list[list[str]]:
@@ -105,8 +107,8 @@ def test_as_many_names_as_fit(texts: list[str], expected: str) -> None:
 
 def test_text_and_labels_stay_text() -> None:
     evil = Prediction(("<i>x</i>", "b"), (1.0, 0.0), (0.9, 0.1))
-    tokens = encoded(Example("<script>alert(1)</script> &lt;"), pieces=r"\S+")
-    html = without_html(tokens, (1, 2), [Without("mask", evil, evil, 0)], [Claim("<b>", 1.0, 1.0, True)])
+    answers, names = [Without("mask", evil, evil, 0)], ["<script>alert(1)</script>", "&lt;"]
+    html = without_html(TEXT_WORDS, 2, (1, 2), answers, [Claim("<b>", 1.0, 1.0, True)], names)
     assert "<script" not in html
     assert "<i>x" not in html
     assert "«<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>», «<bdi>&amp;lt;</bdi>»" in html
@@ -116,3 +118,18 @@ def test_text_and_labels_stay_text() -> None:
 def test_only_tokens_of_the_text_count_as_pinned() -> None:
     assert pinned((0, 2, 6, 99), TOKENS) == (2,)
     assert pinned((), TOKENS) == ()
+
+
+def test_a_picture_has_patches_and_its_own_operators() -> None:
+    answers = [Without(removal, WHOLE, left(0.7), 1) for removal in PATCH_OPERATORS]
+    html = without_html(PICTURE_WORDS, 196, (5,), answers, (), ["row 1, column 5"])
+    assert [row[0] for row in rows(html)] == [
+        "not removed: the whole picture",
+        "the mean colour in its place",
+        "a zero embedding in its place",
+        "blurred",
+        "hidden from attention",
+    ]
+    assert "a removed patch is" in html
+    assert "1 of 196 patches, 0.5\u00a0% of them." in html
+    assert "A picture with removed patches is unlike" in html

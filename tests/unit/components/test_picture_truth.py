@@ -1,0 +1,90 @@
+"""A map beside the truth: what each line says, what stands in the table, words where there is nothing to measure."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from components.picture_truth import CHANCE, true_patches, truth_lines, truth_table
+from engine.metrics.truth import truth_by_chance, truth_scores
+from engine.request import Example
+from engine.result import Explanation
+from tests.unit.components.making import explanation
+from tests.unit.images.checkpoints import save_vit
+
+SCORES = np.array([[0.9, -1.0, 0.4], [0.8, 0.1, 0.7]])
+"""Ranks: 1 6 4 / 2 5 3."""
+
+
+def on(scores: np.ndarray) -> Explanation:
+    """A map of a picture, with a token a patch."""
+    made = explanation(Example(" ".join("abcdef"[: scores.size])), scores.ravel().tolist())
+    return dataclasses.replace(made, grid=scores.shape)
+
+
+def grid(*rows: str) -> np.ndarray:
+    return np.array([[mark == "x" for mark in row] for row in rows])
+
+
+def test_a_line_a_measure_each_with_what_chance_gets() -> None:
+    assert truth_lines(on(SCORES), grid("x..", ".xx"), 0) == [
+        "Overlap 66.7\u00a0%: 2 of the 3 highest patches are true (by chance 50.0\u00a0%).",
+        "Pointing game: hit, the highest patch is true (by chance 50.0\u00a0%).",
+        "Mean rank 5 of 6: the 5 highest hold all true patches (at best 3, by chance 5.25).",
+    ]
+
+
+def test_a_perfect_map_and_a_single_true_patch_have_words_of_their_own() -> None:
+    [overlap, _, rank] = truth_lines(on(SCORES), grid("x..", "x.x"), 0)
+    assert overlap == "Overlap 100.0\u00a0%: the 3 highest patches are exactly the true ones (by chance 50.0\u00a0%)."
+    assert rank.startswith("Mean rank 3 of 6: the 3 highest hold all true patches")
+    assert truth_lines(on(SCORES), grid("x..", "..."), 0)[0].startswith(
+        "Overlap 100.0\u00a0%: the highest patch is the only true one"
+    )
+    missed = truth_lines(on(SCORES), grid(".x.", "..."), 0)
+    assert missed[0].startswith("Overlap 0.0\u00a0%: the highest patch is not the only true one")
+    assert missed[1].startswith("Pointing game: missed, the highest patch is not true")
+
+
+def test_where_nothing_can_be_measured_there_are_words_and_no_numbers() -> None:
+    made = on(SCORES)
+    assert truth_lines(made, None, 0) == []
+    assert truth_lines(made, grid("...", "..."), 0) == [
+        "Not held against the truth: no patch is true, so there is nothing to find."
+    ]
+    assert truth_lines(made, grid("xxx", "xxx"), 0) == [
+        "Not held against the truth: every patch is true, so any map finds them."
+    ]
+
+
+def test_a_map_of_equal_scores_is_said_to_be_judged_by_chance() -> None:
+    said = truth_lines(on(np.ones((2, 3))), grid("x..", "..."), 4)
+    assert said[0] == "All scores are equal, so what comes first is chance:"
+    assert len(said) == 4
+    assert said == truth_lines(on(np.ones((2, 3))), grid("x..", "..."), 4)
+
+
+def test_the_table_has_chance_first_and_then_the_best() -> None:
+    truth = grid("x..", ".xx")
+    rows = {name: truth_scores(sign * SCORES, truth) for name, sign in (("Worse", -1), ("Better", 1))}
+    table = truth_table(rows, truth_by_chance(6, 3))
+    assert table["Method"].tolist() == [CHANCE, "Better", "Worse"]
+    assert table["Overlap"].tolist() == pytest.approx([50, 200 / 3, 100 / 3])
+    assert table["Exact"].tolist() == pytest.approx([5, 0, 0]), "1 of 20 sets of three"
+    assert table["Pointing game"].tolist() == [50, 100, 0]
+    assert table["Mean rank, of 6"].tolist() == pytest.approx([5.25, 5, 6])
+    assert table["Mean rank, share"].tolist() == pytest.approx([87.5, 500 / 6, 100])
+    assert table["Mean of the ranks"].tolist() == pytest.approx([3.5, 3, 4])
+
+
+def test_true_are_the_patches_of_the_picture_as_the_model_sees_it(tmp_path: Path) -> None:
+    model = str(save_vit(tmp_path / "vit", image=24, patch=8))
+    mask = np.zeros((48, 48), dtype=bool)
+    mask[:16, 16:] = True
+    found = true_patches(model, mask)
+    assert found is not None
+    assert found.tolist() == grid(".xx", "...", "...").tolist()
+    assert true_patches(model, None) is None
