@@ -12,6 +12,7 @@ from engine.data.examples import Dataset, LabelledExample
 from engine.data.files import content_revision
 from engine.data.hub import ALIASES, Shards, class_names, folder_shards, hub_shards, read_shards
 from engine.data.jsonl import Row
+from engine.data.named import Named
 from engine.data.sst2 import COLUMNS, LABELS, hub_sst2, local_sst2, sst2_split
 from engine.data.tables import TABLES, read_table
 from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
@@ -35,31 +36,10 @@ class Asked:
 
 
 Loader = Callable[[Asked], Dataset]
-_LOADERS: dict[str, Loader] = {}
-
-
-def register(name: str) -> Callable[[Loader], Loader]:
-    """Registers a loader under a name; a second loader of that name is an error."""
-
-    def keep(loader: Loader) -> Loader:
-        if name in _LOADERS:
-            raise UsageError(f"dataset: {name!r} is registered twice.")
-        _LOADERS[name] = loader
-        return loader
-
-    return keep
-
-
-def dataset_names() -> tuple[str, ...]:
-    """The registered data sets."""
-    return tuple(sorted(_LOADERS))
-
-
-def dataset_card(name: str) -> Card:
-    """The card of a registered data set."""
-    if name not in _LOADERS:
-        raise unknown("dataset", name, _LOADERS)
-    return read_card(name)
+_LOADERS: Named[Loader] = Named()
+register = _LOADERS.enter
+dataset_names = _LOADERS.names
+dataset_card = _LOADERS.card
 
 
 def load(

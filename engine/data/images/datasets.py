@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.data.cards import Card, read_card
+from engine.data.cards import read_card
 from engine.data.images import generated
 from engine.data.images.arrays import from_arrays, is_arrays
 from engine.data.images.carried import digits, photos
@@ -15,6 +15,7 @@ from engine.data.images.examples import ImageDataset, ImageExample
 from engine.data.images.generated import MarkedParams, SceneParams
 from engine.data.images.listing import list_folder, list_zip
 from engine.data.images.parquet import HUB, from_shards, holds_pictures, shards_of
+from engine.data.named import Named
 from engine.data.sst2 import data_root
 from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
 from engine.params import from_mapping, parse_assignments
@@ -32,31 +33,10 @@ class Asked:
 
 
 Loader = Callable[[Asked], ImageDataset]
-_LOADERS: dict[str, Loader] = {}
-
-
-def register(name: str) -> Callable[[Loader], Loader]:
-    """Registers a loader under a name; a second loader of that name is an error."""
-
-    def keep(loader: Loader) -> Loader:
-        if name in _LOADERS:
-            raise UsageError(f"dataset: {name!r} is registered twice.")
-        _LOADERS[name] = loader
-        return loader
-
-    return keep
-
-
-def image_names() -> tuple[str, ...]:
-    """The registered picture sets."""
-    return tuple(sorted(_LOADERS))
-
-
-def image_card(name: str) -> Card:
-    """The card of a registered picture set."""
-    if name not in _LOADERS:
-        raise unknown("dataset", name, _LOADERS)
-    return read_card(name)
+_LOADERS: Named[Loader] = Named()
+register = _LOADERS.enter
+image_names = _LOADERS.names
+image_card = _LOADERS.card
 
 
 def registered(name: str) -> str | None:
