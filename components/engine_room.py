@@ -17,6 +17,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components.computing import Tick, shared
 from components.stopping import refuse_stopped
 from engine import explain as engine_explain
+from engine import runtime
 from engine.progress import CancelToken
 from engine.registry import Explainer, all_explainers
 from engine.request import Request
@@ -32,10 +33,16 @@ def warm_up() -> threading.Thread:
 
 def import_engine(after: int | float = 0) -> threading.Thread:
     """Imports what runs models in the background, in `after` seconds; who computes before does not wait for that."""
-    timer = threading.Timer(after, importlib.import_module, args=("engine.models.load",))
+    timer = threading.Timer(after, _import)
     timer.daemon = True
     timer.start()
     return timer
+
+
+def _import() -> None:
+    """In the device's turn, as all computing is: two threads that import at once see modules that are half there."""
+    with runtime.turn():
+        importlib.import_module("engine.vision.load")
 
 
 def explainers(kind: str = "text") -> Mapping[str, Explainer]:

@@ -26,7 +26,7 @@ def load_image_model(model: str, dtype: str = "float32", device: torch.device | 
 
 
 def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
-    config = read_config(source.folder)
+    config = read_config(source.base or source.folder)
     adapter = adapter_for(config.get("model_type", ""), config.get("architectures") or [], source.id)
     preprocessing = read_preprocessing(source.folder, source.id)
     with quiet(), told(source.id):
