@@ -136,8 +136,8 @@ def patches_html(title: str, view: PatchMap) -> str:
     return (
         f'<div class="xg-patches" tabindex="0" role="application" aria-roledescription="map of patches"'
         f' aria-label="{escape(title)}" aria-description="{escape(sentence(view))}"'
-        f' data-g={rows}x{columns} data-r={_ranks(view)} data-v="{_scores(view)}">'
-        f'{_LAYERS}<i class="xg-over" style="--l:url({light});--d:url({dark})"></i></div>'
+        f' data-g={rows}x{columns}{" data-s" * view.signed} data-r={_ranks(view)} data-v="{_scores(view)}">'
+        f'{_LAYERS}<i class="xg-over" style="--l:url({light});--d:url({dark})"></i><i class="xg-lit"></i></div>'
     )
 
 

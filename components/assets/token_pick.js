@@ -1,5 +1,4 @@
-// Pins units of the maps by click and by key. Python owns the pins; here they are shown at once and asked for.
-// Texts come from anywhere: they enter the page as text nodes and attributes only.
+// Pins units of the maps by click and by key; what strips of pins have in common is in pins.js.
 
 const MOST_NAMED = 12; // pinned units that the strip names; the rest is a number
 const DRAG = 4; // pixels: a pointer that moved further has selected text, not clicked
@@ -7,14 +6,9 @@ const HINT = "Click a token in any map to pin it. Shift-click adds a range, Ctrl
 const RING = ["0 -2px", "0 3px", "inset 1px 0", "inset -2px 0"].map((side) => `${side} var(--xg-text)`).join();
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const UNIT = ":is([class^='j'], [class*=' j'])"; // what has the low digit of a position
-const pickers = new WeakMap();
 
-// Streamlit calls this again with the same parent whenever the data or the theme changes, and runs only the last
-// call's clean-up: one picker a parent listens, and it leaves when nothing newer has been shown.
-export default function ({ data, parentElement, setTriggerValue }) {
-  const picker = pickers.get(parentElement) ?? new Picker(parentElement);
-  pickers.set(parentElement, picker);
-  return picker.show(data, (value) => setTriggerValue("picked", value));
+export default function (given) {
+  return showPicker(TokenPins, given);
 }
 
 /** The position of a drawn unit, from the two digits that `token_map.py` writes into its classes. */
@@ -30,24 +24,9 @@ function selectorOf(position, { scope, digits }) {
   return `${scope} :is(${high} ${low}, ${high}${low})`;
 }
 
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-class Picker {
-  constructor(parent) {
-    this.parent = parent;
-    this.pins = new Set();
-    this.shown = this.asked = this.answered = 0;
-    this.anchor = this.lit = this.pressed = null;
-    this.build();
-    this.listen();
-  }
-
+class TokenPins extends Pins {
   build() {
+    this.anchor = this.lit = this.pressed = null;
     this.style = element("style");
     this.said = element("div", { class: "xg-pins xg-small", role: "status" });
     this.clear = element("button", { type: "button" }, "Clear");
@@ -55,46 +34,17 @@ class Picker {
     this.row = element("div", { role: "toolbar", "aria-label": "Tokens of the text" });
     const keys = element("details", { class: "xg-keys xg-small" }, this.summary, this.row);
     this.root = element("div", { class: "xg xg-pick" }, this.style, this.said, this.clear, keys);
-    this.parent.append(this.root);
+    this.on(document, "mousedown", (event) => this.onDown(event));
+    this.on(document, "click", (event) => this.onClick(event));
+    this.on(this.root, "keydown", (event) => this.onKey(event));
+    this.on(this.row, "click", (event) => this.onButton(event));
+    this.on(this.row, "focusin", (event) => this.onFocus(event.target));
+    this.on(this.row, "focusout", () => this.onFocus(null));
+    this.on(this.clear, "click", () => this.onClear());
   }
 
-  listen() {
-    this.listening = new AbortController();
-    const { signal } = this.listening;
-    document.addEventListener("mousedown", (event) => this.onDown(event), { signal });
-    document.addEventListener("click", (event) => this.onClick(event), { signal });
-    this.root.addEventListener("keydown", (event) => this.onKey(event), { signal });
-    this.row.addEventListener("click", (event) => this.onButton(event), { signal });
-    this.row.addEventListener("focusin", (event) => this.onFocus(event.target), { signal });
-    this.row.addEventListener("focusout", () => this.onFocus(null), { signal });
-    this.clear.addEventListener("click", () => this.onClear(), { signal });
-  }
-
-  /** Shows what Python holds, unless an answer to the latest click is still to come. Returns the clean-up. */
-  show(data, send) {
-    const known = JSON.stringify(this.data?.texts) === JSON.stringify(data.texts);
-    Object.assign(this, { data, send });
-    if (!known) this.fillRow();
-    if (this.asked <= this.answered || data.turn >= this.asked) {
-      this.pins = new Set(data.pinned);
-      this.asked = this.answered = data.turn;
-    }
-    this.draw();
-    const mine = ++this.shown;
-    return () => this.shown === mine && this.leave();
-  }
-
-  leave() {
-    this.listening.abort();
-    this.root.remove();
-    pickers.delete(this.parent);
-  }
-
-  ask(pins) {
-    this.pins = pins;
-    this.asked += 1;
-    this.draw();
-    this.send({ pins: this.sorted(), turn: this.asked });
+  take(before) {
+    if (JSON.stringify(before?.texts) !== JSON.stringify(this.data.texts)) this.fillRow();
   }
 
   choose(position, { range = false, more = false }) {
@@ -120,10 +70,6 @@ class Picker {
 
   isPickable(position) {
     return position >= 0 && position < this.data.texts.length && !this.data.special.includes(position);
-  }
-
-  sorted() {
-    return [...this.pins].sort((a, b) => a - b);
   }
 
   unitAt(event) {

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import token_pick
+from components.pins import Picked, Pins
 from components.styles import STACK
 from components.token_map import DIGITS
-from components.token_pick import ASSETS, Picked, Pins, parse, picture, to_tokens, to_units
+from components.token_pick import hand_over, parse, picture, to_tokens, to_units
 from engine.errors import UsageError
 from engine.request import Example
 from engine.words import Unit, units
@@ -110,35 +109,10 @@ def test_a_text_of_special_tokens_alone_has_nothing_to_pin() -> None:
         parse({"pins": [1], "turn": 1}, bare)
 
 
-def test_the_script_puts_no_text_into_the_page_as_markup() -> None:
-    script = (ASSETS / "token_pick.js").read_text(encoding="utf-8")
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment", script)
-    assert not re.search(r"https?:|fetch\(|import\(|eval\(", script)
-
-
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """What the session holds, as plain values."""
-    values: dict[str, object] = {}
-    monkeypatch.setattr(token_pick.st, "session_state", values)
-    return values
-
-
-def test_a_click_in_a_map_of_words_hands_over_tokens(held: dict[str, object]) -> None:
+def test_a_click_in_a_map_of_words_hands_over_tokens() -> None:
     got: list[Pins] = []
-    held["pick"] = {"picked": {"pins": [2, 1], "turn": 7}}
-    token_pick.receive("pick", WORDS, got.append)
+    hand_over(WORDS, got.append, (1, 2))
     assert got == [(1, 2, 3, 4)]
-    assert held["pick.turn"] == 7, "the browser is told which of its questions was answered"
-
-
-def test_a_bad_request_changes_nothing_and_is_told_and_answered(held: dict[str, object]) -> None:
-    got: list[Pins] = []
-    held |= {"pick": {"picked": {"pins": [99], "turn": 8}}, "pick.turn": 7}
-    token_pick.receive("pick", WORDS, got.append)
-    assert got == []
-    assert held["pick.turn"] == 8
-    assert "pins: must be positions of 0 to 4" in str(held["pick.said"])
 
 
 def page() -> None:

@@ -1,0 +1,285 @@
+// Pins patches of a picture's maps by click, stroke and key; what strips of pins have in common is in pins.js.
+// Opacity and flip live on the page's root element: they hold for cards that are drawn later, and for another strip.
+
+const FLIP = "f"; // held down it flips between picture and map
+const HINT = "Click a patch to pin it, drag to paint. By keyboard: arrows and space. Hold F to flip.";
+const MOST_NAMED = 3; // pinned patches that the strip names; more are counted
+const LINES = { pins: 2.5, "pins-halo": 5.5 }; // pixels
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e3], End: [0, 1e3], PageUp: [-1e3, 0], PageDown: [1e3, 0] };
+const root = document.documentElement;
+
+export default function (given) {
+  return showPicker(PatchPins, given);
+}
+
+/** A score as `patch_map.score` prints it, from the few characters that the card has of it. */
+function printed(value, signed) {
+  const whole = value.replace(/^(-?)\./, "$10.").replaceAll("-", "−");
+  return signed && value !== "0" && !value.startsWith("-") ? `+${whole}` : whole;
+}
+
+/** The outline of patches as the mask of a line, stretched over a map; lines are as wide on every card. */
+function lineMask(patches, rows, columns, width) {
+  const inside = (row, column) => column >= 0 && column < columns && patches.has(row * columns + column);
+  const edges = [...patches].flatMap((at) => {
+    const row = Math.floor(at / columns), column = at % columns;
+    return [
+      inside(row - 1, column) ? "" : `M${column} ${row}h1`,
+      inside(row + 1, column) ? "" : `M${column} ${row + 1}h1`,
+      inside(row, column - 1) ? "" : `M${column} ${row}v1`,
+      inside(row, column + 1) ? "" : `M${column + 1} ${row}v1`,
+    ];
+  });
+  const path = `<path d='${edges.join("")}' stroke='#000' stroke-width='${width}' stroke-linecap='square' vector-effect='non-scaling-stroke'/>`;
+  const svg = `<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 ${columns} ${rows}' preserveAspectRatio='none'>${path}</svg>`;
+  return `url("data:image/svg+xml,${encodeURIComponent(svg)}")`;
+}
+
+class PatchPins extends Pins {
+  build() {
+    this.lit = this.painting = this.focused = null;
+    this.cursor = 0;
+    this.alone = this.held = this.over = false;
+    [this.rings, this.box] = [element("style"), element("style")];
+    this.slider = element("input", { type: "range", min: 0, max: 100, step: 5 });
+    const opacity = element("label", { class: "xg-small" }, "Picture", this.slider, "Map");
+    this.slider.setAttribute("aria-label", "Opacity of the maps in percent");
+    this.flip = element("button", { type: "button", title: "Hold F over a map to flip for a moment" }, "Picture alone");
+    this.said = element("div", { class: "xg-pins xg-small", role: "status" });
+    this.clear = element("button", { type: "button" }, "Clear");
+    this.told = element("div", { class: "xg-unseen", "aria-live": "polite" });
+    this.tip = element("div", { class: "xg xg-tip", hidden: "" });
+    this.root = element("div", { class: "xg xg-pick" }, this.rings, this.box, opacity, this.flip, this.said, this.clear, this.told);
+    (this.parent.closest(".stApp") ?? document.body).append(this.tip); // where the theme is, and nothing cuts it off
+    this.listen();
+  }
+
+  listen() {
+    this.on(document, "pointerdown", (event) => this.onDown(event));
+    this.on(document, "pointermove", (event) => this.onMove(event));
+    this.on(document, "pointerup", () => this.onUp());
+    this.on(document, "pointercancel", () => this.onCancel());
+    this.on(document, "keydown", (event) => this.onKey(event));
+    this.on(document, "keyup", (event) => event.key.toLowerCase() === FLIP && this.hold(false));
+    this.on(document, "focusin focusout", (event) => this.onFocus(event));
+    this.renewed = new MutationObserver(() => this.onRenewed());
+    this.renewed.observe(document.body, { childList: true, subtree: true });
+    this.on(window, "blur", () => this.hold(false));
+    this.on(window, "scroll", () => this.light(null), true);
+    this.on(this.slider, "input", () => this.fade(Number(this.slider.value)));
+    this.on(this.flip, "click", () => this.turn(!this.alone));
+    this.on(this.clear, "click", () => this.onClear());
+  }
+
+  take() {
+    const { opacity } = this.data;
+    if (root.dataset.xgGiven !== String(opacity)) {
+      root.dataset.xgGiven = opacity;
+      root.dataset.xgOpacity = opacity;
+    }
+    this.slider.value = root.dataset.xgOpacity;
+    this.drawOpacity();
+  }
+
+  leave() {
+    super.leave();
+    this.renewed.disconnect();
+    this.tip.remove();
+    root.style.removeProperty("--xg-opacity");
+  }
+
+  fade(opacity) {
+    root.dataset.xgOpacity = opacity;
+    this.turn(false);
+  }
+
+  turn(alone) {
+    this.alone = alone;
+    this.drawOpacity();
+  }
+
+  hold(held) {
+    if (this.held === held) return;
+    this.held = held;
+    this.drawOpacity();
+  }
+
+  drawOpacity() {
+    const alone = this.alone !== this.held;
+    root.style.setProperty("--xg-opacity", alone ? 0 : Number(root.dataset.xgOpacity) / 100);
+    this.flip.setAttribute("aria-pressed", alone);
+  }
+
+  mapOf(event) {
+    const map = event.target.closest?.(`${this.data.scope} [data-g]`);
+    return map?.dataset.g === `${this.data.rows}x${this.data.columns}` ? map : null;
+  }
+
+  /** The patch of a map below the pointer; -1 beside the map. */
+  patchAt(map, { clientX, clientY }) {
+    const { left, top, width, height } = map.getBoundingClientRect(), { rows, columns } = this.data;
+    const row = Math.floor(((clientY - top) / height) * rows), column = Math.floor(((clientX - left) / width) * columns);
+    return row >= 0 && row < rows && column >= 0 && column < columns ? row * columns + column : -1;
+  }
+
+  onDown(event) {
+    const map = this.mapOf(event);
+    if (!map) return this.light(null);
+    const at = this.patchAt(map, event);
+    if (at < 0 || event.button !== 0 || !event.isPrimary) return;
+    this.painting = { map, last: at, adds: !this.pins.has(at), before: new Set(this.pins) };
+    this.cursor = at;
+    this.light(map, at);
+    this.paint(at);
+  }
+
+  onMove(event) {
+    const map = this.mapOf(event), at = map ? this.patchAt(map, event) : -1;
+    this.over = at >= 0;
+    if (!this.painting) return this.over || !this.lit?.byKey ? this.light(this.over ? map : null, at) : null;
+    if (!this.painting.map.isConnected) this.painting.map = map; // a run of the script draws the cards anew
+    if (!this.over || map !== this.painting.map || at === this.painting.last) return;
+    this.light(map, at);
+    this.paint(at);
+  }
+
+  /** Pins or frees all patches from the last one to this: a fast stroke leaves no gap. */
+  paint(to) {
+    const { columns } = this.data, { last, adds } = this.painting;
+    const [fromRow, fromColumn] = [Math.floor(last / columns), last % columns];
+    const [down, right] = [Math.floor(to / columns) - fromRow, (to % columns) - fromColumn];
+    const steps = Math.max(Math.abs(down), Math.abs(right), 1);
+    this.pins = new Set(this.pins);
+    for (let step = 0; step <= steps; step += 1) {
+      const at = (fromRow + Math.round((step * down) / steps)) * columns + fromColumn + Math.round((step * right) / steps);
+      this.pins[adds ? "add" : "delete"](at);
+    }
+    this.painting.last = to;
+    this.draw();
+  }
+
+  onUp() {
+    if (!this.painting) return;
+    this.painting = null;
+    this.ask(this.pins);
+  }
+
+  /** The browser scrolls instead: what the finger began to paint was not meant. */
+  onCancel() {
+    if (!this.painting) return;
+    this.pins = this.painting.before;
+    this.painting = null;
+    this.light(null);
+    this.draw();
+  }
+
+  onKey(event) {
+    const map = this.mapOf(event), key = event.key;
+    if (key.toLowerCase() === FLIP && this.mayFlip(event)) return this.hold(true);
+    if (!map || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (key in MOVES) this.move(map, MOVES[key]);
+    else if (key === " " || key === "Enter") this.toggle(map);
+    else if (key === "Escape" && this.pins.size) this.ask(new Set());
+    else return;
+    event.preventDefault();
+  }
+
+  mayFlip(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("input:not([type=range]), textarea, select, [contenteditable]")) return false;
+    return this.over || this.root.contains(event.target) || Boolean(this.mapOf(event));
+  }
+
+  move(map, [down, right]) {
+    const { rows, columns } = this.data, within = (value, end) => Math.min(Math.max(value, 0), end - 1);
+    const row = within(Math.floor(this.cursor / columns) + down, rows), column = within((this.cursor % columns) + right, columns);
+    this.cursor = row * columns + column;
+    this.light(map, this.cursor, true);
+  }
+
+  toggle(map) {
+    const wanted = new Set(this.pins);
+    if (!wanted.delete(this.cursor)) wanted.add(this.cursor);
+    this.ask(wanted);
+    this.light(map, this.cursor, true);
+  }
+
+  onFocus(event) {
+    const map = this.mapOf(event);
+    if (!map) return;
+    if (event.type === "focusin") this.focused = map;
+    else queueMicrotask(() => map.isConnected && this.focused === map && (this.focused = null));
+    if (event.type === "focusout") this.lit?.byKey && this.light(null);
+    else if (map.matches(":focus-visible")) this.move(map, [0, 0]);
+  }
+
+  /** A run of the script draws the cards anew: the keyboard's place is kept. */
+  onRenewed() {
+    if (!this.focused || this.focused.isConnected || document.activeElement !== document.body) return;
+    const maps = [...document.querySelectorAll(`${this.data.scope} [data-g]`)];
+    maps.find((map) => map.ariaLabel === this.focused.ariaLabel)?.focus({ preventScroll: true });
+  }
+
+  onClear() {
+    this.slider.focus(); // the button is about to vanish, the keyboard's place must not
+    this.ask(new Set());
+  }
+
+  /** Rings a patch on every card and says beside `map` what that map has there; null: none. */
+  light(map, at, byKey = false) {
+    const same = map && this.lit?.map === map && this.lit.at === at;
+    if (same && !byKey) return;
+    const moved = this.lit?.at !== (map ? at : undefined);
+    this.lit = map ? { map, at, byKey } : null;
+    if (moved) this.drawLit();
+    this.drawTip();
+  }
+
+  factsOf(map, at) {
+    const { v, r } = map.dataset, { columns } = this.data, values = v.split(" ");
+    const digits = r.length / values.length, rank = Number.parseInt(r.slice(at * digits, (at + 1) * digits), 36);
+    const value = printed(values[at], "s" in map.dataset);
+    return `${value} · rank ${rank} of ${values.length} · ${this.placeOf(at)}`;
+  }
+
+  placeOf(at) {
+    return `row ${Math.floor(at / this.data.columns) + 1}, column ${(at % this.data.columns) + 1}`;
+  }
+
+  draw() {
+    this.drawRings();
+    const pinned = this.sorted(), all = this.data.rows * this.data.columns;
+    const named = pinned.length > MOST_NAMED ? `${pinned.length} of ${all} patches` : pinned.map((at) => this.placeOf(at)).join("; ");
+    this.said.replaceChildren(...(pinned.length ? [element("b", {}, "Pinned"), ` ${named}`] : [HINT]));
+    this.clear.hidden = pinned.length === 0;
+  }
+
+  /** Rules and not elements: they hold for cards that are drawn later, and need no walk over the page. */
+  drawRings() {
+    const { rows, columns, scope } = this.data;
+    const lines = Object.entries(LINES).map(([name, width]) => `--xg-${name}: ${lineMask(this.pins, rows, columns, width)}`);
+    this.rings.textContent = `${scope} [data-g="${rows}x${columns}"] { ${lines.join("; ")} }`;
+  }
+
+  drawLit() {
+    const { rows, columns, scope } = this.data, at = this.lit?.at;
+    const place = this.lit && {
+      display: "block", width: `${100 / columns}%`, height: `${100 / rows}%`,
+      top: `${(100 * Math.floor(at / columns)) / rows}%`, left: `${(100 * (at % columns)) / columns}%`,
+    };
+    const rules = Object.entries(place ?? {}).map(([name, value]) => `${name}: ${value}`);
+    this.box.textContent = `${scope} [data-g="${rows}x${columns}"] > .xg-lit { ${rules.join("; ")} }`;
+  }
+
+  drawTip() {
+    this.tip.hidden = !this.lit;
+    if (!this.lit) return;
+    const { map, at, byKey } = this.lit, { rows, columns } = this.data;
+    const said = this.factsOf(map, at), box = map.getBoundingClientRect();
+    this.tip.textContent = said;
+    const x = box.left + ((at % columns) + 0.5) * (box.width / columns) - this.tip.offsetWidth / 2;
+    const y = box.top + Math.floor(at / columns) * (box.height / rows) - this.tip.offsetHeight - 6;
+    this.tip.style.left = `${Math.max(4, Math.min(x, root.clientWidth - this.tip.offsetWidth - 4))}px`;
+    this.tip.style.top = `${Math.max(4, y)}px`;
+    if (byKey) this.told.textContent = `${said}${this.pins.has(at) ? " · pinned" : ""}`;
+  }
+}

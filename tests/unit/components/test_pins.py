@@ -1,0 +1,45 @@
+"""What a strip of pins takes from the browser, and that its scripts put nothing foreign into the page."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import pytest
+
+from components import pins
+from components.pins import ASSETS, Pins, parse, receive
+
+FIVE = partial(parse, is_pickable=lambda at: 0 <= at < 5, allowed="positions of 0 to 4")
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """What the session holds, as plain values."""
+    values: dict[str, object] = {}
+    monkeypatch.setattr(pins.st, "session_state", values)
+    return values
+
+
+def test_what_was_picked_is_handed_over_and_its_number_is_kept(held: dict[str, object]) -> None:
+    got: list[Pins] = []
+    held["pick"] = {"picked": {"pins": [2, 1, 2], "turn": 7}}
+    receive("pick", FIVE, got.append)
+    assert got == [(1, 2)]
+    assert held["pick.turn"] == 7, "the browser is told which of its questions was answered"
+
+
+def test_a_bad_request_changes_nothing_and_is_told_and_answered(held: dict[str, object]) -> None:
+    got: list[Pins] = []
+    held |= {"pick": {"picked": {"pins": [99], "turn": 8}}, "pick.turn": 7}
+    receive("pick", FIVE, got.append)
+    assert got == []
+    assert held["pick.turn"] == 8
+    assert "pins: must be positions of 0 to 4, got [99]. The pins stay as they were." in str(held["pick.said"])
+
+
+@pytest.mark.parametrize("name", ["pins", "token_pick", "patch_pick"])
+def test_no_script_puts_text_into_the_page_as_markup_or_fetches_anything(name: str) -> None:
+    script = (ASSETS / f"{name}.js").read_text(encoding="utf-8")
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment", script)
+    assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg)|fetch\(|import\(|eval\(", script)
