@@ -22,12 +22,16 @@ def patches(
 def blurred(
     values: Float[torch.Tensor, "batch 3 height width"], sigma: int | float
 ) -> Float[torch.Tensor, "batch 3 height width"]:
-    """A Gaussian of that standard deviation, in pixels, cut at three of them; the edge's pixels go on beyond it."""
+    """A Gaussian of that standard deviation, in pixels, cut at three of them; the edge's pixels go on beyond it.
+
+    In single precision at least: half would be coarse, and a CPU can take minutes for its convolution.
+    """
+    wide = values.to(torch.promote_types(values.dtype, torch.float32))
     reach = math.ceil(3 * sigma)
     steps = torch.arange(-reach, reach + 1, device=values.device, dtype=torch.float64)
-    weights = torch.softmax(-(steps**2) / (2 * sigma**2), dim=0).to(values.dtype)
-    once = _along(values, weights.view(1, 1, 1, -1), (reach, reach, 0, 0))
-    return _along(once, weights.view(1, 1, -1, 1), (0, 0, reach, reach))
+    weights = torch.softmax(-(steps**2) / (2 * sigma**2), dim=0).to(wide.dtype)
+    once = _along(wide, weights.view(1, 1, 1, -1), (reach, reach, 0, 0))
+    return _along(once, weights.view(1, 1, -1, 1), (0, 0, reach, reach)).to(values.dtype)
 
 
 def _along(values: torch.Tensor, weights: torch.Tensor, pad: tuple[int, int, int, int]) -> torch.Tensor:
