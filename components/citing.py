@@ -24,7 +24,7 @@ def defused(text: str) -> str:
 
 def json_of(shown: Shown) -> str:
     """What `exegesis explain --json` prints: a list, one object a method."""
-    from engine.cli.explain import as_plain
+    from engine.cli.plain import as_plain
 
     return json.dumps([as_plain(made) for _, made in shown], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

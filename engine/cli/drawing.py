@@ -1,4 +1,4 @@
-"""Explanations as a table for people: tokens as rows, methods as columns."""
+"""Explanations as a table for people: tokens or patches as rows, methods as columns."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from engine.cli.output import console, table, visible
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from engine.request import Example
     from engine.result import Check, Explanation
 
 LARGEST_SHOWN = 3
 LONGEST_TOKEN = 24
+MOST_CLASSES = 10
 GAP = 3
 
 
-def draw(example: Example, explanations: Sequence[Explanation]) -> None:
-    """Prints the prediction, as many tables as the terminal's width needs, and all notes."""
+def draw(told: Sequence[str], explanations: Sequence[Explanation]) -> None:
+    """Prints lines that say what the input is, the prediction, as many tables as the width needs, and all notes."""
     out = console()
-    for line in _header(example, explanations[0]):
+    for line in _header(told, explanations[0]):
         out.print(line)
     for group in _fitting(explanations, out):
         out.print()
@@ -34,12 +34,10 @@ def draw(example: Example, explanations: Sequence[Explanation]) -> None:
         out.print(line)
 
 
-def _header(example: Example, first: Explanation) -> Iterator[Text]:
+def _header(told: Sequence[str], first: Explanation) -> Iterator[Text]:
     origin = first.provenance
     yield Text(visible(f"{origin.model}, revision {origin.revision}, {origin.dtype} on {origin.device}"), style="dim")
-    for text in (example.text, example.text_pair):
-        if text is not None:
-            yield Text(visible(" ".join(text.split())[:1000]))
+    yield from (Text(visible(line)) for line in told)
     yield Text(visible(_predicted(first)), style="bold")
 
 
@@ -48,7 +46,9 @@ def _predicted(first: Explanation) -> str:
     if made.regression:
         return f"score {made.logits[0]:.4f}"
     ranked = sorted(zip(made.labels, made.probabilities, strict=True), key=lambda pair: -pair[1])
-    shares = ", ".join(f"{label} {share:.4f}" for label, share in ranked)
+    shares = ", ".join(f"{label} {share:.4f}" for label, share in ranked[:MOST_CLASSES])
+    if len(ranked) > MOST_CLASSES:
+        shares += f" and {len(ranked) - MOST_CLASSES:,} more"
     return f"predicted {made.label} ({shares}); explained: {origin.target_label}"
 
 
@@ -66,7 +66,7 @@ def _fitting(explanations: Sequence[Explanation], out: Console) -> Iterator[Sequ
 
 def _table(group: Sequence[Explanation]) -> Table:
     names = [e.provenance.method for e in group]
-    made = table(["token", *names], right=names)
+    made = table(["token" if group[0].grid is None else "patch", *names], right=names)
     columns = [list(_scores(e)) for e in group]
     last = len(group[0].tokens) - 1
     for position, token in enumerate(group[0].tokens):

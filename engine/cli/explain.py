@@ -1,18 +1,20 @@
-"""`exegesis explain`: explanations of one text by one or more methods."""
+"""`exegesis explain`: explanations of one text or picture by one or more methods."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli import values
+from engine.cli.inputs import Asked, given
 from engine.errors import ExegesisError, UsageError, unknown
 
 if TYPE_CHECKING:
-    from engine.request import Example, Request
+    from engine.registry import Explainer
+    from engine.request import Request
     from engine.result import Explanation
 
 DEFAULT_MODEL = "reviews-minilm"
@@ -24,7 +26,8 @@ def explain(
     method: Annotated[str, typer.Option(metavar="A,B", help="Methods between commas, or 'all'.")] = "",
     text: Annotated[str | None, typer.Option(metavar="T", help="The text; '-' reads stdin.")] = None,
     text_pair: Annotated[str | None, typer.Option(metavar="T", help="The second text of a pair.")] = None,
-    dataset: Annotated[str | None, typer.Option(metavar="D", help="Take the text from a data set or file.")] = None,
+    image: Annotated[str | None, typer.Option(metavar="F", help="A picture: PNG, JPEG, WebP or GIF.")] = None,
+    dataset: Annotated[str | None, typer.Option(metavar="D", help="Take the text or picture from a data set.")] = None,
     index: Annotated[str | None, typer.Option(metavar="I", help="Which example of it, from 0.")] = None,
     split: Annotated[str | None, typer.Option(metavar="S", help="Which part of the data set.")] = None,
     column: Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns, as text=review.")] = None,
@@ -34,149 +37,70 @@ def explain(
     dtype: Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")] = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list, one object a method.")] = False,
 ) -> None:
-    """Explain a prediction: one score a token, by one or more methods."""
+    """Explain a prediction: one score a token or a patch, by one or more methods."""
     from engine.cli import drawing, output
     from engine.cli.guard import note
-    from engine.models import catalog
+    from engine.cli.plain import as_plain
+    from engine.request import DTYPES, Request
     from engine.store import result_store
 
-    example = _example(text, text_pair, dataset, index, split, column or [])
+    if dtype not in DTYPES:
+        raise unknown("--dtype", dtype, DTYPES)
     number = values.whole("--seed", seed)
     with output.only_ours():
-        # Whether there is such a model is known at once, before the libraries that run it are loaded.
-        catalog.locate(model)
-        methods, every = _methods(method)
-        given = _params(values.pairs("--param", param or [], "n_steps=50"), methods)
-        asked = [_request(model, name, example, given[name], target, number, dtype) for name in methods]
+        source = given(Asked(model, text, text_pair, image, dataset, index, split, column))
+        _check_model(model, source.example.kind)
+        methods, every = _methods(method, source.example.kind)
+        params = _params(values.pairs("--param", param or [], "n_steps=50"), methods)
+        asked = [Request(model, m.id, source.example, params[m.id], target, number, dtype) for m in methods]
         found = _all_that_can(asked) if every else _explained(asked)
     if trouble := result_store().status:
         note(trouble)
     if as_json:
         output.print_json([as_plain(explanation) for explanation in found])
     else:
-        drawing.draw(example, found)
+        drawing.draw(source.told, found)
 
 
-def as_plain(explanation: Explanation) -> dict[str, Any]:
-    """One explanation as plain values: the contract of `--json`. Offsets count characters of their own text."""
-    origin, check = explanation.provenance, explanation.check
-    return {
-        "model": origin.model,
-        "revision": origin.revision,
-        "method": origin.method,
-        "version": origin.version,
-        "params": dict(origin.params),
-        "prediction": _prediction(explanation),
-        "target": origin.target_label,
-        "features": _features(explanation),
-        "check": None if check is None else {**dataclasses.asdict(check), "ok": check.ok},
-        "evaluations": explanation.evaluations,
-        "seconds": explanation.seconds,
-        "cached": explanation.cached,
-        "seed": origin.seed,
-        "dtype": origin.dtype,
-        "device": origin.device,
-        "truncated": explanation.truncated,
-        "notes": list(explanation.notes),
-    }
+def _check_model(model: str, kind: str) -> None:
+    """Whether there is such a model is known at once, before the libraries that run it are loaded."""
+    from engine.models import catalog
+    from engine.vision.view import view_of
+
+    catalog.locate(model)
+    if kind == "image":
+        view_of(model)
 
 
-def _features(explanation: Explanation) -> list[dict[str, Any]]:
-    scored = zip(explanation.tokens, explanation.scores.tolist(), strict=True)
-    return [
-        {
-            "text": token.text,
-            "start": token.start,
-            "end": token.end,
-            "score": score,
-            "special": token.special,
-            "segment": None if token.special else token.segment,
-        }
-        for token, score in scored
-    ]
-
-
-def _prediction(explanation: Explanation) -> dict[str, Any]:
-    """For a regression head there is no class: label and probabilities are null, the score is not."""
-    made = explanation.prediction
-    if made.regression:
-        return {"label": None, "probabilities": None, "score": made.logits[0]}
-    return {
-        "label": made.label,
-        "probabilities": dict(zip(made.labels, made.probabilities, strict=True)),
-        "score": None,
-    }
-
-
-def _example(
-    text: str | None, pair: str | None, dataset: str | None, index: str | None, split: str | None, columns: list[str]
-) -> Example:
-    from engine.request import Example
-
-    if (text is None) == (dataset is None):
-        got = "neither" if text is None else "both"
-        raise UsageError(f"explain: needs --text, or --dataset with --index, got {got}. Example: --text 'Not bad.'")
-    if text is None:
-        return _from_dataset(str(dataset), pair, index, split, columns)
-    for option, value in (("--index", index), ("--split", split), ("--column", columns or None)):
-        if value is not None:
-            raise UsageError(f"{option}: belongs to --dataset, got --text. Leave one of them out.")
-    return Example(values.text("--text", text), None if pair is None else values.text("--text-pair", pair))
-
-
-def _from_dataset(dataset: str, pair: str | None, index: str | None, split: str | None, columns: list[str]) -> Example:
-    from engine.data.datasets import load
-
-    if pair is not None:
-        raise UsageError("--text-pair: belongs to --text, got --dataset. Leave one of them out.")
-    if index is None:
-        raise UsageError("--index: is missing; --dataset needs it. Example: --index 0 for the first example.")
-    number = values.whole("--index", index)
-    mapping = values.pairs("--column", columns, "text=review")
-    return load(dataset, split=split, columns=mapping or None)[number].example
-
-
-def _methods(given: str) -> tuple[list[str], bool]:
+def _methods(given: str, kind: str) -> tuple[list[Explainer], bool]:
     """The methods asked for, and whether that was all of them."""
     from engine.registry import all_explainers, explainer
 
-    known = list(all_explainers())
+    known = all_explainers(kind)
     if not given.strip():
         raise UsageError(f"--method: is missing. Give one or more between commas, or {ALL}. Known: {', '.join(known)}.")
     asked = values.names("--method", given)
     if asked == [ALL]:
-        return known, True
-    return [explainer(name).id for name in asked], False
+        return list(known.values()), True
+    return [explainer(name, kind) for name in asked], False
 
 
-def _params(given: dict[str, str], methods: Sequence[str]) -> dict[str, dict[str, str]]:
+def _params(given: dict[str, str], methods: Sequence[Explainer]) -> dict[str, dict[str, str]]:
     """Each method's parameters: `name` goes to every method that has it, `method.name` to that one."""
-    from engine.registry import explainer
-
-    own = {name: [f.name for f in dataclasses.fields(explainer(name).params)] for name in methods}
-    chosen: dict[str, dict[str, str]] = {name: {} for name in methods}
+    own = {method.id: [f.name for f in dataclasses.fields(method.params)] for method in methods}
+    chosen: dict[str, dict[str, str]] = {name: {} for name in own}
     # The addressed ones come last, so that they win over the general ones.
     for key, value in sorted(given.items(), key=lambda item: "." in item[0]):
         method, dot, parameter = key.rpartition(".")
         if dot and method not in own:
             raise unknown("--param: method", method, own)
-        takers = [method] if dot else [name for name in methods if parameter in own[name]]
+        takers = [method] if dot else [name for name in own if parameter in own[name]]
         known = own[method] if dot else {p for parameters in own.values() for p in parameters}
         if parameter not in known:
-            raise unknown(f"--param: parameter of {method or ', '.join(methods)}", parameter, known)
+            raise unknown(f"--param: parameter of {method or ', '.join(own)}", parameter, known)
         for name in takers:
             chosen[name][parameter] = value
     return chosen
-
-
-def _request(
-    model: str, method: str, example: Example, params: dict[str, str], target: str | None, seed: int, dtype: str
-) -> Request:
-    from engine.request import DTYPES, Request
-
-    if dtype not in DTYPES:
-        raise unknown("--dtype", dtype, DTYPES)
-    return Request(model, method, example, params, target, seed, dtype)
 
 
 def _explained(asked: list[Request]) -> list[Explanation]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.errors import ExegesisError
+from engine.models import catalog
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,11 @@ def adapter_for(model_type: str, architectures: list[str], model: str) -> ImageA
     """The adapter of a checkpoint by its config's `model_type` and `architectures`."""
     if model_type not in MODEL_TYPES:
         families = ", ".join(dict.fromkeys(a.family for a in ADAPTERS))
-        raise ExegesisError(f"model {model}: its type {model_type!r} reads no pictures here. Supported: {families}.")
+        known = ", ".join(catalog.embedded_image_models()) or "none here"
+        raise ExegesisError(
+            f"model {model}: its type {model_type!r} reads no pictures here. Supported: {families}. "
+            f"Use an image model, such as {known}."
+        )
     found = next((a for a in ADAPTERS if a.architecture in architectures), None)
     if found is None:
         known = ", ".join(a.architecture for a in ADAPTERS)

@@ -30,7 +30,7 @@ def test_a_text_comes_back_by_its_sha_256() -> None:
 
 def test_a_picture_comes_back_by_the_hash_of_its_size_and_pixels() -> None:
     digest = keep_picture(picture())
-    assert digest == hashlib.sha256(b"5x7x3" + picture().tobytes()).hexdigest()
+    assert digest == hashlib.sha256(b"7x5:" + picture().tobytes()).hexdigest()
     found = kept_picture(digest)
     assert found is not None
     assert found.dtype == np.uint8

@@ -6,13 +6,14 @@ import io
 import struct
 import warnings
 import zlib
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 
 from engine.amounts import byte_size
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, UsageError, shown
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 LARGEST_FILE = 64 * 10**6
@@ -67,6 +68,18 @@ def open_picture(data: bytes, name: str = "picture") -> UInt8[np.ndarray, "heigh
         image = _identified(data, name)
         _check_size(*image.size, name)
         return _pixels(image, name)
+
+
+def read_picture(file: Path, argument: str) -> UInt8[np.ndarray, "height width 3"]:
+    """The same for a file on this machine; a large one is not read. Errors name the `argument` that named it."""
+    try:
+        if not file.is_file():
+            raise UsageError(f"{argument}: no file {shown(str(file))}. Give a {_accepted()} picture.")
+        with file.open("rb") as stream:
+            data = stream.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise ExegesisError(f"{argument}: {file.name} cannot be read ({error.strerror}). Check the path.") from None
+    return open_picture(data, f"{argument} {file.name}")
 
 
 def _identified(data: bytes, name: str) -> Image.Image:

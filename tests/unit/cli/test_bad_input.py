@@ -120,7 +120,10 @@ def test_an_unknown_target_lists_the_labels(run: Run, bert: str) -> None:
         (("--seed", "x"), "--seed: must be a whole number of at least 0, got 'x'."),
         (("--dtype", "float8"), "--dtype: unknown name 'float8'. Did you mean 'float64'? Known: "),
         (("--index", "3"), "--index: belongs to --dataset, got --text."),
-        (("--dataset", "reviews"), "explain: needs --text, or --dataset with --index, got both."),
+        (
+            ("--dataset", "reviews"),
+            "explain: needs one of --text, --image, and --dataset with --index, got --text and --dataset.",
+        ),
         (("--modle", "x"), "exegesis explain: option: unknown name '--modle'. Did you mean '--model'? Known: "),
         (("loose",), "exegesis explain: takes no further argument, got 'loose'."),
         (("--target",), "exegesis: option '--target' requires an argument."),

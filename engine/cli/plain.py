@@ -1,0 +1,71 @@
+"""Explanations as plain values: the contract of `exegesis explain --json`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.result import Explanation
+
+
+def as_plain(explanation: Explanation) -> dict[str, Any]:
+    """One explanation. A text has `features`, a picture `grid` and `scores`."""
+    origin, check = explanation.provenance, explanation.check
+    return {
+        "model": origin.model,
+        "revision": origin.revision,
+        "method": origin.method,
+        "version": origin.version,
+        "params": dict(origin.params),
+        "prediction": _prediction(explanation),
+        "target": origin.target_label,
+        **({"features": _features(explanation)} if explanation.grid is None else _patches(explanation)),
+        "check": None if check is None else {**dataclasses.asdict(check), "ok": check.ok},
+        "evaluations": explanation.evaluations,
+        "seconds": explanation.seconds,
+        "cached": explanation.cached,
+        "seed": origin.seed,
+        "dtype": origin.dtype,
+        "device": origin.device,
+        "truncated": explanation.truncated,
+        "notes": list(explanation.notes),
+    }
+
+
+def _features(explanation: Explanation) -> list[dict[str, Any]]:
+    """A token each; offsets count characters of its own text."""
+    scored = zip(explanation.tokens, explanation.scores.tolist(), strict=True)
+    return [
+        {
+            "text": token.text,
+            "start": token.start,
+            "end": token.end,
+            "score": score,
+            "special": token.special,
+            "segment": None if token.special else token.segment,
+        }
+        for token, score in scored
+    ]
+
+
+def _patches(explanation: Explanation) -> dict[str, Any]:
+    """Rows and columns of patches, their scores row by row, and those of the special tokens, which are no patches."""
+    scored = zip(explanation.tokens, explanation.scores.tolist(), strict=True)
+    return {
+        "grid": list(explanation.grid or ()),
+        "scores": explanation.on_grid.ravel().tolist(),
+        "special": [{"text": token.text, "score": score} for token, score in scored if token.special],
+    }
+
+
+def _prediction(explanation: Explanation) -> dict[str, Any]:
+    """For a regression head there is no class: label and probabilities are null, the score is not."""
+    made = explanation.prediction
+    if made.regression:
+        return {"label": None, "probabilities": None, "score": made.logits[0]}
+    return {
+        "label": made.label,
+        "probabilities": dict(zip(made.labels, made.probabilities, strict=True)),
+        "score": None,
+    }
