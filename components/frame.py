@@ -55,7 +55,7 @@ LIBRARY = PageEntry(
     "What is running, and which models, data sets, results and device does it draw on?",
 )
 
-PAGES = (HOME, TEXT, LIBRARY)
+PAGES = (HOME, TEXT, IMAGES, LIBRARY)
 
 
 def navigation() -> list[st.Page]:

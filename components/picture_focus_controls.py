@@ -135,8 +135,8 @@ def _example_controls(opened: OpenPictures) -> None:
     )  # fmt: skip
 
 
-def _step(label: str, icon: str, opened: OpenPictures, index: int | None) -> None:
-    st.button(label, key=key(f"step {label}"), icon=icon, disabled=index is None, on_click=show, args=(opened, index))
+def _step(name: str, icon: str, opened: OpenPictures, index: int | None) -> None:
+    st.button(icon, key=key(f"step {name}"), help=name, disabled=index is None, on_click=show, args=(opened, index))
 
 
 def _index() -> int:

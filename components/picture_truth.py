@@ -10,6 +10,7 @@ import streamlit as st
 from jaxtyping import Bool
 
 from components.numbers import percent, plain
+from components.picture_session import key
 from engine.metrics.agreement import is_constant
 from engine.metrics.truth import TruthScores, truth_by_chance, truth_scores, unscored
 from engine.registry import Explainer
@@ -24,11 +25,13 @@ Patches = Bool[np.ndarray, "row column"]
 CHANCE = "By chance, on average"
 WIDTH = 860
 """Of the table, in pixels."""
+MEANING = (
+    "Overlap: how many of them are among as many patches with the highest scores. Pointing game: whether the highest "
+    "patch is true (Zhang et al., 2018). Mean rank: how many of the highest patches it takes to hold all true ones. "
+)
 CAUTION = (
-    "True are the patches that the outline covers at least half. Overlap: how many of them are among as many patches "
-    "with the highest scores; exact: whether all of them are. Pointing game: whether the highest patch is true (Zhang "
-    "et al., 2018). Mean rank: how many of the highest patches it takes to hold all true ones. The outline says where "
-    "the thing is, and not what the model uses: a map may be right about a model that looks elsewhere."
+    "The outline says where the thing is, and not what the model uses: a map may be right about a model that looks "
+    "elsewhere."
 )
 
 
@@ -38,30 +41,43 @@ def true_patches(model: str, mask: Bool[np.ndarray, "height width"] | None) -> P
 
 
 def truth_lines(made: Explanation, truth: Patches | None, seed: int) -> list[str]:
-    """What to say beside one map: overlap, pointing game, mean rank, each with what chance gets."""
+    """What to say beside one map: overlap, pointing game, mean rank. What they mean and chance gets: `meaning`."""
     if truth is None:
         return []
     if reason := unscored(truth, "patch"):
         return [f"Not held against the truth: {reason}"]
-    found, chance = truth_scores(made.on_grid, truth, (seed,)), truth_by_chance(truth.size, int(truth.sum()))
-    lines = [_overlap(found, chance), _pointing(found, chance), _mean_rank(found, chance)]
-    flat = ["All scores are equal, so what comes first is chance:"] if is_constant(made.on_grid.ravel()) else []
-    return flat + lines
+    found = truth_scores(made.on_grid, truth, (seed,))
+    hits, game = round(found.overlap * found.size), "hit" if found.pointing else "missed"
+    line = f"Overlap {hits} of {found.size} · pointing game {game} · mean rank {found.mean_rank:.0f} of {found.n}"
+    return [line, "All scores are equal, so this is chance."] if is_constant(made.on_grid.ravel()) else [line]
+
+
+def meaning(chance: TruthScores) -> str:
+    """How to read the lines, and what chance gets."""
+    return (
+        f"True are {chance.size} of {chance.n} patches: those that the outline covers at least half, else the one that "
+        f"it covers most. {MEANING}A map by chance has, on average, overlap {percent(chance.overlap)}, a hit in "
+        f"{percent(chance.pointing)}, mean rank {plain(chance.mean_rank)}; the best is {chance.size}. {CAUTION}"
+    )
 
 
 def truth_area(
     methods: Mapping[str, Explainer], made: Mapping[str, Explanation], truth: Patches | None, seed: int
 ) -> None:
-    """Below the maps: a row a method, what chance gets above them. Nothing where the truth is not known."""
+    """Below the maps: what the lines beside them mean, and on request a table. Nothing where the truth is not known."""
     if truth is None or unscored(truth) or not made:
         return
+    chance = truth_by_chance(truth.size, int(truth.sum()))
     st.subheader("Against the truth", anchor=False)
+    st.caption(meaning(chance))
+    # On request, because what draws a table takes long to import, and the lines beside the maps say most of it.
+    if not st.toggle("Table of these methods, and of chance", key=key("open.truth")):
+        return
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in made.items()}
-    table = truth_table(rows, truth_by_chance(truth.size, int(truth.sum())))
+    table = truth_table(rows, chance)
     st.dataframe(
         table, hide_index=True, width=WIDTH, height="content", key="picture_truth_table", column_config=_formats(table)
     )
-    st.caption(CAUTION)
 
 
 def truth_table(rows: Mapping[str, TruthScores], chance: TruthScores) -> pd.DataFrame:
@@ -91,26 +107,3 @@ def _formats(table: pd.DataFrame) -> dict[str, object]:
         for name in table.columns
         if name != "Method"
     }
-
-
-def _overlap(found: TruthScores, chance: TruthScores) -> str:
-    if found.size == 1:
-        said = f"the highest patch is {'' if found.exact else 'not '}the only true one"
-    elif found.exact:
-        said = f"the {found.size} highest patches are exactly the true ones"
-    else:
-        said = f"{round(found.overlap * found.size)} of the {found.size} highest patches are true"
-    return f"Overlap {percent(found.overlap)}: {said} (by chance {percent(chance.overlap)})."
-
-
-def _pointing(found: TruthScores, chance: TruthScores) -> str:
-    said = "hit, the highest patch is true" if found.pointing else "missed, the highest patch is not true"
-    return f"Pointing game: {said} (by chance {percent(chance.pointing)})."
-
-
-def _mean_rank(found: TruthScores, chance: TruthScores) -> str:
-    rank = f"{found.mean_rank:.0f}"
-    return (
-        f"Mean rank {rank} of {found.n}: the {rank} highest hold all true patches "
-        f"(at best {found.size}, by chance {plain(chance.mean_rank)})."
-    )

@@ -10,8 +10,8 @@ from engine.result import Prediction
 MOST_BARS = 8
 
 
-def prediction_html(prediction: Prediction, target: int, like: Prediction | None = None) -> str:
-    """Probabilities of the likeliest classes and of the explained one; for a regression head the score.
+def prediction_html(prediction: Prediction, target: int, like: Prediction | None = None, most: int = MOST_BARS) -> str:
+    """Probabilities of the `most` likely classes and of the explained one; for a regression head the score.
 
     The classes of `like`, in its order, stand side by side with it.
     """
@@ -19,7 +19,7 @@ def prediction_html(prediction: Prediction, target: int, like: Prediction | None
         name, score = escape(prediction.labels[0]), signed(prediction.logits[0])
         return f'<div class="xg"><p>Score <bdi>{name}</bdi>: <b>{score}</b></p></div>'
     order = sorted(range(len(prediction.labels)), key=lambda i: -(like or prediction).probabilities[i])
-    shown = sorted({*order[:MOST_BARS], target, prediction.index}, key=order.index)
+    shown = sorted({*order[:most], target, prediction.index}, key=order.index)
     bars = "".join(_bar(prediction, i, i == target) for i in shown)
     left = len(order) - len(shown)
     more = f'<p class="xg-small">and {left:,} {"other" if like else "less likely"} classes</p>' if left else ""

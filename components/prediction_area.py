@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.engine_room import explain, key_of
-from components.prediction import prediction_html
+from components.prediction import MOST_BARS, prediction_html
 from components.stopping import ProgressLine, go_on_button
 from components.trouble import say_error, say_note, sentence
 from engine.errors import Cancelled, unknown
@@ -17,14 +18,16 @@ PROBE = "random"
 PREDICTED = ""
 
 
-def prediction_area(request: Request, target: str | None, key: str, kind: str) -> Explanation | None:
+def prediction_area(
+    request: Request, target: str | None, key: str, kind: str, most: int = MOST_BARS, stacked: bool = False
+) -> Explanation | None:
     """Draws the prediction; None after saying why there is none. `request` asks for `PROBE`, of the predicted class.
 
     `target`: the class to explain, by its label or number. `key`: of the control that chooses it. `kind`: what is
-    looked at, in a word.
+    looked at, in a word. `most`: classes that have a bar. `stacked`: the choice of the class below the bars.
     """
     probe = _probe(request, kind)
-    return probe if probe is not None and _draw_prediction(probe, target, key) else None
+    return probe if probe is not None and _draw_prediction(probe, target, key, most, stacked) else None
 
 
 def _probe(request: Request, kind: str) -> Explanation | None:
@@ -42,18 +45,22 @@ def _probe(request: Request, kind: str) -> Explanation | None:
     return None
 
 
-def _draw_prediction(probe: Explanation, asked: str | None, key: str) -> bool:
+def _draw_prediction(probe: Explanation, asked: str | None, key: str, most: int, stacked: bool) -> bool:
     """Whether the class to explain is one of the model's."""
     prediction, target = probe.prediction, target_index(probe.prediction, asked)
-    left, right = st.columns([2, 1], gap="medium", vertical_alignment="center")
-    with right:
+    bars, choice = _stacked() if stacked else st.columns([2, 1], gap="medium", vertical_alignment="center")
+    with choice:
         class_control(prediction, asked, key)
-    left.html(prediction_html(prediction, prediction.index if target is None else target))
+    bars.html(prediction_html(prediction, prediction.index if target is None else target, most=most))
     for note in probe.notes:
         say_note(note)
     if target is None:
         say_error(str(unknown("target", asked, prediction.labels)))
     return target is not None
+
+
+def _stacked() -> list[DeltaGenerator]:
+    return [st.container(), st.container()]
 
 
 def target_index(prediction: Prediction, asked: str | None) -> int | None:

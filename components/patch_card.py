@@ -1,0 +1,40 @@
+"""The card of an explanation of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from components.look import PLAIN, Look, scale_group
+from components.method_row import cost_line, facts
+from components.patch_map import PatchCard, PatchMap
+from engine.registry import Explainer
+from engine.result import Explanation
+
+
+def patch_card(
+    method: Explainer,
+    made: Explanation,
+    said: Iterable[str] = (),
+    look: Look = PLAIN,
+    ends: Mapping[str, float] | None = None,
+    truth: tuple[str, ...] = (),
+) -> PatchCard:
+    """What is said elsewhere on the page is left out of the notes; `ends` and `truth` as in `PatchCard`.
+
+    `ends`: where the scales end that maps share (`look.shared_ends`).
+    """
+    view = replace(patch_map(method, made), look=look)
+    group = scale_group(method, view.signed)
+    if ends and group is not None and group in ends:
+        view = replace(view, end=ends[group], sharing=group)
+    notes = tuple(note for note in made.notes if note not in set(said))
+    return PatchCard(
+        method.title, view, made.check, cost_line(made), notes, method.caution, facts(method, made), truth
+    )
+
+
+def patch_map(method: Explainer, made: Explanation) -> PatchMap:
+    """The map of an explanation, on its own scale."""
+    origin = made.provenance
+    return PatchMap(made.on_grid, method.is_signed(origin.params), origin.target_label)

@@ -1,0 +1,55 @@
+"""The Images page's last part: the maps and their numbers as files, and how to cite and repeat them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import streamlit as st
+
+from components.keeping import cite_box, file_button
+from components.picture_export import (
+    PICTURE_FILE,
+    KeptPicture,
+    command,
+    csv_table,
+    json_list,
+    picture_file,
+)
+from components.picture_results import Truth
+from components.picture_state import PictureState
+from engine.registry import Explainer
+from engine.result import Explanation
+
+Builder = Callable[[KeptPicture], str | bytes]
+FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
+    ("CSV", "exegesis-patches.csv", "text/csv", csv_table, "A row a patch a method: place, score, rank, truth."),
+    ("JSON", "exegesis-patches.json", "application/json", json_list, "What the command below prints."),
+    ("Picture", PICTURE_FILE, "image/png", picture_file, "The picture as it came, before the model's preprocessing."),
+)
+
+
+def keep_area(
+    state: PictureState, methods: Mapping[str, Explainer], made: Mapping[str, Explanation], truth: Truth
+) -> None:
+    """Files to download and how to cite. A file is built when its button is pressed, not before."""
+    if not made:
+        return
+    kept = KeptPicture(state.focus, tuple((methods[id], made[id]) for id in made), truth, state.pins)
+    st.subheader("Keep", anchor=False)
+    with st.container(horizontal=True, gap="small", key="picture_keep"):
+        for label, name, kind, build, help in FILES:
+            _button(label, name, kind, build, help, kept)
+    cite_box(kept.shown, command(kept), _how_to_repeat(kept), "picture_cite")
+
+
+def _button(label: str, name: str, kind: str, build: Builder, help: str, kept: KeptPicture) -> None:
+    file_button(label, name, kind, lambda: build(kept), help, f"picture_keep_{label}")
+
+
+def _how_to_repeat(kept: KeptPicture) -> str:
+    if not kept.focus.own:
+        return "This command makes the same numbers:"
+    return (
+        f"This command makes the same numbers. It reads the picture from a file: save {PICTURE_FILE} with the button "
+        "above."
+    )

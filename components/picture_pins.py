@@ -1,0 +1,24 @@
+"""The pinned patches of the Images page: shown above the maps, changed by clicks and strokes on them."""
+
+from __future__ import annotations
+
+from components import picture_session
+from components.patch_pick import Pins, patch_pick
+from components.picture_state import PictureState
+from engine.result import Explanation
+
+KEY = "picture_patch_pick"
+
+
+def pin_area(state: PictureState, probe: Explanation) -> None:
+    """The strip of the pinned patches; nothing where there is no map to click. `probe` has the grid."""
+    if state.methods and probe.grid is not None:
+        patch_pick(probe.grid, _inside(state, probe), KEY, _keep)
+
+
+def _inside(state: PictureState, probe: Explanation) -> Pins:
+    return tuple(pin for pin in state.pins if pin < len(probe.features))
+
+
+def _keep(pins: Pins) -> None:
+    picture_session.put("pins", list(pins))

@@ -1,0 +1,79 @@
+"""The Images page between runs: a link fills the widgets, they write the link, a page change keeps both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from components import picture_focus_controls
+from components.browse_state import Browse
+from components.open_pictures import OpenPictures, open_pictures
+from components.page_session import PageSession, fields_of
+from components.picture_look import PictureLook
+from components.picture_state import OF_A_PICTURE, SECTIONS, PictureState, read, write
+from engine.registry import Explainer
+
+SESSION = PageSession("picture", picture_focus_controls.LOOKING, (*OF_A_PICTURE, "target"))
+WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
+
+
+def load(models: list[str], methods: Mapping[str, Explainer]) -> tuple[PictureState, OpenPictures, list[str]]:
+    """Fills the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    link, fresh = SESSION.follow()
+    opened = open_pictures(*picture_focus_controls.asked(link))
+    state, said = read(link, models, methods, opened)
+    picture_focus_controls.fill(state.focus, opened)
+    _fill(state, methods)
+    return state, opened, SESSION.tell(said, fresh)
+
+
+def save(state: PictureState, loaded: PictureState) -> None:
+    """Remembers the state and puts it into the address, unless the address says it already."""
+    changed = state != loaded
+    SESSION.save(write(state) if changed else {}, changed)
+
+
+def from_widgets(loaded: PictureState, methods: Mapping[str, Explainer], opened: OpenPictures) -> PictureState:
+    """The state that the controls now show. What belongs to a picture or its model goes with it: pins, the class."""
+    if value("seed") is None:  # never empty: a run that a click cut short gave the controls back without values
+        SESSION.clear()
+        st.rerun()
+    focus = picture_focus_controls.from_widgets(opened)
+    if focus.model != loaded.model:
+        put("target", "")
+        put("pins", [])
+    if focus.picture != loaded.picture:
+        put("pins", [])
+    return PictureState(
+        focus=focus,
+        methods=tuple(value("methods")),
+        target=value("target") or None,
+        seed=int(value("seed")),
+        pins=tuple(value("pins") or ()),
+        look=SESSION.held("", PictureLook),
+        browse=SESSION.held("browse.", Browse),
+        opened=tuple(name for name in SECTIONS if value(f"open.{name}")),
+        question=value("question"),
+        removal=value("removal"),
+        measure=value("measure"),
+        params=SESSION.params(methods),
+    )
+
+
+def _fill(state: PictureState, methods: Mapping[str, Explainer]) -> None:
+    SESSION.fill(
+        {
+            "methods": list(state.methods),
+            "target": state.target or "",
+            "seed": state.seed,
+            "pins": list(state.pins),
+            "question": state.question,
+            "removal": state.removal,
+            "measure": state.measure,
+            **fields_of("", state.look),
+            **fields_of("browse.", state.browse),
+            **{f"open.{name}": name in state.opened for name in SECTIONS},
+        }
+    )
+    SESSION.fill_params(state.params, methods)
