@@ -64,7 +64,7 @@ def _drawn(opened: OpenPictures, focus: PictureFocus, held: Known, key: Key) -> 
     if missing := unanswered(rows, browse):
         say_note(missing)
     if found:
-        shown = _page(found, current, key)
+        shown = _page(found, browse, current, key)
         picture_grid([rows.rows[place] for place in shown], _small(opened, shown), current, key("grid"), show)
     elif not missing:
         st.info("No picture matches. Change what is shown.")
@@ -92,15 +92,16 @@ def _controls(rows: Table, key: Key) -> Browse:
     return Browse(**{name: held[name] or usual for name, usual in vars(PLAIN_BROWSE).items()})
 
 
-def _page(found: Sequence[int], current: int | None, key: Key) -> Sequence[int]:
-    """The part of the list that is drawn: the one with the current picture, once that or the list has changed."""
-    pages = range(0, len(found), A_PAGE)
+def _page(found: Sequence[int], browse: Browse, current: int | None, key: Key) -> Sequence[int]:
+    """The part of the list that is drawn: what was asked for first, then wherever the current picture is."""
     held, seen = key("browse_page"), key("browse_seen")
-    now = hash((current, *found))
-    if st.session_state.get(seen) != now:
-        at = found.index(current) // A_PAGE if current in found else 0
-        st.session_state[held], st.session_state[seen] = at, now
-    page = st.session_state[held]
+    now = [hash(tuple(found)), current]
+    before = st.session_state.get(seen, [None, None])
+    if now != before:
+        first = now[0] != before[0] and browse.sort != PLAIN_BROWSE.sort
+        st.session_state[held] = 0 if first or current not in found else found.index(current) // A_PAGE
+        st.session_state[seen] = now
+    page, pages = st.session_state[held], range(0, len(found), A_PAGE)
     if len(pages) > 1:
         _turn(page, len(pages), len(found), key)
     return found[pages[page] : pages[page] + A_PAGE]

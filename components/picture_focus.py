@@ -89,13 +89,13 @@ def read_picture_focus(
         return PictureFocus(model, name, split)
     index, sha = _index(last, opened, said), last.get("picture_sha", "")
     own = own_shown(sha) if sha else None
+    focus = PictureFocus(model, name, split, index, sha if own else "", own or shown_of(opened, index))
     if sha and own is None:
         said.append(
             "picture_sha: the link names a picture by its hash, which this machine does not have. Give the picture "
             f"again. Example {index} of {opened.name} is shown."
         )
-    focus = PictureFocus(model, name, split, index, sha if own else "", own or shown_of(opened, index))
-    if not opened.trouble and is_another_picture(last, focus, opened):
+    elif not opened.trouble and is_another_picture(last, focus, opened):
         said.append(
             f"digest: example {index} of {opened.name} is not the picture that the link was made of, because the data "
             "set has changed since. Pins of the link are left out; look for the picture in the list."

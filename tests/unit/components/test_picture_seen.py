@@ -1,0 +1,56 @@
+"""What is said of a picture: what becomes of it before the model sees it, in words that the pixels confirm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from components.open_pictures import Shown, open_pictures, shown_of
+from components.picture_focus import PictureFocus
+from components.picture_seen import seen_lines, view_words
+from engine.request import Picture
+from engine.vision.preprocessing import Preprocessing
+from engine.vision.view import View
+
+
+def view(resize: tuple[int, ...], crop: tuple[int, int] | None, size: tuple[int, int]) -> View:
+    plain = Preprocessing(resize, crop, 2, 1 / 255, (0.5,) * 3, (0.5,) * 3)
+    return View("m", "r", plain, size, (8, 8), (8, 8), 1, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("seeing", "size", "words"),
+    [
+        (view((64, 64), None, (64, 64)), (64, 64), ""),
+        (view((64, 64), None, (64, 64)), (128, 128), "128 × 128 pixels, shrunk to 64 × 64."),
+        (view((64, 64), None, (64, 64)), (32, 32), "32 × 32 pixels, enlarged to 64 × 64."),
+        (view((64, 64), None, (64, 64)), (480, 640), "640 × 480 pixels, shrunk to 64 × 64 out of its proportions."),
+        (view((64,), (64, 64), (64, 64)), (480, 1280),
+         "1,280 × 480 pixels, shrunk to 170 × 64 and cut to the 64 × 64 in its middle."),
+        (view((), (64, 64), (64, 64)), (100, 64), "64 × 100 pixels, cut to the 64 × 64 in its middle."),
+        (view((), (64, 64), (64, 64)), (10, 20),
+         "20 × 10 pixels, set in the middle of 64 × 64 with black around it."),
+    ],
+)  # fmt: skip
+def test_it_is_said_what_the_model_sees(seeing: View, size: tuple[int, int], words: str) -> None:
+    assert view_words(seeing, size) == words
+    white = np.full((*size, 3), 255, dtype=np.uint8)
+    seen = seeing.seen(white)
+    assert seen.shape == (64, 64, 3)
+    assert ("black" in words) == bool((seen == 0).any())
+
+
+def test_name_label_and_what_the_model_makes_of_them_are_lines_of_their_own() -> None:
+    opened = open_pictures("scenes")
+    assert seen_lines(PictureFocus("scenes-vit", shown=shown_of(opened, 0)), opened) == ("Validation 0: car.",)
+    of_digits = seen_lines(PictureFocus("digits-vit", shown=shown_of(opened, 0)), opened)
+    assert of_digits[0] == "Validation 0: car."
+    assert "so what is right cannot be told" in of_digits[1]
+    assert of_digits[2] == "64 × 64 pixels, shrunk to 32 × 32."
+    assert seen_lines(PictureFocus("scenes-vit"), opened) == ()
+
+
+def test_an_own_picture_has_a_name_and_no_label() -> None:
+    own = Shown(Picture(np.zeros((64, 64, 3), dtype=np.uint8)), name="your picture")
+    focus = PictureFocus("scenes-vit", picture_sha="a" * 64, shown=own)
+    assert seen_lines(focus, open_pictures("scenes")) == ("Your picture.",)
