@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from engine.errors import UsageError, not_allowed, shown, unknown
-from engine.jobs.kinds import Spec, Unit, job_kind
+from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
+from engine.jobs.inputs import SHAPE, Inputs, is_example, key_of_unreadable, kind_of_all
+from engine.jobs.kinds import Batch, Spec, Unit, job_kind
 from engine.params import from_mapping
-from engine.request import DTYPES, Example, Request
+from engine.request import DTYPES, Input, Request
 
-_TEXTS = {"text", "text_pair"}
 _SHAPES: dict[str, tuple[type, str]] = {
     "model": (str, "a name, a folder or a hub id"),
     "methods": (list, "a list of method names"),
-    "examples": (list, 'a list of {"text": ..., "text_pair"?: ...}'),
+    "examples": (list, SHAPE),
     "params": (dict, "{method: {name: value}}"),
 }
 _KNOWN = {"model", "methods", "examples", "params", "target", "seed", "dtype"}
@@ -33,45 +33,57 @@ def check(spec: Spec) -> None:
 
     _check_shape(spec)
     model = spec["model"]
+    kind = kind_of_all(spec["examples"])
     if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
-        catalog.locate(model)
+        _check_reads(model, catalog.reads_pictures(model), kind)
     for method in spec["methods"]:
-        from_mapping(explainer(method).params, spec.get("params", {}).get(method, {}), method)
+        from_mapping(explainer(method, kind).params, spec.get("params", {}).get(method, {}), method)
     for method in spec.get("params", {}):
         if method not in spec["methods"]:
             raise unknown("params of an explain job: method", method, spec["methods"])
-    for number, example in enumerate(spec["examples"], 1):
-        try:
-            Example(**example).check_length()
-        except UsageError as error:
-            raise UsageError(f"example {number} of an explain job: {error}") from None
+    Inputs(spec["examples"]).check()
 
 
 @job_kind("explain", title=_title, check=check)
 def plan(spec: Spec) -> Iterator[Unit]:
-    """`model`, `methods`: [id], `examples`: [{text, text_pair?}], `params`?: {method: {name: value}}, `target`?,
-    `seed`?, `dtype`?. Method by method, so that examples which share a method follow each other.
+    """`model`, `methods`: [id], `examples`: [{text, text_pair?}] or [{dataset, index, split?}] of pictures,
+    `params`?: {method: {name: value}}, `target`?, `seed`?, `dtype`?. Method by method, so that examples which share a
+    method follow each other.
     """
-    from engine.explain import explain, explain_many, key_of
+    from engine.explain import explain_many
 
     check(spec)
-    shared = {name: spec[name] for name in ("target", "seed", "dtype") if name in spec}
-    for method in spec["methods"]:
-        params = spec.get("params", {}).get(method, {})
-        requests: dict[str, Request] = {}
-        batch = partial(_together, explain_many, requests)
-        for number, example in enumerate(spec["examples"]):
-            request = Request(spec["model"], method, Example(**example), params, **shared)
+    inputs = Inputs(spec["examples"])
+    keys = [_keys(spec, inputs, number) for number in range(len(spec["examples"]))]
+    for place, method in enumerate(spec["methods"]):
+
+        def work(numbers: Sequence[int], method: str = method) -> object:
+            return explain_many([_request(spec, method, inputs[number]) for number in numbers])
+
+        batch = _together(work, {of_example[place]: number for number, of_example in enumerate(keys)})
+        for number, of_example in enumerate(keys):
             label = f"{method}, example {number + 1}"
-            key = key_of(request)
-            requests[key] = request
-            yield Unit(key, label, partial(explain, request), stores_itself=True, batch=batch)
+            yield Unit(of_example[place], label, partial(work, [number]), stores_itself=True, batch=batch)
 
 
-def _together(
-    explain_many: Callable[[list[Request]], object], requests: Mapping[str, Request], units: Sequence[Unit]
-) -> None:
-    explain_many([requests[unit.key] for unit in units])
+def _keys(spec: Spec, inputs: Inputs, number: int) -> list[str]:
+    """The key of each method on one example, which is not held any longer: it may be a large picture."""
+    from engine.explain import key_of
+
+    try:
+        example = inputs[number]
+    except ExegesisError as error:
+        return [key_of_unreadable(method, spec["examples"][number], error) for method in spec["methods"]]
+    return [key_of(_request(spec, method, example)) for method in spec["methods"]]
+
+
+def _request(spec: Spec, method: str, example: Input) -> Request:
+    shared = {name: spec[name] for name in ("target", "seed", "dtype") if name in spec}
+    return Request(spec["model"], method, example, spec.get("params", {}).get(method, {}), **shared)
+
+
+def _together(work: Callable[[Sequence[int]], object], numbers: Mapping[str, int]) -> Batch:
+    return lambda units: work([numbers[unit.key] for unit in units])
 
 
 def _check_shape(spec: Spec) -> None:
@@ -86,9 +98,15 @@ def _check_shape(spec: Spec) -> None:
         if not isinstance(spec.get(name, kind()), kind):
             raise not_allowed(f"{name} of an explain job", shape, spec[name])
     _check_each("methods", spec["methods"], lambda method: isinstance(method, str))
-    _check_each("examples", spec["examples"], _is_example)
+    _check_each("examples", spec["examples"], is_example)
     _check_each("params", spec.get("params", {}).values(), lambda given: isinstance(given, dict))
     _check_choices(spec.get("target"), spec.get("seed", 0), spec.get("dtype", DTYPES[0]))
+
+
+def _check_reads(model: str, pictures: bool, kind: str) -> None:
+    if pictures != (kind == "image"):
+        wanted, got = ("pictures", "texts") if pictures else ("texts", "pictures")
+        raise UsageError(f"examples of an explain job: must be {wanted}, which is what {model} reads, got {got}.")
 
 
 def _check_choices(target: object, seed: object, dtype: object) -> None:
@@ -98,12 +116,6 @@ def _check_choices(target: object, seed: object, dtype: object) -> None:
         raise not_allowed("seed of an explain job", "a whole number of at least 0", seed)
     if dtype not in DTYPES:
         raise unknown("dtype of an explain job", dtype, DTYPES)
-
-
-def _is_example(given: object) -> bool:
-    if not isinstance(given, dict) or not {"text"} <= given.keys() <= _TEXTS:
-        return False
-    return isinstance(given["text"], str) and isinstance(given.get("text_pair"), str | None)
 
 
 def _check_each(name: str, values: Iterable[object], good: Callable[[Any], bool]) -> None:

@@ -20,7 +20,17 @@ from engine.data.sst2 import data_root
 from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
 from engine.params import from_mapping, parse_assignments
 
-__all__ = ["Asked", "ImageDataset", "ImageExample", "image_card", "image_names", "is_images", "load_images", "register"]
+__all__ = [
+    "HUB",
+    "Asked",
+    "ImageDataset",
+    "ImageExample",
+    "image_card",
+    "image_names",
+    "is_images",
+    "load_images",
+    "register",
+]
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,16 @@ from typer.testing import CliRunner
 
 from engine import jobs, removal, runtime
 from engine.cli.root import app
+from engine.data.images.datasets import load_images
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.jobs import kind_of
 from engine.jobs.work import AT_ONCE
-from engine.request import Example, Request
+from engine.request import Example, Picture, Request
 from engine.store import result_store
 from tests.tiny import save_checkpoint
+from tests.unit.images.checkpoints import save_vit
+from tests.unit.images.conftest import class_files, zipped
 
 TEXTS = ["a warm and funny film", "the plot drags"]
 
@@ -105,6 +108,68 @@ def test_a_model_that_is_gone_fails_the_job_in_one_sentence(model: str, tmp_path
     assert (job.state, job.computed) == ("failed", 0)
     assert str(copy) in job.error
     assert "\n" not in job.error
+
+
+@pytest.fixture(scope="module")
+def vit(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_vit(tmp_path_factory.mktemp("vit") / "tiny"))
+
+
+def pictures(*indexes: int, dataset: str = "scenes", **more: Any) -> list[dict[str, Any]]:
+    return [{"dataset": dataset, "index": index, **more} for index in indexes]
+
+
+def test_pictures_are_named_by_their_set_and_place(vit: str) -> None:
+    examples = [*pictures(4, 0), *pictures(2, dataset="digits", split="train")]
+    asked = {"model": vit, "methods": ["grad_cam", "occlusion"], "examples": examples, "target": "dog"}
+    job = jobs.run_now(jobs.create("explain", {**asked, "params": {"occlusion": {"removal": "zero"}}}))
+    assert (job.state, job.total, job.computed, job.error) == ("done", 6, 6, "")
+    for data, place in ((load_images("scenes"), 4), (load_images("scenes"), 0), (load_images("digits", "train"), 2)):
+        picture = Picture(data[place].pixels)
+        assert explain(Request(vit, "grad_cam", picture, target="dog")).cached
+        assert explain(Request(vit, "occlusion", picture, {"removal": "zero"}, "dog")).cached
+    again = jobs.run_now(jobs.create("explain", {**asked, "params": {"occlusion": {"removal": "zero"}}}))
+    assert (again.done, again.computed) == (6, 0)
+    json.dumps(dict(again.spec))
+
+
+def test_a_picture_that_cannot_be_read_does_not_stop_the_others(vit: str, tmp_path: Path) -> None:
+    files = class_files(per_class=2, splits=("test",))
+    place = str(zipped(tmp_path / "set.zip", {**files, "set/test/red/1.png": b"no picture"}))
+    job = jobs.run_now(
+        jobs.create("explain", {"model": vit, "methods": ["random"], "examples": pictures(0, 3, 1, 99, dataset=place)})
+    )
+    assert (job.state, job.done, job.failed, job.computed) == ("failed", 4, 2, 2)
+    told = [failure.error for failure in jobs.failures(job.id)]
+    assert "set.zip: set/test/red/1.png: is not a picture that can be read." in told[0]
+    assert "index: must be 0 to 3" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("examples", "told"),
+    [
+        (pictures(-1), "examples of an explain job: must be a list of {"),
+        ([{"dataset": "scenes"}], "got {'dataset': 'scenes'}"),
+        ([{"dataset": "scenes", "index": "3"}], "examples of an explain job: must be a list of {"),
+        (pictures(0, dataset="scene"), "example 1 of an explain job: dataset: unknown name 'scene'."),
+        (pictures(0, split="x"), "example 1 of an explain job: split: unknown name 'x'."),
+        ([*pictures(0), {"text": "a film"}], "must be texts or pictures, got both. Make two jobs of them."),
+        ([{"text": "a film"}], "must be pictures, which is what "),
+    ],
+)
+def test_pictures_that_cannot_be_named_are_refused(vit: str, examples: list[Any], told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        jobs.create("explain", {"model": vit, "methods": ["random"], "examples": examples})
+    assert told in str(refused.value)
+    assert jobs.list_jobs() == []
+
+
+def test_a_model_of_texts_and_a_method_of_texts_take_no_pictures(model: str, vit: str) -> None:
+    with pytest.raises(UsageError, match="examples of an explain job: must be texts, which is what"):
+        jobs.create("explain", spec(model) | {"examples": pictures(0)})
+    asked = {"model": vit, "methods": ["occlusion"], "examples": pictures(0)}
+    with pytest.raises(UsageError, match=r"occlusion\.removal: must be one of mean, zero, blur, drop"):
+        jobs.create("explain", {**asked, "params": {"occlusion": {"removal": "mask"}}})
 
 
 def test_cancelling_stops_in_the_middle_of_a_batch_and_keeps_all_before_it(
