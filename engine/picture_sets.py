@@ -21,16 +21,18 @@ from engine.store import result_store
 VERSION = 1
 TOGETHER = 256
 """Pictures whose hashes are one entry of the cache."""
+NOT_READ = "0" * 64
+"""Stands there for a picture that could not be read, and is tried again by whoever reads."""
 
 
 def picture_digests(data: ImageDataset) -> list[str | None]:
     """The hash of each picture, read now where it is not kept; None for one that cannot be read."""
-    return [digest for places in _parts(data) for digest in _kept(data, places) or _read(data, places)]
+    return [digest for places in _parts(data) for digest in _completed(data, places)]
 
 
 def kept_digests(data: ImageDataset) -> list[str | None]:
     """The hash of each picture where it is kept, else None. Reads no picture."""
-    return [digest for places in _parts(data) for digest in _kept(data, places) or [None] * len(places)]
+    return [digest for places in _parts(data) for digest in _kept(data, places)]
 
 
 def cached_set_predictions(model: str, data: ImageDataset, dtype: str = DTYPES[0]) -> list[Prediction | None]:
@@ -46,18 +48,24 @@ def _parts(data: ImageDataset) -> Iterator[range]:
     return (range(start, min(start + TOGETHER, len(data))) for start in range(0, len(data), TOGETHER))
 
 
-def _kept(data: ImageDataset, places: range) -> list[str | None] | None:
-    entry = result_store().get(_key(data, places))
-    return None if entry is None else [bytes(row).hex() for row in entry[1]["digests"]]
-
-
-def _read(data: ImageDataset, places: range) -> list[str | None]:
+def _completed(data: ImageDataset, places: range) -> list[str | None]:
+    kept = _kept(data, places)
+    if None not in kept:
+        return kept
     check_cancelled()
-    digests = [_digest(data, place) for place in places]
-    if None not in digests:  # what could not be read may be readable next time
-        rows = [list(bytes.fromhex(digest)) for digest in digests if digest is not None]
+    made = [digest or _digest(data, place) for place, digest in zip(places, kept, strict=True)]
+    if made != kept:
+        rows = [list(bytes.fromhex(digest or NOT_READ)) for digest in made]
         result_store().put(_key(data, places), {}, {"digests": np.array(rows, dtype=np.uint8)})
-    return digests
+    return made
+
+
+def _kept(data: ImageDataset, places: range) -> list[str | None]:
+    entry = result_store().get(_key(data, places))
+    if entry is None:
+        return [None] * len(places)
+    digests = (bytes(row).hex() for row in entry[1]["digests"])
+    return [None if digest == NOT_READ else digest for digest in digests]
 
 
 def _digest(data: ImageDataset, place: int) -> str | None:

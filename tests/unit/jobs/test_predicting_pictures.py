@@ -1,0 +1,162 @@
+"""The job that predicts a picture set: a picture a unit, found again without reading one, a bad one fails alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from PIL import Image
+
+from engine import jobs, picture_sets, predictions
+from engine.data.images.datasets import load_images
+from engine.data.images.examples import ImageDataset, ImageExample
+from engine.errors import ExegesisError
+from engine.jobs.kinds import kind_of
+from engine.picture_sets import cached_set_predictions, kept_digests, picture_digests
+from engine.predictions import cached_predictions
+from engine.request import Input, Picture
+from engine.result import Prediction
+from engine.store import result_store
+from tests.tiny import save_checkpoint
+from tests.unit.images.checkpoints import save_vit
+
+COUNT = 20
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_vit(tmp_path_factory.mktemp("vit")))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Twenty pictures of noise in two classes, of the size that the model reads."""
+    chance = np.random.default_rng(0)
+    for i in range(COUNT):
+        place = tmp_path / "set" / ("cat", "eel")[i % 2] / f"{i // 2}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(chance.integers(0, 256, (24, 24, 3), dtype=np.uint8)).save(place)
+    return tmp_path / "set"
+
+
+def run(spec: dict[str, Any]) -> jobs.Job:
+    return jobs.run_now(jobs.create("predict", spec))
+
+
+def plain_logits(model: str, data: ImageDataset) -> np.ndarray:
+    """By transformers alone, on pixels normalised here."""
+    module = transformers.AutoModelForImageClassification.from_pretrained(model).eval()
+    pixels = np.stack([example.pixels for example in data]) / 255
+    values = (pixels - np.array([0.4, 0.5, 0.6])) / np.array([0.2, 0.25, 0.3])
+    with torch.no_grad():
+        return module(torch.tensor(values.transpose(0, 3, 1, 2), dtype=torch.float32)).logits.numpy()
+
+
+def unreadable(index: int) -> ImageExample:
+    raise AssertionError(f"picture {index} was read")
+
+
+def test_a_set_is_predicted_as_the_plain_model_does_and_found_without_reading_it(model: str, folder: Path) -> None:
+    job = run({"model": model, "data": str(folder), "split": "all"})
+    assert (job.state, job.total, job.computed, job.error) == ("done", COUNT, COUNT, "")
+    assert job.title == f"Predict {folder} (all) with {model}"
+    data = load_images(folder)
+    found = cached_set_predictions(model, replace(data, read=unreadable))
+    logits = [prediction.logits for prediction in found if prediction is not None]
+    assert np.allclose(logits, plain_logits(model, data), atol=1e-4)
+    assert found == cached_predictions(model, [Picture(example.pixels) for example in data])
+    again = run({"model": model, "data": str(folder)})
+    assert (again.done, again.computed) == (COUNT, 0)
+
+
+def test_of_a_set_that_grew_only_what_is_new_is_computed(model: str, folder: Path) -> None:
+    run({"model": model, "data": str(folder)})
+    Image.new("RGB", (24, 24), (9, 9, 9)).save(folder / "cat" / "00.png")
+    assert cached_set_predictions(model, load_images(folder)) == [None] * (COUNT + 1)
+    again = run({"model": model, "data": str(folder)})
+    assert (again.total, again.computed) == (COUNT + 1, 1)
+    assert None not in cached_set_predictions(model, load_images(folder))
+
+
+def test_pictures_that_cannot_be_read_fail_alone_and_in_their_own_words(model: str, folder: Path) -> None:
+    (folder / "eel" / "3.png").write_bytes(b"%PDF-1.4")
+    job = run({"model": model, "data": str(folder)})
+    assert (job.state, job.failed, job.computed) == ("failed", 1, COUNT - 1)
+    assert "eel/3.png: is a PDF document" in job.error
+    assert "prediction, picture 7" in job.error
+    data = load_images(folder)
+    assert [place for place, one in enumerate(kept_digests(data)) if one is None] == [7]
+    assert [place for place, one in enumerate(cached_set_predictions(model, data)) if one is None] == [7]
+    again = jobs.run_now(job)
+    assert (again.state, again.computed, again.failed) == ("failed", 0, 1)
+
+
+def test_hashes_are_kept_by_parts_and_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picture_sets, "TOGETHER", 6)
+    data, read = load_images(folder), []
+
+    def counted(index: int) -> ImageExample:
+        read.append(index)
+        return data.read(index)
+
+    watched = replace(data, read=counted)
+    assert kept_digests(watched) == [None] * COUNT
+    made = picture_digests(watched)
+    assert made == [Picture(example.pixels).digest for example in data]
+    assert kept_digests(watched) == picture_digests(watched) == made
+    assert read == list(range(COUNT))
+    assert kept_digests(replace(watched, revision="another")) == [None] * COUNT
+    assert kept_digests(replace(watched, split="train")) == [None] * COUNT
+    assert result_store().stats().entries == 4
+
+
+def test_pictures_are_read_a_few_at_a_time(model: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups: list[int] = []
+    plain = predictions.predictions
+
+    def counted(model: str, examples: Sequence[Input], dtype: str) -> list[Prediction]:
+        groups.append(len(examples))
+        return plain(model, examples, dtype)
+
+    monkeypatch.setattr(predictions, "predictions", counted)
+    run({"model": model, "data": str(folder)})
+    assert groups == [16, 4]
+
+
+def test_the_plan_of_a_resumed_job_has_the_same_units(model: str, folder: Path) -> None:
+    spec = {"model": model, "data": str(folder)}
+    first, again = ([(unit.key, unit.label) for unit in kind_of("predict").plan(spec)] for _ in range(2))
+    assert first == again
+    assert len(dict(first)) == COUNT
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"split": 3}, "split of a predict job: must be the name of a split, got 3."),
+        ({"data": "digits", "split": "evening"}, "split: unknown name 'evening'. Known: test, train."),
+        ({"data": "scenes:colour=red"}, "colour"),
+        ({"data": "scense"}, "dataset: unknown name 'scense'. Did you mean 'scenes'?"),
+        ({"data": "reviews"}, "dataset: unknown name 'reviews'."),
+        ({"methods": ["gradient", "lime"]}, "methods of a predict job: are compared on texts only."),
+    ],
+)
+def test_a_wrong_spec_is_refused_before_a_job_is_entered(
+    model: str, folder: Path, change: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ExegesisError) as refused:
+        jobs.submit("predict", {"model": model, "data": str(folder)} | change)
+    assert told in str(refused.value)
+    assert jobs.list_jobs() == []
+
+
+def test_a_model_of_texts_has_no_splits_of_pictures(tmp_path: Path) -> None:
+    bert = str(save_checkpoint("bert", tmp_path / "bert"))
+    with pytest.raises(ExegesisError, match="split of a predict job: is for models of pictures"):
+        jobs.submit("predict", {"model": bert, "data": "reviews", "split": "test"})
