@@ -24,7 +24,7 @@ from components.legend import bent, shared
 from components.look import PLAIN, Look
 from components.method_row import Facts, Quiet, check_html, details_html
 from components.numbers import plain, signed
-from components.palette import SIDES, STEPS, THEMES, Side, Theme, see_through, step_of
+from components.palette import SIDES, STEPS, THEMES, Side, Theme, colour, see_through, step_of
 from engine.result import Check
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -171,7 +171,23 @@ def legend_html(view: PatchMap) -> str:
     """The scale in colours and words, or that there is nothing to colour."""
     if view.largest == 0:
         return "<p>All scores are zero: nothing to colour.</p>"
-    return f'<p class="xg-ends">{_scale(view)}</p>{_more(bent(view) + shared(view))}'
+    low, high = (escape(end) for end in ends(view))
+    scale = f'<i class="xg-scale xg-{"signed" if view.signed else "amount"}"></i><span>{low}</span><span>{high}</span>'
+    return f'<p class="xg-ends">{scale}</p>{_more(bent(view) + shared(view))}'
+
+
+def ends(view: PatchMap) -> tuple[str, str]:
+    """What stands at both ends of the scale."""
+    if not view.signed:
+        return "0", f"{plain(view.scale)}, without sign"
+    return f"{signed(-view.scale)} against", f"{signed(view.scale)} for {view.target}"
+
+
+def scale_colours(view: PatchMap, theme: Theme) -> list[str]:
+    """The colours of the scale from its one end to the other, as #rrggbb."""
+    up: Side = "for" if view.signed else "amount"
+    down = [colour(theme, "against", step) for step in range(STEPS, 0, -1)] if view.signed else []
+    return [*down, *(colour(theme, up, step) for step in range(STEPS + 1))]
 
 
 def overlay(view: PatchMap, theme: Theme) -> UInt8[np.ndarray, "gh gw 4"]:
@@ -225,13 +241,6 @@ def line_mask(mask: Bool[np.ndarray, "h w"], width: int | float) -> str:
         " vector-effect='non-scaling-stroke'/></svg>"
     )
     return f'url("data:image/svg+xml,{svg.replace("#", "%23").replace("<", "%3C").replace(">", "%3E")}")'
-
-
-def _scale(view: PatchMap) -> str:
-    if not view.signed:
-        return f'<i class="xg-scale xg-amount"></i><span>0</span><span>{plain(view.scale)}, without sign</span>'
-    low, high, target = signed(-view.scale), signed(view.scale), escape(view.target)
-    return f'<i class="xg-scale xg-signed"></i><span>{low} against</span><span>{high} for <bdi>{target}</bdi></span>'
 
 
 def _more(said: str) -> str:

@@ -14,6 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from components.palette import PALETTES, colour, step_of
+from components.patch_image import blended
 from components.patch_map import PatchMap, tip
 from tests.browser import patch_page
 from tests.browser.conftest import TIMEOUT_MS, Scheme, Watch
@@ -24,8 +25,8 @@ Open = Callable[..., Page]
 GRID = ROWS, COLUMNS = patch_page.GRID
 MAPS = 4
 BOXES = "boxes => boxes.map(box => box.getBoundingClientRect()).map(({ x, y, width }) => [x, y, width])"
-THRICE = ".st-key-picture_cards { grid-template-columns: repeat(3, 192px) !important; column-gap: 16px !important }"
-"""Each pixel of the picture takes three of the screen."""
+LARGE = ".st-key-picture_cards { grid-template-columns: repeat(2, 256px) !important; column-gap: 16px !important }"
+"""Each pixel of the picture takes four of the screen."""
 EXACT = 1
 """Levels of 255 by which the browser's own rounding may differ."""
 
@@ -108,12 +109,12 @@ def cells(seen: np.ndarray, margin: int) -> Iterator[np.ndarray]:
             yield seen[round(top) + margin : round(bottom) - margin, round(left) + margin : round(right) - margin]
 
 
-def same(shot: np.ndarray, wanted: np.ndarray) -> bool:
+def same(shot: np.ndarray, wanted: np.ndarray, levels: int = EXACT) -> bool:
     """Whether a shot is this picture; it has a line more where the place begins between two pixels of the screen."""
     height, width = wanted.shape[:2]
     spare = range(1 + shot.shape[0] - height), range(1 + shot.shape[1] - width)
     cuts = [shot[top : top + height, left : left + width] for top, left in product(*spare)]
-    return any(np.abs(cut - wanted).max() <= EXACT for cut in cuts)
+    return any(np.abs(cut - wanted).max() <= levels for cut in cuts)
 
 
 def rgb(colour: str) -> np.ndarray:
@@ -152,13 +153,23 @@ def test_at_full_opacity_each_patch_has_the_colour_of_its_score_to_its_edges(
 
 
 def test_flipped_every_card_is_the_picture_as_the_model_sees_it(page: Page) -> None:
-    page.add_style_tag(content=THRICE)
+    page.add_style_tag(content=LARGE)
     page.get_by_role("button", name="Picture alone").click()
     expect(page.get_by_role("button", name="Picture alone", pressed=True)).to_be_visible()
-    wanted = np.kron(patch_page.seen(), np.ones((3, 3, 1), int))
+    wanted = np.kron(patch_page.seen(), np.ones((4, 4, 1), int))
     for place in (page.get_by_role("img", name="Picture"), *(the_map(page, number) for number in range(MAPS))):
         assert same(pixels(place), wanted)
     expect_held(page, "nothing", 1)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_over_the_picture_a_map_looks_as_in_its_file(
+    server: Server, open_page: Open, scheme: Scheme, number: int
+) -> None:
+    page = opened(server, open_page, scheme=scheme)
+    page.add_style_tag(content=LARGE)
+    wanted = blended(patch_page.seen(), view(number), scheme).astype(int)
+    assert same(pixels(the_map(page, number)), wanted, 3)
 
 
 def test_holding_f_flips_for_a_moment_and_without_a_run(page: Page) -> None:
