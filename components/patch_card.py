@@ -29,12 +29,16 @@ def patch_card(
     if ends and group is not None and group in ends:
         view = replace(view, end=ends[group], sharing=group)
     notes = tuple(note for note in made.notes if note not in set(said))
-    return PatchCard(
-        method.title, view, made.check, cost_line(made), notes, method.caution, facts(method, made), truth
-    )
+    return PatchCard(method.title, view, made.check, cost_line(made), notes, method.caution, facts(method, made), truth)
 
 
 def patch_map(method: Explainer, made: Explanation) -> PatchMap:
     """The map of an explanation, on its own scale."""
     origin = made.provenance
     return PatchMap(made.on_grid, method.is_signed(origin.params), origin.target_label)
+
+
+def extent(method: Explainer, made: Explanation) -> tuple[bool, float]:
+    """Whether the map is signed, and its largest score."""
+    view = patch_map(method, made)
+    return view.signed, view.largest

@@ -1,4 +1,4 @@
-"""Maps of a picture as files to keep: a table, JSON, and the command that makes the same numbers again."""
+"""Maps of a picture as files to keep: a sheet of them, a table, JSON, and the command that makes the numbers again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool
 
-from components.citing import Shown, arguments_of, defused, json_of
-from components.patch_card import patch_map
+from components.citing import Shown, arguments_of, cite, defused, json_of, references
+from components.numbers import percent
+from components.patch_card import extent, patch_card, patch_map
+from components.patch_image import Sheet, sheet_png
 from components.picture_focus import PictureFocus
+from components.picture_look import PLAIN_PICTURE, PictureLook
+from components.picture_truth import truth_lines
+from components.scales import ends_of
+from engine.errors import UsageError
+from engine.result import Explanation
+from engine.vision.view import view_of
 
 PICTURE_FILE = "picture.png"
 COLUMNS = ("method", "row", "column", "score", "rank", "in_mask", "pinned")
@@ -22,13 +30,46 @@ COLUMNS = ("method", "row", "column", "score", "rank", "in_mask", "pinned")
 class KeptPicture:
     """What is kept: the picture, each method shown with its explanation, the patches of the truth, the pinned ones.
 
-    `pins` are numbers of patches, row by row from 0.
+    `pins` are numbers of patches, row by row from 0. `seed` breaks ties where maps are held against the truth.
     """
 
     focus: PictureFocus
     shown: Shown
     truth: Bool[np.ndarray, "row column"] | None = None
     pins: tuple[int, ...] = ()
+    look: PictureLook = PLAIN_PICTURE
+    seed: int = 0
+
+    @property
+    def first(self) -> Explanation:
+        return self.shown[0][1]
+
+
+def png(kept: KeptPicture) -> bytes:
+    """The picture and its maps side by side as the page shows them, in its light theme, with references."""
+    return sheet_png(sheet(kept), "light")
+
+
+def sheet(kept: KeptPicture) -> Sheet:
+    """What the picture of all maps shows."""
+    view, look, picture = view_of(kept.focus.model), kept.look, kept.focus.picture
+    if picture is None:
+        raise UsageError(f"picture: {kept.focus.trouble}")
+    ends = ends_of(kept.shown, extent) if look.maps.shared else {}
+    cards = (
+        patch_card(method, made, (), look.maps, ends, tuple(truth_lines(made, kept.truth, kept.seed)))
+        for method, made in kept.shown
+    )
+    mask = kept.focus.mask if look.outline else None
+    return Sheet(
+        seen=view.seen(picture.pixels),
+        cards=tuple(cards),
+        head=_head(kept),
+        foot=(cite(kept.shown), *references(kept.shown)),
+        truth=None if mask is None else view.seen_mask(mask),
+        pins=kept.pins,
+        opacity=look.opacity / 100,
+    )
 
 
 def csv_table(kept: KeptPicture) -> str:
@@ -75,6 +116,13 @@ def picture_file(kept: KeptPicture) -> bytes:
     if kept.focus.picture is not None:
         Image.fromarray(kept.focus.picture.pixels).save(file, "PNG", optimize=True)
     return file.getvalue()
+
+
+def _head(kept: KeptPicture) -> tuple[str, str]:
+    origin, prediction = kept.first.provenance, kept.first.prediction
+    share = percent(prediction.probabilities[prediction.index])
+    explained = "" if origin.target == prediction.index else f" Explained: {origin.target_label}."
+    return f"Explanations of one prediction of {origin.model}", f"Predicted: {prediction.label}, {share}.{explained}"
 
 
 def _inside(kept: KeptPicture, at: int) -> str:

@@ -14,6 +14,7 @@ from components.picture_export import (
     csv_table,
     json_list,
     picture_file,
+    png,
 )
 from components.picture_results import Truth
 from components.picture_state import PictureState
@@ -22,6 +23,7 @@ from engine.result import Explanation
 
 Builder = Callable[[KeptPicture], str | bytes]
 FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
+    ("PNG", "exegesis-maps.png", "image/png", png, "The picture and its maps side by side, light, with references."),
     ("CSV", "exegesis-patches.csv", "text/csv", csv_table, "A row a patch a method: place, score, rank, truth."),
     ("JSON", "exegesis-patches.json", "application/json", json_list, "What the command below prints."),
     ("Picture", PICTURE_FILE, "image/png", picture_file, "The picture as it came, before the model's preprocessing."),
@@ -34,7 +36,8 @@ def keep_area(
     """Files to download and how to cite. A file is built when its button is pressed, not before."""
     if not made:
         return
-    kept = KeptPicture(state.focus, tuple((methods[id], made[id]) for id in made), truth, state.pins)
+    shown = tuple((methods[id], made[id]) for id in made)
+    kept = KeptPicture(state.focus, shown, truth, state.pins, state.look, state.seed)
     st.subheader("Keep", anchor=False)
     with st.container(horizontal=True, gap="small", key="picture_keep"):
         for label, name, kind, build, help in FILES:

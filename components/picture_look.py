@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from components.link_choice import choice
 from components.look import PLAIN, SCALES, Look
 from components.look_link import SWITCH, read_gamma
-from components.patch_pick import OPACITY
-
-MOST_OPACITY = 100
+from components.patch_pick import MOST_OPACITY, OPACITY
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ KEY = "picture_patch_pick"
 def pin_area(state: PictureState, probe: Explanation) -> None:
     """The strip of the pinned patches; nothing where there is no map to click. `probe` has the grid."""
     if state.methods and probe.grid is not None:
-        patch_pick(probe.grid, _inside(state, probe), KEY, _keep)
-
-
-def _inside(state: PictureState, probe: Explanation) -> Pins:
-    return tuple(pin for pin in state.pins if pin < len(probe.features))
+        patch_pick(probe.grid, state.pins, KEY, _keep, state.look.opacity, _fade)
 
 
 def _keep(pins: Pins) -> None:
     picture_session.put("pins", list(pins))
+
+
+def _fade(opacity: int) -> None:
+    picture_session.put("opacity", opacity)

@@ -10,7 +10,7 @@ from jaxtyping import Bool
 from streamlit.delta_generator import DeltaGenerator
 
 from components.filling import Place, fill
-from components.patch_card import patch_card, patch_map
+from components.patch_card import extent, patch_card
 from components.patch_map import patch_card_html, picture_card_html, picture_style, quiet_card_html
 from components.picture_session import key
 from components.picture_state import PictureState
@@ -70,12 +70,6 @@ def method_cards(
     if trouble := result_store().status:
         say_note(trouble)
     return {place.method.id: place.made for place in places if place.made is not None}
-
-
-def extent(method: Explainer, made: Explanation) -> tuple[bool, float]:
-    """Whether its map is signed, and its largest score."""
-    view = patch_map(method, made)
-    return view.signed, view.largest
 
 
 def _draw_picture(state: PictureState, cards: DeltaGenerator, lines: Sequence[str]) -> None:

@@ -35,11 +35,15 @@ def strip(
     data: Mapping[str, object],
     read: Callable[[object], Picked],
     on_pick: Callable[[Pins], None],
+    **others: Callable[[], None],
 ) -> None:
-    """Shows the strip. `on_pick` gets new pins before the script runs again: a click costs one run."""
+    """Shows the strip. `on_pick` gets new pins before the script runs again: a click costs one run.
+
+    `others`: what is called on what else the component tells.
+    """
     said = st.session_state.pop(_said(key), "")
     told = {**data, "turn": _turn(key)}
-    component(key=key, data=told, on_picked_change=partial(receive, key, read, on_pick))
+    component(key=key, data=told, on_picked_change=partial(receive, key, read, on_pick), **others)
     if said:
         say_note(said)
 

@@ -67,6 +67,7 @@ class PatchPins extends Pins {
     this.on(window, "blur", () => this.hold(false));
     this.on(window, "scroll", () => this.light(null), true);
     this.on(this.slider, "input", () => this.fade(Number(this.slider.value)));
+    this.on(this.slider, "change", () => this.keep(Number(this.slider.value)));
     this.on(this.flip, "click", () => this.turn(!this.alone));
     this.on(this.clear, "click", () => this.onClear());
   }
@@ -91,6 +92,13 @@ class PatchPins extends Pins {
   fade(opacity) {
     root.dataset.xgOpacity = opacity;
     this.turn(false);
+  }
+
+  /** Where Python asks for it, to put it into the link; its answer finds nothing to change. */
+  keep(opacity) {
+    if (!this.data.asks) return;
+    root.dataset.xgGiven = opacity;
+    this.send("opacity", opacity);
   }
 
   turn(alone) {

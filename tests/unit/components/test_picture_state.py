@@ -12,8 +12,9 @@ from hypothesis import strategies as some
 from components.browse_state import FILTERS, SORTS, Browse
 from components.look import SCALES
 from components.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
+from components.patch_pick import MOST_OPACITY
 from components.picture_focus import PictureFocus
-from components.picture_look import MOST_OPACITY, PictureLook
+from components.picture_look import PictureLook
 from components.picture_state import START, PictureState, read, write
 from components.question_words import MEASURES, QUESTIONS
 from components.request_link import MOST_SEED

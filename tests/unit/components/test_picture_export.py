@@ -1,0 +1,159 @@
+"""Maps of a picture as files: numbers that come back exactly, and a command that makes them again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from components.citing import Shown
+from components.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
+from components.picture_export import (
+    COLUMNS,
+    KeptPicture,
+    arguments,
+    command,
+    csv_table,
+    json_list,
+    picture_file,
+    png,
+    sheet,
+)
+from components.picture_focus import PictureFocus
+from components.picture_look import PictureLook
+from engine.cli.root import app
+from engine.explain import explain
+from engine.kept import keep_picture
+from engine.registry import explainer
+from engine.request import Picture, Request
+from tests.unit.images.checkpoints import save_vit
+
+METHODS = ("gradient_x_input", "random")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_vit(tmp_path_factory.mktemp("model") / "tiny"))
+
+
+@pytest.fixture(scope="module")
+def opened() -> OpenPictures:
+    return open_pictures("scenes:count=3")
+
+
+def shown_by(model: str, picture: Picture, **asked: object) -> Shown:
+    requests = [Request(model, id, picture, **asked) for id in METHODS]
+    return tuple((explainer(one.method, "image"), explain(one)) for one in requests)
+
+
+@pytest.fixture
+def kept(model: str, opened: OpenPictures) -> KeptPicture:
+    """The second scene with a truth of two patches, one of them pinned."""
+    focus = PictureFocus(model, opened.name, index=1, shown=shown_of(opened, 1))
+    assert focus.picture is not None
+    truth = np.zeros((3, 3), dtype=bool)
+    truth[0, 2] = truth[1, 1] = True
+    return KeptPicture(focus, shown_by(model, focus.picture), truth, (4,))
+
+
+def rows_of(kept: KeptPicture) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(csv_table(kept))))
+
+
+def test_the_table_has_every_score_in_full_with_its_place(kept: KeptPicture) -> None:
+    rows = rows_of(kept)
+    assert list(rows[0]) == list(COLUMNS)
+    assert len(rows) == len(METHODS) * 9
+    for id, (_, made) in zip(METHODS, kept.shown, strict=True):
+        mine = [row for row in rows if row["method"] == id]
+        found = np.full((3, 3), np.nan)
+        for row in mine:
+            found[int(row["row"]) - 1, int(row["column"]) - 1] = float(row["score"])
+        np.testing.assert_array_equal(found, made.on_grid)
+
+
+def test_ranks_follow_the_size_of_scores(kept: KeptPicture) -> None:
+    for id in METHODS:
+        mine = [row for row in rows_of(kept) if row["method"] == id]
+        by_rank = sorted(mine, key=lambda row: int(row["rank"]))
+        sizes = [abs(float(row["score"])) for row in by_rank]
+        assert sizes == sorted(sizes, reverse=True)
+        assert [row["rank"] for row in by_rank] == [str(rank) for rank in range(1, 10)]
+
+
+def test_the_truth_and_the_pins_are_marked(kept: KeptPicture) -> None:
+    first = rows_of(kept)[:9]
+    marked = [(row["row"], row["column"]) for row in first if row["in_mask"] == "true"]
+    assert marked == [("1", "3"), ("2", "2")]
+    assert [(row["row"], row["column"]) for row in first if row["pinned"] == "true"] == [("2", "2")]
+    unknown = rows_of(KeptPicture(kept.focus, kept.shown))
+    assert {row["in_mask"] for row in unknown} == {""}
+
+
+def test_json_is_what_the_command_line_prints(kept: KeptPicture) -> None:
+    told = json.loads(json_list(kept))
+    assert [one["method"] for one in told] == list(METHODS)
+    for one, (_, made) in zip(told, kept.shown, strict=True):
+        assert one["grid"] == [3, 3]
+        np.testing.assert_array_equal(np.array(one["scores"]).ravel(), made.on_grid.ravel())
+
+
+def test_the_sheet_shows_the_maps_as_the_page_does(kept: KeptPicture) -> None:
+    look = PictureLook(opacity=30, gamma=0.5, outline=False)
+    made = sheet(replace(kept, look=look))
+    assert made.opacity == 0.3
+    assert made.truth is None
+    assert made.pins == (4,)
+    assert made.seen.shape == (24, 24, 3)
+    for card, (method, found) in zip(made.cards, kept.shown, strict=True):
+        assert card.title == method.title
+        assert card.view.look.gamma == 0.5
+        assert len(card.truth) == 1
+        np.testing.assert_array_equal(card.view.scores, found.on_grid)
+    outlined = sheet(kept)
+    assert outlined.truth is not None
+    assert outlined.truth.shape == (24, 24)
+    with Image.open(io.BytesIO(png(kept))) as file:
+        assert file.format == "PNG"
+        assert min(file.size) > 256
+
+
+@pytest.mark.parametrize("target", [None, "eel"])
+def test_the_command_makes_the_same_numbers(model: str, opened: OpenPictures, target: str | None) -> None:
+    focus = PictureFocus(model, opened.name, index=2, shown=shown_of(opened, 2))
+    assert focus.picture is not None
+    kept = KeptPicture(focus, shown_by(model, focus.picture, target=target, seed=5))
+    words = shlex.split(command(kept))
+    assert words == ["exegesis", *arguments(kept)]
+    assert ["--dataset", opened.name, "--index", "2"] == words[words.index("--dataset") : words.index("--dataset") + 4]
+    same_numbers(words, kept)
+
+
+def test_a_picture_of_ones_own_is_saved_for_the_command(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (31, 17, 3), dtype=np.uint8)
+    digest = keep_picture(pixels)
+    shown = own_shown(digest)
+    assert shown is not None
+    focus = PictureFocus(model, picture_sha=digest, shown=shown)
+    kept = KeptPicture(focus, shown_by(model, Picture(pixels)))
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(picture_file(kept)))), pixels)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "picture.png").write_bytes(picture_file(kept))
+    same_numbers(shlex.split(command(kept)), kept)
+
+
+def same_numbers(words: list[str], kept: KeptPicture) -> None:
+    done = CliRunner().invoke(app, words[1:])
+    assert done.exit_code == 0, done.output
+    for one, (_, made) in zip(json.loads(done.stdout), kept.shown, strict=True):
+        np.testing.assert_array_equal(np.array(one["scores"]).ravel(), made.on_grid.ravel())
