@@ -34,6 +34,7 @@ def curves_chart(
     score: bool,
     unit: str = "token",
     columns: int = LEGEND_COLUMNS,
+    theme: Theme = "light",
 ) -> alt.LayerChart:
     """A line a method over the share of units removed or kept; the random one dotted. Hovering tells the values.
 
@@ -54,7 +55,13 @@ def curves_chart(
     lines = base.mark_line(strokeWidth=2.2).encode(
         strokeDash=alt.StrokeDash("method:N", sort=names, scale=dashed, title=None, legend=legend)
     )
-    return alt.LayerChart(layer=[lines, _points(base, moved, score)]).properties(height=CHART_HEIGHT)
+    words = PALETTES[theme].muted  # Streamlit's own grey is too faint to read on a light ground
+    return (
+        alt.LayerChart(layer=[lines, _points(base, moved, score)])
+        .properties(height=CHART_HEIGHT)
+        .configure_axis(labelColor=words, titleColor=words)
+        .configure_legend(labelColor=words)
+    )
 
 
 def _points(base: alt.Chart, moved: str, score: bool) -> alt.Chart:

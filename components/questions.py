@@ -153,7 +153,8 @@ def _drawn(
     explained, ways = f"score {target}" if score else f"probability of {target}", page.words.ways
     columns = LEGEND_COLUMNS if len(ways) == 1 else COLUMNS_OF_TWO
     for way, place in zip(ways, st.columns(len(ways), gap="medium"), strict=True):
-        chart = curves_chart([one for one in curves if one.way == way], titles, explained, score, page.unit, columns)
+        drawn = [one for one in curves if one.way == way]
+        chart = curves_chart(drawn, titles, explained, score, page.unit, columns, _theme())
         place.altair_chart(chart, key=f"{page.page}_{way}_chart")
     st.caption(_of_curves(ways, page.unit, "score" if score else "probability", page.words.shortened))
     width = AREAS_WIDTH + AREA_WIDTH * len(ways)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from components.charts import area_table, curve_table, curves_chart
+from components.palette import PALETTES, THEMES, Theme, contrast
 from engine.metrics.curves import PERCENTS, RemovalCurve
 
 TITLES = {"a": "Method A", "b": "Method B", "random": "Random"}
@@ -30,6 +31,13 @@ def test_a_chart_says_which_way_its_patches_go(way: str, moved: str) -> None:
     assert lines["encoding"]["color"]["scale"]["domain"] == ["Method A", "Random"]
     assert lines["encoding"]["color"]["legend"]["columns"] == 2
     assert [tip["field"] for tip in points["encoding"]["tooltip"]] == ["method", moved, "shown"]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_words_of_a_chart_are_legible_in_both_themes(theme: Theme) -> None:
+    config, ground = drawn([curve("a", "deletion", 0.9, 0.1)], theme=theme)["config"], PALETTES[theme].ground
+    words = [config["axis"]["labelColor"], config["axis"]["titleColor"], config["legend"]["labelColor"]]
+    assert all(contrast(colour, ground) >= 4.5 for colour in words)
 
 
 def test_hovering_counts_what_is_removed_or_kept() -> None:

@@ -35,6 +35,11 @@ SAFE = {
     ("components/method_picker.py", "f'Changed: {said}'"): "parameters of a method: numbers and listed words",
     ("components/stopping.py", "sentence"): "what was stopped, in our words",
     ("components/keeping.py", "how"): "one of our sentences",
+    (
+        "components/picture_browse.py",
+        "f'{page * A_PAGE + 1:,} to {min(total, (page + 1) * A_PAGE):,} of {total:,} pictures'",
+    ): "numbers",
+    ("components/picture_truth.py", "meaning(chance)"): "numbers and our words",
     ("components/questions.py", "f'{page.words.curves} and agreement of these methods'"): "our words",
     ("components/questions.py", "_of_agreement(found.measure, found.k, found.n, page.unit)"): "numbers and our words",
     (

@@ -1,0 +1,52 @@
+"""Deletion and insertion curves and the table of truth in Chromium, in both themes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from components.frame import IMAGES
+from components.palette import PALETTES, Theme, contrast
+from engine.registry import explainer
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.server import Server
+from tests.unit.images.checkpoints import save_vit
+
+METHODS = ("gradient_x_input", "attention_mean", "random")
+LEGIBLE = 4.5
+"""The contrast that text needs (WCAG 2.2, level AA)."""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_vit(tmp_path_factory.mktemp("model") / "tiny"))
+
+
+def test_both_curves_are_drawn_legibly_and_the_table_of_truth_is_opened(
+    scheme: Theme, server: Server, model: str, open_page: Callable[..., Page]
+) -> None:
+    query = [("model", model), ("data", "scenes:count=3"), ("open", "questions")]
+    page = open_page(
+        f"{server.url}/{IMAGES.url_path}?{urlencode([*query, *(('method', id) for id in METHODS)])}", scheme=scheme
+    )
+    charts = page.locator(".stVegaLiteChart")
+    expect(charts).to_have_count(2, timeout=TIMEOUT_MS)
+    for chart, moved in ((charts.nth(0), "removed"), (charts.nth(1), "kept")):
+        title = chart.get_by_text(f"share of patches {moved}, highest score first")
+        expect(title).to_be_visible(timeout=TIMEOUT_MS)
+        legible(title, scheme)
+        for method in METHODS:
+            named = chart.get_by_text(explainer(method, "image").title, exact=True)
+            expect(named).to_be_visible()
+            legible(named, scheme)
+    page.get_by_text("Table of these methods, and of chance").click()
+    expect(page.get_by_test_id("stDataFrame")).to_have_count(2, timeout=TIMEOUT_MS)
+
+
+def legible(text: Locator, scheme: Theme) -> None:
+    fill = text.evaluate("node => getComputedStyle(node).fill")
+    red, green, blue = (int(part) for part in fill.removeprefix("rgb(").removesuffix(")").split(","))
+    assert contrast(f"#{red:02x}{green:02x}{blue:02x}", PALETTES[scheme].ground) >= LEGIBLE, fill
