@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
@@ -100,7 +100,7 @@ def _row(name: str, found: TruthScores) -> dict[str, str | float]:
     }
 
 
-def _formats(table: pd.DataFrame) -> dict[str, object]:
+def _formats(table: pd.DataFrame) -> dict[str, Any]:
     shares = {"Overlap", "Exact", "Pointing game", "Mean rank, share"}
     return {
         name: st.column_config.NumberColumn(format="%.1f %%" if name in shares else "%.1f")

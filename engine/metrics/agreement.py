@@ -50,7 +50,7 @@ def agreement(
     n = _features(maps)
     top = max(1, TOP_PERCENT * n // 100) if k is None else k
     if type(top) is not int or not 1 <= top <= n:
-        raise not_allowed("k", f"a whole number from 1 to {n}, the features of the text", top)
+        raise not_allowed("k", f"a whole number from 1 to {n}, the features of the example", top)
     constant = tuple(method for method, scores in maps.items() if is_constant(scores))
 
     def shared_top(a: Map, b: Map) -> float | None:
