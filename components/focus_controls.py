@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import streamlit as st
 
 from components.focus import NAMES, Focus
-from components.frame import TEXT
 from components.looking import Looking
 from components.open_data import DATA, OpenData, open_data
 from components.trouble import say_error
@@ -21,14 +20,6 @@ LOOKING = Looking(WIDGETS, CARRIED, NAMES)
 key, value, carried, carry, turn_to, focus_of = (
     LOOKING.key, LOOKING.value, LOOKING.carried, LOOKING.carry, LOOKING.turn_to, LOOKING.focus_of
 )  # fmt: skip
-
-
-def go_to_text(label: str, **names: str) -> None:
-    """A button that opens the Text page with another model or data set."""
-    place = "-".join(names.values())
-    if st.button(label, key=f"turn-to-{place}", icon=":material/arrow_forward:", type="tertiary"):
-        turn_to(**names)
-        st.switch_page(TEXT.path)
 
 
 def data_name(link: Mapping[str, list[str]]) -> str:

@@ -9,8 +9,8 @@ from dataclasses import asdict
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.focus_controls import go_to_text
 from components.library_html import facts_html, note_html, trouble_html
+from components.library_links import go_to_images, go_to_text
 from components.thumbnails import first_thumbnails, thumbnails_html, use_thumbnails
 from components.trouble import sentence
 from engine.data.cards import Card
@@ -50,6 +50,7 @@ def _picture_set(name: str) -> DeltaGenerator:
     row = st.empty()
     with _bordered(name):
         row = _card(name, image_card(name))
+        go_to_images("Look at its pictures", data=name)
     return row
 
 

@@ -11,9 +11,11 @@ from components.library_html import trouble_html
 from components.trouble import sentence
 from engine import jobs
 from engine.data.datasets import dataset_names, load
+from engine.data.images.datasets import image_names, load_images
 from engine.errors import UsageError, unknown
-from engine.models.catalog import embedded_models, locate
+from engine.models.catalog import embedded_image_models, embedded_models, reads_pictures
 from engine.params import Plain
+from engine.registry import KINDS
 
 OPEN, MODEL, DATA, EXAMPLES, METHODS = (f"library.new_{name}" for name in ("job", "model", "data", "count", "methods"))
 START = ("gradient_x_input", "random")
@@ -27,7 +29,7 @@ def job_form() -> None:
         return
     with opened:
         with st.spinner("Starting the engine …"):
-            titles = {id: method.title for id, method in explainers().items()}
+            titles = {id: method.title for kind in KINDS for id, method in explainers(kind).items()}
         with st.form("library.job", border=False):
             _controls(titles)
             asked = st.form_submit_button("Start the job", type="primary")
@@ -40,26 +42,31 @@ def spec_of(model: str, data: str, count: int, methods: list[str]) -> dict[str, 
     if not methods:
         raise UsageError("methods: pick at least one.")
     if not model:
-        raise unknown("model", model, embedded_models())
-    locate(model)
-    examples = load(data, limit=count).examples
-    return {
-        "model": model,
-        "methods": methods,
-        "examples": [_texts(labelled.example.as_plain()) for labelled in examples],
-    }
+        raise unknown("model", model, _models())
+    examples = _pictures(data, count) if reads_pictures(model) else _texts(data, count)
+    return {"model": model, "methods": methods, "examples": examples}
 
 
-def _texts(example: dict[str, str | None]) -> dict[str, Plain]:
-    return {name: text for name, text in example.items() if text is not None}
+def _pictures(data: str, count: int) -> list[dict[str, Plain]]:
+    """Each by its place: a picture is too large to stand in a job."""
+    return [{"dataset": data, "index": index} for index in range(len(load_images(data, limit=count)))]
+
+
+def _texts(data: str, count: int) -> list[dict[str, Plain]]:
+    examples = [labelled.example.as_plain() for labelled in load(data, limit=count).examples]
+    return [{name: text for name, text in example.items() if text is not None} for example in examples]
 
 
 def _controls(titles: dict[str, str]) -> None:
     left, middle, right = st.columns([2, 2, 1], gap="medium")
     with left:
-        _open_choice("Model", MODEL, embedded_models(), "An embedded model, a folder of a checkpoint, or a hub id.")
+        _open_choice("Model", MODEL, _models(), "An embedded model, a folder of a checkpoint, or a hub id.")
     with middle:
-        _open_choice("Data set", DATA, list(dataset_names()), "A name, a file (CSV, TSV, JSONL), or hub:owner/name.")
+        _open_choice(
+            "Data set", DATA, [*dataset_names(), *image_names()],
+            "Of what the model reads: texts (a name, a CSV, TSV or JSONL file, hub:owner/name) or pictures (a name, a "
+            "zip, a folder, hub:owner/name).",
+        )  # fmt: skip
     st.session_state.setdefault(EXAMPLES, 30)
     right.number_input(
         "Examples", 1, MOST_EXAMPLES, key=EXAMPLES, step=1, persist_state="session",
@@ -70,6 +77,10 @@ def _controls(titles: dict[str, str]) -> None:
         "Methods", list(titles), key=METHODS, format_func=lambda id: titles.get(id, id), persist_state="session",
         help="Each with its default parameters. Each method on each example is one part of the job.",
     )  # fmt: skip
+
+
+def _models() -> list[str]:
+    return [*embedded_models(), *embedded_image_models()]
 
 
 def _open_choice(label: str, key: str, known: list[str], help: str) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from components.focus import LONGEST_IN_LINK
-from components.frame import TEXT
 from components.library_html import trouble_html
 from components.library_job_view import JobView, counts_html, failures_html, job_view, title_html
+from components.library_links import first_example
 from components.trouble import sentence
 from engine import jobs
 from engine.errors import ExegesisError
@@ -20,7 +19,7 @@ SHOWN = 20
 ALL, SAID = "library_all_jobs", "library_jobs_said"
 EMPTY = (
     "No jobs yet. Open **New job** above to explain many examples at once: the work goes on while you are on other "
-    "pages, survives a restart of the server, and what it computes opens at once on the Text page."
+    "pages, survives a restart of the server, and what it computes opens at once on its page."
 )
 
 
@@ -91,10 +90,10 @@ def _buttons(job: Job, view: JobView) -> None:
         _button("Resume", view, jobs.resume, "Goes on; what is finished is found in the cache, not computed again.")
     if job.over:
         _button("Remove", view, jobs.forget, "Takes it off this list. Its results stay in the cache.")
-    if job.state == "done" and (link := text_link(job)):
-        st.page_link(
-            TEXT.file, label="First example on the Text page", query_params=link, icon=":material/open_in_new:"
-        )
+    if job.state == "done" and (found := first_example(job)):
+        page, link = found
+        label = f"First example on the {page.title} page"
+        st.page_link(page.file, label=label, query_params=link, icon=":material/open_in_new:")
 
 
 def _button(name: str, view: JobView, action: Callable[[int], object], help: str) -> None:
@@ -117,18 +116,3 @@ def _failures(view: JobView) -> None:
     opened = st.expander("What failed", key=f"job.failed.{view.id}", on_change="rerun")
     if opened.open:
         opened.html(failures_html(jobs.failures(view.id)))
-
-
-def text_link(job: Job) -> list[tuple[str, str]]:
-    """The Text page's link to the first example of an explain job; empty where it would be too long."""
-    spec = job.spec
-    if job.kind != "explain":
-        return []
-    texts = {name: text for name, text in zip(("text", "pair"), _texts(spec["examples"][0]), strict=True) if text}
-    if sum(map(len, texts.values())) > LONGEST_IN_LINK:
-        return []
-    return [("model", spec["model"]), *(("method", method) for method in spec["methods"]), *texts.items()]
-
-
-def _texts(example: dict[str, str | None]) -> tuple[str | None, str | None]:
-    return example["text"], example.get("text_pair")

@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from components.focus_controls import go_to_text
 from components.library_html import facts_html, looks_html, trouble_html
+from components.library_links import go_to_images, go_to_text
 from components.trouble import sentence
 from engine.amounts import byte_size
 from engine.errors import UsageError
@@ -40,8 +40,14 @@ def _card(name: str) -> None:
     facts = card_facts(catalog.card(name), catalog.revision(name))
     st.html(facts_html({**picture_facts(name), **facts} if pictures else facts))
     _whole_card(name)
-    if not pictures:
-        go_to_text("Explain a text with it", model=name)
+    _go(name, pictures, "it")
+
+
+def _go(name: str, pictures: bool, called: str) -> None:
+    if pictures:
+        go_to_images(f"Look at pictures with {called}", model=name)
+    else:
+        go_to_text(f"Explain a text with {called}", model=name)
 
 
 def picture_facts(name: str) -> dict[str, object]:
@@ -116,8 +122,7 @@ def _found(found: dict[str, Any]) -> None:
     with st.container(border=True, key="checked-model", gap="xsmall"):
         st.html(looks_html([("ok" if c["ok"] else "broken", c["name"], c["detail"], "") for c in found["checks"]]))
         st.html(facts_html(found_facts(found)))
-        if "picture" not in found:
-            go_to_text("Explain a text with this model", model=found["name"])
+        _go(found["name"], "picture" in found, "this model")
 
 
 def found_facts(found: dict[str, Any]) -> dict[str, object]:

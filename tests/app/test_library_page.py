@@ -123,12 +123,23 @@ def test_the_form_submits_a_job_that_computes_what_was_asked(model: str) -> None
     assert (again.id, again.done, again.computed) == (job.id + 1, 6, 0)
 
 
+def test_the_form_submits_a_job_on_pictures(tmp_path: Path) -> None:
+    vit = str(save_vit(tmp_path / "vit"))
+    page = opened(**{OPEN: True, MODEL: vit, DATA: "scenes", EXAMPLES: 2, METHODS: ["random", "grad_cam"]})
+    page.button[0].click().run()
+    assert not page.exception
+    ended = jobs.wait(jobs.list_jobs()[0].id, SECONDS)
+    assert (ended.state, ended.computed) == ("done", 4)
+    assert ended.spec["examples"] == [{"dataset": "scenes", "index": 0}, {"dataset": "scenes", "index": 1}]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
         (METHODS, [], "methods: pick at least one."),
         (MODEL, "nonsense", "model: unknown name 'nonsense'"),
         (DATA, "nonsense.csv", "nonsense.csv"),
+        (METHODS, ["grad_cam"], "method: unknown name 'grad_cam'"),
     ],
 )
 def test_the_form_refuses_in_a_sentence_and_keeps_what_was_chosen(
@@ -208,6 +219,9 @@ def test_the_embedded_models_have_their_cards_without_raw_html() -> None:
     assert "Apache-2.0" in html_of(page)
     assert any("exegesis train --base minilm" in text.value for text in page.markdown)
     assert not [text for text in page.markdown if text.allow_html]
+    labels = [button.label for button in page.button if str(button.key).startswith("turn-to")]
+    assert labels.count("Explain a text with it") == len(embedded_models())
+    assert labels.count("Look at pictures with it") == len(embedded_image_models())
 
 
 def pressed(page: AppTest, label: str) -> AppTest:

@@ -9,12 +9,13 @@ import pytest
 
 from cache import CheckReport, Stats
 from components.focus import LONGEST_IN_LINK
+from components.frame import IMAGES, TEXT
 from components.library_cache import cache_facts, checked, filling
 from components.library_data import told
 from components.library_html import duration, facts_html, looks_html, trouble_html
 from components.library_job_form import spec_of
 from components.library_job_view import FAILURES_SHOWN, LOOKS, failures_html, job_view, title_html
-from components.library_jobs import text_link
+from components.library_links import first_example
 from components.library_models import card_facts, found_facts, measured, picture_facts, without_title
 from components.trouble import sentence
 from engine.amounts import byte_size
@@ -93,13 +94,29 @@ def test_of_very_many_failures_the_first_are_shown_and_the_others_counted() -> N
     assert "and 1,234 more" in html
 
 
+def of(examples: list[dict[str, Any]]) -> Job:
+    return replace(JOB, spec={**JOB.spec, "examples": examples})
+
+
 def test_the_link_of_a_job_names_its_model_methods_and_first_text() -> None:
     link = [("model", "m"), ("method", "random"), ("method", "lime"), ("text", "good")]
-    assert text_link(JOB) == link
-    pair = {"text": "good", "text_pair": "bad"}
-    assert text_link(replace(JOB, spec={**JOB.spec, "examples": [pair]})) == [*link, ("pair", "bad")]
-    assert text_link(replace(JOB, spec={**JOB.spec, "examples": [{"text": "x" * (LONGEST_IN_LINK + 1)}]})) == []
-    assert text_link(replace(JOB, kind="sample", spec={})) == []
+    assert first_example(JOB) == (TEXT, link)
+    assert first_example(of([{"text": "good", "text_pair": "bad"}])) == (TEXT, [*link, ("pair", "bad")])
+    assert first_example(of([{"text": "x" * (LONGEST_IN_LINK + 1)}])) is None
+    assert first_example(replace(JOB, kind="sample", spec={})) is None
+
+
+def test_the_link_of_a_job_on_pictures_names_the_place_of_the_first_one() -> None:
+    link = [("model", "m"), ("method", "random"), ("method", "lime"), ("data", "scenes:seed=2")]
+    place = {"dataset": "scenes:seed=2", "index": 3}
+    assert first_example(of([place])) == (IMAGES, [*link, ("index", "3")])
+    assert first_example(of([{**place, "split": "test"}])) == (IMAGES, [*link, ("split", "test"), ("index", "3")])
+
+
+def test_the_form_names_pictures_by_their_place() -> None:
+    spec = spec_of("digits-vit", "digits", 2, ["grad_cam"])
+    assert spec["examples"] == [{"dataset": "digits", "index": 0}, {"dataset": "digits", "index": 1}]
+    assert len(spec_of("digits-vit", "photos", 1000, ["random"])["examples"]) == 12
 
 
 def test_the_form_asks_for_the_first_examples_of_a_data_set() -> None:
@@ -116,6 +133,7 @@ def test_the_form_asks_for_the_first_examples_of_a_data_set() -> None:
         ("", "reviews", ["random"], "model: unknown name ''"),
         ("reviews-minilm", "rewiews", ["random"], "Did you mean 'reviews'?"),
         ("reviews-minilm", "", ["random"], "dataset: unknown name ''"),
+        ("digits-vit", "reviews", ["random"], "dataset: unknown name 'reviews'. Known: cifar10, digits"),
     ],
 )
 def test_the_form_says_what_is_wrong_with_it(model: str, data: str, methods: list[str], said: str) -> None:
