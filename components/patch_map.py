@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 from base64 import b64encode
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from html import escape
 
 import numpy as np
@@ -263,6 +263,7 @@ def _row(side: Side) -> int:
     return SIDES.index(side) * (STEPS + 1)
 
 
+@cache
 def _table(theme: Theme) -> UInt8[np.ndarray, "colours 4"]:
     return np.array([see_through(theme, side, step) for side in SIDES for step in range(STEPS + 1)], np.uint8)
 
