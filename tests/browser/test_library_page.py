@@ -11,7 +11,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.frame import HOME, LIBRARY, TEXT
+from components.frame import HOME, IMAGES, LIBRARY, TEXT
+from components.library_data import PICTURES
 from components.library_sections import SECTIONS
 from engine.jobs import Job
 from engine.jobs.ledger import Ledger
@@ -159,6 +160,22 @@ def test_a_model_that_is_not_there_is_refused(server: Server, open_page: Open) -
     box.press("Enter")
     said = page.locator('[role="alert"]')
     expect(said).to_contain_text("model: no folder '/no/such_folder/*here*'", timeout=TIMEOUT_MS)
+
+
+def test_sets_of_pictures_show_them_and_a_model_leads_to_the_images_page(
+    scheme: str, server: Server, open_page: Open
+) -> None:
+    page = open_page(address(server, "data"), scheme=scheme)
+    pictures = page.locator(".st-key-data-scenes .xg-thumbnails img")
+    expect(pictures).to_have_count(PICTURES, timeout=TIMEOUT_MS)
+    assert pictures.evaluate_all("all => all.every(one => one.naturalWidth === 64 && one.width > 64)")
+    expect(page.locator(".st-key-data-digits figcaption").first).to_have_text("0")
+    page.get_by_role("radio", name="Models").click()
+    card = page.locator(".st-key-model-digits-vit")
+    expect(card).to_contain_text("8 rows x 8 columns of 4 x 4 pixels", timeout=TIMEOUT_MS)
+    card.get_by_role("button", name="Look at pictures with it").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(IMAGES.heading, timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile("model=digits-vit"), timeout=TIMEOUT_MS)
 
 
 def test_clearing_the_cache_asks_first(start_server: Callable[[str], Server], open_page: Open) -> None:
