@@ -6,13 +6,18 @@ import functools
 from dataclasses import dataclass
 
 from engine.data.datasets import Dataset, load
-from engine.request import Example, Request
+from engine.data.images.datasets import load_images
+from engine.request import Example, Picture, Request
 
 MODEL = "reviews-minilm"
 DATA = "reviews"
 METHODS = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion",
            "integrated_gradients", "kernel_shap", "random")  # fmt: skip
 """What the Text page shows that was asked for no methods."""
+PICTURE_MODEL = "scenes-vit"
+PICTURES = "scenes"
+PICTURE_METHODS = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusion", "integrated_gradients", "random")
+"""What the Images page shows that was asked for no methods."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,12 @@ def _reviews() -> Dataset:
     return load(DATA)
 
 
+def picture_requests() -> list[Request]:
+    """What the Images page shows that was asked for nothing."""
+    picture = Picture(load_images(PICTURES)[0].pixels)
+    return [Request(PICTURE_MODEL, method, picture) for method in PICTURE_METHODS]
+
+
 def requests() -> list[Request]:
-    """Everything that is shipped: each example with each of the methods."""
-    return [piece.request(method) for piece in GALLERY for method in METHODS]
+    """Everything that is shipped: each text with each of the methods, and the first picture with its own."""
+    return [piece.request(method) for piece in GALLERY for method in METHODS] + picture_requests()
