@@ -38,7 +38,7 @@ function lineMask(patches, rows, columns, width) {
 class PatchPins extends Pins {
   build() {
     this.lit = this.painting = this.focused = null;
-    this.cursor = 0;
+    [this.cursor, this.sent] = [0, []];
     this.alone = this.held = this.over = false;
     [this.rings, this.box] = [element("style"), element("style")];
     this.slider = element("input", { type: "range", min: 0, max: 100, step: 5 });
@@ -73,11 +73,12 @@ class PatchPins extends Pins {
   }
 
   take() {
-    const { opacity } = this.data;
-    if (root.dataset.xgGiven !== String(opacity)) {
-      root.dataset.xgGiven = opacity;
-      root.dataset.xgOpacity = opacity;
-    }
+    const { opacity, rows, columns } = this.data;
+    if (this.cursor >= rows * columns) this.cursor = 0;
+    const answered = this.sent.indexOf(opacity);
+    if (answered >= 0) this.sent.splice(0, answered + 1);
+    else if (root.dataset.xgGiven !== String(opacity) && !this.sent.length) root.dataset.xgOpacity = opacity;
+    if (!this.sent.length) root.dataset.xgGiven = opacity;
     this.slider.value = root.dataset.xgOpacity;
     this.drawOpacity();
   }
@@ -94,10 +95,10 @@ class PatchPins extends Pins {
     this.turn(false);
   }
 
-  /** Where Python asks for it, to put it into the link; its answer finds nothing to change. */
+  /** Where Python asks for it, to put it into the link. Its answers come late: they are not taken for its wish. */
   keep(opacity) {
     if (!this.data.asks) return;
-    root.dataset.xgGiven = opacity;
+    this.sent.push(opacity);
     this.send("opacity", opacity);
   }
 

@@ -1,6 +1,7 @@
 """A page of maps of one picture and the strip that pins their patches; it writes what Python holds.
 
-In its address: `large` for 18 maps of 14 x 14 patches, `truth` for the outline, `pins` and `opacity` to begin with.
+In its address: `large` for 18 maps of 14 x 14 patches, `truth` for the outline, `pins` and `opacity` to begin with,
+`asks` where Python wants to know the opacity.
 """
 
 from __future__ import annotations
@@ -64,6 +65,10 @@ def keep(pins: Pins) -> None:
     st.session_state.pins = pins
 
 
+def fade(opacity: int) -> None:
+    st.session_state.opacity = opacity
+
+
 if "wide" in st.query_params:
     st.set_page_config(layout="wide")
 use_styles()
@@ -76,7 +81,8 @@ again.button("Run again")
 forget.button("Pin the fourth patch", on_click=keep, args=((3,),))
 wait = slowly.button("Run slowly")
 st.html(picture_style(seen(), sun() if "truth" in st.query_params else None))
-patch_pick(GRID, kept, "pick", keep, int(st.query_params.get("opacity", OPACITY)))
+opacity = st.session_state.setdefault("opacity", int(st.query_params.get("opacity", OPACITY)))
+patch_pick(GRID, kept, "pick", keep, opacity, fade if "asks" in st.query_params else None)
 with st.container(gap=None, key="picture_cards"):
     st.empty().html(picture_card_html("Picture", (f"{SIDE} × {SIDE}, as the model sees it",)))
     for number in range(18 if LARGE else 4):
@@ -86,4 +92,5 @@ with st.container(gap=None, key="picture_cards"):
 if wait:
     st.text("Still running")
     time.sleep(20)
+st.text(f"Opacity {opacity}")
 st.text(f"Python holds {','.join(map(str, kept)) or 'nothing'} after {st.session_state.runs} runs")

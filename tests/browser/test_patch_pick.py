@@ -202,6 +202,18 @@ def test_the_slider_acts_at_once_and_is_remembered(server: Server, open_page: Op
     expect(slider(page)).to_have_value("45")
 
 
+def test_python_learns_of_the_opacity_where_it_asks_and_its_late_answers_move_nothing(
+    server: Server, open_page: Open
+) -> None:
+    page = opened(server, open_page, "asks=1")
+    slider(page).focus()
+    for _ in range(6):
+        page.keyboard.press("ArrowLeft")
+    expect(page.get_by_text("Opacity 40", exact=True)).to_be_visible()
+    expect(slider(page)).to_have_value("40")
+    expect(the_map(page).locator(".xg-over")).to_have_css("opacity", "0.4")
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_hovering_says_value_rank_and_place_and_lights_the_patch_everywhere(page: Page, number: int) -> None:
     shown = view(number)

@@ -1,0 +1,65 @@
+"""What the strip of patches tells the browser, and that what comes back must fit the grid."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.patch_pick import OPACITY, on_grid, parse, picture
+from components.picture_styles import CARDS, picture_sheet
+from components.pins import Picked
+from engine.errors import UsageError
+
+GRID = (2, 3)
+
+
+def test_the_browser_is_told_plain_values_only() -> None:
+    told = picture(GRID, (4, 0, 4), 40)
+    assert json.loads(json.dumps(told)) == told
+    assert told == {"rows": 2, "columns": 3, "opacity": 40, "scope": CARDS, "pinned": [0, 4]}
+    assert picture(GRID, ())["opacity"] == OPACITY
+
+
+def test_pins_that_the_grid_has_not_are_left_out() -> None:
+    assert on_grid(GRID, (5, 6, 0, -1, 5)) == (0, 5)
+    assert on_grid((1, 1), (1, 2)) == ()
+
+
+def test_what_the_browser_asks_for_is_sorted_and_counted_once() -> None:
+    assert parse({"pins": [5, 0, 5], "turn": 2}, GRID) == Picked((0, 5), 2)
+    assert parse({"pins": [], "turn": 1}, GRID) == Picked((), 1)
+
+
+@pytest.mark.parametrize("asked", [None, "1", [6], [-1], [1.0], [True], [None], {"0": 1}], ids=repr)
+def test_pins_beside_the_grid_are_refused_in_words(asked: object) -> None:
+    with pytest.raises(UsageError, match=r"^pins: must be numbers of patches of 0 to 5, got .*The pins stay"):
+        parse({"pins": asked, "turn": 1}, GRID)
+
+
+def test_the_style_sheet_reaches_nowhere_and_names_the_cards() -> None:
+    sheet = picture_sheet()
+    assert CARDS in sheet
+    assert "url(" not in sheet
+    assert "@import" not in sheet
+
+
+def page() -> None:
+    import streamlit as st
+
+    from components.patch_pick import patch_pick
+
+    def keep(pins: tuple[int, ...]) -> None:
+        st.session_state["pins"] = pins
+
+    patch_pick((2, 3), (4, 9), "pick", keep)
+    st.text("below")
+
+
+def test_a_page_with_the_strip_runs_as_a_script_again_and_again() -> None:
+    shown = AppTest.from_function(page).run().run()
+    assert not shown.exception
+    [strip] = shown.get("bidi_component")
+    assert json.loads(strip.proto.json)["pinned"] == [4]
+    assert [text.value for text in shown.text] == ["below"]
