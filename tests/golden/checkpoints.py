@@ -1,7 +1,8 @@
-"""Two tiny checkpoints whose weights depend on nothing but NumPy: the same on every machine and version."""
+"""Three tiny checkpoints whose weights depend on nothing but NumPy: the same on every machine and version."""
 
 from __future__ import annotations
 
+import json
 import math
 import zlib
 from pathlib import Path
@@ -12,23 +13,45 @@ import torch
 import transformers
 
 from engine.models.t5 import T5EncoderForSequenceClassification
+from engine.request import Picture
 from tests.linear import word_tokenizer
 
 TEXT = "although the plot drags the ending is warm"
 TARGET = 1
 SEED = 7
+PATCH, GRID = 8, (3, 4)
+SIZE = (GRID[0] * PATCH, GRID[1] * PATCH)
+
+
+def picture() -> Picture:
+    """A colour for each patch, with a little noise, of the size that the model reads: nothing is resampled."""
+    chance = np.random.default_rng(SEED)
+    colours = chance.integers(0, 256, size=(*GRID, 3)).repeat(PATCH, axis=0).repeat(PATCH, axis=1)
+    return Picture((colours + chance.integers(-9, 10, size=colours.shape)).clip(0, 255).astype(np.uint8))
 
 
 def build(family: str, folder: Path) -> Path:
     """A classifier of three classes over whole words, saved in `folder`."""
     tokenizer = word_tokenizer()
-    module = _MODULES[family](len(tokenizer))
+    _save(_MODULES[family](len(tokenizer)), folder)
+    tokenizer.save_pretrained(str(folder))
+    return folder
+
+
+def build_vit(folder: Path) -> Path:
+    """A classifier of pictures of three classes, saved in `folder`."""
+    _save(_vit(), folder)
+    size = {"height": SIZE[0], "width": SIZE[1]}
+    stated = {"size": size, "resample": 2, "image_mean": [0.4, 0.5, 0.6], "image_std": [0.2, 0.25, 0.3]}
+    (folder / "preprocessor_config.json").write_text(json.dumps(stated), encoding="utf-8")
+    return folder
+
+
+def _save(module: Any, folder: Path) -> None:
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             parameter.copy_(_values(name, tuple(parameter.shape)))
     module.save_pretrained(str(folder))
-    tokenizer.save_pretrained(str(folder))
-    return folder
 
 
 def _values(name: str, shape: tuple[int, ...]) -> torch.Tensor:
@@ -54,6 +77,15 @@ def _t5(words: int) -> Any:
         transformers.T5Config(
             vocab_size=words, d_model=16, d_kv=8, d_ff=24, num_layers=2, num_heads=2, num_labels=3, pad_token_id=0,
             is_encoder_decoder=False,
+        )
+    )  # fmt: skip
+
+
+def _vit() -> Any:
+    return transformers.ViTForImageClassification(
+        transformers.ViTConfig(
+            image_size=SIZE, patch_size=PATCH, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+            intermediate_size=24, num_labels=3,
         )
     )  # fmt: skip
 

@@ -15,32 +15,49 @@ import numpy as np
 
 from engine.explainers.ensemble import SEVEN
 from engine.models.load import load_model
-from engine.registry import explainer
-from tests.explaining import METHODS, run, task_for
-from tests.golden.checkpoints import FAMILIES, SEED, TARGET, TEXT, build
+from engine.registry import KINDS, all_explainers, explainer
+from engine.vision.load import load_image_model
+from tests.explaining import run, task_for
+from tests.golden.checkpoints import FAMILIES, SEED, TARGET, TEXT, build, build_vit, picture
 
 FOLDER = Path(__file__).parent
 TOLERANCE = 1e-5
 
 
-def golden(method: str, models: dict[str, Any]) -> dict[str, Any]:
+Case = tuple[str, str]
+"""A kind of input and a method."""
+CASES: tuple[Case, ...] = tuple((kind, method) for kind in KINDS for method in all_explainers(kind))
+
+
+def file_of(case: Case) -> Path:
+    """Where the method's golden values are kept."""
+    kind, method = case
+    return (FOLDER / "pictures" if kind == "image" else FOLDER) / f"{method}.json"
+
+
+def golden(case: Case, models: dict[str, Any]) -> dict[str, Any]:
     """The method's maps at its defaults in double precision, a checkpoint each."""
+    kind, method = case
+    given, told = (picture(), {"picture": picture().digest}) if kind == "image" else (TEXT, {"text": TEXT})
     maps = {}
     for family, model in models.items():
-        (made,) = run(method, task_for(model, [TEXT], target=TARGET, seed=SEED))
-        maps[family] = [round(float(score), 8) + 0.0 for score in made.scores]
-    return {"method": method, "versions": versions(method), "text": TEXT, "scores": maps}
+        if model.kind == kind:
+            (made,) = run(method, task_for(model, [given], target=TARGET, seed=SEED))
+            maps[family] = [round(float(score), 8) + 0.0 for score in made.scores]
+    return {"method": method, "versions": versions(case), **told, "scores": maps}
 
 
-def versions(method: str) -> dict[str, int]:
+def versions(case: Case) -> dict[str, int]:
     """The method's version, and its members' where it has some."""
-    members = SEVEN if explainer(method).family == "ensemble" else ()
-    return {m: explainer(m).version for m in (method, *members)}
+    kind, method = case
+    members = SEVEN if explainer(method, kind).family == "ensemble" else ()
+    return {m: explainer(m, kind).version for m in (method, *members)}
 
 
 def models(folder: Path) -> dict[str, Any]:
     """The fixed checkpoints, loaded by the engine."""
-    return {family: load_model(str(build(family, folder / family)), "float64") for family in FAMILIES}
+    made = {family: load_model(str(build(family, folder / family)), "float64") for family in FAMILIES}
+    return {**made, "vit": load_image_model(str(build_vit(folder / "vit")), "float64")}
 
 
 def agree(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -54,17 +71,18 @@ def main() -> int:
     refused = []
     with tempfile.TemporaryDirectory() as folder:
         loaded = models(Path(folder))
-        for method in METHODS:
-            made, file = golden(method, loaded), FOLDER / f"{method}.json"
+        for case in CASES:
+            made, file = golden(case, loaded), file_of(case)
             old = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
             if old and old["versions"] == made["versions"]:
                 if not agree(old, made):
-                    refused.append(method)
+                    refused.append(case)
                 continue
+            file.parent.mkdir(exist_ok=True)
             file.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-            print(f"{file.name}: version {made['versions'][method]}")
-    for method in refused:
-        print(f"{method}: its numbers changed; raise its version, then run this again", file=sys.stderr)
+            print(f"{file.relative_to(FOLDER)}: version {made['versions'][case[1]]}")
+    for kind, method in refused:
+        print(f"{method} ({kind}): its numbers changed; raise its version, then run this again", file=sys.stderr)
     return 1 if refused else 0
 
 
