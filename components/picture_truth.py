@@ -30,8 +30,8 @@ MEANING = (
     "patch is true (Zhang et al., 2018). Mean rank: how many of the highest patches it takes to hold all true ones. "
 )
 CAUTION = (
-    "The outline says where the thing is, and not what the model uses: a map may be right about a model that looks "
-    "elsewhere."
+    "The outline says what the label comes from, and not what the model uses: a map may be right about a model that "
+    "looks elsewhere."
 )
 
 
@@ -54,9 +54,10 @@ def truth_lines(made: Explanation, truth: Patches | None, seed: int) -> list[str
 
 def meaning(chance: TruthScores) -> str:
     """How to read the lines, and what chance gets."""
+    true = f"{chance.size} {'is' if chance.size == 1 else 'are'} true"
     return (
-        f"True are {chance.size} of {chance.n} patches: those that the outline covers at least half, else the one that "
-        f"it covers most. {MEANING}A map by chance has, on average, overlap {percent(chance.overlap)}, a hit in "
+        f"Of {chance.n} patches {true}: those that the outline covers at least half, else the one that it covers most. "
+        f"{MEANING}A map by chance has, on average, overlap {percent(chance.overlap)}, a hit in "
         f"{percent(chance.pointing)}, mean rank {plain(chance.mean_rank)}; the best is {chance.size}. {CAUTION}"
     )
 

@@ -43,7 +43,8 @@ def test_a_line_says_what_a_map_finds(truth: tuple[str, str], line: str) -> None
 
 def test_what_chance_gets_is_said_once_for_all_maps() -> None:
     said = meaning(truth_by_chance(64, 14))
-    assert said.startswith("True are 14 of 64 patches")
+    assert said.startswith("Of 64 patches 14 are true: ")
+    assert meaning(truth_by_chance(64, 1)).startswith("Of 64 patches 1 is true: ")
     assert "overlap 21.9\u00a0%, a hit in 21.9\u00a0%, mean rank 60.7; the best is 14." in said
 
 
