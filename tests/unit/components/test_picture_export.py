@@ -103,7 +103,7 @@ def test_json_is_what_the_command_line_prints(kept: KeptPicture) -> None:
     assert [one["method"] for one in told] == list(METHODS)
     for one, (_, made) in zip(told, kept.shown, strict=True):
         assert one["grid"] == [3, 3]
-        np.testing.assert_array_equal(np.array(one["scores"]).ravel(), made.on_grid.ravel())
+        np.testing.assert_array_equal(np.array(one["scores"]), made.on_grid.ravel())
 
 
 def test_the_sheet_shows_the_maps_as_the_page_does(kept: KeptPicture) -> None:
@@ -156,4 +156,4 @@ def same_numbers(words: list[str], kept: KeptPicture) -> None:
     done = CliRunner().invoke(app, words[1:])
     assert done.exit_code == 0, done.output
     for one, (_, made) in zip(json.loads(done.stdout), kept.shown, strict=True):
-        np.testing.assert_array_equal(np.array(one["scores"]).ravel(), made.on_grid.ravel())
+        np.testing.assert_array_equal(np.array(one["scores"]), made.on_grid.ravel())
