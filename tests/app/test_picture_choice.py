@@ -82,7 +82,7 @@ def button(page: AppTest, label: str) -> object:
 
 
 def press(page: AppTest, label: str) -> AppTest:
-    return button(page, label).click().run()  # type: ignore[attr-defined,no-any-return]
+    return button(page, label).click().run()  # type: ignore[attr-defined]
 
 
 def choose(page: AppTest, name: str, value: str) -> AppTest:

@@ -20,7 +20,8 @@ use_styles()
 session = PageSession("picture", picture_focus_controls.LOOKING, ())
 link, fresh = session.follow()
 opened = open_pictures(*picture_focus_controls.asked(link))
-last, said = last_values(link), []
+last = last_values(link)
+said: list[str] = []
 loaded = read_picture_focus(last, embedded_image_models(), opened, said), read_browse(last, said)
 picture_focus_controls.fill(loaded[0], opened)
 session.fill({**fields_of("browse.", loaded[1]), "open.browse": last.get("open") == "browse"})

@@ -13,7 +13,7 @@ from engine.data.images.carried import digits, photos
 from engine.data.images.class_folders import SUFFIXES, from_listing
 from engine.data.images.examples import ImageDataset, ImageExample
 from engine.data.images.generated import MarkedParams, SceneParams
-from engine.data.images.listing import list_folder, list_zip
+from engine.data.images.listing import files_below, list_folder, list_zip
 from engine.data.images.parquet import HUB, from_shards, holds_pictures, shards_of
 from engine.data.named import Named
 from engine.data.sst2 import data_root
@@ -63,7 +63,7 @@ def is_images(name_or_path: str | Path) -> bool:
     if str(name_or_path).startswith(HUB) or _only_parquet(path):
         return holds_pictures(str(name_or_path))
     if path.is_dir():
-        return is_arrays(path) or any(file.suffix.lower() in SUFFIXES for file in path.rglob("*"))
+        return is_arrays(path) or any(file.suffix.lower() in SUFFIXES for file in files_below(path))
     return path.is_file() and path.suffix.lower() in (".zip", ".npz")
 
 
@@ -100,7 +100,7 @@ def load_images(
 
 
 def _only_parquet(path: Path) -> bool:
-    return path.is_dir() and not is_arrays(path) and any(path.rglob("*.parquet"))
+    return path.is_dir() and not is_arrays(path) and any(file.suffix == ".parquet" for file in files_below(path))
 
 
 def _from_path(path: Path, split: str | None, limit: int | None) -> ImageDataset:

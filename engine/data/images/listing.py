@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -33,14 +34,25 @@ class Listing:
 def list_folder(folder: Path) -> Listing:
     """The files of a folder and its subfolders; links that lead out of it are refused."""
     root = folder.resolve()
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    paths = sorted(path for path in files_below(folder) if path.is_file())
     outside = next((path for path in paths if not path.resolve().is_relative_to(root)), None)
     if outside is not None:
         raise ExegesisError(f"{folder.name}: {outside.name} is a link out of the folder. Put the file itself there.")
-    _check_count(folder.name, len(paths))
     places = tuple(PurePosixPath(path.relative_to(folder).as_posix()) for path in paths)
     how = {"names": [str(place) for place in places]}
     return Listing(folder.name, places, lambda place: _from_folder(folder, place), lambda: content_revision(paths, how))
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Every file of a folder and its subfolders but hidden ones; gives up on what is no folder of pictures at all."""
+    count, told = 0, folder.name or str(folder)
+    try:
+        for above, _, names in os.walk(folder):
+            count += len(names)
+            _check_count(told, count)
+            yield from (Path(above, name) for name in names if not name.startswith("."))
+    except OSError as error:
+        raise ExegesisError(f"{told}: cannot be read ({error.strerror}). Give a folder of pictures alone.") from None
 
 
 def list_zip(path: Path) -> Listing:
@@ -68,7 +80,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 def _check_count(name: str, count: int) -> None:
     if count > MOST_FILES:
-        raise ExegesisError(f"{name}: must hold at most {MOST_FILES:,} files, got {count:,}. Split it.")
+        raise ExegesisError(f"{name}: must hold at most {MOST_FILES:,} files, got {count:,} or more. Split it.")
 
 
 def _check_members(name: str, members: Sequence[zipfile.ZipInfo]) -> None:
