@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from engine.explainers.occlusion import mean_effects, windows
+from engine.explainers.pictures.parts import pictures_of
 from engine.operators import PATCH_OPERATORS
 from engine.params import option
 from engine.registry import Axes, register
@@ -33,7 +34,7 @@ class PictureOcclusionParams:
 )
 def occlusion(task: Task, params: PictureOcclusionParams) -> list[Attribution]:
     """`m(x) - m(x without i)`, in probability, signed; of larger squares, the mean over those that hold patch i."""
-    return mean_effects(task, [squares(e.grid, params.window) for e in task.examples], params.removal)
+    return mean_effects(task, [squares(p.grid, params.window) for p in pictures_of(task)], params.removal)
 
 
 def squares(grid: tuple[int, int], side: int) -> Bool[np.ndarray, "square patch"]:
