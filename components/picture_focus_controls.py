@@ -77,8 +77,8 @@ def picture_focus_controls(models: Collection[str], opened: OpenPictures) -> Non
             _example_controls(opened)
     if value("source") == OWN:
         own_picture_controls(LOOKING)
-    if opened.trouble:
-        say_error(opened.trouble)
+    if trouble := opened.trouble or from_widgets(opened).trouble:
+        say_error(trouble)
 
 
 def _set_controls(models: Collection[str], opened: OpenPictures) -> None:

@@ -42,7 +42,9 @@ def request_for(state: PictureState, method: str) -> Request:
 
 def prediction_area(state: PictureState) -> Explanation | None:
     """The prediction as bars beside the choice of the class; None after saying why there is none."""
-    if state.picture is None or not state.model:
+    if state.picture is None:  # its controls have said why
+        return None
+    if not state.model:
         st.info("Pick a model above, or type the folder of a checkpoint or a hub id.")
         return None
     probe = Request(state.model, PROBE, state.picture, {}, None, state.seed)

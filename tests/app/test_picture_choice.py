@@ -204,6 +204,17 @@ def test_a_bad_file_is_one_sentence_keeps_nothing_and_leaves_the_last_picture(
     assert digest(page) == Picture(good + 1).digest
 
 
+def test_a_picture_of_a_set_that_cannot_be_read_is_said_and_the_way_goes_on(folder: Path) -> None:
+    (folder / "cat" / "00.png").write_bytes(b"%PDF-1.7")
+    page = opened(data=str(folder))
+    [sentence] = errors(page)
+    assert "cat/00.png: is a PDF document" in sentence
+    assert digest(page) == "none"
+    press(page, "Next example")
+    assert not errors(page)
+    assert digest(page) == digest_of(str(folder), 1)
+
+
 def test_the_camera_is_not_there_until_it_is_asked_for() -> None:
     page = source(opened(), OWN)
     assert not page.get("camera_input")

@@ -32,8 +32,6 @@ picture_browse_area(opened, session.widgets)
 focus, browse = picture_focus_controls.from_widgets(opened), session.held("browse.", Browse)
 opens = {"open": ["browse"]} if session.value("open.browse") else {}
 session.save(write_picture_focus(focus) | write_browse(browse) | opens, (focus, browse) != loaded or bool(opens))
-if focus.trouble:
-    say_error(focus.trouble)
 try:
     for line in seen_lines(focus, opened):
         st.caption(literal(line))
