@@ -56,8 +56,8 @@ def bare_forward(task: Task, rows: int, chunk: int) -> Callable[[], None]:
 
 def bare_gradient(task: Task, rows: int, chunk: int) -> Callable[[], None]:
     """Plain batched passes forward and back to the embeddings."""
-    ids, mask = _rows(task, rows)
-    embeds = task.model.embedding(ids).detach()
+    _, mask = _rows(task, rows)
+    embeds = task.model.embed(task.batch([0] * rows)).detach()
 
     def run() -> None:
         for start in range(0, rows, chunk):

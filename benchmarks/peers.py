@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from engine.removal import replacement
+from engine.models.text import TextClassifier
 from engine.task import Task
 
 BATCH = 64
@@ -27,7 +27,7 @@ def logit_of_embeddings(task: Task) -> Callable[[Tensor], Tensor]:
 
 def probability_of_masks(task: Task) -> Callable[[np.ndarray], np.ndarray]:
     """m as a function of 0/1 features, a removed one being [MASK], by the plain module."""
-    encoded, model = task.examples[0], task.model
+    encoded, model = task.examples[0], cast(TextClassifier, task.model)
     ids = torch.from_numpy(encoded.ids).to(model.device)
     features = torch.from_numpy(encoded.features).to(model.device)
 
@@ -47,7 +47,7 @@ def ends(task: Task) -> tuple[Tensor, Tensor]:
     batch = task.batch()
     x = task.model.embed(batch).detach()
     baseline = x.clone()
-    baseline[:, task.examples[0].features] = replacement(task.model, "mask")
+    baseline[:, task.examples[0].features] = task.model.blank(batch, "mask")
     return x, baseline
 
 
