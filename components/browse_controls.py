@@ -43,7 +43,7 @@ def listing_choice(label: str, name: str, names: Mapping[str, str], barred: Coll
     st.selectbox(label, options, key=held, format_func=names.__getitem__)
 
 
-def walk(found: Sequence[int], current: int | None, show: Callable[[int], object], key: Key) -> None:
+def walk(found: Sequence[int], current: int | None, show: Callable[[int], None], key: Key) -> None:
     """Buttons to the neighbours of the current example in the list, and where it stands there."""
     before, after = steps(found, current)
     others = [index for index in found if index != current]
