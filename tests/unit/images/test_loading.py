@@ -299,3 +299,28 @@ def test_a_folder_of_far_too_many_files_is_given_up_early(tmp_path: Path, monkey
     for refused in (lambda: list_folder(tmp_path), lambda: load_images(tmp_path)):
         with pytest.raises(ExegesisError, match="must hold at most 3 files"):
             refused()
+
+
+@pytest.mark.parametrize(
+    ("name", "splits"),
+    [
+        ("scenes", ("validation", "test", "train")),
+        ("scenes-marked", ("validation", "test", "train", "unmarked")),
+        ("digits", ("test", "train")),
+        ("photos", ()),
+    ],
+)
+def test_a_set_says_its_splits_the_usual_one_first(name: str, splits: tuple[str, ...]) -> None:
+    assert load_images(name, limit=1).splits == splits
+    for split in splits:
+        found = load_images(name, split, limit=1)
+        assert (found.split, found.splits) == (split, splits)
+    assert load_images(name, limit=1).split in (splits[:1] or ("all",))
+
+
+def test_files_say_their_splits_in_the_same_order(packed: Pack, tmp_path: Path) -> None:
+    assert load_images(packed(class_files(1))).splits == ("test", "train")
+    (tmp_path / "npz").mkdir()
+    for split in ("train", "val"):
+        arrays(tmp_path / "npz" / f"{split}.npz")
+    assert load_images(tmp_path / "npz").splits == ("validation", "train")
