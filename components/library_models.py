@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -19,7 +20,6 @@ CHECKED, FAILED = "library_checked_model", "library_check_failed"
 NAME = "library.model_to_check"
 ADAPTER = "LoRA adapter"
 """What the card of a model says that is stored as a change of another one."""
-SPLITS = ("dev", "validation", "test")
 
 
 def model_cards() -> None:
@@ -37,8 +37,8 @@ def model_cards() -> None:
 
 def _card(name: str) -> None:
     pictures = catalog.reads_pictures(name)
-    facts = card_facts(catalog.card(name), catalog.revision(name))
-    st.html(facts_html({**picture_facts(name), **facts} if pictures else facts))
+    reads = picture_facts(name) if pictures else {}
+    st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name), reads)))
     _whole_card(name)
     _go(name, pictures, "it")
 
@@ -55,13 +55,14 @@ def picture_facts(name: str) -> dict[str, object]:
     return {**view_of(name).as_told(), "parameters": f"{parameter_count(name):,}"}
 
 
-def card_facts(card: dict[str, Any], revision: str) -> dict[str, object]:
-    """What stands on a model's card, name and value."""
+def card_facts(card: dict[str, Any], revision: str, reads: Mapping[str, object] | None = None) -> dict[str, object]:
+    """What stands on a model's card, name and value; `reads` says what it reads, where that is not texts."""
     return {
         "use": card.get("intended_use"),
         "labels": ", ".join(card.get("labels") or []),
         **measured(card),
         "kind": card.get("kind"),
+        **(reads or {}),
         "licence": card.get("licence"),
         "size": size(card),
         "revision": revision,
@@ -78,10 +79,10 @@ def size(card: dict[str, Any]) -> str:
 
 def measured(card: dict[str, Any]) -> dict[str, str]:
     """The scores of the splits that no choice was made on; others only where there is nothing else."""
-    scores, metric = card.get("scores") or {}, card.get("metric") or "score"
-    splits = [split for split in SPLITS if split in scores] or list(scores)
+    metric = card.get("metric") or "score"
     return {
-        f"{metric}, {split}": f"{scores[split]['value']:.3f} on {scores[split]['count']:,} examples" for split in splits
+        f"{metric}, {split}": f"{score['value']:.3f} on {score['count']:,} examples"
+        for split, score in catalog.fair_scores(card).items()
     }
 
 

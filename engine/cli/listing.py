@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from engine.data.images.examples import ImageDataset
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-SPLITS = ("dev", "validation", "test")
 
 
 def models(
@@ -67,10 +66,10 @@ def _list_models(as_json: bool) -> None:
 
 
 def _accuracy(card: dict[str, Any]) -> str:
-    """The measured scores; the held-out part of train only where nothing else was measured."""
-    scores = card.get("scores") or {}
-    splits = [split for split in SPLITS if split in scores] or list(scores)
-    told = [f"{split} {scores[split]['value']:.3f}" for split in splits]
+    """The measured scores, by split."""
+    from engine.models.catalog import fair_scores
+
+    told = [f"{split} {score['value']:.3f}" for split, score in fair_scores(card).items()]
     return f"{card.get('metric') or 'score'}: {', '.join(told)}" if told else ""
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,8 @@ from engine.models import hub, minilm
 
 PROCESSOR = "preprocessor_config.json"
 """The file that says how a model reads pictures; text models have none."""
+CHOSEN_ON = "held-out"
+"""The split on which the epoch of an embedded model was chosen."""
 IMAGE_TYPES = ("vit", "deit")
 EMBEDDED = Path(__file__).parent / "embedded"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
@@ -115,6 +118,12 @@ def config(source: Source) -> dict[str, Any]:
 def card(model: str) -> dict[str, Any]:
     """The machine-readable card of an embedded or trained model; empty where there is none."""
     return _card(locate(model))
+
+
+def fair_scores(card: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The measured scores by split; the part of train that a choice was made on, only where there is nothing else."""
+    scores: dict[str, dict[str, Any]] = card.get("scores") or {}
+    return {split: score for split, score in scores.items() if split != CHOSEN_ON} or scores
 
 
 def _card(source: Source) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from engine.errors import ExegesisError, UsageError
 from engine.jobs import Failure, Job
 from engine.jobs.ledger import STATES
 from engine.jobs.owner import Owner
+from engine.models import catalog
 
 MARKUP = "<b>x</b> & *y*"
 JOB = Job(
@@ -149,6 +150,9 @@ def test_a_model_is_told_by_the_splits_that_no_choice_was_made_on() -> None:
     assert measured(card) == {"accuracy, dev": "0.885 on 872 examples"}
     assert measured({"scores": {"held-out": {"value": 0.5, "count": 2}}}) == {"score, held-out": "0.500 on 2 examples"}
     assert measured({}) == {}
+    marked = catalog.card("scenes-marked-vit")
+    assert measured(marked)["accuracy, test"] == "1.000 on 2,000 examples"
+    assert float(measured(marked)["accuracy, unmarked"].split()[0]) < 0.15
     facts = card_facts(card, "abc")
     assert (facts["size"], facts["revision"]) == ("1.6 MB, on top of minilm", "abc")
     assert card_facts({}, "abc")["size"] == ""
