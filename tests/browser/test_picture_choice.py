@@ -1,0 +1,135 @@
+"""The choice of a picture in Chromium: an upload is seen, a bad one refused; a set is browsed, failure cases first."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
+
+from engine.request import Picture
+from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.server import Server, running
+from tests.project import ROOT
+from tests.unit.images.checkpoints import save_vit
+
+COUNT = 12
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny random model of the classes cat, dog, eel."""
+    return str(save_vit(tmp_path_factory.mktemp("model") / "tiny"))
+
+
+@pytest.fixture(scope="module")
+def choosing(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A page of the choice and the list alone."""
+    script = str(Path(ROOT, "tests/browser/pictures_page.py"))
+    with running(tmp_path_factory.mktemp("pictures"), "streamlit", script) as one:
+        yield one
+
+
+def noise(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (24, 24, 3), dtype=np.uint8)
+
+
+def png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def pictures(folder: Path, scheme: Scheme) -> str:
+    """Of each theme its own: the server keeps what it has predicted."""
+    for i in range(COUNT):
+        place = folder / "set" / ("cat", "eel")[i % 2] / f"{i // 2:02}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(png(noise(i + COUNT * (scheme == "dark"))))
+    return str(folder / "set")
+
+
+def address(server: Server, **query: str) -> str:
+    return f"{server.url}/?{urlencode(query)}"
+
+
+def expect_picture(page: Page, pixels: np.ndarray) -> None:
+    expect(page.get_by_text(f"digest {Picture(pixels).digest}")).to_be_visible(timeout=TIMEOUT_MS)
+
+
+def give(page: Page, name: str, data: bytes) -> None:
+    file: FilePayload = {"name": name, "mimeType": "image/png", "buffer": data}
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(file)
+
+
+def small(page: Page) -> Locator:
+    return page.get_by_role("group", name="Pictures").get_by_role("button")
+
+
+def names(page: Page) -> list[str]:
+    """What a screen reader says of each small picture."""
+    return [str(one) for one in small(page).evaluate_all("all => all.map((one) => one.ariaLabel)")]
+
+
+def test_an_upload_is_looked_at_and_a_bad_one_is_refused_in_one_sentence(
+    choosing: Server, open_page: Open, scheme: Scheme
+) -> None:
+    page = open_page(choosing.url, scheme=scheme)
+    page.get_by_role("radio", name="Your picture").click(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Until a picture is given")).to_be_visible(timeout=TIMEOUT_MS)
+    give(page, "mine.png", png(noise(99)))
+    expect_picture(page, noise(99))
+    link = page.url
+    assert f"picture_sha={Picture(noise(99)).digest}" in link
+    give(page, "<img src=x>.png", png(noise(98))[:200])
+    alert = page.get_by_role("alert").filter(has_text="is damaged or cut off")
+    expect(alert).to_be_visible(timeout=TIMEOUT_MS)
+    expect(alert).to_contain_text("<img src=x>.png: is damaged")
+    expect_picture(page, noise(99))
+    expect_picture(open_page(link, scheme=scheme), noise(99))
+
+
+def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
+    choosing: Server, model: str, tmp_path: Path, open_page: Open, scheme: Scheme
+) -> None:
+    data = pictures(tmp_path, scheme)
+    page = open_page(address(choosing, model=model, data=data, open="browse"), scheme=scheme)
+    expect(small(page)).to_have_count(COUNT, timeout=TIMEOUT_MS)
+    expect(small(page).nth(0)).to_have_accessible_name("Picture 0, label cat")
+    expect(small(page).nth(0)).to_have_attribute("aria-pressed", "true")
+    assert small(page).locator("img").evaluate_all("all => all.every((one) => one.naturalWidth === 24)")
+    small(page).nth(5).click()
+    expect(page.get_by_role("spinbutton", name="Example")).to_have_value("5", timeout=TIMEOUT_MS)
+    expect(small(page).nth(5)).to_have_attribute("aria-pressed", "true")
+    small(page).nth(5).press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("spinbutton", name="Example")).to_have_value("6", timeout=TIMEOUT_MS)
+    page.get_by_role("button", name=f"Predict all {COUNT} pictures").click()
+    expect(page.get_by_text(f"{COUNT} examples. Accuracy")).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_role("combobox", name="Sort").click()
+    page.get_by_role("option", name="Failure cases first").click()
+    expect(small(page).nth(0)).to_have_accessible_name(re.compile(": wrong$"), timeout=TIMEOUT_MS)
+    told = [re.search(r"with ([\d.]+)\s%: (\w+)$", name) for name in names(page)]
+    verdicts = [(one[2], float(one[1])) for one in told if one]
+    wrong = [share for verdict, share in verdicts if verdict == "wrong"]
+    right = [share for verdict, share in verdicts if verdict == "right"]
+    assert verdicts == [*(("wrong", one) for one in sorted(wrong)[::-1]), *(("right", one) for one in sorted(right))]
+    assert len(verdicts) == COUNT
+
+
+def test_a_narrow_window_holds_the_list(choosing: Server, tmp_path: Path, open_page: Open) -> None:
+    page = open_page(address(choosing, data=pictures(tmp_path, "light"), open="browse"), width=390)
+    expect(small(page)).to_have_count(COUNT, timeout=TIMEOUT_MS)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for at in (0, COUNT - 1):
+        box = small(page).nth(at).bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
