@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from components import picture_session
-from components.patch_pick import Pins, patch_pick
+from components.patch_pick import patch_pick
 from components.picture_state import PictureState
+from components.pins import Pins
 from engine.result import Explanation
 
 KEY = "picture_patch_pick"

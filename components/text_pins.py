@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from components import text_session
+from components.pins import Pins
 from components.text_state import TextState
-from components.token_pick import Pins, to_tokens, to_units, token_pick
+from components.token_pick import to_tokens, to_units, token_pick
 from engine.result import Explanation
 from engine.words import Unit, units
 
