@@ -106,7 +106,7 @@ def _read(name: str, split: str, stamp: Stamp) -> ImageDataset:
     return load_images(name, split or None)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=8, show_spinner=False)
 def _shown(id: str, revision: str, split: str, count: int, index: int, _data: ImageDataset) -> Shown:
     example = _data[index]
     return Shown(Picture(example.pixels), example.label, example.name, mask=example.mask)

@@ -16,10 +16,11 @@ from PIL import Image
 from engine import jobs, picture_sets, predictions
 from engine.data.images.datasets import load_images
 from engine.data.images.examples import ImageDataset, ImageExample
-from engine.errors import ExegesisError
+from engine.errors import Cancelled, ExegesisError
 from engine.jobs.kinds import kind_of
 from engine.picture_sets import cached_set_predictions, kept_digests, picture_digests
 from engine.predictions import cached_predictions
+from engine.progress import CancelToken, cancellable
 from engine.request import Input, Picture
 from engine.result import Prediction
 from engine.store import result_store
@@ -114,6 +115,13 @@ def test_hashes_are_kept_by_parts_and_read_once(folder: Path, monkeypatch: pytes
     assert kept_digests(replace(watched, revision="another")) == [None] * COUNT
     assert kept_digests(replace(watched, split="train")) == [None] * COUNT
     assert result_store().stats().entries == 4
+
+
+def test_reading_a_set_can_be_cancelled(folder: Path) -> None:
+    token = CancelToken()
+    token.cancel()
+    with cancellable(token), pytest.raises(Cancelled):
+        picture_digests(replace(load_images(folder), read=unreadable))
 
 
 def test_pictures_are_read_a_few_at_a_time(model: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
