@@ -17,7 +17,7 @@ from engine.vision.segments import SEGMENTS
 class PictureLimeParams(LimeParams):
     removal: str = option("mean", "How patches are removed", choices=PATCH_OPERATORS)
     n_samples: int = option(1024, "Perturbed pictures, the whole picture included", low=2, high=20_000)
-    segments: str = option("patch", SEGMENTS_HELP, choices=SEGMENTS)
+    segments: str = option("slic", SEGMENTS_HELP, choices=SEGMENTS)
     n_segments: int = option(24, N_SEGMENTS_HELP, low=2, high=1000)
 
 
@@ -30,11 +30,13 @@ class PictureLimeParams(LimeParams):
     axes=Axes("chosen operator, many parts at a time", "probability of the class", "local linear model"),
     cheap=False,
     citation="Ribeiro, Singh and Guestrin (2016), 'Why should I trust you?', eq. 1 and 2, section 3.6",
-    caution="Another seed removes other patches: compare two seeds before you trust small differences.",
+    caution="Another seed removes other parts: compare two seeds before you trust small differences.",
 )
 def lime(task: Task, params: PictureLimeParams) -> list[Attribution]:
     """Coefficients of the local linear model of m, in probability, signed; a superpixel's is shared by its patches.
 
-    As on text: the number of removed parts is uniform on 1..n, then which. Equal pictures are evaluated once.
+    As on text: the number of removed parts is uniform on 1..n, then which. Equal pictures are evaluated once. The
+    default is superpixels, as published: of 64 patches 1,024 draws leave much to chance (two seeds correlate by 0.6 to
+    0.8 on scenes-vit), of 24 superpixels little (0.9 to 1).
     """
     return local_models(task, picture_parts(task, params.segments, params.n_segments), params)

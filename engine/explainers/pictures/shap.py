@@ -17,13 +17,15 @@ from engine.task import Attribution, Task
 from engine.vision.segments import SEGMENTS
 
 _SUMMARY = "Shapley value"
-_CAUTION = "Most coalitions are pictures full of holes that the model never saw: the scores depend on how patches go."
+_CAUTION = (
+    "Most coalitions are pictures full of holes that the model never saw: the scores depend on how patches are removed."
+)
 
 
 @dataclass(frozen=True)
 class PictureKernelShapParams(KernelShapParams):
     removal: str = option("mean", "How patches are removed", choices=PATCH_OPERATORS)
-    n_samples: int = option(1024, "Model evaluations; all coalitions when they are fewer", low=4, high=100_000)
+    n_samples: int = option(2048, "Model evaluations; all coalitions when they are fewer", low=4, high=100_000)
     segments: str = option("patch", SEGMENTS_HELP, choices=SEGMENTS)
     n_segments: int = option(24, N_SEGMENTS_HELP, low=2, high=1000)
 

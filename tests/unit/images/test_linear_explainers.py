@@ -48,7 +48,7 @@ KNOWN: dict[str, Known] = {
     "grad_cam": Known("the linear model has no LayerNorm before a block to read"),
     "occlusion": Known(_change),
     # The ridge pulls towards zero, so that only without it the linear model comes back.
-    "lime": Known(_change, {"ridge": 0, "n_samples": 200}),
+    "lime": Known(_change, {"ridge": 0, "n_samples": 200, "segments": "patch"}),
     "kernel_shap": Known(_change, {"n_samples": 64}),
     "exact_shapley": Known(_change, {"segments": "patch"}),
     "attention_mean": Known(NO_ATTENTION),
