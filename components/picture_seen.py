@@ -30,7 +30,9 @@ def seen_lines(focus: PictureFocus, opened: OpenPictures) -> tuple[str, ...]:
 def name_words(focus: PictureFocus, label: str) -> str:
     """What the picture is called, and what it shows where that is known."""
     named = focus.name or f"example {focus.index}"
-    return f"{named[:1].upper()}{named[1:]}: {label}." if label else f"{named[:1].upper()}{named[1:]}."
+    if not {".", "/"} & set(named):  # the name of a file stays as it is written
+        named = f"{named[:1].upper()}{named[1:]}"
+    return f"{named}: {label}." if label else f"{named}."
 
 
 def view_words(view: View, size: Size) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from components.open_pictures import Shown, open_pictures, shown_of
 from components.picture_focus import PictureFocus
-from components.picture_seen import seen_lines, view_words
+from components.picture_seen import name_words, seen_lines, view_words
 from engine.request import Picture
 from engine.vision.preprocessing import Preprocessing
 from engine.vision.view import View
@@ -48,6 +48,11 @@ def test_name_label_and_what_the_model_makes_of_them_are_lines_of_their_own() ->
     assert "so what is right cannot be told" in of_digits[1]
     assert of_digits[2] == "64 × 64 pixels, shrunk to 32 × 32."
     assert seen_lines(PictureFocus("scenes-vit"), opened) == ()
+
+
+def test_the_name_of_a_file_stays_as_it_is_written() -> None:
+    assert name_words(PictureFocus("m", shown=Shown(None, name="set/cat/0.png")), "cat") == "set/cat/0.png: cat."
+    assert name_words(PictureFocus("m", index=3), "") == "Example 3."
 
 
 def test_an_own_picture_has_a_name_and_no_label() -> None:
