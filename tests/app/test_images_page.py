@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from components import picture_focus_controls
@@ -227,6 +228,21 @@ def test_a_picture_of_ones_own_is_explained_by_its_hash(model: str) -> None:
     assert printed
     np.testing.assert_allclose([float(one) for one in printed[1].split()], scores, rtol=6e-3)
     assert "--image picture.png" in page.code[0].value
+
+
+def test_a_picture_that_cannot_be_read_is_one_sentence_and_the_next_one_works(model: str, tmp_path: Path) -> None:
+    for label, body in (("cat", b"no picture"), ("dog", None)):
+        (tmp_path / label).mkdir()
+        file = tmp_path / label / f"{label}.png"
+        file.write_bytes(body) if body else Image.new("RGB", (9, 9), "red").save(file)
+    page = opened(model=model, method=QUICK, data=str(tmp_path), index="0")
+    assert not page.exception
+    [sentence] = errors(page)
+    assert "cat.png" in sentence
+    assert not cards(page)
+    page.number_input(picture_focus_controls.key("index")).set_value(1).run()
+    assert not errors(page)
+    assert len(cards(page)) == len(QUICK)
 
 
 def test_every_file_is_offered_and_the_command_says_what_is_shown(model: str) -> None:

@@ -49,8 +49,8 @@ def opened() -> OpenPictures:
     return open_pictures("scenes:count=3")
 
 
-def shown_by(model: str, picture: Picture, **asked: object) -> Shown:
-    requests = [Request(model, id, picture, **asked) for id in METHODS]
+def shown_by(model: str, picture: Picture, target: str | None = None, seed: int = 0) -> Shown:
+    requests = [Request(model, id, picture, {}, target, seed) for id in METHODS]
     return tuple((explainer(one.method, "image"), explain(one)) for one in requests)
 
 

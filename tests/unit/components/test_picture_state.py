@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def opened() -> OpenPictures:
     return open_pictures("scenes")
 
 
-def at(pictures: OpenPictures, index: int = 0, **others: object) -> PictureState:
+def at(pictures: OpenPictures, index: int = 0, **others: Any) -> PictureState:
     """A state that looks at an example of the picture set."""
     focus = PictureFocus("model-a", pictures.name, index=index, shown=shown_of(pictures, index))
     return replace(PictureState(focus, ("random",)), **others)
