@@ -44,11 +44,11 @@ LONGEST_MESSAGE = 1 << 24
 TIMEOUT = 300
 
 
-def visit(session: ClientConnection, query: str) -> str:
-    """Asks for a link and waits until its script has ended; the HTML that came."""
+def visit(session: ClientConnection, query: str, page: str = "text") -> str:
+    """Asks for a page's link and waits until its script has ended; the HTML that came."""
     asked = BackMsg()
     asked.rerun_script.query_string = query
-    asked.rerun_script.page_name = "text"
+    asked.rerun_script.page_name = page
     session.send(asked.SerializeToString())
     html = []
     while True:
@@ -63,13 +63,14 @@ def look_at(server: Server, indexes: Sequence[int]) -> list[int]:
     before = len(runs(server.log))
     for start in range(0, len(indexes), VISITS):
         with ExitStack() as stack:
-            sessions = [stack.enter_context(_connected(server)) for _ in range(SESSIONS)]
+            sessions = [stack.enter_context(connected(server)) for _ in range(SESSIONS)]
             for turn, index in enumerate(indexes[start : start + VISITS]):
                 _look_at_one(sessions[turn % SESSIONS], index)
     return [run.resident for run in runs(server.log)[before:]]
 
 
-def _connected(server: Server) -> ClientConnection:
+def connected(server: Server) -> ClientConnection:
+    """A session of its own, as a browser opens one."""
     address = f"{server.url.replace('http', 'ws', 1)}/_stcore/stream"
     return connect(address, max_size=LONGEST_MESSAGE, compression=None, ping_interval=None)
 

@@ -5,6 +5,7 @@ import io
 import struct
 import subprocess
 import sys
+import tomllib
 import zipfile
 import zlib
 from pathlib import Path
@@ -250,6 +251,11 @@ def test_a_huge_picture_of_another_kind_is_refused_before_it_is_decoded() -> Non
     gif[6:10] = struct.pack("<HH", 60_000, 60_000)
     with pytest.raises(ExegesisError, match="must have at most 64 million pixels, got"):
         open_picture(bytes(gif))
+
+
+def test_what_the_browser_may_send_is_about_what_is_read() -> None:
+    config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    assert LARGEST_FILE <= config["server"]["maxUploadSize"] * 2**20 < 1.1 * LARGEST_FILE
 
 
 def test_a_huge_file_is_refused_unread() -> None:
