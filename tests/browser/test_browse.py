@@ -48,7 +48,7 @@ def cells(page: Page, column: int) -> Locator:
 
 def expect_example(page: Page, index: int, text: str) -> None:
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value(str(index), timeout=TIMEOUT_MS)
-    expect(page.get_by_role("textbox", name="Text", exact=True)).to_have_value(text)
+    expect(page.get_by_role("textbox", name="Text", exact=True)).to_have_value(text, timeout=TIMEOUT_MS)
 
 
 def expect_selected(page: Page, row: int) -> None:
