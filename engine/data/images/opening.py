@@ -129,7 +129,7 @@ def _flattened(image: Image.Image) -> Image.Image:
 
 def _turn(image: Image.Image) -> Image.Transpose | None:
     try:
-        return TURNS.get(image.getexif().get(ORIENTATION))
+        return TURNS.get(int(image.getexif().get(ORIENTATION, 1)))
     except Exception:
         # A damaged EXIF block, which Pillow answers in many ways, says nothing about the pixels.
         return None
