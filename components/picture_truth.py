@@ -27,7 +27,8 @@ WIDTH = 860
 """Of the table, in pixels."""
 MEANING = (
     "Overlap: how many of them are among as many patches with the highest scores. Pointing game: whether the highest "
-    "patch is true (Zhang et al., 2018). Mean rank: how many of the highest patches it takes to hold all true ones. "
+    "patch is true (Zhang et al., 2018). All true within the top: how many of the highest patches it takes to hold all "
+    "true ones. "
 )
 CAUTION = (
     "The outline says what the label comes from, and not what the model uses: a map may be right about a model that "
@@ -41,15 +42,18 @@ def true_patches(model: str, mask: Bool[np.ndarray, "height width"] | None) -> P
 
 
 def truth_lines(made: Explanation, truth: Patches | None, seed: int) -> list[str]:
-    """What to say beside one map: overlap, pointing game, mean rank. What they mean and chance gets: `meaning`."""
+    """What to say beside one map, a line each. What they mean and chance gets: `meaning`."""
     if truth is None:
         return []
     if reason := unscored(truth, "patch"):
         return [f"Not held against the truth: {reason}"]
     found = truth_scores(made.on_grid, truth, (seed,))
     hits, game = round(found.overlap * found.size), "hit" if found.pointing else "missed"
-    line = f"Overlap {hits} of {found.size} · pointing game {game} · mean rank {found.mean_rank:.0f} of {found.n}"
-    return [line, "All scores are equal, so this is chance."] if is_constant(made.on_grid.ravel()) else [line]
+    lines = [
+        f"Overlap {hits} of {found.size}, pointing game {game}",
+        f"All true within the top {found.mean_rank:.0f} of {found.n}",
+    ]
+    return [*lines, "All scores are equal, so this is chance."] if is_constant(made.on_grid.ravel()) else lines
 
 
 def meaning(chance: TruthScores) -> str:
@@ -58,7 +62,8 @@ def meaning(chance: TruthScores) -> str:
     return (
         f"Of {chance.n} patches {true}: those that the outline covers at least half, else the one that it covers most. "
         f"{MEANING}A map by chance has, on average, overlap {percent(chance.overlap)}, a hit in "
-        f"{percent(chance.pointing)}, mean rank {plain(chance.mean_rank)}; the best is {chance.size}. {CAUTION}"
+        f"{percent(chance.pointing)}, all true within the top {plain(chance.mean_rank)}; the best is {chance.size}. "
+        f"{CAUTION}"
     )
 
 

@@ -30,22 +30,22 @@ def grid(*rows: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("truth", "line"),
+    ("truth", "lines"),
     [
-        (("x..", ".xx"), "Overlap 2 of 3 · pointing game hit · mean rank 5 of 6"),
-        (("x..", "x.x"), "Overlap 3 of 3 · pointing game hit · mean rank 3 of 6"),
-        ((".x.", "..."), "Overlap 0 of 1 · pointing game missed · mean rank 6 of 6"),
+        (("x..", ".xx"), ["Overlap 2 of 3, pointing game hit", "All true within the top 5 of 6"]),
+        (("x..", "x.x"), ["Overlap 3 of 3, pointing game hit", "All true within the top 3 of 6"]),
+        ((".x.", "..."), ["Overlap 0 of 1, pointing game missed", "All true within the top 6 of 6"]),
     ],
 )
-def test_a_line_says_what_a_map_finds(truth: tuple[str, str], line: str) -> None:
-    assert truth_lines(on(SCORES), grid(*truth), 0) == [line]
+def test_lines_say_what_a_map_finds(truth: tuple[str, str], lines: list[str]) -> None:
+    assert truth_lines(on(SCORES), grid(*truth), 0) == lines
 
 
 def test_what_chance_gets_is_said_once_for_all_maps() -> None:
     said = meaning(truth_by_chance(64, 14))
     assert said.startswith("Of 64 patches 14 are true: ")
     assert meaning(truth_by_chance(64, 1)).startswith("Of 64 patches 1 is true: ")
-    assert "overlap 21.9\u00a0%, a hit in 21.9\u00a0%, mean rank 60.7; the best is 14." in said
+    assert "overlap 21.9\u00a0%, a hit in 21.9\u00a0%, all true within the top 60.7; the best is 14." in said
 
 
 def test_where_nothing_can_be_measured_there_are_words_and_no_numbers() -> None:
@@ -61,7 +61,7 @@ def test_where_nothing_can_be_measured_there_are_words_and_no_numbers() -> None:
 
 def test_a_map_of_equal_scores_is_said_to_be_judged_by_chance() -> None:
     said = truth_lines(on(np.ones((2, 3))), grid("x..", "..."), 4)
-    assert said[1:] == ["All scores are equal, so this is chance."]
+    assert said[2:] == ["All scores are equal, so this is chance."]
     assert said == truth_lines(on(np.ones((2, 3))), grid("x..", "..."), 4)
 
 
