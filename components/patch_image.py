@@ -12,10 +12,9 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from components.legend import bent, shared
 from components.numbers import MINUS, plain, small
 from components.palette import PALETTES, Theme
-from components.patch_map import PatchCard, PatchMap, ends, overlay, scale_colours
+from components.patch_map import PatchCard, PatchMap, ends, more_lines, overlay, scale_colours, sides
 from components.pins import Pins
 from engine.result import Check
 
@@ -144,8 +143,7 @@ def _foot(card: PatchCard | None) -> list[_Words]:
         return []
     if card.view.largest == 0:
         return [_Words("All scores are zero: nothing to colour.", muted=True)]
-    bends = unescape(bent(card.view) + shared(card.view)).removeprefix(" · ")
-    return [*([_Words(bends, muted=True)] if bends else []), *map(_Words, card.truth)]
+    return [*(_Words(unescape(line), muted=True) for line in more_lines(card.view)), *map(_Words, card.truth)]
 
 
 def _scale(card: PatchCard | None, width: int, theme: Theme) -> list[Image.Image]:
@@ -153,14 +151,19 @@ def _scale(card: PatchCard | None, width: int, theme: Theme) -> list[Image.Image
     if card is None or card.view.largest == 0:
         return []
     colours = np.array([_rgb(colour) for colour in scale_colours(card.view, theme)], np.uint8)
-    low, high = (_Words(end, muted=True) for end in ends(card.view))
-    room = width - _width(low) - GAP
-    left = _block([low], _width(low), theme)
-    right = _block([high], room, theme, rightwards=True)
-    words = Image.new("RGB", (width, max(left.height, right.height)), PALETTES[theme].ground)
-    words.paste(left, (0, 0))
-    words.paste(right, (width - right.width, 0))
-    return [Image.fromarray(_stretched(colours[None], BAR, width)), words]
+    bar = Image.fromarray(_stretched(colours[None], BAR, width))
+    return [bar, _apart(ends(card.view), width, theme), _apart(sides(card.view), width, theme)]
+
+
+def _apart(words: tuple[str, str], width: int, theme: Theme) -> Image.Image:
+    """Words at the left, and others at the right, broken to the room that is left."""
+    low, high = (_Words(one, muted=True) for one in words)
+    left = _block([low], max(1, _width(low)), theme)
+    right = _block([high], width - _width(low) - GAP, theme, rightwards=True)
+    row = Image.new("RGB", (width, max(left.height, right.height)), PALETTES[theme].ground)
+    row.paste(left, (0, 0))
+    row.paste(right, (width - right.width, 0))
+    return row
 
 
 def _block(words: Sequence[_Words], width: int, theme: Theme, rightwards: bool = False) -> Image.Image:

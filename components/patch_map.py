@@ -171,16 +171,26 @@ def legend_html(view: PatchMap) -> str:
     """The scale in colours and words, or that there is nothing to colour."""
     if view.largest == 0:
         return "<p>All scores are zero: nothing to colour.</p>"
-    low, high = (escape(end) for end in ends(view))
-    scale = f'<i class="xg-scale xg-{"signed" if view.signed else "amount"}"></i><span>{low}</span><span>{high}</span>'
-    return f'<p class="xg-ends">{scale}</p>{_more(bent(view) + shared(view))}'
+    low, high = sides(view)
+    words = f'<span>{low}</span><span title="{escape(high)}">{escape(high)}</span>'
+    scale = f'<i class="xg-scale xg-{"signed" if view.signed else "amount"}"></i>'
+    more = "".join(f"<p>{line}</p>" for line in more_lines(view))
+    return f'<p class="xg-ends">{scale}{"".join(f"<b>{end}</b>" for end in ends(view))}{words}</p>{more}'
+
+
+def more_lines(view: PatchMap) -> list[str]:
+    """How the colours bend and which maps share the scale, a line each; escaped."""
+    return [said.removeprefix(" · ") for said in (bent(view), shared(view)) if said]
 
 
 def ends(view: PatchMap) -> tuple[str, str]:
-    """What stands at both ends of the scale."""
-    if not view.signed:
-        return "0", f"{plain(view.scale)}, without sign"
-    return f"{signed(-view.scale)} against", f"{signed(view.scale)} for {view.target}"
+    """The numbers at both ends of the scale."""
+    return (signed(-view.scale), signed(view.scale)) if view.signed else ("0", plain(view.scale))
+
+
+def sides(view: PatchMap) -> tuple[str, str]:
+    """What the two ends mean."""
+    return ("against", f"for {view.target}") if view.signed else ("", "without sign")
 
 
 def scale_colours(view: PatchMap, theme: Theme) -> list[str]:
@@ -241,10 +251,6 @@ def line_mask(mask: Bool[np.ndarray, "h w"], width: int | float) -> str:
         " vector-effect='non-scaling-stroke'/></svg>"
     )
     return f'url("data:image/svg+xml,{svg.replace("#", "%23").replace("<", "%3C").replace(">", "%3E")}")'
-
-
-def _more(said: str) -> str:
-    return f"<p>{said.removeprefix(' · ')}</p>" if said else ""
 
 
 def _colours(view: PatchMap) -> np.ndarray:

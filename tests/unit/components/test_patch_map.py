@@ -116,11 +116,12 @@ def test_the_sentence_names_the_largest() -> None:
 
 def test_the_legend_says_both_ends() -> None:
     html = legend_html(drawn())
-    assert f"<span>{MINUS}1 against</span><span>+1 for fish</span>" in html
-    assert "<span>0</span><span>1, without sign</span>" in legend_html(drawn(signed=False))
+    assert f'<b>{MINUS}1</b><b>+1</b><span>against</span><span title="for fish">for fish</span>' in html
+    unsigned = '<b>0</b><b>1</b><span></span><span title="without sign">without sign</span>'
+    assert unsigned in legend_html(drawn(signed=False))
     shared = legend_html(drawn(look=Look(scale="shared", gamma=2.0), end=4.0, sharing="signed maps"))
-    assert f"<span>{MINUS}4 against</span>" in shared
-    assert "gamma 2: half the colour at 2.83 · scale shared by the signed maps" in shared
+    assert f"<b>{MINUS}4</b>" in shared
+    assert "<p>gamma 2: half the colour at 2.83</p><p>scale shared by the signed maps</p>" in shared
     assert "nothing to colour" in legend_html(drawn(np.zeros((1, 2))))
 
 
@@ -162,7 +163,7 @@ def test_a_card_says_all_and_escapes_all() -> None:
     ):
         assert "<img" not in html
         assert 'onerror="' not in html
-    assert patch_card_html(card).count("&lt;img") == 10
+    assert patch_card_html(card).count("&lt;img") == 11
 
 
 def test_a_card_of_196_patches_is_light() -> None:
