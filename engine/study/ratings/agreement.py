@@ -1,0 +1,90 @@
+"""Do people agree with each other, and with themselves?"""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from engine.study.ratings.matches import Match, methods_of
+
+
+def kendalls_w(matches: Sequence[Match]) -> float | None:
+    """Kendall's coefficient of concordance with its correction for ties, the mean over items, from 0 to 1.
+
+    1: all who saw an item rank it alike; 0: they do not agree at all. Items that fewer than two people ranked, or on
+    which everybody ties everything, say nothing; None where no item says anything. First looks alone count.
+    Source: Kendall and Babington Smith (1939); ties as in Siegel and Castellan (1988), section 9.6.
+    """
+    methods = methods_of(matches)
+    found = [_of_item(_mid_ranks(votes, methods)) for votes in _by_item(matches).values() if len(votes) > 1]
+    told = [value for value in found if value is not None]
+    return float(np.mean(told)) if told else None
+
+
+def krippendorffs_alpha(matches: Sequence[Match]) -> float | None:
+    """Krippendorff's alpha for ordinal data; a unit is a method on an item. 1 perfect, 0 as by chance, less is worse.
+
+    None where it is not defined: fewer than two people, no item that two of them saw, or no two different ranks.
+    """
+    import krippendorff
+
+    methods, people = methods_of(matches), sorted({match.annotator for match in matches})
+    table = np.full((len(people), len(_by_item(matches)) * len(methods)), np.nan)
+    for item, votes in enumerate(_by_item(matches).values()):
+        for vote in votes:
+            unit = item * len(methods)
+            ranks = [vote.ranks[method] for method in methods]
+            table[people.index(vote.annotator), unit : unit + len(methods)] = ranks
+    if not _can_be_told(table):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(krippendorff.alpha(reliability_data=table, level_of_measurement="ordinal"))
+
+
+def self_consistency(matches: Sequence[Match]) -> tuple[float, int] | None:
+    """Spearman's rho between a person's first and second ranking of one item: the mean, and over how many pairs.
+
+    A ranking that ties everything has no order and is left out. None where nothing was repeated.
+    """
+    methods, seen = methods_of(matches), defaultdict(list)
+    for match in sorted(matches, key=lambda m: m.repeat):
+        seen[match.annotator, match.item].append(match)
+    pairs = [_mid_ranks(votes[:2], methods) for votes in seen.values() if len(votes) > 1]
+    told = [float(np.corrcoef(pair)[0, 1]) for pair in pairs if pair.std(axis=1).all()]
+    return (float(np.mean(told)), len(told)) if told else None
+
+
+def _by_item(matches: Sequence[Match]) -> Mapping[str, list[Match]]:
+    """Each person's first look at each item."""
+    items: dict[str, list[Match]] = defaultdict(list)
+    for match in matches:
+        if match.repeat == 0:
+            items[match.item].append(match)
+    return items
+
+
+def _mid_ranks(votes: Sequence[Match], methods: Sequence[str]) -> Float[np.ndarray, "vote method"]:
+    from scipy.stats import rankdata
+
+    table = np.array([[vote.ranks[method] for method in methods] for vote in votes], dtype=float)
+    return np.asarray(rankdata(table, axis=1), dtype=float)
+
+
+def _of_item(ranks: Float[np.ndarray, "vote method"]) -> float | None:
+    people, methods = ranks.shape
+    ties = sum((count**3 - count) for row in ranks for count in np.unique(row, return_counts=True)[1].tolist())
+    most = people**2 * (methods**3 - methods) - people * ties
+    if most == 0:
+        return None
+    sums = ranks.sum(axis=0)
+    return float(12 * ((sums - sums.mean()) ** 2).sum() / most)
+
+
+def _can_be_told(table: Float[np.ndarray, "person unit"]) -> bool:
+    shared = table[:, (~np.isnan(table)).sum(axis=0) > 1]
+    return shared.size > 0 and len(np.unique(shared[~np.isnan(shared)])) > 1

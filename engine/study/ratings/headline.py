@@ -1,0 +1,112 @@
+"""The ratings that a study reports: TrueSkill over shuffled orders, intervals over annotators, and SMaT's beside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from engine.errors import UsageError
+from engine.study.ratings.matches import Match, in_time, methods_of, rank_table
+from engine.study.ratings.partial_order import Interval, partial_ranks
+from engine.study.ratings.skill import HEADLINE, NO_MATCH, SMAT, SkillSetting, rate
+
+ORDERS = 200
+RESAMPLES = 1000
+PERCENTILES = (2.5, 97.5)
+SMAT_WIDTH = 1.96
+"""Standard deviations on each side of SMaT's intervals."""
+
+
+@dataclass(frozen=True)
+class Rating:
+    """A method's skill, its 95 % interval and its rank in the partial order.
+
+    `spread` is the standard deviation of the skill over orders of the same votes: 0 where the order does not matter.
+    """
+
+    method: str
+    skill: float
+    interval: Interval
+    rank: int
+    spread: float
+
+
+def headline(
+    matches: Sequence[Match], seed: int = 0, orders: int = ORDERS, resamples: int = RESAMPLES
+) -> tuple[Rating, ...]:
+    """TrueSkill with tau = 0: the mean over shuffled orders of all votes, and a bootstrap over annotators.
+
+    One annotator is resampled as one: their votes come and go together. Of fewer than two the votes are resampled.
+    """
+    methods, chance = _checked(matches), np.random.default_rng(seed)
+    ranks = rank_table(matches)
+    skills = rate(ranks, _shuffled(len(matches), orders, chance), HEADLINE)[0]
+    again = rate(ranks, _resampled(matches, resamples, chance), HEADLINE)[0]
+    low, high = np.percentile(again, PERCENTILES, axis=0)
+    return _ratings(methods, skills.mean(0), list(zip(low.tolist(), high.tolist(), strict=True)), skills.std(0))
+
+
+def as_smat(matches: Sequence[Match]) -> tuple[Rating, ...]:
+    """SMaT's setting: one pass in time order with the package's drift. Its intervals widen with votes."""
+    methods = _checked(matches)
+    ordered = in_time(matches)
+    mu, sigma = (part[0] for part in rate(rank_table(ordered), np.arange(len(ordered))[None], SMAT))
+    reach = SMAT_WIDTH * sigma
+    intervals = list(zip((mu - reach).tolist(), (mu + reach).tolist(), strict=True))
+    return _ratings(methods, mu, intervals, np.zeros(len(methods)))
+
+
+def course(matches: Sequence[Match], setting: SkillSetting = HEADLINE) -> Float[np.ndarray, "vote method"]:
+    """Each method's skill after 0, 1, 2, ... votes in time order."""
+    methods = _checked(matches)
+    ranks, count = rank_table(in_time(matches)), len(matches)
+    steps = np.arange(count)[None]
+    # A replicate for each length: all of them are played at once.
+    orders = np.where(steps < np.arange(count + 1)[:, None], steps, NO_MATCH)
+    return rate(ranks, orders, setting)[0].reshape(count + 1, len(methods))
+
+
+def _checked(matches: Sequence[Match]) -> tuple[str, ...]:
+    methods = methods_of(matches)
+    if len(methods) < 2:
+        raise UsageError(f"votes: must rank at least two methods, got {len(methods)} in {len(matches)} votes.")
+    return methods
+
+
+def _ratings(
+    methods: Sequence[str], skills: Float[np.ndarray, "method"], intervals: list[Interval], spread: np.ndarray
+) -> tuple[Rating, ...]:
+    ranks = partial_ranks(intervals)
+    parts = zip(methods, skills.tolist(), intervals, ranks, spread.tolist(), strict=True)
+    return tuple(Rating(*part) for part in parts)
+
+
+def _shuffled(count: int, orders: int, chance: np.random.Generator) -> Int[np.ndarray, "order match"]:
+    return np.stack([chance.permutation(count) for _ in range(orders)])
+
+
+def _resampled(
+    matches: Sequence[Match], resamples: int, chance: np.random.Generator
+) -> Int[np.ndarray, "resample step"]:
+    """Matches of annotators drawn with replacement, in a shuffled order."""
+    groups = _groups(matches)
+    drawn = [
+        chance.permutation(np.concatenate([groups[i] for i in chance.integers(len(groups), size=len(groups))]))
+        for _ in range(resamples)
+    ]
+    orders = np.full((resamples, max(map(len, drawn))), NO_MATCH)
+    for row, order in enumerate(drawn):
+        orders[row, : len(order)] = order
+    return orders
+
+
+def _groups(matches: Sequence[Match]) -> list[np.ndarray]:
+    people = sorted({match.annotator for match in matches})
+    if len(people) < 2:
+        return [np.array([i]) for i in range(len(matches))]
+    number = {name: i for i, name in enumerate(people)}
+    owner = np.array([number[match.annotator] for match in matches])
+    return [np.flatnonzero(owner == i) for i in range(len(people))]

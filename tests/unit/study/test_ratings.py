@@ -1,0 +1,143 @@
+"""Ratings of a study: the reported ones, partial order, agreement, wins, and annotators who are made up."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import trueskill
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import UsageError
+from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency
+from engine.study.ratings.headline import as_smat, course, headline
+from engine.study.ratings.matches import Match, competition, methods_of, read_ranks
+from engine.study.ratings.partial_order import claims, partial_ranks
+from engine.study.ratings.simulation import Made, false_claims, simulated
+from engine.study.ratings.wins import plackett_luce, win_shares
+
+STRONG = Made({"a": 2.0, "b": 1.0, "c": 0.0}, annotators=20, items=8, seed=3)
+FEW = {"orders": 20, "resamples": 100}
+
+
+def vote(annotator: str, item: str, *ranks: int, repeat: int = 0, at: float = 0.0) -> Match:
+    return Match(annotator, item, dict(zip("abcd", map(int, ranks), strict=False)), repeat, at=at)
+
+
+def test_known_preferences_are_found() -> None:
+    votes = simulated(STRONG)
+    ratings = headline(votes, **FEW)
+    assert [rating.rank for rating in ratings] == [1, 2, 3]
+    assert sorted(plackett_luce(votes).items(), key=lambda pair: -pair[1])[0][0] == "a"
+    assert all(rating.interval[0] < rating.skill < rating.interval[1] for rating in ratings)
+
+
+def test_the_order_of_votes_hardly_matters_to_the_headline() -> None:
+    votes = simulated(STRONG)
+    backwards = [Match(v.annotator, v.item, v.ranks, v.repeat, v.seconds, -v.at) for v in votes]
+    forth, back = (np.array([r.skill for r in headline(each, **FEW)]) for each in (votes, backwards))
+    np.testing.assert_allclose(forth, back, atol=0.02)
+    assert max(rating.spread for rating in headline(votes, **FEW)) < 0.05
+
+
+def test_smats_setting_is_one_pass_of_the_package_in_time_order() -> None:
+    votes = simulated(STRONG)[::-1]
+    env = trueskill.TrueSkill(mu=0, sigma=0.5)
+    held = {name: env.create_rating() for name in "abc"}
+    for one in sorted(votes, key=lambda v: v.at):
+        made = env.rate([(held[name],) for name in "abc"], ranks=[one.ranks[name] for name in "abc"])
+        held = dict(zip("abc", (rating for (rating,) in made), strict=True))
+    for rating in as_smat(votes):
+        wanted = held[rating.method]
+        assert rating.skill == pytest.approx(wanted.mu, abs=1e-4)
+        reach = 1.96 * wanted.sigma
+        assert rating.interval == pytest.approx((wanted.mu - reach, wanted.mu + reach), abs=1e-4)
+
+
+def test_the_course_ends_at_the_last_vote() -> None:
+    votes = sorted(simulated(STRONG), key=lambda v: v.at)[:30]
+    skills = course(votes)
+    assert skills.shape == (31, 3)
+    assert not skills[0].any()
+    alone = course(votes[:12])
+    np.testing.assert_allclose(skills[12], alone[-1], atol=1e-9)
+
+
+def test_partial_ranks_by_hand() -> None:
+    assert partial_ranks([(5, 6), (3, 4), (3.5, 5.5), (0, 1)]) == (1, 2, 1, 4)
+    assert partial_ranks([(0, 2), (2, 3)]) == (1, 1), "intervals that touch are not told apart"
+    assert claims([(5, 6), (3, 4), (3.5, 5.5), (0, 1)]) == 4
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=6))
+def test_competition_ranks_keep_the_order(ranks: list[int]) -> None:
+    made = list(competition({str(i): rank for i, rank in enumerate(ranks)}).values())
+    for (one, new), (other, newer) in itertools.combinations(zip(ranks, made, strict=True), 2):
+        assert (one < other) == (new < newer)
+        assert (one == other) == (new == newer)
+    assert min(made) == 1
+
+
+def test_rank_strings() -> None:
+    assert read_ranks("1,1,3,4", "abcd") == {"a": 1, "b": 1, "c": 3, "d": 4}
+    assert read_ranks(" 2, 2,9 ", "abc") == {"a": 1, "b": 1, "c": 3}
+    for bad in ("1,2", "1,2,x,3", "0,1,2,3", "", "1,2,3,-4"):
+        with pytest.raises(UsageError, match="ranks: must be 4 whole numbers"):
+            read_ranks(bad, "abcd")
+
+
+def test_votes_that_rank_other_methods_are_named() -> None:
+    with pytest.raises(UsageError, match="that of bo on x ranks a, b"):
+        methods_of([vote("al", "x", 1, 2, 3), vote("bo", "x", 1, 2)])
+    with pytest.raises(UsageError, match="at least two methods"):
+        headline([])
+
+
+def test_kendalls_w_by_hand() -> None:
+    agreeing = [vote(name, "x", 1, 2, 3) for name in ("al", "bo", "cy")]
+    assert kendalls_w(agreeing) == pytest.approx(1)
+    assert kendalls_w([vote("al", "x", 1, 2, 3), vote("bo", "x", 3, 2, 1)]) == pytest.approx(0)
+    # Sums of mid-ranks 2.5, 3.5, 6 and their mean 4: S = 6.5; W = 12 S / (4 * 24 - 2 * 6).
+    assert kendalls_w([vote("al", "x", 1, 1, 3), vote("bo", "x", 1, 2, 3)][::-1]) == pytest.approx(12 * 6.5 / 84)
+    assert kendalls_w([vote("al", "x", 1, 1, 1), vote("bo", "x", 1, 1, 1)]) is None
+    assert kendalls_w([vote("al", "x", 1, 2, 3)]) is None
+
+
+def test_alpha_is_one_when_all_agree_and_about_zero_by_chance() -> None:
+    items = [str(i) for i in range(40)]
+    alike = [vote(name, item, *np.random.default_rng(int(item)).permutation(4) + 1) for item in items for name in "xyz"]
+    assert krippendorffs_alpha(alike) == pytest.approx(1)
+    chance = np.random.default_rng(0)
+    mixed = [vote(name, item, *(chance.permutation(4) + 1)) for item in items for name in "xyz"]
+    assert abs(krippendorffs_alpha(mixed) or 1) < 0.15
+    assert krippendorffs_alpha([vote("al", "x", 1, 2, 3)]) is None
+    assert krippendorffs_alpha([vote("al", "x", 1, 1, 1), vote("bo", "x", 1, 1, 1)]) is None
+
+
+def test_self_consistency_is_over_repeats_alone() -> None:
+    votes = [vote("al", "x", 1, 2, 3), vote("al", "x", 1, 2, 3, repeat=1), vote("bo", "x", 3, 2, 1)]
+    assert self_consistency(votes) == (pytest.approx(1), 1)
+    reverse = [vote("bo", "y", 1, 2, 3), vote("bo", "y", 3, 2, 1, repeat=1)]
+    assert self_consistency([*votes, *reverse]) == (pytest.approx(0), 2)
+    assert self_consistency(votes[:1]) is None
+
+
+def test_wins_by_hand() -> None:
+    shares = win_shares([vote("al", "x", 1, 2, 2), vote("bo", "x", 2, 1, 3)])
+    np.testing.assert_allclose(shares, [[0.5, 0.5, 1], [0.5, 0.5, 0.75], [0, 0.25, 0.5]])
+
+
+def test_votes_of_one_person_are_one_piece_of_evidence() -> None:
+    """Ten people who disagree tell methods apart less than one person's taste repeated would have it."""
+    one_sided = [vote("al", str(i), 1, 2, at=float(i)) for i in range(30)]
+    others = [vote(name, "x", *(order), at=40.0) for name, order in (("bo", (2, 1)), ("cy", (2, 1)), ("di", (1, 2)))]
+    a, b = headline([*one_sided, *others], **FEW)
+    assert a.skill > b.skill
+    assert (a.rank, b.rank) == (1, 1), "the votes of one annotator alone do not make a difference certain"
+
+
+def test_equal_methods_are_seldom_told_apart() -> None:
+    equal = Made(dict.fromkeys("abcd", 0.0), annotators=10, items=5)
+    assert false_claims(equal, studies=10, orders=5, resamples=100) <= 0.2
