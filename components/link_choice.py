@@ -1,4 +1,4 @@
-"""A value of a link that must be one of a few."""
+"""A value of a link that must be one of a few, or a whole number."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ def choice(name: str, last: Mapping[str, str], known: Sequence[str], said: list[
         return given
     said.append(str(unknown(name, given[:40], known)))
     return known[0]
+
+
+def whole(given: str, most: int) -> int | None:
+    """The number from 0 to `most` that the digits say; None where they say another or are none."""
+    digits = given.lstrip("0") or given[:1]
+    # Python reads no more than 4,300 digits.
+    fits = digits.isascii() and digits.isdigit() and len(digits) <= len(str(most)) and int(digits) <= most
+    return int(digits) if fits else None

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from components.focus import DIGEST_CHARACTERS, Query
+from components.link_choice import whole
 from components.open_pictures import PICTURES, OpenPictures, Shown, own_shown, shown_of
 from engine.data.classes import PLACED, Classes, match_classes
 from engine.data.images.datasets import registered
@@ -158,7 +159,8 @@ def _index(last: Mapping[str, str], opened: OpenPictures, said: list[str]) -> in
     if opened.trouble:  # the place was meant in another picture set
         return 0
     given, most = last.get("index", "0"), len(opened.data) - 1
-    if given.isascii() and given.isdigit() and len(given) < 10 and int(given) <= most:
-        return int(given)
+    index = whole(given, most)
+    if index is not None:
+        return index
     said.append(f"index: must be 0 to {most} in {opened.name}, got {given[:40]!r}. The first picture is shown.")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from components.link_choice import choice
+from components.link_choice import choice, whole
 from components.look import PLAIN, SCALES, Look
 from components.look_link import SWITCH, read_gamma
 from components.patch_pick import MOST_OPACITY, OPACITY
@@ -41,7 +41,7 @@ def write_picture_look(look: PictureLook) -> dict[str, list[str]]:
 def read_picture_look(last: Mapping[str, str], said: list[str]) -> PictureLook:
     """The look that a link asks for; a sentence is added to `said` for each value that is not known."""
     return PictureLook(
-        opacity=_opacity(last.get("opacity"), said),
+        opacity=_opacity(last.get("opacity", str(OPACITY)), said),
         outline=choice("outline", last, SWITCH[::-1], said) == "on",
         gamma=read_gamma(last.get("gamma"), said),
         scale=choice("scale", last, SCALES, said),
@@ -54,11 +54,10 @@ def _plain(look: PictureLook) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _opacity(given: str | None, said: list[str]) -> int:
-    if given is None:
-        return PLAIN_PICTURE.opacity
-    if given.isascii() and given.isdigit() and int(given[:4]) <= MOST_OPACITY:
-        return int(given[:4])
+def _opacity(given: str, said: list[str]) -> int:
+    opacity = whole(given, MOST_OPACITY)
+    if opacity is not None:
+        return opacity
     usual = PLAIN_PICTURE.opacity
     said.append(f"opacity: must be a whole number from 0 to {MOST_OPACITY}, got {given[:40]!r}. {usual} is used.")
     return usual

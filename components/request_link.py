@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from components.focus import Query
+from components.link_choice import whole
 from engine.errors import ExegesisError, unknown
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
@@ -15,6 +16,7 @@ Params = dict[str, dict[str, str]]
 Known = Mapping[str, Explainer]
 MOST_SEED = 2**31 - 1
 MOST_PINS = 1024
+MOST_PLACE = 999_999
 PARAMETER = re.compile(r"(\w+)\.(\w+)")
 
 
@@ -51,8 +53,9 @@ def read_params(last: Mapping[str, str], known: Known, said: list[str]) -> Param
 def read_seed(last: Mapping[str, str], said: list[str]) -> int:
     """The seed that a link names, else 0."""
     given = last.get("seed", "0")
-    if given.isascii() and given.isdigit() and int(given) <= MOST_SEED:
-        return int(given)
+    seed = whole(given, MOST_SEED)
+    if seed is not None:
+        return seed
     said.append(f"seed: must be a whole number from 0 to {MOST_SEED}, got {given[:40]!r}. 0 is used.")
     return 0
 
@@ -60,9 +63,10 @@ def read_seed(last: Mapping[str, str], said: list[str]) -> int:
 def read_pins(last: Mapping[str, str], of: str, said: list[str]) -> tuple[int, ...]:
     """The places that a link pins, rising. `of`: what is pinned, in the plural."""
     given = last.get("pin", "")
-    parts = given.split(",") if given else []
-    if len(parts) <= MOST_PINS and all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts):
-        return tuple(sorted(set(map(int, parts))))
+    parts = [whole(part, MOST_PLACE) for part in given.split(",")] if given else []
+    places = {part for part in parts if part is not None}
+    if len(parts) <= MOST_PINS and None not in parts:
+        return tuple(sorted(places))
     said.append(f"pin: must be places of {of} such as 3,4, got {given[:40]!r}. Nothing is pinned.")
     return ()
 
