@@ -28,7 +28,7 @@ def unknown(argument: str, got: object, known: Iterable[str]) -> UsageError:
     close = difflib.get_close_matches(str(got), names, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     listed = ", ".join(names) if names else "none"
-    return UsageError(f"{argument}: unknown name {str(got)!r}.{hint} Known: {listed}.")
+    return UsageError(f"{argument}: unknown name {shown(str(got))}.{hint} Known: {listed}.")
 
 
 def not_allowed(argument: str, allowed: str, got: object, next_step: str = "") -> UsageError:

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from engine.errors import UsageError, not_allowed, unknown
+from engine.errors import UsageError, not_allowed, shown, unknown
 
 Plain = bool | int | float | str | None
 
@@ -113,10 +113,14 @@ def _allowed(field: dataclasses.Field[Any], hint: Any) -> str:
     noun = {bool: "true or false", int: "a whole number", float: "a number"}.get(_base_type(hint), "a text")
     low, high = meta.get("low"), meta.get("high")
     if low is not None and high is not None:
-        return f"{noun} from {low:g} to {high:g}"
+        return f"{noun} from {_bound(low)} to {_bound(high)}"
     if low is not None:
-        return f"{noun} of at least {low:g}"
-    return noun if high is None else f"{noun} of at most {high:g}"
+        return f"{noun} of at least {_bound(low)}"
+    return noun if high is None else f"{noun} of at most {_bound(high)}"
+
+
+def _bound(number: int | float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
 def parse_assignments(pairs: list[str]) -> dict[str, str]:
@@ -125,6 +129,6 @@ def parse_assignments(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name:
-            raise UsageError(f"--param: must be name=value, got {pair!r}. Example: --param n_steps=50.")
+            raise UsageError(f"--param: must be name=value, got {shown(pair)}. Example: --param n_steps=50.")
         parsed[name.strip()] = value.strip()
     return parsed

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.data.files import content_revision
 from engine.data.jsonl import Row
-from engine.errors import ExegesisError, UsageError, unknown
+from engine.errors import ExegesisError, UsageError, shown, unknown
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -44,7 +44,8 @@ def hub_shards(name: str, split: str | None) -> Shards:
     owner, _, rest = path.partition("/")
     repo, _, config = rest.partition("/")
     if not owner or not repo:
-        raise UsageError(f"dataset: a hub data set is hub:owner/name or hub:owner/name/config, got 'hub:{name}'.")
+        got = shown(f"hub:{name}")
+        raise UsageError(f"dataset: a hub data set is hub:owner/name or hub:owner/name/config, got {got}.")
     repo_id = f"{owner}/{repo}"
     at, files, commit = _list_files(repo_id, revision or None)
     chosen, picked = pick_split(f"hub:{name}", files, split, config)

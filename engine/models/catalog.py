@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.errors import ExegesisError, UsageError, unknown
+from engine.errors import ExegesisError, UsageError, shown, unknown
 from engine.models import hub, minilm
 
 PROCESSOR = "preprocessor_config.json"
@@ -83,6 +83,15 @@ def reads_pictures(model: str) -> bool:
 
 def locate(model: str) -> Source:
     """Where `model` is: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors say what is known."""
+    try:
+        return _located(model)
+    except OSError as error:
+        raise UsageError(
+            f"model: {shown(model)} cannot be read ({error.strerror}). Give an embedded name, a folder or a hub id."
+        ) from None
+
+
+def _located(model: str) -> Source:
     if _is_embedded(model):
         return _source(model, "embedded", EMBEDDED / model)
     if not model.strip():
@@ -92,7 +101,7 @@ def locate(model: str) -> Source:
     if path.is_dir():
         return _source(model, "folder", path)
     if model.startswith(("/", "./", "../", "~")) or path.exists():
-        raise UsageError(f"model: no folder {model!r}. Give a folder with config.json and safetensors.")
+        raise UsageError(f"model: no folder {shown(model)}. Give a folder with config.json and safetensors.")
     if HUB_ID.fullmatch(model):
         return _source(model, "hub", _snapshot(model))
     error = unknown("model", model, embedded_models())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, shown
 
 FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
@@ -21,7 +21,7 @@ def snapshot(name: str, revision: str = "", *, argument: str, instead: str, file
         return Path(snapshot_download(name, revision=revision or None, allow_patterns=list(files)))
     except Exception as error:
         raise ExegesisError(
-            f"{argument}: {name!r} is neither embedded nor a folder, and it cannot be fetched from the hub "
+            f"{argument}: {shown(name)} is neither embedded nor a folder, and it cannot be fetched from the hub "
             f"({type(error).__name__}). Check the name and the network, or {instead}."
         ) from error
 

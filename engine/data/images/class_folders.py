@@ -20,14 +20,13 @@ from jaxtyping import Bool, UInt8
 from engine.data.cards import own_card
 from engine.data.hub import ALIASES, SPLITS, in_order
 from engine.data.images.examples import Box, ImageDataset, ImageExample, box_mask
-from engine.data.images.listing import Listing
+from engine.data.images.listing import BOXES, SUFFIXES, Listing
 from engine.data.images.opening import open_picture
 from engine.data.labels import MAX_CLASSES
 from engine.errors import ExegesisError, shown, unknown
 
 Pixels = UInt8[np.ndarray, "height width 3"]
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif")
-MASKS, BOXES = "masks", "boxes.csv"
+MASKS = "masks"
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from engine.data.cards import read_card
 from engine.data.images import generated
 from engine.data.images.arrays import from_arrays, is_arrays
 from engine.data.images.carried import digits, photos
-from engine.data.images.class_folders import SUFFIXES, from_listing
+from engine.data.images.class_folders import from_listing
 from engine.data.images.examples import ImageDataset, ImageExample
 from engine.data.images.generated import MarkedParams, SceneParams
-from engine.data.images.listing import files_below, list_folder, list_zip
+from engine.data.images.listing import SUFFIXES, files_below, list_folder, list_zip
 from engine.data.images.parquet import HUB, from_shards, holds_pictures, shards_of
 from engine.data.named import Named
 from engine.data.sst2 import data_root
@@ -60,8 +60,17 @@ def is_images(name_or_path: str | Path) -> bool:
     if registered(str(name_or_path)):
         return True
     path = Path(name_or_path)
-    if str(name_or_path).startswith(HUB) or _only_parquet(path):
+    if str(name_or_path).startswith(HUB):
         return holds_pictures(str(name_or_path))
+    try:
+        return _holds_pictures(path)
+    except OSError:  # a name that no file can have
+        return False
+
+
+def _holds_pictures(path: Path) -> bool:
+    if _only_parquet(path):
+        return holds_pictures(str(path))
     if path.is_dir():
         return is_arrays(path) or any(file.suffix.lower() in SUFFIXES for file in files_below(path))
     return path.is_file() and path.suffix.lower() in (".zip", ".npz")
@@ -81,29 +90,35 @@ def load_images(
     """
     if limit is not None and (type(limit) is not int or limit < 1):
         raise not_allowed("limit", "a whole number of 1 or more", limit)
-    name, path = str(name_or_path), Path(name_or_path)
-    if name.startswith(HUB) or _only_parquet(path):
-        return from_shards(shards_of(name, split), columns, limit)
-    if columns:
-        raise UsageError("columns: only parquet files have columns. Leave columns out.")
+    name = str(name_or_path)
     if known := registered(name):
+        _without_columns(columns)
         rest = name.partition(":")[2]
         options = parse_assignments(rest.split(",")) if rest else {}
         return replace(_LOADERS[known](Asked(split, limit, options)), id=name)
-    if not name or not path.exists():
-        other = "Or name a zip, a folder with class folders, a .npz or hub:owner/name."
-        raise UsageError(f"{unknown('dataset', name, _LOADERS)} {other}")
     try:
-        return replace(_from_path(path, split, limit), id=name)
+        if name.startswith(HUB) or _only_parquet(Path(name)):
+            return from_shards(shards_of(name, split), columns, limit)
+        _without_columns(columns)
+        return replace(_from_path(name, split, limit), id=name)
     except OSError as error:
         raise ExegesisError(f"dataset: {shown(name)} cannot be read ({error.strerror}). Check the path.") from None
+
+
+def _without_columns(columns: Mapping[str, str] | None) -> None:
+    if columns:
+        raise UsageError("columns: only parquet files have columns. Leave columns out.")
 
 
 def _only_parquet(path: Path) -> bool:
     return path.is_dir() and not is_arrays(path) and any(file.suffix == ".parquet" for file in files_below(path))
 
 
-def _from_path(path: Path, split: str | None, limit: int | None) -> ImageDataset:
+def _from_path(name: str, split: str | None, limit: int | None) -> ImageDataset:
+    path = Path(name)
+    if not name or not path.exists():
+        other = "Or name a zip, a folder with class folders, a .npz or hub:owner/name."
+        raise UsageError(f"{unknown('dataset', name, _LOADERS)} {other}")
     if is_arrays(path):
         return from_arrays(path, split, limit)
     return from_listing(list_folder(path) if path.is_dir() else list_zip(path), split, limit)
@@ -134,7 +149,7 @@ def _photos(asked: Asked) -> ImageDataset:
 
 def _without_options(name: str, asked: Asked) -> None:
     if asked.options:
-        raise UsageError(f"dataset: {name} takes no options, got {', '.join(asked.options)}. Write {name} alone.")
+        raise UsageError(f"dataset: {name} takes no options, got {', '.join(asked.options)[:80]}. Write {name} alone.")
 
 
 @register("cifar10")

@@ -27,7 +27,9 @@ Read = Callable[[int], ImageExample]
 class SceneParams:
     """What one asks of generated scenes."""
 
-    count: int = option(0, "pictures; 0: 20,000 for train, 1,000 for validation, 2,000 for test", low=0, high=10**6)
+    count: int | None = option(
+        None, "pictures; none: 20,000 for train, 1,000 for validation, 2,000 for test", low=1, high=10**6
+    )
     seed: int = option(0, "seed of everything in the pictures", low=0)
     size: int = option(64, "pixels of a picture's side; a multiple of 8", low=32, high=512)
 
@@ -107,5 +109,6 @@ def _dataset(
     if params.size % CELLS:
         raise not_allowed(f"{name}.size", f"a multiple of {CELLS}", params.size)
     card = read_card(name)
-    revision = digest(name, VERSION, asdict(params), split, len(labels))
+    told = asdict(params) | {"count": params.count or 0}  # as in what was kept before there was a none
+    revision = digest(name, VERSION, told, split, len(labels))
     return ImageDataset(name, card.title, NAMES, labels, read, card, revision, split, splits=splits)

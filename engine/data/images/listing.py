@@ -16,6 +16,9 @@ from engine.data.images.opening import LARGEST_FILE
 from engine.errors import ExegesisError
 
 MOST_FILES = 500_000
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif")
+"""Of pictures."""
+BOXES = "boxes.csv"
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,13 @@ class Listing:
 
 
 def list_folder(folder: Path) -> Listing:
-    """The files of a folder and its subfolders; links that lead out of it are refused."""
+    """The files of a folder and its subfolders; of links that lead out, pictures are refused and others left out."""
     root = folder.resolve()
     paths = sorted(path for path in files_below(folder) if path.is_file())
-    outside = next((path for path in paths if not path.resolve().is_relative_to(root)), None)
-    if outside is not None:
-        raise ExegesisError(f"{folder.name}: {outside.name} is a link out of the folder. Put the file itself there.")
+    outside = {path for path in paths if not path.resolve().is_relative_to(root)}
+    if refused := min(filter(_is_read, outside), default=None):
+        raise ExegesisError(f"{folder.name}: {refused.name} is a link out of the folder. Put the file itself there.")
+    paths = [path for path in paths if path not in outside]
     places = tuple(PurePosixPath(path.relative_to(folder).as_posix()) for path in paths)
     how = {"names": [str(place) for place in places]}
     return Listing(folder.name, places, lambda place: _from_folder(folder, place), lambda: content_revision(paths, how))
@@ -53,6 +57,10 @@ def files_below(folder: Path) -> Iterator[Path]:
             yield from (Path(above, name) for name in names if not name.startswith("."))
     except OSError as error:
         raise ExegesisError(f"{told}: cannot be read ({error.strerror}). Give a folder of pictures alone.") from None
+
+
+def _is_read(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES or path.name == BOXES
 
 
 def list_zip(path: Path) -> Listing:

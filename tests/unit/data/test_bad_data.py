@@ -166,6 +166,13 @@ def test_an_unknown_data_set_is_a_usage_error(
         load(name)
 
 
+@pytest.mark.parametrize("name", ["n" * 5000, "n" * 5000 + ".csv", "reviews:" + "n" * 5000, "hub:" + "n" * 5000])
+def test_a_name_that_no_file_can_have_is_one_short_sentence(name: str) -> None:
+    with pytest.raises(ExegesisError, match=r"^dataset: .*'\D{40,80}…") as caught:
+        load(name)
+    assert len(str(caught.value)) < 200
+
+
 @pytest.mark.parametrize("limit", [0, -1, True])
 def test_a_limit_must_be_a_whole_number(limit: object) -> None:
     with pytest.raises(UsageError, match=r"limit: must be a whole number of 1 or more"):

@@ -143,6 +143,29 @@ def test_a_link_out_of_a_folder_is_refused(tmp_path: Path) -> None:
         load_images(place)
 
 
+def test_a_link_out_that_is_no_picture_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("out")
+    place = unpacked(tmp_path / "set", class_files())
+    before = load_images(place)
+    os.symlink(tmp_path / "notes.txt", place / "set" / "train" / "red" / "notes.txt")
+    assert (len(load_images(place)), load_images(place).revision) == (len(before), before.revision)
+    (tmp_path / "empty").mkdir()
+    os.symlink(tmp_path / "notes.txt", tmp_path / "empty" / "notes.gz")
+    with pytest.raises(
+        ExegesisError, match=r"^empty: holds no PNG, JPEG, WebP or GIF pictures\."
+    ):
+        load_images(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("name", ["n" * 5000, "n" * 5000 + ".zip", "a/" + "n" * 5000])
+def test_a_name_that_no_file_can_have_is_one_short_sentence(name: str) -> None:
+    with pytest.raises(
+        ExegesisError, match=r"^dataset: '.{40,80}… cannot be read \(File name too long\)\."
+    ):
+        load_images(name)
+    assert not is_images(name)
+
+
 def test_a_zip_with_a_bomb_is_refused_by_its_header(tmp_path: Path) -> None:
     place = zipped(tmp_path / "set.zip", {"red/a.png": bytes(65 * 10**6), "blue/a.png": b""})
     assert place.stat().st_size < 10**6

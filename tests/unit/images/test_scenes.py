@@ -179,6 +179,13 @@ def test_ten_plates_are_told_apart() -> None:
     [
         ("scenes:size=70", r"scenes\.size: must be a multiple of 8, got 70"),
         ("scenes:size=8", r"scenes\.size: must be a whole number from 32 to 512, got 8"),
+        ("scenes:count=0", r"scenes\.count: must be a whole number from 1 to 1,000,000, got 0"),
+        ("scenes:count=" + "9" * 5000, r"from 1 to 1,000,000, got '9{40,80}…\.$"),
+        ("scenes:count=" + "0" * 5000 + "1", r"from 1 to 1,000,000, got '0{40,80}…\.$"),
+        ("scenes:seed=" + "9" * 5000, r"a whole number of at least 0, got '9{40,80}…\.$"),
+        ("scenes:" + "n" * 5000, r"must be name=value, got 'n{40,80}…\. Example"),
+        ("scenes:" + "n" * 5000 + "=3", r"parameter of scenes: unknown name 'n{40,80}…\. Known: count, seed, size\.$"),
+        ("digits:" + "n" * 5000 + "=3", r"digits takes no options, got n{40,80}\. Write"),
         ("scenes:colour=red", r"parameter of scenes: unknown name 'colour'"),
         ("scenes-marked:strength=2", r"scenes-marked\.strength: must be a number from 0 to 1, got 2"),
         ("scenes:seed", r"must be name=value, got 'seed'"),

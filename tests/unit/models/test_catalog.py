@@ -137,3 +137,11 @@ def test_the_card_for_people_says_what_the_card_for_programs_says(name: str) -> 
 
     folder = catalog.EMBEDDED / name
     assert (folder / "card.md").read_text(encoding="utf-8") == markdown(catalog.card(name))
+
+
+@pytest.mark.parametrize("name", ["n" * 5000, "./" + "n" * 5000, "~" + "n" * 5000, "a/" + "n" * 5000, "/" + "n" * 5000])
+def test_a_name_that_no_folder_can_have_is_one_short_sentence(name: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"^model: '.{40,80}… cannot be read \(File name too long\)\. Give an embedded"
+    ):
+        catalog.locate(name)
