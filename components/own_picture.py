@@ -10,6 +10,8 @@ from engine.data.images.opening import open_picture
 from engine.kept import keep_picture
 
 KINDS = ("png", "jpg", "jpeg", "webp", "gif")
+BEFORE = "The picture before is still shown."
+NOT_YET = "Until a picture is given, the example of the data set stays."
 
 
 def own_picture_controls(looking: Looking) -> None:
@@ -27,10 +29,12 @@ def own_picture_controls(looking: Looking) -> None:
     )
     if st.toggle("Use the camera", key=looking.key("camera_on")):
         st.camera_input("Photograph", key=looking.key("camera"), on_change=take, args=(looking, "camera"))
+    given = bool(looking.value("picture_sha"))
     if refused := looking.value("refused"):
-        say_error(str(refused))
-    elif not looking.value("picture_sha"):
-        st.caption("Until a picture is given, the example of the data set stays.")
+        # The uploader goes on naming the file that was refused.
+        say_error(f"{refused} {BEFORE if given else NOT_YET}")
+    elif not given:
+        st.caption(NOT_YET)
 
 
 def take(looking: Looking, name: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from components.own_picture import BEFORE, NOT_YET
 from components.picture_focus_controls import OF_DATA, OWN, WIDGETS
 from engine import jobs
 from engine.data.images.datasets import load_images
@@ -22,6 +23,7 @@ from engine.store import result_store
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.unit.images.checkpoints import save_vit
+from tests.unit.images.test_opening import png_header
 
 SECONDS = 120.0
 LISTED = "picture_page.browse."
@@ -103,6 +105,11 @@ def png(pixels: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
+def files_of(folder: Path) -> dict[str, int]:
+    """Every file below a folder, and its bytes."""
+    return {str(file): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
+
+
 def digest_of(name: str, index: int, split: str | None = None) -> str:
     return Picture(load_images(name, split)[index].pixels).digest
 
@@ -178,16 +185,18 @@ def test_an_upload_is_kept_shown_and_found_again_by_its_link() -> None:
     assert digest(again) == digest(page)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "words"),
-    [
-        ("<b>x</b>.png", b"not a picture", "<b>x</b>.png: is not a picture that can be read. Give a PNG"),
-        ("cut.png", png(np.zeros((40, 40, 3), np.uint8))[:-30], "cut.png: is damaged or cut off"),
-        ("page.png", b"%PDF-1.7", "page.png: is a PDF document"),
-        ("drawing.png", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "drawing.png: is an SVG drawing"),
-        ("empty.png", b"", "empty.png: is empty."),
-    ],
+REFUSED = (
+    ("<b>x</b>.png", b"not a picture", "<b>x</b>.png: is not a picture that can be read. Give a PNG"),
+    ("cut.png", png(np.zeros((40, 40, 3), np.uint8))[:-30], "cut.png: is damaged or cut off"),
+    ("page.png", b"%PDF-1.7", "page.png: is a PDF document"),
+    ("drawing.png", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "drawing.png: is an SVG drawing"),
+    ("huge.png", png_header(50_000, 50_000), "huge.png: must have at most 64 million pixels"),
+    ("zero.png", png_header(0, 0), "zero.png: has no pixels (0 x 0)."),
+    ("empty.png", b"", "empty.png: is empty."),
 )
+
+
+@pytest.mark.parametrize(("name", "data", "words"), REFUSED)
 def test_a_bad_file_is_one_sentence_keeps_nothing_and_leaves_the_last_picture(
     name: str, data: bytes, words: str
 ) -> None:
@@ -197,11 +206,26 @@ def test_a_bad_file_is_one_sentence_keeps_nothing_and_leaves_the_last_picture(
     upload(page, name, data)
     [sentence] = errors(page)
     assert sentence.startswith(words)
+    assert sentence.endswith(f". {BEFORE}")
     assert digest(page) == Picture(good).digest
     assert result_store().stats().entries == before
     upload(page, "good.png", png(good + 1))
     assert not errors(page)
     assert digest(page) == Picture(good + 1).digest
+
+
+def test_refused_files_leave_nothing_on_the_disk_and_the_example_stays(tmp_path: Path) -> None:
+    page = source(opened(), OWN)
+    before = files_of(tmp_path)
+    for name, data, words in REFUSED:
+        upload(page, name, data)
+        [sentence] = errors(page)
+        assert sentence.startswith(words)
+        assert sentence.endswith(f". {NOT_YET}")
+        assert digest(page) == digest_of("scenes", 0)
+        assert files_of(tmp_path) == before
+    upload(page, "good.png", png(np.full((8, 8, 3), 9, dtype=np.uint8)))
+    assert len(files_of(tmp_path)) > len(before), "what is kept would be seen"
 
 
 def test_a_picture_of_a_set_that_cannot_be_read_is_said_and_the_way_goes_on(folder: Path) -> None:
