@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from components.look import PLAIN, Look, scale_group
+from components.look import PLAIN, SCALES, Look, scale_group
 from components.method_row import cost_line, facts
 from components.patch_map import PatchCard, PatchMap
 from engine.registry import Explainer
@@ -22,9 +22,9 @@ def patch_card(
 ) -> PatchCard:
     """What is said elsewhere on the page is left out of the notes; `ends` and `truth` as in `PatchCard`.
 
-    `ends`: where the scales end that maps share (`look.shared_ends`).
+    `ends`: where the scales end that maps share (`look.shared_ends`); None as long as that is not known.
     """
-    view = replace(patch_map(method, made), look=look)
+    view = replace(patch_map(method, made), look=replace(look, scale=SCALES[0]) if ends is None else look)
     group = scale_group(method, view.signed)
     if ends and group is not None and group in ends:
         view = replace(view, end=ends[group], sharing=group)

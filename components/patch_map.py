@@ -23,7 +23,7 @@ from PIL import Image
 from components.legend import bent, shared
 from components.look import PLAIN, Look
 from components.method_row import Facts, Quiet, check_html, details_html
-from components.numbers import plain, signed
+from components.numbers import plain, signed, small
 from components.palette import SIDES, STEPS, THEMES, Side, Theme, colour, see_through, step_of
 from engine.result import Check
 
@@ -103,18 +103,34 @@ def patch_card_html(card: PatchCard) -> str:
     truth = "".join(f'<p class="xg-fact">{escape(line)}</p>' for line in card.truth)
     caution = f'<p class="xg-caution">{escape(card.caution)}</p>' if card.caution else ""
     return (
-        f'<div class="xg xg-card"><div><p class="xg-title">{escape(card.title)}</p>'
-        f'<p class="xg-small">{escape(card.cost)}</p>{check_html(card.check)}</div>'
+        f'<div class="xg xg-card"><p class="xg-title">{escape(card.title)}</p>'
+        f'<div><p class="xg-small">{_unbroken(card.cost)}</p>{check_mark(card.check)}</div>'
         f"{patches_html(card.title, card.view)}"
-        f'<div class="xg-small">{legend_html(card.view)}{truth}{notes}{caution}{details_html(card.facts)}</div></div>'
+        f'<div class="xg-small">{legend_html(card.view)}{truth}{notes}{caution}'
+        f"{details_html(check_facts(card.check) + card.facts)}</div></div>"
     )
+
+
+def check_mark(check: Check | None) -> str:
+    """The method's own check in one line; what it measured stands in the details, and here if it is not good."""
+    if check is None or not check.ok:
+        return check_html(check)
+    return f'<p class="xg-small" title="{escape(check.name)}: {small(check.value)}">✓ checked</p>'
+
+
+def check_facts(check: Check | None) -> Facts:
+    """The method's own check as a detail."""
+    if check is None:
+        return ()
+    judged = "good: at most" if check.ok else "not good: above"
+    return (("check", f"{check.name}: {small(check.value)}, {judged} {plain(check.limit)}"),)
 
 
 def picture_card_html(title: str, lines: tuple[str, ...] = ()) -> str:
     """The picture alone, as the model sees it, with what is to be said of it."""
     said = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
-        f'<div class="xg xg-card"><div><p class="xg-title">{escape(title)}</p></div>'
+        f'<div class="xg xg-card"><p class="xg-title">{escape(title)}</p><div></div>'
         f'<div class="xg-patches xg-alone" role="img" aria-label="{escape(title)}">{_LAYERS}</div>'
         f'<div class="xg-small">{said}</div></div>'
     )
@@ -124,7 +140,7 @@ def quiet_card_html(card: Quiet) -> str:
     """The card of a method without a map: its numbers are still to come, or an error stands in their place."""
     title, said, kind = escape(card.title), escape(card.sentence), " xg-error" if card.failed else ""
     return (
-        f'<div class="xg xg-card xg-quiet"><div><p class="xg-title">{title}</p></div>'
+        f'<div class="xg xg-card xg-quiet"><p class="xg-title">{title}</p><div></div>'
         f'<div class="xg-patches xg-empty"></div><p class="xg-small xg-sentence{kind}">{said}</p></div>'
     )
 
@@ -235,6 +251,11 @@ def _runs(lines: Bool[np.ndarray, "lines cells"]) -> list[tuple[int, int, int]]:
     steps = np.diff(np.pad(lines, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     starts, ends = np.argwhere(steps == 1), np.argwhere(steps == -1)
     return [(line, start, end) for (line, start), (_, end) in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _unbroken(said: str) -> str:
+    """Escaped, and no line begins with a point between two parts."""
+    return escape(said).replace(" · ", "\u00a0· ")
 
 
 def _outline(mask: Bool[np.ndarray, "h w"]) -> str:

@@ -62,11 +62,11 @@ def method_cards(
         return {}
     places = [Place(methods[id], request_for(state, id), cards.empty(), quiet=quiet_card_html) for id in state.methods]
 
-    def draw(method: Explainer, made: Explanation, ends: Ends) -> str:
+    def draw(method: Explainer, made: Explanation, ends: Ends | None) -> str:
         told = truth_lines(made, truth, state.seed)
         return patch_card_html(patch_card(method, made, probe.notes, state.look.maps, ends, tuple(told)))
 
-    fill(places, lambda method, made: draw(method, made, {}), progress)
+    fill(places, lambda method, made: draw(method, made, None), progress)
     if state.look.maps.shared:
         share_scales(places, extent, draw)
     if trouble := result_store().status:

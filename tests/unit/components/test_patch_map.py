@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from base64 import b64decode
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -14,6 +15,7 @@ from PIL import Image
 from components.look import Look
 from components.method_row import Quiet
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, colour, see_through
+from components.patch_card import patch_card
 from components.patch_map import (
     PatchCard,
     PatchMap,
@@ -28,7 +30,10 @@ from components.patch_map import (
     sentence,
     tip,
 )
+from engine.registry import explainer
+from engine.request import Example
 from engine.result import Check
+from tests.unit.components.making import explanation
 
 SCORES = np.array([[0.5, -1.0, 0.0], [0.25, -0.5, 1e-5]])
 HOSTILE = '<img src=x onerror="boom()">&"'
@@ -125,6 +130,13 @@ def test_the_legend_says_both_ends() -> None:
     assert "nothing to colour" in legend_html(drawn(np.zeros((1, 2))))
 
 
+@pytest.mark.parametrize(("ends", "own"), [(None, False), ({}, True)])
+def test_a_map_is_said_to_have_its_own_scale_only_once_all_are_there(ends: dict[str, float] | None, own: bool) -> None:
+    made = replace(explanation(Example("a b"), [0.5, -1.0]), grid=(1, 2))
+    card = patch_card(explainer("gradient_x_input", "image"), made, look=Look(scale="shared"), ends=ends)
+    assert ("own scale" in legend_html(card.view)) == own
+
+
 def test_the_outline_runs_along_the_edges_of_the_mask() -> None:
     assert outline_path(np.array([[True, True], [False, True]])) == "M0 0h2M0 1h1M1 2h1M0 0v1M1 1v1M2 0v2"
     assert outline_path(np.zeros((3, 3), bool)) == ""
@@ -163,7 +175,17 @@ def test_a_card_says_all_and_escapes_all() -> None:
     ):
         assert "<img" not in html
         assert 'onerror="' not in html
-    assert patch_card_html(card).count("&lt;img") == 11
+    assert patch_card_html(card).count("&lt;img") == 12
+
+
+def test_a_good_check_is_a_mark_with_its_numbers_in_the_details_and_a_bad_one_is_said_at_once() -> None:
+    good, bad = (PatchCard("A method", drawn(), Check("gap", value, 0.01), "1 s") for value in (0.003, 0.5))
+    head, details = patch_card_html(good).split('<div class="xg-patches"')
+    assert '<p class="xg-small" title="gap: 0.003">✓ checked</p>' in head
+    assert "<dt>check</dt><dd>gap: 0.003, good: at most 0.01</dd>" in details
+    head, details = patch_card_html(bad).split('<div class="xg-patches"')
+    assert "✗ gap: 0.5, not good (above 0.01)" in head
+    assert "<dd>gap: 0.5, not good: above 0.01</dd>" in details
 
 
 def test_a_card_of_196_patches_is_light() -> None:
