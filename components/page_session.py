@@ -9,8 +9,10 @@ from typing import Any
 
 import streamlit as st
 
+from components.browse_state import Browse
 from components.focus import Query
 from components.looking import Looking
+from components.page_state import Offered, PageState
 from components.request_link import Params, differing
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
@@ -80,11 +82,37 @@ class PageSession:
         for name, initial in values.items():
             st.session_state.setdefault(self.key(name), initial)
 
-    def fill_params(self, params: Params, methods: Mapping[str, Explainer]) -> None:
-        """The same for the parameters of methods."""
-        for id, given in params.items():
-            chosen = as_plain(from_mapping(methods[id].params, given, id))
-            self.fill({f"{id}.{name}": chosen[name] for name in given})
+    def fill_shared(self, state: PageState, methods: Mapping[str, Explainer], offered: Offered) -> None:
+        """The same for the controls of what the states of all pages hold alike."""
+        self.fill(
+            {
+                "methods": list(state.methods),
+                "target": state.target or "",
+                "seed": state.seed,
+                "pins": list(state.pins),
+                "question": state.question,
+                "removal": state.removal,
+                "measure": state.measure,
+                **fields_of("browse.", state.browse),
+                **{f"open.{name}": name in state.opened for name in offered.sections},
+            }
+        )
+        self._fill_params(state.params, methods)
+
+    def shared(self, methods: Mapping[str, Explainer], offered: Offered) -> dict[str, Any]:
+        """The fields of `PageState` as the controls now show them."""
+        return {
+            "methods": tuple(self.value("methods")),
+            "target": self.value("target") or None,
+            "seed": int(self.value("seed")),
+            "pins": tuple(self.value("pins") or ()),
+            "browse": self.held("browse.", Browse),
+            "opened": tuple(name for name in offered.sections if self.value(f"open.{name}")),
+            "question": self.value("question"),
+            "removal": self.value("removal"),
+            "measure": self.value("measure"),
+            "params": self.params(methods),
+        }
 
     def params(self, methods: Mapping[str, Explainer]) -> Params:
         """The parameters of the chosen methods that differ from their defaults."""
@@ -105,6 +133,11 @@ class PageSession:
         """Takes every control's value back."""
         for name in [name for name in st.session_state if str(name).startswith((self.widgets, self.looking.widgets))]:
             del st.session_state[name]
+
+    def _fill_params(self, params: Params, methods: Mapping[str, Explainer]) -> None:
+        for id, given in params.items():
+            chosen = as_plain(from_mapping(methods[id].params, given, id))
+            self.fill({f"{id}.{name}": chosen[name] for name in given})
 
     def _moved(self, kept: Query, focus: Query) -> Query:
         """The link of this page, turned to what another page has looked at since."""

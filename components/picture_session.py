@@ -7,11 +7,10 @@ from collections.abc import Mapping
 import streamlit as st
 
 from components import picture_focus_controls
-from components.browse_state import Browse
 from components.open_pictures import OpenPictures, open_pictures
 from components.page_session import PageSession, fields_of
 from components.picture_look import PictureLook
-from components.picture_state import OF_A_PICTURE, SECTIONS, PictureState, read, write
+from components.picture_state import OF_A_PICTURE, OFFERED, PictureState, read, write
 from engine.registry import Explainer
 
 SESSION = PageSession("picture", picture_focus_controls.LOOKING, (*OF_A_PICTURE, "target"))
@@ -24,7 +23,8 @@ def load(models: list[str], methods: Mapping[str, Explainer]) -> tuple[PictureSt
     opened = open_pictures(*picture_focus_controls.asked(link))
     state, said = read(link, models, methods, opened)
     picture_focus_controls.fill(state.focus, opened)
-    _fill(state, methods)
+    SESSION.fill(fields_of("", state.look))
+    SESSION.fill_shared(state, methods, OFFERED)
     return state, opened, SESSION.tell(said, fresh)
 
 
@@ -45,35 +45,4 @@ def from_widgets(loaded: PictureState, methods: Mapping[str, Explainer], opened:
         put("pins", [])
     if focus.picture != loaded.picture:
         put("pins", [])
-    return PictureState(
-        focus=focus,
-        methods=tuple(value("methods")),
-        target=value("target") or None,
-        seed=int(value("seed")),
-        pins=tuple(value("pins") or ()),
-        look=SESSION.held("", PictureLook),
-        browse=SESSION.held("browse.", Browse),
-        opened=tuple(name for name in SECTIONS if value(f"open.{name}")),
-        question=value("question"),
-        removal=value("removal"),
-        measure=value("measure"),
-        params=SESSION.params(methods),
-    )
-
-
-def _fill(state: PictureState, methods: Mapping[str, Explainer]) -> None:
-    SESSION.fill(
-        {
-            "methods": list(state.methods),
-            "target": state.target or "",
-            "seed": state.seed,
-            "pins": list(state.pins),
-            "question": state.question,
-            "removal": state.removal,
-            "measure": state.measure,
-            **fields_of("", state.look),
-            **fields_of("browse.", state.browse),
-            **{f"open.{name}": name in state.opened for name in SECTIONS},
-        }
-    )
-    SESSION.fill_params(state.params, methods)
+    return PictureState(focus=focus, look=SESSION.held("", PictureLook), **SESSION.shared(methods, OFFERED))

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 import streamlit as st
 
 from components import focus_controls
-from components.browse_state import Browse
 from components.look import Look
 from components.open_data import OpenData, open_data
 from components.page_session import PageSession, fields_of
-from components.text_state import OF_A_TEXT, SECTIONS, TextState, read, write
+from components.text_state import OF_A_TEXT, OFFERED, TextState, read, write
 from engine.registry import Explainer
 
 SESSION = PageSession("text", focus_controls.LOOKING, (*OF_A_TEXT, "target"))
@@ -24,7 +23,9 @@ def load(models: list[str], methods: Mapping[str, Explainer]) -> tuple[TextState
     opened = open_data(focus_controls.data_name(link))
     state, said = read(link, models, methods, opened)
     focus_controls.fill(state.focus, opened)
-    _fill(state, methods)
+    own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair}
+    SESSION.fill(own | fields_of("", state.look))
+    SESSION.fill_shared(state, methods, OFFERED)
     return state, opened, SESSION.tell(said, fresh)
 
 
@@ -46,42 +47,12 @@ def from_widgets(loaded: TextState, methods: Mapping[str, Explainer], opened: Op
         _forget("pins", "edit", "edit_pair")
     return TextState(
         focus=focus,
-        methods=tuple(value("methods")),
-        target=value("target") or None,
         unit=value("unit"),
-        seed=int(value("seed")),
-        pins=tuple(value("pins") or ()),
         edit=value("edit"),
         edit_pair=value("edit_pair"),
         look=SESSION.held("", Look),
-        browse=SESSION.held("browse.", Browse),
-        opened=tuple(name for name in SECTIONS if value(f"open.{name}")),
-        question=value("question"),
-        removal=value("removal"),
-        measure=value("measure"),
-        params=SESSION.params(methods),
+        **SESSION.shared(methods, OFFERED),
     )
-
-
-def _fill(state: TextState, methods: Mapping[str, Explainer]) -> None:
-    SESSION.fill(
-        {
-            "methods": list(state.methods),
-            "target": state.target or "",
-            "unit": state.unit,
-            "seed": state.seed,
-            "pins": list(state.pins),
-            "edit": state.edit,
-            "edit_pair": state.edit_pair,
-            "question": state.question,
-            "removal": state.removal,
-            "measure": state.measure,
-            **fields_of("", state.look),
-            **fields_of("browse.", state.browse),
-            **{f"open.{name}": name in state.opened for name in SECTIONS},
-        }
-    )
-    SESSION.fill_params(state.params, methods)
 
 
 def _forget(*names: str) -> None:

@@ -36,7 +36,7 @@ def opened() -> OpenPictures:
 def at(pictures: OpenPictures, index: int = 0, **others: Any) -> PictureState:
     """A state that looks at an example of the picture set."""
     focus = PictureFocus("model-a", pictures.name, index=index, shown=shown_of(pictures, index))
-    return replace(PictureState(focus, ("random",)), **others)
+    return replace(PictureState(focus=focus, methods=("random",)), **others)
 
 
 looks = some.builds(
@@ -120,7 +120,7 @@ def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenPictures) ->
     }  # fmt: skip
     state, said = read(link, MODELS, METHODS, opened)
     assert [sentence.partition(":")[0] for sentence in said] == [
-        "index", "method", "seed", "pin", "opacity", "outline", "gamma", "scale", "show", "open", "question",
+        "index", "opacity", "outline", "gamma", "scale", "method", "seed", "pin", "show", "open", "question",
         "removal", "measure", "occlusion.window",
     ]  # fmt: skip
     assert (state.methods, state.seed, state.focus.index, state.look) == (("random",), 0, 0, PictureLook())

@@ -29,7 +29,7 @@ def opened() -> OpenData:
 
 def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str = "model-a") -> TextState:
     """A state that looks at the reader's own text."""
-    return TextState(Focus(model, text, pair), methods)
+    return TextState(focus=Focus(model, text, pair), methods=methods)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_link_reopens_what_it_was_written_from(state: TextState, opened: OpenD
 
 
 def test_a_review_is_named_by_its_index(opened: OpenData) -> None:
-    state = TextState(Focus("model-a", opened.data[7].text, index=7), ("random",))
+    state = TextState(focus=Focus("model-a", opened.data[7].text, index=7), methods=("random",))
     link = write(state)
     assert link["index"] == ["7"]
     assert "text" not in link
@@ -112,7 +112,7 @@ def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenData) -> Non
     }  # fmt: skip
     state, said = read(link, MODELS, METHODS, opened)
     assert [sentence.partition(":")[0] for sentence in said] == [
-        "index", "method", "unit", "seed", "pin", "show", "open", "question", "removal", "measure", "occlusion.window",
+        "index", "unit", "method", "seed", "pin", "show", "open", "question", "removal", "measure", "occlusion.window",
     ]  # fmt: skip
     assert (state.methods, state.unit, state.seed, state.focus.index) == (("random",), "token", 0, 0)
 
