@@ -179,7 +179,8 @@ def _error(label: int | float | None, score: float, classes: Classes) -> float |
 def _right(label: int | float | None, prediction: Prediction, classes: Classes) -> bool | None:
     if classes.of is None or label is None:
         return None
-    return classes.of[int(label)] == prediction.index
+    of = classes.of[int(label)]
+    return None if of is None else of == prediction.index
 
 
 def _standing(row: Row) -> float | None:

@@ -14,28 +14,42 @@ PLACED = re.compile(r"(?:label|class)[_ ]?(\d+)")
 
 @dataclass(frozen=True)
 class Classes:
-    """`of[i]`: the model's class that the data set's class i is; None where that cannot be told.
+    """`of[i]`: the model's class that the data set's class i is, None where the model has no such class.
 
-    `said`: a sentence for people, how the classes were matched or why they were not; empty where names are the same.
+    All of `of` is None where that cannot be told. `said`: a sentence for people, how the classes were matched, which
+    were not, or why none was; empty where names are the same.
     """
 
-    of: tuple[int, ...] | None
+    of: tuple[int | None, ...] | None
     said: str = ""
 
 
 def match_classes(names: Sequence[str], labels: Sequence[str], unnamed: re.Pattern[str] = UNNAMED) -> Classes:
-    """By name, whatever the case; by number where one side has only numbers; otherwise not at all."""
-    known = {label.strip().casefold(): index for index, label in enumerate(labels)}
-    if names and len(known) == len(labels) and all(name.strip().casefold() in known for name in names):
-        return Classes(tuple(known[name.strip().casefold()] for name in names))
+    """By name, whatever the case; by number where one side has only numbers; otherwise not at all.
+
+    Classes that only the data set has are left out where some are the model's.
+    """
+    of = _by_name(names, labels)
+    if of and None not in of:
+        return Classes(of)
     if names and len(names) <= len(labels) and (_numbered(names, unnamed) or _numbered(labels, unnamed)):
         pairs = ", ".join(f"{name} is {label}" for name, label in zip(names, labels, strict=False))
         return Classes(tuple(range(len(names))), f"Classes are compared by their number: {pairs}.")
+    if any(at is not None for at in of):
+        out = [name for name, at in zip(names, of, strict=True) if at is None]
+        return Classes(
+            of, f"The model has no such class as {_listed(out)}, so what is right is told of the others only."
+        )
     return Classes(
         None,
         f"The data set's classes ({_listed(names)}) are not the model's ({_listed(labels)}), "
         "so what is right cannot be told.",
     )
+
+
+def _by_name(names: Sequence[str], labels: Sequence[str]) -> tuple[int | None, ...]:
+    known = {label.strip().casefold(): index for index, label in enumerate(labels)}
+    return tuple(known.get(name.strip().casefold()) for name in names) if len(known) == len(labels) else ()
 
 
 def _numbered(names: Sequence[str], unnamed: re.Pattern[str]) -> bool:

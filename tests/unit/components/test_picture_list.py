@@ -63,6 +63,13 @@ def test_without_labels_or_with_other_classes_nothing_is_right_or_wrong() -> Non
         assert listed(found, Browse(sort="mistakes")) == [0, 1]
 
 
+def test_pictures_of_a_class_that_the_model_has_not_are_neither_right_nor_wrong() -> None:
+    found = picture_table(pictures((0, 1, 1, 0), ("owl", "Dog")), [said(0.7), said(0.2), said(0.9), said(0.1)])
+    assert [row.right for row in found.rows] == [None, True, False, None]
+    assert found.said.startswith("The model has no such class as owl, ")
+    assert "1 of 2 right, 1 wrong" in summary(found)
+
+
 def test_before_there_are_predictions_that_is_said() -> None:
     found = picture_table(pictures((0, 1)), [None, None])
     assert summary(found) == "2 examples, none predicted yet."

@@ -33,10 +33,10 @@ def test_unnamed_classes_are_compared_by_their_number_and_that_is_said(names: li
 @pytest.mark.parametrize(
     ("names", "labels"),
     [
-        (["negative", "neutral", "positive"], ["negative", "positive"]),
         (["good", "bad"], ["negative", "positive"]),
         (["1", "2"], ["negative", "positive"]),
         (["0", "1", "2"], ["negative", "positive"]),
+        (["same", "other"], ["same", "SAME"]),
         ([], ["negative", "positive"]),
         (["same"], ["same", "SAME"]),
     ],
@@ -46,6 +46,22 @@ def test_other_classes_are_not_compared_and_both_are_named(names: list[str], lab
     assert found.of is None
     assert labels[0] in found.said
     assert (", ".join(names) or "none") in found.said
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "of", "left_out"),
+    [
+        (["negative", "neutral", "positive"], ["positive", "negative"], (1, None, 0), "neutral"),
+        (["ant", "Cat ", "bee"], ["dog", "cat"], (None, 1, None), "ant, bee"),
+        (["0", "1", "2"], ["0", "1"], (0, 1, None), "2"),
+    ],
+)
+def test_what_only_the_data_set_has_is_left_out_and_named(
+    names: list[str], labels: list[str], of: tuple[int | None, ...], left_out: str
+) -> None:
+    found = match_classes(names, labels)
+    assert found.of == of
+    assert found.said == (f"The model has no such class as {left_out}, so what is right is told of the others only.")
 
 
 def test_many_classes_do_not_fill_the_page() -> None:
