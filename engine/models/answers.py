@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxtyping import Float
 
-from engine.errors import unknown
+from engine.errors import UsageError, unknown
 from engine.late import torch
 from engine.result import Prediction
 
@@ -28,7 +28,7 @@ def target_index(target: int | str | None, prediction: Prediction) -> int:
         return prediction.index
     if isinstance(target, str) and target in labels:
         return labels.index(target)
-    known = [*labels, *map(str, range(len(labels)))]
-    if str(target) in known[len(labels) :]:
+    if str(target) in map(str, range(len(labels))):
         return int(target)
-    raise unknown("target", target, known)
+    numbers = f"a number from 0 to {len(labels) - 1}" if len(labels) > 1 else "0"
+    raise UsageError(f"{unknown('target', target, labels)} Or {numbers}.")
