@@ -15,6 +15,7 @@ from engine.models.loaded import Loaded
 from engine.vision.adapters import ImageAdapter, adapter_for
 from engine.vision.classifier import ImageClassifier
 from engine.vision.preprocessing import check_sizes, read_preprocessing
+from engine.vision.view import sense_of
 
 
 def load_image_model(model: str, dtype: str = "float32", device: torch.device | None = None) -> ImageClassifier:
@@ -32,7 +33,8 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
     with quiet(), told(source.id):
         module = _module(source, adapter)
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
+    with sense_of(source.id):
+        labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
     made = ImageClassifier(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
     check_sizes(made.id, made.preprocessing, made.size, made.channels)
     return made

@@ -70,7 +70,7 @@ def _view(model: str, revision: str) -> View:
     config = STATED_BY_NOBODY | catalog.config(source)
     adapter = adapter_for(config.get("model_type", ""), config.get("architectures") or [], source.id)
     preprocessing = read_preprocessing(source.folder, source.id)
-    with _told(source.id):
+    with sense_of(source.id):
         size, patch = both_sides(config["image_size"]), both_sides(config["patch_size"])
         grid = size[0] // patch[0], size[1] // patch[1]
         channels, labels = int(config["num_channels"]), _labels(config)
@@ -79,7 +79,8 @@ def _view(model: str, revision: str) -> View:
 
 
 @contextlib.contextmanager
-def _told(model: str) -> Iterator[None]:
+def sense_of(model: str) -> Iterator[None]:
+    """What a config.json that makes no sense raises, as one sentence."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:

@@ -112,6 +112,17 @@ def test_a_config_without_sense_is_told(changes: dict[str, Any], tmp_path: Path)
         view_of(str(folder))
 
 
+def test_a_gap_in_the_labels_is_told_alike_with_the_weights(tmp_path: Path) -> None:
+    folder = save_vit(tmp_path / "vit")
+    edit(folder, "config.json", id2label={"0": "cat", "1": "dog", "7": "eel"})
+    said = []
+    for read in (view_of, load_image_model):
+        with pytest.raises(ExegesisError, match=r"its config\.json makes no sense \(KeyError: '2'\)\.") as caught:
+            read(str(folder))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
 def test_torch_is_not_needed(tmp_path: Path) -> None:
     script = "import sys; from engine.vision.view import view_of; view_of(sys.argv[1]); print('torch' in sys.modules)"
     folder = str(save_vit(tmp_path / "vit"))
