@@ -63,13 +63,15 @@ def explain(
 
 
 def _check_model(model: str, kind: str) -> None:
-    """Whether there is such a model is known at once, before the libraries that run it are loaded."""
+    """Whether there is such a model, and it reads inputs of that kind, is known before what runs it is loaded."""
     from engine.models import catalog
     from engine.vision.view import view_of
 
-    catalog.locate(model)
+    source = catalog.locate(model)
     if kind == "image":
         view_of(model)
+    else:
+        catalog.check_text_model(source.id, catalog.config(source))
 
 
 def _methods(given: str, kind: str) -> tuple[list[Explainer], bool]:

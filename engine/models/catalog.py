@@ -81,6 +81,13 @@ def reads_pictures(model: str) -> bool:
     return config(locate(model)).get("model_type") in IMAGE_TYPES
 
 
+def check_text_model(model: str, config: Mapping[str, Any]) -> None:
+    """Refuses an image model where texts are read. `config`: what its config.json says."""
+    if config.get("model_type") in IMAGE_TYPES:
+        known = ", ".join(embedded_models()) or "none here"
+        raise ExegesisError(f"model {model}: reads pictures, not texts. Use a text model, such as {known}.")
+
+
 def locate(model: str) -> Source:
     """Where `model` is: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors say what is known."""
     try:

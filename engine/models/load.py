@@ -30,9 +30,7 @@ def load_model(model: str, dtype: str = "float32", device: torch.device | None =
 def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
     folder = source.base or source.folder
     config = read_config(folder)
-    if config.get("model_type") in catalog.IMAGE_TYPES:
-        known = ", ".join(catalog.embedded_models()) or "none here"
-        raise ExegesisError(f"model {source.id}: reads pictures, not texts. Use a text model, such as {known}.")
+    catalog.check_text_model(source.id, config)
     adapter = adapter_for(config.get("model_type", ""), source.id)
     with quiet(), told(source.id):
         module, labels = _adapted(source) if source.base else _plain(source, adapter, config)

@@ -118,6 +118,14 @@ def test_a_model_of_the_other_kind_is_refused(run: Run, vit: str, bert: str, fil
     assert "reads no pictures here" in said
 
 
+@pytest.mark.parametrize("method", ["grad_cam", "attn_lrp", "no_such_method"])
+def test_the_wrong_model_is_blamed_before_the_method(run: Run, vit: str, bert: str, file: Path, method: str) -> None:
+    said = run("explain", "--model", vit, "--text", "hello", "--method", method).complaint(1)
+    assert said.startswith(f"model {vit}: reads pictures, not texts.")
+    said = run("explain", "--model", bert, "--image", str(file), "--method", method).complaint(1)
+    assert said.startswith(f"model {bert}: its type 'bert' reads no pictures here.")
+
+
 def test_a_method_of_the_other_kind_is_refused(run: Run, vit: str, bert: str, file: Path) -> None:
     said = run("explain", "--model", bert, "--method", "grad_cam", "--text", "a film").complaint(2)
     assert said.startswith("method: unknown name 'grad_cam'.")
