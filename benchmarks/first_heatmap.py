@@ -25,7 +25,12 @@ from tests.browser.conftest import ARGUMENTS, CHROMIUM, TIMEOUT_MS
 from tests.browser.server import running
 
 OWN = "/text?text=The+cellist+was+tuning+her+strings+while+everybody+coughed,+and+I+loved+it."
-VISITS = {"Home": "/", "Text, its first example": "/text", "Text, one's own": OWN}
+VISITS = {
+    "Home": "/",
+    "Text, its first example": "/text",
+    "Text, one's own": OWN,
+    "Images, its first picture": "/images",
+}
 STEPS = ("server", "heading", "first map", "all maps", "cpu", "load")
 
 
@@ -51,7 +56,7 @@ def _heading(page: Page) -> None:
 
 
 def _first_map(page: Page) -> None:
-    page.locator(".xg-map").first.wait_for(timeout=TIMEOUT_MS)
+    page.locator(".xg-map, .xg-patches[data-v]").first.wait_for(timeout=TIMEOUT_MS)
 
 
 def _all_maps(page: Page) -> None:

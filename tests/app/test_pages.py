@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.frame import HOME, PAGES, PageEntry
-from engine.shipped.gallery import GALLERY
+from engine.shipped.gallery import GALLERY, PICTURE_METHODS
 from tests.project import ROOT, name_of, sources
 
 SECONDS = 120
@@ -24,6 +26,17 @@ engine_room.import_engine = threading.Thread
 page = AppTest.from_file({str(ROOT / "app.py")!r}, default_timeout={SECONDS}).run()
 assert not page.exception
 print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))
+"""
+
+DRAW_IMAGES = f"""
+import json, sys, threading
+from streamlit.testing.v1 import AppTest
+from components import engine_room
+engine_room.import_engine = threading.Thread
+page = AppTest.from_file({str(ROOT / "pages" / "images.py")!r}, default_timeout={SECONDS}).run()
+assert not page.exception
+maps = sum("data-v=" in element.proto.body for element in page.get("html"))
+print(json.dumps([maps, [name for name in ("torch", "transformers", "peft", "captum") if name in sys.modules]]))
 """
 
 
@@ -63,3 +76,12 @@ def test_the_home_page_is_drawn_without_the_libraries_of_models_and_charts() -> 
     done = subprocess.run([sys.executable, "-c", DRAW_HOME], cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_the_images_page_is_drawn_from_the_shipped_results_without_what_runs_models(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DRAW_IMAGES], cwd=ROOT, capture_output=True, text=True, timeout=240,
+        env={**os.environ, "EXEGESIS_HOME": str(tmp_path), "EXEGESIS_DEVICE": "cpu"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [len(PICTURE_METHODS), []]
