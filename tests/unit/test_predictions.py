@@ -15,32 +15,20 @@ from engine.explain import explain
 from engine.predictions import cached_predictions, predictions
 from engine.progress import CancelToken
 from engine.request import Example, Request
+from tests.counted import counted
 from tests.explaining import checkpoint
 from tests.tiny import CORPUS, save_checkpoint
+
+pytestmark = pytest.mark.usefixtures("home")
 
 EXAMPLES = [Example(text) for text in CORPUS]
 PAIRS = [Example(text, "a hypothesis follows") for text in CORPUS]
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache for every test."""
-    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
-    return tmp_path
-
-
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many examples each call of the model's runner was given."""
-    sizes: list[int] = []
-    real = module.predict_encoded
-
-    def counting(model: object, encoded: list[object]) -> object:
-        sizes.append(len(encoded))
-        return real(model, encoded)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(module, "predict_encoded", counting)
-    return sizes
+    return counted(monkeypatch, module, "predict_encoded", lambda model, encoded: len(encoded))
 
 
 @pytest.mark.parametrize("examples", [EXAMPLES, PAIRS], ids=["texts", "pairs"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,32 +11,20 @@ from engine.explain import explain
 from engine.metrics.curves import PERCENTS, WAYS, removal_curves
 from engine.operators import PATCH_OPERATORS
 from engine.request import Example, Picture, Request
+from tests.counted import counted
 from tests.explaining import checkpoint
 from tests.oracles.pictures import curve_one_by_one
 from tests.unit.images.making import SIDE, blobs, plain_vit, values_of, vit, vit_folder
 
+pytestmark = pytest.mark.usefixtures("home")
+
 METHODS = ("gradient_x_input", "gradient_l2", "random")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache for every test."""
-    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
-    return tmp_path
 
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pictures with holes each call of the engine measured."""
-    sizes: list[int] = []
-    real = curves.coalition_values
-
-    def counting(*arguments: object) -> np.ndarray:
-        sizes.append(len(arguments[3]))  # type: ignore[arg-type]
-        return real(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(curves, "coalition_values", counting)
-    return sizes
+    return counted(monkeypatch, curves, "coalition_values", lambda *given: len(given[3]))
 
 
 def asked(*methods: str, picture: Picture | None = None) -> list[Request]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,11 @@ from engine.request import Request
 from tests.oracles.pictures import probabilities_without
 from tests.unit.images.making import SIDE, blobs, plain_vit, values_of, vit, vit_folder
 
+pytestmark = pytest.mark.usefixtures("home")
+
 PATCHES = (1, 4, 10)
 GONE = tuple(1 + patch for patch in PATCHES)
 """Their positions, after one special token."""
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache for every test."""
-    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
-    return tmp_path
 
 
 def asked(method: str = "gradient_l2", **other: Any) -> Request:

@@ -13,32 +13,20 @@ from engine.explain import explain
 from engine.metrics.curves import PERCENTS, RemovalCurve, removal_curves, without_top
 from engine.progress import CancelToken
 from engine.request import Example, Request
+from tests.counted import counted
 from tests.explaining import checkpoint, classifier
 from tests.oracles.curves import masked_probability, removal_curve_one_by_one
+
+pytestmark = pytest.mark.usefixtures("home")
 
 TEXT = "although the plot drags, the ending is warm and funny"
 METHODS = ("gradient_x_input", "gradient_l2", "random")
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache for every test."""
-    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
-    return tmp_path
-
-
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many shortened texts each call of the engine measured."""
-    sizes: list[int] = []
-    real = curves.coalition_values
-
-    def counting(*arguments: object) -> np.ndarray:
-        sizes.append(len(arguments[3]))  # type: ignore[arg-type]
-        return real(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(curves, "coalition_values", counting)
-    return sizes
+    return counted(monkeypatch, curves, "coalition_values", lambda *given: len(given[3]))
 
 
 def asked(family: str = "bert", methods: tuple[str, ...] = METHODS, text: str = TEXT, labels: int = 2) -> list[Request]:

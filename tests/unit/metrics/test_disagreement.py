@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,14 +16,9 @@ from engine.request import Example, Request
 from tests.explaining import checkpoint
 from tests.tiny import CORPUS
 
+pytestmark = pytest.mark.usefixtures("home")
+
 EXAMPLES = [Example(text) for text in CORPUS]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache for every test."""
-    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
-    return tmp_path
 
 
 def test_the_same_order_whatever_the_sign_is_no_disagreement() -> None:

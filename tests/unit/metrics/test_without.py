@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,32 +16,20 @@ from engine.metrics.without import predictions_without
 from engine.operators import OPERATORS
 from engine.progress import CancelToken
 from engine.request import Example, Request
+from tests.counted import counted
 from tests.explaining import checkpoint, classifier
 from tests.oracles.without import probabilities_without
+
+pytestmark = pytest.mark.usefixtures("home")
 
 TEXT = "although the plot drags, the ending is warm and funny"
 GONE = (2, 5, 9)
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache for every test."""
-    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
-    return tmp_path
-
-
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operators that were measured, in order."""
-    seen: list[str] = []
-    real = without.removed
-
-    def counting(model: Any, batch: Any, keep: Any, operator: str) -> Any:
-        seen.append(operator)
-        return real(model, batch, keep, operator)
-
-    monkeypatch.setattr(without, "removed", counting)
-    return seen
+    return counted(monkeypatch, without, "removed", lambda *given: str(given[3]))
 
 
 def asked(family: str = "bert", labels: int = 3, **other: Any) -> Request:
