@@ -21,6 +21,8 @@ key, value, carried, carry, turn_to, focus_of = (
     LOOKING.key, LOOKING.value, LOOKING.carried, LOOKING.carry, LOOKING.turn_to, LOOKING.focus_of
 )  # fmt: skip
 
+DATA_HELP = "A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name."
+
 
 def data_name(link: Mapping[str, list[str]]) -> str:
     """The data set that the control names, else the link."""
@@ -63,22 +65,10 @@ def show(opened: OpenData, index: int) -> None:
 def focus_controls(models: list[str], opened: OpenData) -> None:
     """Which model looks at which example: a place in a data set, whose text can be edited at will, or own texts."""
     model, data, example = st.columns([5, 5, 6], gap="small", vertical_alignment="bottom")
-    model.selectbox(
-        "Model",
-        LOOKING.with_chosen(models, "model"),
-        key=key("model"),
-        accept_new_options=True,
-        placeholder="Pick one, or type a folder or hub id",
-        help="An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name.",
-    )
-    data.selectbox(
-        "Data set",
-        LOOKING.with_chosen(dataset_names(), "data"),
-        key=key("data"),
-        accept_new_options=True,
-        help="A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name.",
-        on_change=_first_of_data,
-    )
+    with model:
+        LOOKING.model_control(models)
+    with data:
+        LOOKING.data_control(dataset_names(), DATA_HELP, _first_of_data)
     with example.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         _example_controls(opened)
     if opened.trouble:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -48,6 +48,28 @@ class Looking:
     def focus_of(self, link: Mapping[str, list[str]]) -> Query:
         """The part of a link that says what is looked at."""
         return {name: list(link[name]) for name in self.names if name in link}
+
+    def model_control(self, known: Collection[str]) -> None:
+        """The choice of the model."""
+        st.selectbox(
+            "Model",
+            self.with_chosen(known, "model"),
+            key=self.key("model"),
+            accept_new_options=True,
+            placeholder="Pick one, or type a folder or hub id",
+            help="An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name.",
+        )
+
+    def data_control(self, known: Collection[str], help: str, on_change: Callable[[], None]) -> None:
+        """The choice of the data set."""
+        st.selectbox(
+            "Data set",
+            self.with_chosen(known, "data"),
+            key=self.key("data"),
+            accept_new_options=True,
+            help=help,
+            on_change=on_change,
+        )
 
     def with_chosen(self, known: Collection[str], name: str) -> list[str]:
         """The options of a control that takes other values too: the known ones, and the one that it holds."""

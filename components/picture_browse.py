@@ -9,22 +9,22 @@ from html import escape
 import streamlit as st
 
 from components import picture_focus_controls
-from components.browse_controls import SHOW_NAMES, SORT_NAMES, Key, listing_choice, walk
+from components.browse_controls import SHOW_NAMES, SORT_NAMES, Key, browse_switch, list_area, listing_choice, walk
 from components.browse_job import Offer, job_area
 from components.browse_known import Known
 from components.browse_rows import Table, listed
 from components.browse_state import PLAIN_BROWSE, Browse
 from components.browse_table import summary, unanswered
-from components.library_html import trouble_html
 from components.numbers import count
 from components.open_pictures import OpenPictures
 from components.picture_focus import PictureFocus
 from components.picture_grid import picture_grid
 from components.picture_known import known_pictures, picture_spec
 from components.thumbnails import thumbnail_url
-from components.trouble import literal, say_note, sentence
+from components.trouble import say_note
 from engine.data.images.examples import ImageDataset
 from engine.errors import ExegesisError
+from engine.models.catalog import embedded_image_models
 
 A_PAGE = 40
 SIDE, QUALITY = 64, 70
@@ -39,24 +39,19 @@ def picture_browse_area(opened: OpenPictures, prefix: str) -> None:
     def key(name: str) -> str:
         return prefix + name
 
-    if not st.toggle(
-        f"Browse {literal(opened.data.title or opened.name)}", key=key("open.browse"), help="The data set as pictures."
-    ):
+    if not browse_switch(opened.data.title or opened.name, "pictures", key):
         return
     focus = picture_focus_controls.from_widgets(opened)
-    with st.container(border=True, key="picture_browse"):
-        try:
-            held = known_pictures(focus.model, opened)
-        except Exception as error:
-            st.html(trouble_html(sentence(error)))
-            return
-        _drawn(opened, focus, held, key)
+    list_area(
+        "picture_browse", partial(known_pictures, focus.model, opened), lambda held: _drawn(opened, focus, held, key)
+    )
 
 
 def _drawn(opened: OpenPictures, focus: PictureFocus, held: Known, key: Key) -> None:
     rows, current = held.rows, None if focus.own else focus.index
     st.html(f'<div class="xg"><p class="xg-small">{escape(summary(rows))}</p></div>')
     job_area(held, _offers(focus.model, opened, rows))
+    picture_focus_controls.better_offer(embedded_image_models(), opened, "browse")
     browse = _controls(rows, key)
     found = listed(rows, browse)
     show = partial(picture_focus_controls.show, opened)

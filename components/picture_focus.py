@@ -13,11 +13,15 @@ from components.link_choice import whole
 from components.open_pictures import PICTURES, OpenPictures, Shown, own_shown, shown_of
 from engine.data.classes import PLACED, Classes, match_classes
 from engine.data.images.datasets import registered
+from engine.errors import ExegesisError
 from engine.models.catalog import card
 from engine.request import Picture
+from engine.vision.view import view_of
 
 NAMES = ("model", "data", "split", "index", "digest", "picture_sha")
 """The names by which a link holds the focus."""
+EVERYDAY = ("photos-vit", "scenes-vit")
+"""Models of everyday things, where they are there: they stand in for a picture set that no model fits."""
 NOTHING = Shown(None)
 
 
@@ -85,7 +89,7 @@ def read_picture_focus(
     Where the controls have turned to another set than the link's since, the link's picture is not read.
     """
     name, split = last.get("data") or PICTURES, last.get("split", "")
-    model = last.get("model") or usual_model(models, opened.name)
+    model = last.get("model") or usual_model(models, opened)
     if (name, split) != opened.wanted:
         return PictureFocus(model, name, split)
     index, sha = _index(last, opened, said), last.get("picture_sha", "")
@@ -142,13 +146,35 @@ def picture_classes(names: Sequence[str], labels: Sequence[str]) -> Classes:
     return match_classes(names, labels, PLACED)
 
 
-def usual_model(models: Sequence[str], data: str) -> str:
-    """The model that is called after the picture set or was trained on it, else the first."""
-    name = registered(data)
+def usual_model(models: Sequence[str], opened: OpenPictures) -> str:
+    """The model that is called after the picture set or was trained on it, else one with the most of its classes."""
+    name = registered(opened.name)
     called = [model for model in models if name and model.startswith(f"{name}-")]
     trained = (model for model in models if name and card(model).get("settings", {}).get("dataset") == name)
     # "scenes-marked-vit" is called after scenes too.
-    return next(iter([*sorted(called, key=len), *trained, *models]), "")
+    return next(iter([*sorted(called, key=len), *trained, *_fitting(models, opened)]), "")
+
+
+def better_model(models: Sequence[str], model: str, opened: OpenPictures) -> str:
+    """The usual model of the picture set where it has more of its classes than `model`, else an empty text."""
+    usual = usual_model(models, opened)
+    return usual if _matched(usual, opened) > _matched(model, opened) else ""
+
+
+def _fitting(models: Sequence[str], opened: OpenPictures) -> list[str]:
+    """The models with more of the set's classes first; of those with as many, the ones of everyday things."""
+    everyday = [model for model in EVERYDAY if model in models]
+    ranked = dict.fromkeys([*everyday, *models])
+    return sorted(ranked, key=lambda model: -_matched(model, opened))
+
+
+def _matched(model: str, opened: OpenPictures) -> int:
+    """How many classes of the set the model has; 0 where its files cannot be read."""
+    try:
+        of = picture_classes(opened.data.label_names, view_of(model).labels).of
+    except ExegesisError:
+        return 0
+    return sum(index is not None for index in of or ())
 
 
 def _split(focus: PictureFocus) -> Query:

@@ -10,8 +10,8 @@ import streamlit as st
 from components.looking import Looking
 from components.open_pictures import PICTURES, OpenPictures, open_pictures, own_shown, shown_of
 from components.own_picture import own_picture_controls
-from components.picture_focus import NAMES, PictureFocus
-from components.trouble import say_error
+from components.picture_focus import NAMES, PictureFocus, better_model
+from components.trouble import literal, say_error
 from engine.data.images.datasets import image_names, registered
 from engine.data.images.generated import MarkedParams
 from engine.errors import ExegesisError
@@ -26,6 +26,10 @@ key, value, carried, carry, turn_to, focus_of = (
 
 OF_DATA, OWN = "Data set", "Your picture"
 MARKED = "scenes-marked"
+DATA_HELP = (
+    "A name, a zip or folder with class folders, a .npz, or hub:owner/name. "
+    "Options follow the name: scenes:seed=7,count=500."
+)
 
 
 def asked(link: Mapping[str, list[str]]) -> tuple[str, str]:
@@ -71,6 +75,7 @@ def picture_focus_controls(models: Collection[str], opened: OpenPictures) -> Non
     """Which model looks at which picture: an example of a picture set, or a picture of one's own."""
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("sets")):
         _set_controls(models, opened)
+    better_offer(models, opened, "set")
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("place")):
         st.segmented_control("Picture", (OF_DATA, OWN), key=key("source"), required=True)
         if value("source") != OWN:
@@ -81,24 +86,23 @@ def picture_focus_controls(models: Collection[str], opened: OpenPictures) -> Non
         say_error(trouble)
 
 
+def better_offer(models: Collection[str], opened: OpenPictures, name: str) -> None:
+    """The model that has more of the set's classes than the chosen one, and a button that turns to it; mostly nothing.
+
+    `name`: of this place among those that offer it.
+    """
+    model = str(value("model") or "").strip()
+    better = "" if opened.trouble or not model else better_model(list(models), model, opened)
+    if not better:
+        return
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(f"offer {name}")):
+        st.caption(f"{literal(better)} has more of this data set's classes than {literal(model)}.", width="content")
+        st.button(f"Use {literal(better)}", key=key(f"better {name}"), on_click=LOOKING.put, args=("model", better))
+
+
 def _set_controls(models: Collection[str], opened: OpenPictures) -> None:
-    st.selectbox(
-        "Model",
-        LOOKING.with_chosen(models, "model"),
-        key=key("model"),
-        accept_new_options=True,
-        placeholder="Pick one, or type a folder or hub id",
-        help="An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name.",
-    )
-    st.selectbox(
-        "Data set",
-        LOOKING.with_chosen(image_names(), "data"),
-        key=key("data"),
-        accept_new_options=True,
-        help="A name, a zip or folder with class folders, a .npz, or hub:owner/name. "
-        "Options follow the name: scenes:seed=7,count=500.",
-        on_change=_other_data,
-    )
+    LOOKING.model_control(models)
+    LOOKING.data_control(image_names(), DATA_HELP, _other_data)
     if opened.data.splits and not opened.trouble:
         _split_control(opened)
     if registered(opened.name) == MARKED and not opened.trouble:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from components import picture_focus
 from components.open_pictures import OpenPictures, open_pictures, shown_of
 from components.picture_focus import (
     PictureFocus,
+    better_model,
     is_another_picture,
     read_picture_focus,
     truth_of,
@@ -19,6 +22,7 @@ from components.picture_focus import (
     write_picture_focus,
 )
 from engine.data.images.datasets import load_images
+from engine.errors import ExegesisError
 from engine.kept import keep_picture
 
 MODELS = ["digits-vit", "scenes-marked-vit", "scenes-vit"]
@@ -175,12 +179,66 @@ def test_a_link_of_another_set_than_the_controls_show_is_not_read() -> None:
         ("scenes:seed=3", "scenes-vit"),
         ("scenes-marked:strength=0", "scenes-marked-vit"),
         ("digits", "digits-vit"),
-        ("somewhere.zip", "digits-vit"),
     ],
 )
 def test_the_model_that_a_link_leaves_out_is_the_one_for_its_set(data: str, model: str) -> None:
-    assert usual_model(MODELS, data) == model
-    assert usual_model([], data) == ""
+    assert usual_model(MODELS, open_pictures(data)) == model
+    assert usual_model([], open_pictures(data)) == ""
+
+
+@pytest.fixture
+def told_labels(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, ...]]:
+    """Models by name with the classes that they are said to have; no other can be read."""
+    told: dict[str, tuple[str, ...]] = {}
+
+    def view(model: str) -> SimpleNamespace:
+        if model not in told:
+            raise ExegesisError(f"model {model}: cannot be read.")
+        return SimpleNamespace(labels=told[model])
+
+    monkeypatch.setattr(picture_focus, "view_of", view)
+    monkeypatch.setattr(picture_focus, "card", lambda model: {})
+    return told
+
+
+@pytest.mark.parametrize(
+    ("models", "usual"),
+    [
+        ({"a": ("red", "green"), "b": ("Blue", "red", "green")}, "b"),
+        ({"a": ("Red", "green"), "scenes-vit": ("house",)}, "a"),
+        ({"a": ("ant",), "scenes-vit": ("house",)}, "scenes-vit"),
+        ({"a": ("ant",), "photos-vit": ("car",), "scenes-vit": ("house",)}, "photos-vit"),
+        ({"a": ("red",), "scenes-vit": ("red",)}, "scenes-vit"),
+        ({"a": ("red", "blue"), "b": ("red", "blue")}, "a"),
+        ({"a": ("ant",), "b": ("bee",)}, "a"),
+        ({}, "unreadable"),
+    ],
+)
+def test_a_set_of_ones_own_gets_the_model_with_the_most_of_its_classes(
+    folder: Path, told_labels: dict[str, tuple[str, ...]], models: dict[str, tuple[str, ...]], usual: str
+) -> None:
+    told_labels.update(models)
+    assert usual_model(["unreadable"] if not models else [*models, "unreadable"], open_pictures(str(folder))) == usual
+
+
+def test_a_better_model_is_named_only_where_it_has_more_of_the_classes(
+    folder: Path, told_labels: dict[str, tuple[str, ...]]
+) -> None:
+    told_labels.update(
+        {"fits": ("red", "blue"), "half": ("red", "ant"), "none": ("ant", "bee"), "unnamed": ("0", "class_1")}
+    )
+    told_labels["numbered"] = ("LABEL_0", "LABEL_1")
+    models, opened = ["fits", "half", "none"], open_pictures(str(folder))
+    better = {model: better_model(models, model, opened) for model in [*told_labels, "unreadable"]}
+    assert better == {
+        "fits": "",
+        "half": "fits",
+        "none": "fits",
+        "unnamed": "fits",
+        "numbered": "",
+        "unreadable": "fits",
+    }
+    assert better_model(["none"], "none", opened) == ""
 
 
 @pytest.mark.parametrize(
