@@ -13,11 +13,13 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
+from components.own_picture import BEFORE
 from engine.request import Picture
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server, running
 from tests.project import ROOT
 from tests.unit.images.checkpoints import save_vit
+from tests.unit.images.test_opening import png_header
 
 COUNT = 12
 Open = Callable[..., Page]
@@ -92,6 +94,14 @@ def test_an_upload_is_looked_at_and_a_bad_one_is_refused_in_one_sentence(
     alert = page.get_by_role("alert").filter(has_text="is damaged or cut off")
     expect(alert).to_be_visible(timeout=TIMEOUT_MS)
     expect(alert).to_contain_text("<img src=x>.png: is damaged")
+    expect(alert).to_contain_text(BEFORE)
+    for name, data, words in (
+        ("zero.png", png_header(0, 0), "zero.png: has no pixels (0 x 0)."),
+        ("empty.png", b"", "empty.png: is empty."),
+    ):
+        give(page, name, data)
+        expect(page.get_by_role("alert").filter(has_text=words)).to_be_visible(timeout=TIMEOUT_MS)
+        expect(page.get_by_role("alert")).to_have_count(1)
     expect_picture(page, noise(99))
     expect_picture(open_page(link, scheme=scheme), noise(99))
 
