@@ -1,4 +1,4 @@
-"""What lists of texts and of pictures are chosen by, and the buttons that walk through what is listed."""
+"""How lists of texts and of pictures are opened, what they are chosen by, and the buttons that walk through what is listed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import streamlit as st
 
+from components.browse_known import Known
 from components.browse_rows import CONFIDENT, UNSURE
 from components.browse_table import place, steps
+from components.library_html import trouble_html
+from components.trouble import literal, sentence
 
 Key = Callable[[str], str]
 """From a control's name to the key of its widget."""
@@ -34,6 +37,22 @@ SORT_NAMES = {
     "short": "Shortest first",
     "long": "Longest first",
 }
+
+
+def browse_switch(title: str, shown_as: str, key: Key) -> bool:
+    """Whether the list of the data set of that title is open. `shown_as`: what the list looks like."""
+    return st.toggle(f"Browse {literal(title)}", key=key("open.browse"), help=f"The data set as {shown_as}.")
+
+
+def list_area(frame: str, known: Callable[[], Known], drawn: Callable[[Known], None]) -> None:
+    """The list in a frame with that key, or why there is none."""
+    with st.container(border=True, key=frame):
+        try:
+            held = known()
+        except Exception as error:
+            st.html(trouble_html(sentence(error)))
+            return
+        drawn(held)
 
 
 def listing_choice(label: str, name: str, names: Mapping[str, str], barred: Collection[str], key: Key) -> None:
