@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from html import escape
 
 import numpy as np
 import streamlit as st
@@ -11,20 +11,16 @@ from jaxtyping import Bool
 
 from components.numbers import percent, plain
 from components.picture_session import key
+from components.question_styles import use_question_styles
 from engine.metrics.agreement import is_constant
 from engine.metrics.truth import TruthScores, truth_by_chance, truth_scores, unscored
 from engine.registry import Explainer
 from engine.result import Explanation
 from engine.vision.view import view_of
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Patches = Bool[np.ndarray, "row column"]
 
 CHANCE = "By chance, on average"
-WIDTH = 860
-"""Of the table, in pixels."""
 MEANING = (
     "Overlap: how many of them are among as many patches with the highest scores. Pointing game: whether the highest "
     "patch is true (Zhang et al., 2018). All true within the top: how many of the highest patches it takes to hold all "
@@ -76,40 +72,28 @@ def truth_area(
     chance = truth_by_chance(truth.size, int(truth.sum()))
     st.subheader("Against the truth", anchor=False)
     st.caption(meaning(chance))
-    # On request, because what draws a table takes long to import, and the lines beside the maps say most of it.
+    # On request, because the lines beside the maps say most of it.
     if not st.toggle("Table of these methods, and of chance", key=key("open.truth")):
         return
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in made.items()}
-    table = truth_table(rows, chance)
-    st.dataframe(
-        table, hide_index=True, width=WIDTH, height="content", key="picture_truth_table", column_config=_formats(table)
+    use_question_styles()
+    st.html(truth_table_html(rows, chance))
+
+
+def truth_table_html(rows: Mapping[str, TruthScores], chance: TruthScores) -> str:
+    """What chance gets, then the methods, the best overlap first. Names are escaped."""
+    best = sorted(rows.items(), key=lambda row: (-row[1].overlap, row[1].mean_rank))
+    heads = ("overlap", "pointing game", f"all true within the top, of {chance.n}", "mean of their ranks")
+    told = [_row_html(CHANCE, chance, percent(chance.pointing))]
+    told += [_row_html(name, found, "hit" if found.pointing else "missed") for name, found in best]
+    named = "".join(f'<th class="xg-number">{head}</th>' for head in heads)
+    return (
+        f'<div class="xg"><table class="xg-table xg-narrow"><thead><tr><th>method</th>{named}</tr></thead>'
+        f"<tbody>{''.join(told)}</tbody></table></div>"
     )
 
 
-def truth_table(rows: Mapping[str, TruthScores], chance: TruthScores) -> pd.DataFrame:
-    """What chance gets, then the methods, the best overlap first. Shares are in percent."""
-    import pandas as pd
-
-    best = sorted(rows.items(), key=lambda row: (-row[1].overlap, row[1].mean_rank))
-    return pd.DataFrame([_row(name, found) for name, found in [(CHANCE, chance), *best]])
-
-
-def _row(name: str, found: TruthScores) -> dict[str, str | float]:
-    return {
-        "Method": name,
-        "Overlap": 100 * found.overlap,
-        "Exact": 100 * found.exact,
-        "Pointing game": 100 * found.pointing,
-        f"Mean rank, of {found.n}": found.mean_rank,
-        "Mean rank, share": 100 * found.mean_rank_pct,
-        "Mean of the ranks": found.mean_of_ranks,
-    }
-
-
-def _formats(table: pd.DataFrame) -> dict[str, Any]:
-    shares = {"Overlap", "Exact", "Pointing game", "Mean rank, share"}
-    return {
-        name: st.column_config.NumberColumn(format="%.1f %%" if name in shares else "%.1f")
-        for name in table.columns
-        if name != "Method"
-    }
+def _row_html(name: str, found: TruthScores, game: str) -> str:
+    cells = (percent(found.overlap), game, plain(found.mean_rank), plain(found.mean_of_ranks))
+    numbers = "".join(f'<td class="xg-number">{escape(cell)}</td>' for cell in cells)
+    return f"<tr><th>{escape(name)}</th>{numbers}</tr>"

@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from components.frame import IMAGES
 from components.palette import PALETTES, Theme, contrast
+from components.picture_truth import CHANCE
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
@@ -43,7 +44,23 @@ def test_both_curves_are_drawn_legibly_and_the_table_of_truth_is_opened(
             expect(named).to_be_visible()
             legible(named, scheme)
     page.get_by_text("Table of these methods, and of chance").click()
-    expect(page.get_by_test_id("stDataFrame")).to_have_count(2, timeout=TIMEOUT_MS)
+    expect(truth_table(page)).to_be_visible(timeout=TIMEOUT_MS)
+
+
+def test_the_table_of_truth_fits_a_phone(server: Server, model: str, open_page: Callable[..., Page]) -> None:
+    query = [("model", model), ("data", "scenes:count=3"), ("open", "truth")]
+    page = open_page(
+        f"{server.url}/{IMAGES.url_path}?{urlencode([*query, *(('method', id) for id in METHODS)])}", width=390
+    )
+    expect(truth_table(page)).to_be_visible(timeout=TIMEOUT_MS)
+    box = truth_table(page).bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
+def truth_table(page: Page) -> Locator:
+    return page.get_by_role("table").filter(has_text=CHANCE)
 
 
 def legible(text: Locator, scheme: Theme) -> None:
