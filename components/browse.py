@@ -10,18 +10,17 @@ from typing import Any
 import streamlit as st
 
 from components import focus_controls
-from components.browse_controls import SHOW_NAMES, SORT_NAMES, listing_choice, walk
+from components.browse_controls import SHOW_NAMES, SORT_NAMES, browse_switch, list_area, listing_choice, walk
 from components.browse_job import Offer, job_area
 from components.browse_known import Known, known, spec_of
 from components.browse_rows import Table, listed
 from components.browse_state import LONGEST_SEARCH, PLAIN_BROWSE, Browse
 from components.browse_table import MOST_SHOWN, frame, left_out, summary, unanswered
 from components.engine_room import explainers
-from components.library_html import trouble_html
 from components.numbers import count
 from components.open_data import OpenData
 from components.text_session import key, put, value
-from components.trouble import literal, say_note, sentence
+from components.trouble import say_note
 
 CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "mistakes", "confident", "doubtful"}
 SCORES_ONLY = {"off", "error"}
@@ -31,18 +30,12 @@ ROW_PIXELS, MOST_IN_VIEW = 35, 8
 
 def browse_area(opened: OpenData) -> None:
     """Opened by its switch: the list, and the buttons that walk through it. Stands below the choice of the example."""
-    if not st.toggle(
-        f"Browse {literal(opened.data.title or opened.name)}", key=key("open.browse"), help="The data set as a table."
-    ):
+    if not browse_switch(opened.data.title or opened.name, "a table", key):
         return
     focus = focus_controls.from_widgets(opened)
-    with st.container(border=True, key="browse"):
-        try:
-            held = known(focus.model, opened)
-        except Exception as error:
-            st.html(trouble_html(sentence(error)))
-            return
-        _drawn(opened, focus.model, held, focus.index)
+    list_area(
+        "browse", partial(known, focus.model, opened), lambda held: _drawn(opened, focus.model, held, focus.index)
+    )
 
 
 def _drawn(opened: OpenData, model: str, held: Known, current: int | None) -> None:

@@ -1,4 +1,4 @@
-"""How lists of texts and of pictures are opened, what they are chosen by, and the buttons that walk through what is listed."""
+"""How lists of texts and of pictures are opened and what they are chosen by, and the buttons that walk through them."""
 
 from __future__ import annotations
 
