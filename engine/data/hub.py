@@ -175,7 +175,7 @@ def _ask(repo_id: str, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except HFValidationError:
-        raise UsageError(f"dataset: {repo_id!r} is no hub name. Write hub:owner/name.") from None
+        raise UsageError(f"dataset: {shown(repo_id)} is no hub name. Write hub:owner/name.") from None
     except GatedRepoError:
         raise ExegesisError(f"hub:{repo_id}: is gated. Accept its terms on the hub and log in.") from None
     except RevisionNotFoundError:
