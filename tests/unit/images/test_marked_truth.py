@@ -52,13 +52,11 @@ def test_occlusion_finds_the_mark(operator: str, examples: list[ImageExample]) -
     assert overlap("occlusion", examples, {"removal": operator}) >= NEEDED
 
 
-def test_kernel_shap_finds_the_mark_with_a_large_budget(examples: list[ImageExample]) -> None:
-    assert overlap("kernel_shap", examples[:4], {"n_samples": 1024}) >= NEEDED
-
-
-@pytest.mark.parametrize("operator", PATCH_OPERATORS[1:])
-def test_kernel_shap_finds_it_however_patches_are_removed(operator: str, examples: list[ImageExample]) -> None:
-    assert overlap("kernel_shap", examples[:2], {"removal": operator, "n_samples": 512}) >= NEEDED
+@pytest.mark.parametrize("operator", PATCH_OPERATORS)
+def test_kernel_shap_finds_the_mark_with_twice_as_many_draws_as_patches(
+    operator: str, examples: list[ImageExample]
+) -> None:
+    assert overlap("kernel_shap", examples, {"removal": operator, "n_samples": 128}) >= NEEDED
 
 
 def test_an_order_by_chance_does_not(examples: list[ImageExample]) -> None:
