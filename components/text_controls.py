@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from components.look import LAYOUTS, LEAST_GAMMA, MOST_GAMMA, SCALES, STYLES
+from components.look import LAYOUTS, STYLES
+from components.map_controls import gamma_slider, scale_choice, seed_input
 from components.method_picker import all_methods, chosen_methods
-from components.request_link import MOST_SEED
 from components.text_session import WIDGETS, key
 from components.text_state import START
 from engine.registry import Explainer
@@ -20,9 +20,7 @@ def method_controls(methods: Mapping[str, Explainer]) -> None:
     chosen_methods(methods, WIDGETS)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key("options")):
         st.segmented_control("Unit", UNITS, key=key("unit"), required=True, format_func=lambda kind: f"{kind.title()}s")
-        st.number_input(
-            "Seed", 0, MOST_SEED, key=key("seed"), step=1, width=120, help="For the methods that draw at random."
-        )
+        seed_input(key, 120)
         with st.popover("View", key=key("view")):
             _look_controls()
         all_methods(methods, START, WIDGETS)
@@ -30,16 +28,8 @@ def method_controls(methods: Mapping[str, Explainer]) -> None:
 
 def _look_controls() -> None:
     _look("Layout", LAYOUTS, "Flow: each map is the text itself. Aligned: one table with a column for each token.")
-    st.slider(
-        "Gamma", LEAST_GAMMA, MOST_GAMMA, key=key("gamma"), step=0.1,
-        help="The colour is this power of the score's share of the scale: 1 is linear, less reveals weak tokens.",
-    )  # fmt: skip
-    _look(
-        "Scale",
-        SCALES,
-        "Shared: one scale for the maps that have the same unit. Logits, probabilities, sensitivities and "
-        "attention are different units, so they never share one; ensembles and random always keep their own.",
-    )
+    gamma_slider(key, "tokens")
+    scale_choice(key, "ensembles and random always keep their own")
     _look("Style", STYLES)
     st.toggle(
         "Values under the tokens", key=key("values"), help="Units then stand apart: joined letters are not joined."
