@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
@@ -21,16 +20,9 @@ from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import CORPUS, save_checkpoint
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 SECONDS = 120.0
-
-
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
-    yield
-    for job in jobs.list_jobs():
-        jobs.cancel(job.id)
-        jobs.wait(job.id, SECONDS)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
@@ -30,6 +29,8 @@ from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.images.checkpoints import save_vit
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 SECONDS = 120.0
 LIGHT = """
 import json, sys
@@ -44,13 +45,9 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def sample_jobs() -> None:
+    """Importing it makes the kind of job known."""
     assert tests.sample_job.plan is not None
-    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
-    yield
-    for job in jobs.list_jobs():
-        jobs.cancel(job.id)
-        jobs.wait(job.id, SECONDS)
 
 
 @pytest.fixture(scope="module")

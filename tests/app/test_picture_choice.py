@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
@@ -25,17 +24,10 @@ from tests.project import ROOT
 from tests.unit.images.checkpoints import save_vit
 from tests.unit.images.test_opening import png_header
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 SECONDS = 120.0
 LISTED = "picture_page.browse."
-
-
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
-    yield
-    for job in jobs.list_jobs():
-        jobs.cancel(job.id)
-        jobs.wait(job.id, SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +150,7 @@ def test_a_set_that_cannot_be_had_is_said_until_another_is_chosen(folder: Path) 
     assert not errors(page)
     assert digest(page) == digest_of("digits", 0)
     own = opened(data=str(folder), index="1")
-    choose(own, "model", "scenes-vit")
+    choose(own, "model", "digits-vit")
     assert digest(own) == digest_of(str(folder), 1)
     assert link_of(own)["digest"] == digest(own)[:8]
 
@@ -300,3 +292,16 @@ def test_a_model_that_is_not_there_is_said_and_the_page_stays(folder: Path) -> N
     assert not page.exception
     assert any("<i>none</i>" in sentence for sentence in errors(page))
     assert digest(page) == digest_of(str(folder), 0)
+
+
+def test_a_model_of_other_classes_is_told_with_one_that_fits_and_a_button_turns_to_it() -> None:
+    page = opened(data="scenes", model="digits-vit", open="browse")
+    assert "scenes\\-vit has more of this data set's classes than digits\\-vit." in told(page)
+    offers = [one for one in page.button if one.label == "Use scenes\\-vit"]
+    assert len(offers) == 2  # beside the choice, and beside Predict
+    offers[1].click().run()
+    assert link_of(page)["model"] == "scenes-vit"
+    assert not [one for one in page.button if one.label.startswith("Use ")]
+    choose(page, "data", "digits")
+    press(page, "Use digits\\-vit")
+    assert (link_of(page)["model"], link_of(page)["data"]) == ("digits-vit", "digits")

@@ -1,0 +1,22 @@
+"""What the tests of pages as scripts share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine import jobs
+
+SECONDS = 120.0
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A home of the test's own, whose jobs end with it."""
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
+    yield
+    for job in jobs.list_jobs():
+        jobs.cancel(job.id)
+        jobs.wait(job.id, SECONDS)
