@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from components.look import PLAIN, SCALES, Look, scale_group
 from components.method_row import cost_line, facts
-from components.patch_map import PatchCard, PatchMap
+from components.patch_card_html import PatchCard
+from components.patch_map import PatchMap
 from engine.registry import Explainer
 from engine.result import Explanation
 

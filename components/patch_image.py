@@ -14,7 +14,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from components.numbers import MINUS, plain, small
 from components.palette import PALETTES, Theme
-from components.patch_map import PatchCard, PatchMap, ends, more_lines, overlay, scale_colours, sides
+from components.patch_card_html import PatchCard
+from components.patch_map import PatchMap, ends, more_lines, overlay, scale_colours, sides
 from components.pins import Pins
 from engine.result import Check
 

@@ -11,10 +11,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.filling import Place, fill
 from components.patch_card import extent, patch_card
-from components.patch_map import patch_card_html, picture_card_html, picture_style, quiet_card_html
+from components.patch_card_html import patch_card_html, picture_card_html, quiet_card_html
 from components.picture_session import key
 from components.picture_state import PictureState
 from components.picture_truth import truth_lines
+from components.picture_variables import picture_style
 from components.prediction_area import PROBE
 from components.prediction_area import prediction_area as draw_prediction
 from components.scales import Ends, share_scales

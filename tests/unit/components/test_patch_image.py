@@ -11,8 +11,9 @@ from PIL import Image
 
 from components.look import Look
 from components.palette import PALETTES, THEMES, Theme, colour, step_of
+from components.patch_card_html import PatchCard
 from components.patch_image import EDGE, GAP, Sheet, blended, enlarged, outlined, overlay_png, sheet_png
-from components.patch_map import PatchCard, PatchMap
+from components.patch_map import PatchMap
 from engine.result import Check
 
 SCORES = np.array([[1.0, -0.5], [0.0, -0.1]])

@@ -16,20 +16,16 @@ from components.look import Look
 from components.method_row import Quiet
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, colour, see_through
 from components.patch_card import patch_card
-from components.patch_map import (
+from components.patch_card_html import (
     PatchCard,
-    PatchMap,
     legend_html,
-    outline_path,
-    overlay,
     patch_card_html,
     patches_html,
     picture_card_html,
-    picture_style,
     quiet_card_html,
-    sentence,
-    tip,
 )
+from components.patch_map import PatchMap, overlay, sentence, tip
+from components.picture_variables import outline_path, picture_style
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Check
