@@ -35,7 +35,7 @@ USES: dict[str, dict[str, str]] = {
         ),
         "limits": (
             "Sees 32 x 32 pixels: pictures lose their detail before it reads them. It names one of its ten kinds "
-            "whatever it is shown, and is wrong on about one in three. Not for decisions about people."
+            "whatever it is shown, and is wrong on about one in four. Not for decisions about people."
         ),
     },
     "scenes": {
