@@ -64,7 +64,8 @@ def fill(
     line.clear()
     stopped = [place for place in places if place.stopped]
     if stopped:
-        said = f"Stopped: {len(stopped)} of {len(places)} methods have no map."
+        have = "has" if len(stopped) == 1 else "have"
+        said = f"Stopped: {len(stopped)} of {len(places)} methods {have} no map."
         go_on_button(progress, key_of(stopped[0].request), said)
 
 

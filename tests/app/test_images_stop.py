@@ -82,7 +82,7 @@ def test_what_is_stopped_says_so_and_goes_on_when_asked(
     stopped(page, monkeypatch)
     assert not page.exception
     assert cards(page) == ["map", "map", "Stopped."]
-    assert [element.value for element in page.info] == ["Stopped: 1 of 3 methods have no map."]
+    assert [element.value for element in page.info] == ["Stopped: 1 of 3 methods has no map."]
     assert slow.ended.wait(10)
     slow.let_go.set()
     [button] = [one for one in page.button if one.label == "Go on"]
