@@ -1,0 +1,63 @@
+"""How often a password or a code may be wrong before one has to wait."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from engine.errors import ExegesisError
+
+EACH = 5
+TOGETHER = 100
+SECONDS = 300.0
+
+
+class TooManyTries(ExegesisError):
+    """So many were wrong that the next one is not even looked at."""
+
+
+class Tries:
+    """Counts wrong tries of each source (an address, a study) and of all together, over the last `seconds`.
+
+    A try counts from when it begins, so that many at once do not slip past; one that was right is taken back. The clock
+    is the machine's monotonic one: setting the time of day changes nothing.
+    """
+
+    def __init__(
+        self,
+        each: int = EACH,
+        together: int = TOGETHER,
+        seconds: int | float = SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._each, self._together, self._seconds, self._clock = each, together, seconds, clock
+        self._tried: deque[tuple[float, str]] = deque()
+        self._lock = threading.Lock()
+
+    def begin(self, source: str) -> None:
+        """Counts a try of that source. Errors: too many before it, with the seconds to wait."""
+        with self._lock:
+            now = self._clock()
+            self._forget(now)
+            own = [at for at, who in self._tried if who == source]
+            if len(own) >= self._each:
+                raise self._wait(own[0], now)
+            if len(self._tried) >= self._together:
+                raise self._wait(self._tried[0][0], now)
+            self._tried.append((now, source))
+
+    def right(self, source: str) -> None:
+        """That source knew it: neither this try nor the wrong ones before it count."""
+        with self._lock:
+            self._tried = deque(one for one in self._tried if one[1] != source)
+
+    def _forget(self, now: float) -> None:
+        while self._tried and self._tried[0][0] <= now - self._seconds:
+            self._tried.popleft()
+
+    def _wait(self, oldest: float, now: float) -> TooManyTries:
+        left = math.ceil(oldest + self._seconds - now)
+        return TooManyTries(f"Too many wrong tries. Wait {left} seconds, then try again.")
