@@ -23,6 +23,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from engine.errors import ExegesisError
 from engine.jobs.owner import Owner, lives, me
 from engine.jobs.spec import StoredSpec
+from engine.sqlite import sqlite_engine
 
 SCHEMA = 1
 ACTIVE = ("queued", "running")
@@ -311,21 +312,7 @@ class Ledger:
 
 
 def _engine(address: str) -> sa.Engine:
-    memory = {"poolclass": sa.StaticPool} if address == "sqlite://" else {}
-    options = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
-    engine = sa.create_engine(address, connect_args=options, **memory)
-
-    @sa.event.listens_for(engine, "connect")
-    def connected(link: Any, _record: Any) -> None:
-        link.isolation_level = None  # SQLAlchemy says BEGIN below; the driver must not say it late
-        link.execute("PRAGMA journal_mode=WAL")
-        link.execute("PRAGMA synchronous=NORMAL")
-
-    @sa.event.listens_for(engine, "begin")
-    def begun(link: sa.Connection) -> None:
-        link.exec_driver_sql("BEGIN" if link.get_execution_options().get("reading") else "BEGIN IMMEDIATE")
-
-    return engine
+    return sqlite_engine(address, _BUSY_SECONDS, "synchronous=NORMAL")
 
 
 def _mine(owner: Owner, queue: str, *states: str) -> sa.ColumnElement[bool]:

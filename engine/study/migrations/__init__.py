@@ -1,0 +1,1 @@
+"""How the study's tables came to be, a step a file."""
