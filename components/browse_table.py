@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from components.browse_rows import CONFIDENT, Row, Table
 from components.browse_state import Browse
-from components.citing import defused
 from components.numbers import count, percent, plain
+from engine.cells import defused
 
 if TYPE_CHECKING:
     import pandas

@@ -13,13 +13,6 @@ from engine.result import Explanation
 
 Shown = tuple[tuple[Explainer, Explanation], ...]
 """Each method that is shown with its explanation: all of one model, one input and one class."""
-ACTS_IN_A_SHEET = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""A spreadsheet takes a cell that begins so for a formula."""
-
-
-def defused(text: str) -> str:
-    """The text as a cell: after an apostrophe where a spreadsheet would take it for a formula."""
-    return f"'{text}" if text.startswith(ACTS_IN_A_SHEET) else text
 
 
 def json_of(shown: Shown) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property
 from html import escape
 
 from components.aligned_map import aligned_html, line_html
-from components.citing import Shown, arguments_of, cite_html, defused, json_of
+from components.citing import Shown, arguments_of, cite_html, json_of
 from components.focus import LONGEST_IN_LINK
 from components.look import PLAIN, Look
 from components.method_row import MethodRow, method_row, method_row_html, token_map
@@ -20,6 +20,7 @@ from components.scales import ends_of
 from components.styles import STACK, stylesheet
 from components.token_map import unit_selector
 from components.token_pick import to_units
+from engine.cells import defused
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Token

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool
 
-from components.citing import Shown, arguments_of, cite, defused, json_of, references
+from components.citing import Shown, arguments_of, cite, json_of, references
 from components.numbers import percent
 from components.patch_card import extent, patch_card, patch_map
 from components.patch_image import Sheet, sheet_png
@@ -18,6 +18,7 @@ from components.picture_focus import PictureFocus
 from components.picture_look import PLAIN_PICTURE, PictureLook
 from components.picture_truth import truth_lines
 from components.scales import ends_of
+from engine.cells import defused
 from engine.errors import UsageError
 from engine.result import Explanation
 from engine.vision.view import view_of

@@ -9,20 +9,22 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from engine.errors import UsageError
+from engine.study.ratings.intervals import comparable, errors_of
 from engine.study.ratings.matches import Match, in_time, methods_of, rank_table
-from engine.study.ratings.partial_order import Interval, partial_ranks
+from engine.study.ratings.partial_order import Interval, last_ranks, partial_ranks
 from engine.study.ratings.skill import HEADLINE, NO_MATCH, SMAT, SkillSetting, rate
 
 ORDERS = 200
 RESAMPLES = 1000
-PERCENTILES = (2.5, 97.5)
+CHANCE_STUDIES = 200
+"""Studies by pure chance, from which the least standard errors follow."""
 SMAT_WIDTH = 1.96
 """Standard deviations on each side of SMaT's intervals."""
 
 
 @dataclass(frozen=True)
 class Rating:
-    """A method's skill, its 95 % interval and its rank in the partial order.
+    """A method's skill, its interval, and from which to which place it may stand in the partial order.
 
     `spread` is the standard deviation of the skill over orders of the same votes: 0 where the order does not matter.
     """
@@ -31,6 +33,7 @@ class Rating:
     skill: float
     interval: Interval
     rank: int
+    last: int
     spread: float
 
 
@@ -40,13 +43,17 @@ def headline(
     """TrueSkill with tau = 0: the mean over shuffled orders of all votes, and a bootstrap over annotators.
 
     One annotator is resampled as one: their votes come and go together. Of fewer than two the votes are resampled.
+    The intervals are those of `comparable`. Few people may agree by luck, so no standard error is taken for smaller
+    than votes would have whose ranks are dealt to the methods by chance.
     """
     methods, chance = _checked(matches), np.random.default_rng(seed)
-    ranks = rank_table(matches)
-    skills = rate(ranks, _shuffled(len(matches), orders, chance), HEADLINE)[0]
-    again = rate(ranks, _resampled(matches, resamples, chance), HEADLINE)[0]
-    low, high = np.percentile(again, PERCENTILES, axis=0)
-    return _ratings(methods, skills.mean(0), list(zip(low.tolist(), high.tolist(), strict=True)), skills.std(0))
+    ranks, groups = rank_table(matches), _groups(matches)
+    plans = (_shuffled(len(matches), orders, chance), _resampled(groups, resamples, chance), _each_alone(len(matches)))
+    skills, again, dealt = _played((ranks, _dealt(ranks, chance)), plans)
+    pieces = len(groups)
+    widened = errors_of(again) * np.sqrt(pieces / max(pieces - 1, 1))  # a bootstrap spread is short by this factor
+    intervals = comparable(skills.mean(0), np.maximum(widened, errors_of(dealt)), pieces)
+    return _ratings(methods, skills.mean(0), intervals, skills.std(0))
 
 
 def as_smat(matches: Sequence[Match]) -> tuple[Rating, ...]:
@@ -79,9 +86,17 @@ def _checked(matches: Sequence[Match]) -> tuple[str, ...]:
 def _ratings(
     methods: Sequence[str], skills: Float[np.ndarray, "method"], intervals: list[Interval], spread: np.ndarray
 ) -> tuple[Rating, ...]:
-    ranks = partial_ranks(intervals)
-    parts = zip(methods, skills.tolist(), intervals, ranks, spread.tolist(), strict=True)
+    first, last = partial_ranks(intervals), last_ranks(intervals)
+    parts = zip(methods, skills.tolist(), intervals, first, last, spread.tolist(), strict=True)
     return tuple(Rating(*part) for part in parts)
+
+
+def _played(tables: Sequence[np.ndarray], plans: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Skills of each plan; all are played at once, which takes the time of one."""
+    longest = max(plan.shape[1] for plan in plans)
+    orders = np.concatenate([np.pad(p, ((0, 0), (0, longest - p.shape[1])), constant_values=NO_MATCH) for p in plans])
+    found = rate(np.concatenate(tables), orders, HEADLINE)[0]
+    return np.split(found, np.cumsum([len(plan) for plan in plans])[:-1])
 
 
 def _shuffled(count: int, orders: int, chance: np.random.Generator) -> Int[np.ndarray, "order match"]:
@@ -89,10 +104,9 @@ def _shuffled(count: int, orders: int, chance: np.random.Generator) -> Int[np.nd
 
 
 def _resampled(
-    matches: Sequence[Match], resamples: int, chance: np.random.Generator
+    groups: Sequence[np.ndarray], resamples: int, chance: np.random.Generator
 ) -> Int[np.ndarray, "resample step"]:
     """Matches of annotators drawn with replacement, in a shuffled order."""
-    groups = _groups(matches)
     drawn = [
         chance.permutation(np.concatenate([groups[i] for i in chance.integers(len(groups), size=len(groups))]))
         for _ in range(resamples)
@@ -103,7 +117,18 @@ def _resampled(
     return orders
 
 
+def _dealt(ranks: Int[np.ndarray, "match method"], chance: np.random.Generator) -> Int[np.ndarray, "dealt method"]:
+    """The votes of studies by chance, one study after the other: each vote's own ranks, dealt anew."""
+    return chance.permuted(np.tile(ranks, (CHANCE_STUDIES, 1)), axis=1)
+
+
+def _each_alone(count: int) -> Int[np.ndarray, "study match"]:
+    """The studies by chance, whose votes follow those of the real one."""
+    return count * np.arange(1, CHANCE_STUDIES + 1)[:, None] + np.arange(count)
+
+
 def _groups(matches: Sequence[Match]) -> list[np.ndarray]:
+    """What is resampled as one: the votes of a person, or each vote where there is one person."""
     people = sorted({match.annotator for match in matches})
     if len(people) < 2:
         return [np.array([i]) for i in range(len(matches))]

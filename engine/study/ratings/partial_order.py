@@ -16,9 +16,14 @@ def strictly_better(one: Interval, other: Interval) -> bool:
 def partial_ranks(intervals: Sequence[Interval]) -> tuple[int, ...]:
     """1 + how many are strictly better. Methods of one rank are not told apart from the best of that rank.
 
-    Source: Fernandes et al. (2022), table 3: "rank" by non-overlapping 95 % intervals.
+    Source: Fernandes et al. (2022), table 4 and appendix B: a partial order of 95 % intervals.
     """
     return tuple(1 + sum(strictly_better(other, one) for other in intervals) for one in intervals)
+
+
+def last_ranks(intervals: Sequence[Interval]) -> tuple[int, ...]:
+    """The last place that each may hold: as many are strictly worse as follow it. SMaT writes both ends, `3-4`."""
+    return tuple(len(intervals) - sum(strictly_better(one, other) for other in intervals) for one in intervals)
 
 
 def claims(intervals: Sequence[Interval]) -> int:

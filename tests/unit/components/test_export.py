@@ -15,12 +15,12 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from components.citing import defused
 from components.export import Kept, arguments, command, csv_table, from_stdin, html, json_list, stdin_file
 from components.export_svg import CELLS, Piece, cells, in_sight, lines, svg
 from components.look import Look
 from components.palette import STEPS
 from components.rationale import rationale_rows
+from engine.cells import defused
 from engine.cli.root import app
 from engine.data.datasets import LabelledExample, load
 from engine.explain import explain
