@@ -108,6 +108,24 @@ class Annotator(Base):
     consented: Mapped[float | None]
 
 
+class Ballot(Base):
+    """What an annotator was given to answer, in this order of ids: the same after a reload and on another device.
+
+    `token` is its only name on the page. `order`: the methods' places in the design as they stand at A, B, ....
+    """
+
+    __tablename__ = "ballots"
+    __table_args__ = (sa.UniqueConstraint("annotator", "item", "repeat"), {"sqlite_autoincrement": True})
+    id: Mapped[int] = mapped_column(primary_key=True)
+    study: Mapped[int] = _study()
+    annotator: Mapped[int] = _annotator()
+    item: Mapped[int] = _item()
+    repeat: Mapped[int]
+    order: Mapped[list[int]]
+    token: Mapped[str] = mapped_column(unique=True)
+    at: Mapped[float]
+
+
 class Vote(Base):
     """One answer to a ballot.
 
