@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol, TypeVar, runtime_checkable
 
 import streamlit as st
 
@@ -19,6 +20,18 @@ from engine.errors import UsageError, not_allowed
 ASSETS = Path(__file__).resolve().parent / "assets"
 Pins = tuple[int, ...]
 Component = Callable[..., object]
+STAYS = "The pins stay as they were. Load the page again if this happens twice."
+
+
+@runtime_checkable
+class Turned(Protocol):
+    """Anything that counts what the browser asked."""
+
+    @property
+    def turn(self) -> int: ...
+
+
+Asked = TypeVar("Asked", bound=Turned)
 
 
 @dataclass(frozen=True)
@@ -41,34 +54,56 @@ def strip(
 
     `others`: what is called on what else the component tells.
     """
+    tell(component, key, data, on_picked_change=partial(receive, key, read, on_pick), **others)
+
+
+def tell(component: Component, key: str, data: Mapping[str, object], **events: Callable[[], None]) -> None:
+    """Shows a component that asks by turns, and below it why its last question was refused, if it was."""
     said = st.session_state.pop(_said(key), "")
-    told = {**data, "turn": _turn(key)}
-    component(key=key, data=told, on_picked_change=partial(receive, key, read, on_pick), **others)
+    component(key=key, data={**data, "turn": _turn(key)}, **events)
     if said:
         say_note(said)
 
 
 def receive(key: str, read: Callable[[object], Picked], on_pick: Callable[[Pins], None]) -> None:
     """Takes what the browser just sent to the strip of that key. What does not fit changes nothing, and is told."""
+    picked = heard(key, "picked", read)
+    if picked is not None:
+        on_pick(picked.positions)
+
+
+def heard(key: str, event: str, read: Callable[[object], Asked]) -> Asked | None:
+    """What the browser just asked; its number is kept as answered. None where it is refused, which is told."""
     try:
-        picked = read(st.session_state[key].get("picked"))
+        asked = read(st.session_state[key].get(event))
     except UsageError as error:
-        st.session_state[_said(key)] = str(error)
-        st.session_state[_turns(key)] = _turn(key) + 1
-        return
-    st.session_state[_turns(key)] = picked.turn
-    on_pick(picked.positions)
+        refuse(key, str(error))
+        return None
+    st.session_state[_turns(key)] = asked.turn
+    return asked
+
+
+def refuse(key: str, why: str) -> None:
+    """Answers the browser's last question with what Python holds already; the next run says why."""
+    st.session_state[_said(key)] = why
+    st.session_state[_turns(key)] = _turn(key) + 1
 
 
 def parse(sent: object, is_pickable: Callable[[int], bool], allowed: str) -> Picked:
     """What came from the browser, checked. `allowed` says in words what can be picked."""
     fields = sent if isinstance(sent, dict) else {}
-    asked, turn = fields.get("pins"), fields.get("turn")
-    if type(turn) is not int or turn < 1:
-        raise _refused("turn", "a whole number from 1", turn)
+    asked, turn = fields.get("pins"), turn_of(fields, STAYS)
     if not isinstance(asked, list) or not all(type(at) is int and is_pickable(at) for at in asked):
-        raise _refused("pins", allowed, asked)
+        raise not_allowed("pins", allowed, asked, STAYS)
     return Picked(tuple(sorted(set(asked))), turn)
+
+
+def turn_of(fields: Mapping[str, object], next_step: str) -> int:
+    """The number of the browser's question, checked."""
+    turn = fields.get("turn")
+    if type(turn) is not int or turn < 1:
+        raise not_allowed("turn", "a whole number from 1", turn, next_step)
+    return turn
 
 
 def component(name: str, file: str) -> Component:
@@ -81,10 +116,6 @@ def component(name: str, file: str) -> Component:
 
 def _joined(file: str, kind: str) -> str:
     return "\n".join((ASSETS / f"{name}.{kind}").read_text(encoding="utf-8") for name in ("pins", file))
-
-
-def _refused(argument: str, allowed: str, got: object) -> UsageError:
-    return not_allowed(argument, allowed, got, "The pins stay as they were. Load the page again if this happens twice.")
 
 
 def _turn(key: str) -> int:

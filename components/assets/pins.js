@@ -1,4 +1,4 @@
-// What strips of pins have in common. Python owns the pins; here they are shown at once and asked for.
+// What is shown at once and asked of Python, which owns it: first for anything, then for strips of pins.
 // Texts come from anywhere: they enter the page as text nodes and attributes only.
 
 const pickers = new WeakMap();
@@ -18,11 +18,10 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Builds `root`, listens, and draws what Python holds: `build`, `take` and `draw` are the strip's own. */
-class Pins {
+/** Builds `root`, listens, and draws what Python holds: `build`, `take`, `adopt` and `draw` are the heir's own. */
+class Owned {
   constructor(parent) {
     this.parent = parent;
-    this.pins = new Set();
     this.shown = this.asked = this.answered = 0;
     this.listening = new AbortController();
     this.build();
@@ -33,14 +32,14 @@ class Pins {
     for (const name of names.split(" ")) target.addEventListener(name, handle, { signal: this.listening.signal });
   }
 
-  /** Shows what Python holds, unless an answer to the latest click is still to come. Returns the clean-up. */
+  /** Adopts what Python holds, unless an answer to the latest click is still to come. Returns the clean-up. */
   show(data, send) {
     const before = this.data;
     Object.assign(this, { data, send });
     this.take(before);
     if (this.asked <= this.answered || data.turn >= this.asked) {
-      this.pins = new Set(data.pinned);
       this.asked = this.answered = data.turn;
+      this.adopt();
     }
     this.draw();
     const mine = ++this.shown;
@@ -51,6 +50,18 @@ class Pins {
     this.listening.abort();
     this.root.remove();
     pickers.delete(this.parent);
+  }
+}
+
+/** Pins of any strip: each click asks for the pins that it would have. */
+class Pins extends Owned {
+  constructor(parent) {
+    super(parent);
+    this.pins = new Set();
+  }
+
+  adopt() {
+    this.pins = new Set(this.data.pinned);
   }
 
   ask(pins) {

@@ -1,0 +1,166 @@
+"""What the board of the study tells the browser, and that what comes back must answer the ballot shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from itertools import product
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components import pins, ranking
+from components.pins import ASSETS
+from components.ranking import Ranked, answer_of, ballot_of, forget, is_order, parse, picture, receive
+from engine.errors import UsageError
+
+THREE = ["<b>a</b>", "<b>b</b>", "<b>c</b>"]
+BALLOT = ballot_of(THREE)
+TOKEN = "0b0f4f1e-6a0e-4f6e-9d41-3b1f6f0a9c11"
+READ = partial(parse, ballot=BALLOT, places=3)
+
+
+def sent(**other: object) -> dict[str, object]:
+    return {"ballot": BALLOT, "ranks": [2, 1, 2], "turn": 1, "token": TOKEN} | other
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """What the session holds, as plain values."""
+    values: dict[str, object] = {}
+    monkeypatch.setattr(pins.st, "session_state", values)
+    return values
+
+
+def test_the_browser_is_told_the_explanations_and_nothing_else_of_them() -> None:
+    told = picture(THREE, Ranked((1, 1, 3), 4, TOKEN), beside=True)
+    assert json.loads(json.dumps(told)) == told
+    assert told == {"ballot": BALLOT, "explanations": THREE, "beside": True, "answer": {"ranks": [1, 1, 3]}}
+    assert picture(THREE, Ranked(None, 4, TOKEN))["answer"] == {"ranks": None}
+    assert picture(THREE, None)["answer"] is None
+
+
+@pytest.mark.parametrize("explanations", [[], ["a"], ["a"] * 7, ["a", ""]], ids=repr)
+def test_too_few_too_many_or_empty_explanations_are_refused(explanations: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"^explanations: must be 2 to 6 explanations, none of them empty"):
+        ballot_of(explanations)
+
+
+def test_the_ballot_tells_explanations_and_their_order_apart() -> None:
+    others = (THREE[::-1], THREE[:2], ["<b>a</b><b>b</b>", "<b>c</b>"])
+    assert len({BALLOT, *map(ballot_of, others)}) == 4
+    assert ballot_of(list(THREE)) == BALLOT
+
+
+def test_what_was_confirmed_is_read() -> None:
+    assert READ(sent()) == Ranked((2, 1, 2), 1, TOKEN)
+    assert READ(sent(ranks=None, turn=3)) == Ranked(None, 3, TOKEN)
+
+
+def test_orders_are_those_that_steps_of_cards_can_make() -> None:
+    possible = set()
+    for steps in product(range(3), repeat=3):
+        possible.add(tuple(1 + sum(other < step for other in steps) for step in steps))
+    found = {ranks for ranks in product(range(5), repeat=3) if is_order(list(ranks), 3)}
+    assert found == possible
+    assert len(possible) == 13, "weak orders of three"
+
+
+@pytest.mark.parametrize(
+    "ranks",
+    ["1,2,3", [1, 2], [1, 2, 3, 4], [1, 2, 2.0], [True, 2, 3], [1, 1, 2], [0, 1, 2], [2, 3, 4], [1, 2, None], {}, 0],
+    ids=repr,
+)
+def test_what_is_no_order_is_refused_in_words(ranks: object) -> None:
+    with pytest.raises(UsageError, match=r"^ranks: must be 3 ranks such as 1, 2, 3, equal ones .*Nothing was saved"):
+        READ(sent(ranks=ranks))
+
+
+def test_an_answer_without_ranks_is_not_taken_for_cannot_tell() -> None:
+    fields = sent()
+    del fields["ranks"]
+    with pytest.raises(UsageError, match=r"^ranks: "):
+        READ(fields)
+
+
+@pytest.mark.parametrize("token", [None, "", 7, TOKEN.upper(), TOKEN + "0", f"{TOKEN}\n", "x" * 36], ids=repr)
+def test_a_token_that_is_no_uuid_is_refused(token: object) -> None:
+    with pytest.raises(UsageError, match=r"^token: must be a UUID"):
+        READ(sent(token=token))
+
+
+@pytest.mark.parametrize("turn", [None, 0, -1, True, 1.0, "1"], ids=repr)
+def test_a_turn_that_counts_nothing_is_refused(turn: object) -> None:
+    with pytest.raises(UsageError, match=r"^turn: must be a whole number from 1"):
+        READ(sent(turn=turn))
+
+
+@pytest.mark.parametrize("what", [None, [], "x", 1, sent(ballot=None), sent(ballot=ballot_of(THREE[:2]))], ids=repr)
+def test_an_answer_to_something_else_is_refused(what: object) -> None:
+    with pytest.raises(UsageError, match=r"^(ballot: the answer was to other explanations|turn: )"):
+        READ(what)
+
+
+def test_an_answer_is_kept_as_plain_values_and_forgotten_on_request(held: dict[str, object]) -> None:
+    got: list[Ranked] = []
+    held["board"] = {"ranked": sent(turn=7)}
+    receive("board", READ, BALLOT, got.append)
+    assert got == [Ranked((2, 1, 2), 7, TOKEN)] == [answer_of("board", BALLOT)]
+    assert held["board.turn"] == 7, "the browser is told which of its questions was answered"
+    assert json.loads(json.dumps(held["board.answer"])) == held["board.answer"]
+    assert answer_of("board", ballot_of(THREE[:2])) is None
+    forget("board")
+    assert answer_of("board", BALLOT) is None
+
+
+def test_cannot_tell_is_an_answer(held: dict[str, object]) -> None:
+    held["board"] = {"ranked": sent(ranks=None)}
+    receive("board", READ, BALLOT)
+    assert answer_of("board", BALLOT) == Ranked(None, 1, TOKEN)
+
+
+def test_what_cannot_be_saved_is_not_confirmed_and_told(held: dict[str, object]) -> None:
+    def fail(ranked: Ranked) -> None:
+        raise UsageError("study: it is closed.")
+
+    held["board"] = {"ranked": sent(turn=2)}
+    receive("board", READ, BALLOT, fail)
+    assert answer_of("board", BALLOT) is None
+    assert held["board.said"] == "study: it is closed. Your answer is not saved. Confirm again."
+    assert int(str(held["board.turn"])) > 2, "the browser is told that it need not wait"
+
+
+def test_a_bad_answer_changes_nothing_and_is_told(held: dict[str, object]) -> None:
+    held |= {"board": {"ranked": sent(turn=2)}}
+    receive("board", READ, BALLOT)
+    held["board"] = {"ranked": sent(turn=3, ranks=[9, 9, 9])}
+    receive("board", READ, BALLOT)
+    assert answer_of("board", BALLOT) == Ranked((2, 1, 2), 2, TOKEN)
+    assert "ranks: must be 3 ranks" in str(held["board.said"])
+
+
+def test_the_script_takes_markup_at_one_place_only_and_fetches_nothing() -> None:
+    script = (ASSETS / "ranking.js").read_text(encoding="utf-8")
+    markup = r".*(?:innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment).*"
+    assert [line.strip() for line in re.findall(markup, script)] == ["body.innerHTML = html;"]
+    assert not re.search(r"https?:|fetch\(|import\(|eval\(", script)
+    assert f'const PLACES = "{ranking.PLACES}";' in script
+
+
+def page() -> None:
+    import streamlit as st
+
+    from components.ranking import ranking
+
+    answer = ranking(["<b>one</b>", "<b>two</b>"], "board")
+    st.text(f"answer {answer}")
+
+
+def test_a_page_with_the_board_runs_as_a_script_again_and_again() -> None:
+    shown = AppTest.from_function(page).run().run()
+    assert not shown.exception
+    [board] = shown.get("bidi_component")
+    told = json.loads(board.proto.json)
+    assert set(told) == {"ballot", "explanations", "beside", "answer", "turn"}
+    assert [text.value for text in shown.text] == ["answer None"]
