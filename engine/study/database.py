@@ -36,11 +36,13 @@ class StudyDatabase:
             self.engine = _sqlite(address) if _is_sqlite(address) else _postgres(address)
             with _alone(address):
                 self._upgrade()
+        level = {} if _is_sqlite(address) else {"isolation_level": "REPEATABLE READ"}
+        self._snapshots = self.engine.execution_options(reading=True, **level)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
         """A session that sees one state of the database and changes nothing."""
-        with self._told(), Session(self.engine.execution_options(reading=True), expire_on_commit=False) as session:
+        with self._told(), Session(self._snapshots, expire_on_commit=False) as session:
             yield session
 
     @contextlib.contextmanager

@@ -5,6 +5,7 @@ Times are the server's, in seconds since 1970 (UTC). A deleted study takes all o
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import sqlalchemy as sa
@@ -30,13 +31,18 @@ class Base(DeclarativeBase):
     }
 
 
+def _secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
 class Study(Base):
-    """A design and how far it has come. Who knows `token` can join."""
+    """A design and how far it has come. Who knows `token` can join; `secret` draws the orders and nobody is told."""
 
     __tablename__ = "studies"
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012  (SQLAlchemy reads it from the class)
     id: Mapped[int] = mapped_column(primary_key=True)
     token: Mapped[str] = mapped_column(unique=True)
+    secret: Mapped[str] = mapped_column(default=_secret)
     design: Mapped[Plain]
     state: Mapped[str]
     created: Mapped[float]

@@ -15,6 +15,7 @@ def upgrade() -> None:
         "studies",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("token", sa.String(), nullable=False),
+        sa.Column("secret", sa.String(), nullable=False),
         sa.Column("design", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
