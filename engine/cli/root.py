@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import doctor, explain, jobs, listing, serve, storage, training
+from engine.cli import doctor, explain, jobs, listing, serve, storage, study, training
 from engine.cli.guard import Commands
 
 app = typer.Typer(
@@ -43,4 +43,5 @@ app.command("models")(listing.models)
 app.command("datasets")(listing.datasets)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(storage.app, name="cache")
+app.add_typer(study.app, name="study")
 app.command("doctor")(doctor.doctor)

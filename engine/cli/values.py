@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 from engine.errors import UsageError, not_allowed
@@ -12,6 +13,17 @@ def whole(option: str, value: str, low: int = 0) -> int:
     if not value.strip().lstrip("+-").isdecimal() or int(value) < low:
         raise not_allowed(option, f"a whole number of at least {low}", value)
     return int(value)
+
+
+def numbers(option: str, value: str) -> list[float]:
+    """Numbers between commas."""
+    try:
+        found = [float(part) for part in value.split(",")]
+    except ValueError:
+        found = [math.nan]
+    if not all(map(math.isfinite, found)):
+        raise not_allowed(option, "numbers between commas", value)
+    return found
 
 
 def size(option: str, value: str) -> int:

@@ -12,7 +12,7 @@ from engine.errors import UsageError
 from engine.study.ratings.intervals import comparable, errors_of
 from engine.study.ratings.matches import Match, in_time, methods_of, rank_table
 from engine.study.ratings.partial_order import Interval, last_ranks, partial_ranks
-from engine.study.ratings.skill import HEADLINE, NO_MATCH, SMAT, SkillSetting, rate
+from engine.study.ratings.skill import HEADLINE, NO_MATCH, SMAT, SkillSetting, played, rate
 
 ORDERS = 200
 RESAMPLES = 1000
@@ -68,12 +68,9 @@ def as_smat(matches: Sequence[Match]) -> tuple[Rating, ...]:
 
 def course(matches: Sequence[Match], setting: SkillSetting = HEADLINE) -> Float[np.ndarray, "vote method"]:
     """Each method's skill after 0, 1, 2, ... votes in time order."""
-    methods = _checked(matches)
-    ranks, count = rank_table(in_time(matches)), len(matches)
-    steps = np.arange(count)[None]
-    # A replicate for each length: all of them are played at once.
-    orders = np.where(steps < np.arange(count + 1)[:, None], steps, NO_MATCH)
-    return rate(ranks, orders, setting)[0].reshape(count + 1, len(methods))
+    _checked(matches)
+    ranks, order = rank_table(in_time(matches)), np.arange(len(matches))[None]
+    return np.stack([mu[0].copy() for mu, _ in played(ranks, order, setting)])
 
 
 def _checked(matches: Sequence[Match]) -> tuple[str, ...]:

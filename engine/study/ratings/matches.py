@@ -24,8 +24,8 @@ class Match:
     item: str
     ranks: Mapping[str, int]
     repeat: int = 0
-    seconds: float = 0.0
-    at: float = 0.0
+    seconds: int | float = 0.0
+    at: int | float = 0.0
 
 
 def methods_of(matches: Sequence[Match]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ message is an array over replicates, so that two hundred orders or a thousand re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,14 +45,22 @@ def rate(
     `ranks`: 1 is best, equal ranks are ties; only their order counts. `orders` name matches; `NO_MATCH` is none.
     Source: Herbrich, Minka and Graepel (2007), TrueSkill, sections 2 and 3.
     """
+    *_, (mu, variance) = played(ranks, orders, setting)
+    return mu, np.sqrt(variance)
+
+
+def played(
+    ranks: Int[np.ndarray, "match method"], orders: Int[np.ndarray, "replicate step"], setting: SkillSetting = HEADLINE
+) -> Iterator[tuple[Replicas, Replicas]]:
+    """Mean and variance of each skill before any match and after each step, in arrays that are used again."""
     shape = (len(orders), ranks.shape[1])
     mu, variance = np.full(shape, setting.mu), np.full(shape, setting.sigma**2)
+    yield mu, variance
     for step in range(orders.shape[1]):
-        played = orders[:, step] != NO_MATCH
-        if played.any():
-            found = _after_match(mu[played], variance[played], ranks[orders[played, step]], setting)
-            mu[played], variance[played] = found
-    return mu, np.sqrt(variance)
+        now = orders[:, step] != NO_MATCH
+        if now.any():
+            mu[now], variance[now] = _after_match(mu[now], variance[now], ranks[orders[now, step]], setting)
+        yield mu, variance
 
 
 def _after_match(

@@ -1,0 +1,185 @@
+"""What leaves a study and comes back: votes, orders and ratings as CSV and JSON, rankings of other studies from CSV.
+
+People are pseudonyms here; no code, address or name is in any of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engine.cells import as_written, defused
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.study.ratings.headline import Rating
+from engine.study.ratings.matches import Match, competition, methods_of, read_ranks
+from engine.study.ratings.summary import Summary
+
+Row = dict[str, Any]
+
+VOTE = ("annotator", "item", "repeat", "seconds", "at")
+"""Columns of a vote; one a method with its rank follows."""
+RANKS = "ranks"
+"""The column of a ranking file that holds rank strings, such as `1,1,3,4`."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """In which order an annotator saw the methods on an item, from place A on."""
+
+    annotator: str
+    item: str
+    repeat: int
+    methods: tuple[str, ...]
+
+
+def vote_rows(matches: Sequence[Match]) -> list[Row]:
+    """A row a vote: who, what, when, how long, and the rank of each method."""
+    _check_names(methods_of(matches))
+    return [{**{name: getattr(match, name) for name in VOTE}, **match.ranks} for match in matches]
+
+
+def order_rows(orders: Iterable[Order]) -> list[Row]:
+    """A row a ballot: the method at each place."""
+    return [
+        {"annotator": order.annotator, "item": order.item, "repeat": order.repeat, "order": ",".join(order.methods)}
+        for order in orders
+    ]
+
+
+def rating_rows(ratings: Sequence[Rating]) -> list[Row]:
+    """A row a method: skill, ends of the interval, first and last place, spread over orders of the votes."""
+    return [
+        {
+            "method": rating.method,
+            "skill": rating.skill,
+            "low": rating.interval[0],
+            "high": rating.interval[1],
+            "rank": rating.rank,
+            "last": rating.last,
+            "spread": rating.spread,
+        }
+        for rating in ratings
+    ]
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of the same columns, numbers in full; text that a spreadsheet would run is defused."""
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\n")
+    if rows:
+        writer.writerow([defused(name) for name in rows[0]])
+    writer.writerows([_cell(value) for value in row.values()] for row in rows)
+    return sheet.getvalue()
+
+
+def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as JSON, a list of objects."""
+    return json.dumps(list(rows), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def summary_plain(found: Summary) -> Row:
+    """All results as plain values, the JSON that the command prints."""
+    return {
+        "votes": found.votes,
+        "annotators": found.annotators,
+        "items": found.items,
+        "ratings": [asdict(rating) for rating in found.ratings],
+        "smat": [asdict(rating) for rating in found.smat],
+        "placebo": found.placebo,
+        "no_better_than_placebo": found.no_better_than_placebo,
+        "wins": dict(zip(found.methods, (_by_method(found, row) for row in found.wins.tolist()), strict=True)),
+        "plackett_luce": {"worths": dict(found.worths), "order": found.worth_order, "same_order": found.same_order},
+        "kendalls_w": found.concordance,
+        "krippendorffs_alpha": found.alpha,
+        "self_consistency": found.consistency and dict(zip(("rho", "pairs"), found.consistency, strict=True)),
+        "seconds": found.seconds and asdict(found.seconds),
+        "needed": [asdict(pair) for pair in found.needed],
+        "power": [asdict(point) for point in found.power],
+        "course": [_by_method(found, row) for row in found.course.tolist()],
+        "by_item": [asdict(group) for group in found.by_item],
+        "by_annotator": [asdict(group) for group in found.by_annotator],
+        "meanings": found.meanings,
+    }
+
+
+def read_rankings(path: Path, methods: Sequence[str] = ()) -> list[Match]:
+    """The votes of a CSV file, in its order where it has no column `at`.
+
+    Either a column `ranks` with rank strings, for `methods` in their order, or a column a method as in our own export.
+    Without a column `annotator` each row is another person's vote, without `item` on another item, and without `repeat`
+    a person's further votes on an item are repeats.
+    """
+    from engine.data.tables import read_table
+
+    if not path.is_file():
+        raise not_allowed("FILE", "a CSV file of rankings", str(path), "Check the path.")
+    rows = read_table(path)
+    columns = [as_written(name) for name in rows[0][1]]
+    named = _methods_in(columns, methods)
+    seen: Counter[tuple[str, str]] = Counter()
+    found = []
+    for number, (place, cells) in enumerate(rows):
+        match = _match(number, place, dict(zip(columns, map(str, cells.values()), strict=True)), named)
+        again = seen[match.annotator, match.item]
+        found.append(match if "repeat" in columns else replace(match, repeat=again))
+        seen[match.annotator, match.item] += 1
+    return found
+
+
+def _methods_in(columns: Sequence[str], methods: Sequence[str]) -> tuple[str, ...]:
+    if RANKS in columns:
+        if len(methods) < 2:
+            raise UsageError("methods: are missing. Name them in the order of the numbers in the column 'ranks'.")
+        return tuple(methods)
+    found = tuple(name for name in columns if name not in VOTE)
+    if missing := [name for name in methods if name not in found]:
+        raise unknown("methods", missing[0], found)
+    named = tuple(methods) or found
+    if len(named) < 2:
+        raise UsageError(f"FILE: must have a column 'ranks', or one for each of two or more methods, got {columns}.")
+    return named
+
+
+def _match(number: int, place: str, row: Mapping[str, str], methods: Sequence[str]) -> Match:
+    written = row.get(RANKS) or ",".join(row.get(name, "") for name in methods)
+    try:
+        return Match(
+            annotator=as_written(row.get("annotator", f"annotator {number + 1}")),
+            item=as_written(row.get("item", f"item {number + 1}")),
+            ranks=competition(read_ranks(written, methods)),
+            repeat=int(_number(row, "repeat", 0)),
+            seconds=_number(row, "seconds", 0),
+            at=_number(row, "at", number),
+        )
+    except UsageError as error:
+        raise ExegesisError(f"{place}: {error}") from None
+
+
+def _number(row: Mapping[str, str], name: str, missing: int | float) -> float:
+    try:
+        value = float(row.get(name) or missing)
+    except ValueError:
+        value = -1.0
+    if not math.isfinite(value) or value < 0:
+        raise not_allowed(name, "a number of at least 0", row[name])
+    return value
+
+
+def _cell(value: object) -> str:
+    return defused(value) if isinstance(value, str) else repr(value)
+
+
+def _by_method(found: Summary, values: Sequence[float]) -> dict[str, float]:
+    return dict(zip(found.methods, values, strict=True))
+
+
+def _check_names(methods: Sequence[str]) -> None:
+    if taken := [name for name in methods if name in (*VOTE, RANKS)]:
+        raise UsageError(f"methods: {taken[0]!r} is the name of another column. Rename the method.")

@@ -1,0 +1,140 @@
+"""What a study found: every part of the summary against counts by hand, its sentences, and the power forecast."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from engine.errors import UsageError
+from engine.study.ratings.headline import headline
+from engine.study.ratings.intervals import comparable, errors_of, student
+from engine.study.ratings.matches import Match
+from engine.study.ratings.meaning import meanings
+from engine.study.ratings.partial_order import claims
+from engine.study.ratings.power import expected, votes_needed
+from engine.study.ratings.simulation import Made, simulated
+from engine.study.ratings.summary import Summary, summary, times
+
+FEW = {"orders": 10, "resamples": 100}
+
+
+def vote(annotator: str, item: str, a: int, b: int, repeat: int = 0, seconds: int | float = 0.0) -> Match:
+    return Match(annotator, item, {"a": a, "b": b}, repeat, seconds)
+
+
+@pytest.fixture(scope="module")
+def found() -> Summary:
+    made = Made({"good": 2.0, "poor": 0.0, "random": 0.0}, annotators=12, items=6, seed=5)
+    return summary(simulated(made), placebo="random", **FEW)
+
+
+def test_everything_is_in_it(found: Summary) -> None:
+    assert (found.votes, found.annotators, found.items) == (72, 12, 6)
+    assert found.order[0] == found.worth_order[0] == "good"
+    assert {rating.method: rating.rank for rating in found.ratings}["good"] == 1
+    assert found.no_better_than_placebo == ("poor",)
+    assert found.course.shape == (73, 3)
+    assert found.wins[0, 1] == pytest.approx(1 - found.wins[1, 0])
+    assert 0 < (found.concordance or 0) < 1
+    assert found.spread == max(rating.spread for rating in found.ratings)
+    assert len(found.by_item) == 6
+    assert [group.votes for group in found.by_annotator] == [6] * 12
+
+
+def test_each_part_has_one_sentence(found: Summary) -> None:
+    said = found.meanings
+    for text in said.values():
+        assert text.endswith(".")
+        assert ". " not in text
+    assert said["placebo"] == "Not shown to be better than the placebo, random: poor."
+    assert said["seconds"] == "How long people looked is not known."
+    assert said["consistency"].startswith("Whether people agree with themselves is not known")
+    assert "differ;" in said["ratings"]
+
+
+def test_the_sentences_follow_the_numbers(found: Summary) -> None:
+    told = meanings(replace(found, placebo=None, consistency=(0.9, 1), alpha=-0.2, worths={"poor": 1.0, "good": 0.0}))
+    assert told["placebo"].startswith("The study has no placebo")
+    assert told["consistency"].startswith("Asked again, people agree strongly with themselves over one repeated")
+    assert told["alpha"].startswith("People agree less than they would by chance")
+    assert "another order, poor, good:" in told["worths"]
+
+
+def test_groups_and_times_by_hand() -> None:
+    votes = [vote("al", "x", 1, 2, seconds=10), vote("al", "y", 1, 1, seconds=20), vote("bo", "x", 2, 1, seconds=30)]
+    found = summary([*votes, vote("bo", "y", 2, 1)], **FEW)
+    assert found.seconds is not None
+    assert (found.seconds.low, found.seconds.median, found.seconds.high) == (15, 20, 25)
+    al, bo = found.by_annotator
+    assert (al.name, al.votes, al.mean_rank) == ("al", 2, {"a": 1.25, "b": 1.75})
+    assert bo.mean_rank == {"a": 2.0, "b": 1.0}
+    assert [group.mean_rank["a"] for group in found.by_item] == [1.5, 1.75]
+    assert times([votes[0], vote("bo", "y", 2, 1)]) == times(votes[:1]), "unknown times do not count"
+    assert found.meanings["ratings"].startswith("No two methods are told apart yet")
+
+
+def test_a_placebo_that_nobody_ranked_is_an_error() -> None:
+    with pytest.raises(UsageError, match=r"placebo: unknown name 'c'.*Known: a, b"):
+        summary([vote("al", "x", 1, 2)], placebo="c", **FEW)
+
+
+def test_two_methods_have_intervals_of_students_t() -> None:
+    """With two methods that move against each other, what compares them is the plain 95 % interval."""
+    again = np.random.default_rng(0).normal(size=(5000, 1)) * [1.0, -1.0]
+    errors = errors_of(again)
+    (low, high), _ = comparable(np.zeros(2), errors, pieces=20)
+    assert high == -low == pytest.approx(t.ppf(0.975, 19) * errors[0, 0])
+    assert errors[0, 1] == pytest.approx(2 * errors[0, 0])
+
+
+def test_intervals_that_part_differ_by_more_than_bonferroni_allows() -> None:
+    chance = np.random.default_rng(1)
+    for _ in range(50):
+        again = chance.normal(size=(100, 4)) @ chance.normal(size=(4, 4))
+        errors = errors_of(again)
+        skills = chance.normal(size=4) * 4
+        made = comparable(skills, errors, pieces=12)
+        sure = np.abs(skills[:, None] - skills) > t.ppf(1 - 0.05 / 12, 11) * errors
+        apart = [[one[0] > other[1] or other[0] > one[1] for other in made] for one in made]
+        assert not (np.array(apart) & ~sure).any()
+        least = 0.9999 * t.ppf(0.975, 11) * errors.diagonal()
+        assert all((high - low) / 2 >= own for own, (low, high) in zip(least, made, strict=True))
+
+
+@pytest.mark.parametrize("people", [1, 2, 3])
+def test_a_few_who_agree_by_luck_prove_nothing(people: int) -> None:
+    votes = [vote(str(person), "x", 1, 2) for person in range(people)]
+    ratings = headline(votes, **FEW)
+    assert ratings[0].skill > ratings[1].skill
+    assert claims([rating.interval for rating in ratings]) == 0
+
+
+def test_votes_needed_by_hand() -> None:
+    ratings = headline(simulated(Made({"a": 0.6, "b": 0.0}, annotators=10, items=4, seed=2)), **FEW)
+    [pair] = votes_needed(ratings, 10, 40)
+    gap = abs(ratings[0].skill - ratings[1].skill)
+    reach = sum(high - low for low, high in (rating.interval for rating in ratings)) / 2
+    wanted = next(n for n in range(2, 9999) if gap > reach * (10 / n) ** 0.5 * student(n, 1) / student(10, 1))
+    assert (pair.annotators, pair.votes, pair.apart) == (wanted, 4 * wanted, wanted <= 10)
+    assert {pair.better, pair.worse} == {"a", "b"}
+
+
+def test_equal_methods_need_more_votes_than_anybody_has() -> None:
+    ratings = headline([vote("al", "x", 1, 1), vote("bo", "y", 1, 2), vote("cy", "y", 2, 1)], **FEW)
+    level = [replace(rating, skill=0.0) for rating in ratings]
+    [pair] = votes_needed(level, 3, 3)
+    assert (pair.annotators, pair.votes, pair.apart) == (None, None, False)
+
+
+def test_the_chart_of_power_rises(found: Summary) -> None:
+    points = found.power
+    assert points[0].annotators == 2
+    assert points[-1].annotators == 48
+    assert all(point.votes == 6 * point.annotators for point in points)
+    pairs = [point.pairs for point in points]
+    assert pairs == sorted(pairs)
+    [now] = [point.pairs for point in expected(found.ratings, 12, 72) if point.annotators == 12] or [None]
+    assert now in (None, sum(pair.apart for pair in found.needed))
