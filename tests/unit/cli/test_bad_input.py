@@ -139,7 +139,7 @@ def test_an_unknown_command_lists_the_known_ones(run: Run) -> None:
 
 
 def test_neither_text_nor_data_set(run: Run) -> None:
-    assert "got neither" in run("explain", "--method", "random").complaint(WRONG_USE)
+    assert "got none of them" in run("explain", "--method", "random").complaint(WRONG_USE)
 
 
 def test_a_pickle_checkpoint_is_refused(run: Run, copied: Path) -> None:

@@ -19,7 +19,7 @@ def method(**words: str) -> Explainer:
     told = {"title": "Occlusion", "citation": "Zeiler and Fergus (2014)", "caution": "Be careful.", **words}
     return Explainer(
         "occlusion", family="perturbation", function=lambda task, params: [], params=type(None), version=3,
-        inputs=("text",), differentiable=False, signed=True, cheap=True,
+        kind="text", differentiable=False, signed=True, cheap=True,
         axes=Axes("mask token", "probability", "difference"), **told,
     )  # fmt: skip
 
