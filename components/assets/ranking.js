@@ -357,7 +357,7 @@ class Ranking extends Owned {
     down.setAttribute("aria-disabled", alone && at === steps.length - 1);
     tie.setAttribute("aria-label", alone ? `Tie ${name} with the one above` : `Split ${name} from the tie`);
     tie.setAttribute("aria-disabled", alone && at === 0);
-    [up.textContent, down.textContent, tie.textContent] = ["↑", "↓", alone ? "Tie" : "Split"];
+    tie.textContent = alone ? "Tie" : "Split";
   }
 
   /** Cards are moved, never drawn anew: what is open in them stays open, and the keyboard's place is kept. */

@@ -8,9 +8,10 @@ from functools import partial
 from itertools import product
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from components import pins, ranking
+from components import ranking
 from components.pins import ASSETS
 from components.ranking import Ranked, answer_of, ballot_of, forget, is_order, parse, picture, receive
 from engine.errors import UsageError
@@ -29,7 +30,7 @@ def sent(**other: object) -> dict[str, object]:
 def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """What the session holds, as plain values."""
     values: dict[str, object] = {}
-    monkeypatch.setattr(pins.st, "session_state", values)
+    monkeypatch.setattr(st, "session_state", values)
     return values
 
 
