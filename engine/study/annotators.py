@@ -1,0 +1,107 @@
+"""Participants: they join by a link, agree, and go on elsewhere with a code. There is no account."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from engine.errors import ExegesisError
+from engine.study.codes import code_hash, is_code, new_code, new_pseudonym
+from engine.study.database import study_database
+from engine.study.design import Design
+from engine.study.limits import Tries
+from engine.study.tables import Annotator, Study
+
+TRIES = Tries()
+"""Codes that people typed to go on."""
+OPEN = "open"
+
+
+class NotOpen(ExegesisError):
+    """The study takes no votes: it has not begun, or it is over. What was confirmed before is kept."""
+
+
+class NotKnown(ExegesisError):
+    """No such link, code or participant. What exactly was wrong is not told."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """A participant of one study. `id` stays on the server; `pseudonym` is all that logs and exports hold."""
+
+    id: int
+    study: int
+    pseudonym: str
+    consented: bool
+
+
+def join(token: str) -> tuple[Person, str]:
+    """A new participant of the study of that link, and the code that is told this once."""
+    code = new_code()
+    with study_database().writing() as session:
+        study = _linked(session, token)
+        hashed = code_hash(code, study.token)
+        person = Annotator(study=study.id, pseudonym=new_pseudonym(), code=hashed, joined=time.time())
+        session.add(person)
+        session.flush()
+        return _person(person), code
+
+
+def resume(token: str, code: str, source: str) -> Person:
+    """The participant whose code that is. `source`: where it was typed, for the limit of wrong ones."""
+    TRIES.begin(source)
+    with study_database().reading() as session:
+        study = _linked(session, token)
+        hashed = code_hash(code, study.token)
+        found = session.scalar(sa.select(Annotator).where(Annotator.study == study.id, Annotator.code == hashed))
+    if found is None or not is_code(code, study.token, found.code):
+        raise NotKnown("code: belongs to nobody in this study. Look at where you wrote it down, or join anew.")
+    TRIES.right(source)
+    return _person(found)
+
+
+def consent(person: int) -> Person:
+    """Notes when this participant agreed; the first time counts."""
+    with study_database().writing() as session:
+        _, found = seat(session, person)
+        found.consented = found.consented or time.time()
+        return _person(found)
+
+
+def seat(session: Session, person: int) -> tuple[Study, Annotator]:
+    """The study and the participant, if votes are taken now.
+
+    On PostgreSQL both rows are held until the transaction ends: one participant's answers follow one another, and a
+    study closes before an answer or after it.
+    """
+    found = session.get(Annotator, person)
+    if found is None:
+        raise NotKnown("participant: unknown. Join the study anew by its link.")
+    study = session.scalars(sa.select(Study).where(Study.id == found.study).with_for_update(read=True)).one()
+    session.refresh(found, with_for_update=True)
+    check_open(study)
+    return study, found
+
+
+def check_open(study: Study) -> None:
+    """Errors: the study is not open, or its time is over by the server's clock."""
+    closes = Design.from_plain(study.design).closes_at
+    if study.state == "draft":
+        raise NotOpen("This study has not opened yet. Come back later.")
+    if study.state != OPEN or (closes is not None and time.time() >= closes):
+        raise NotOpen("This study is over. What you had confirmed is kept; thank you.")
+
+
+def _linked(session: Session, token: str) -> Study:
+    study = session.scalar(sa.select(Study).where(Study.token == token))
+    if study is None:
+        raise NotKnown("link: leads to no study. Ask who sent it to you for another.")
+    check_open(study)
+    return study
+
+
+def _person(row: Annotator) -> Person:
+    return Person(row.id, row.study, row.pseudonym, row.consented is not None)
