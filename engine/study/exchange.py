@@ -126,7 +126,7 @@ def read_rankings(path: Path, methods: Sequence[str] = ()) -> list[Match]:
     seen: Counter[tuple[str, str]] = Counter()
     found = []
     for number, (place, cells) in enumerate(rows):
-        match = _match(number, place, dict(zip(columns, map(str, cells.values()), strict=True)), named)
+        match = _match(number, place, {as_written(name): str(cell) for name, cell in cells.items()}, named)
         again = seen[match.annotator, match.item]
         found.append(match if "repeat" in columns else replace(match, repeat=again))
         seen[match.annotator, match.item] += 1
