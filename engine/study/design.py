@@ -40,7 +40,7 @@ class ItemChoice:
     how: str = option("seed", "How items are chosen", choices=CHOICES)
     count: int = option(20, "How many items, practice items not counted", low=1, high=10_000)
     split: str | None = option(None, "The part of the data set; none: the one that the data set is usually read from")
-    label: str | None = option(None, "filter: only examples of this class")
+    label: str | None = option(None, "filter: only examples of the class of this name")
     judged: str = option("any", "filter: only examples that the model gets right, or wrong", choices=JUDGED)
     least_words: int = option(0, "filter: only texts of at least so many words", low=0)
     most_words: int | None = option(None, "filter: only texts of at most so many words", low=1)
@@ -178,7 +178,11 @@ def _items(given: object) -> ItemChoice:
     indices = _list("design.items.indices", values.pop("indices", ()))
     if any(type(index) is not int or index < 0 for index in indices) or len(set(indices)) < len(indices):
         raise not_allowed("design.items.indices", "different whole numbers of at least 0", indices)
-    return dataclasses.replace(from_mapping(ItemChoice, values, "design.items"), indices=tuple(indices))
+    label = values.pop("label", None)  # by itself: a class may be called none
+    if label is not None and not isinstance(label, str):
+        raise not_allowed("design.items.label", "the name of a class, or none", label)
+    rest = from_mapping(ItemChoice, values, "design.items")
+    return dataclasses.replace(rest, label=label, indices=tuple(indices))
 
 
 def _methods(given: object) -> tuple[MethodChoice, ...]:

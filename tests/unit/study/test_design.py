@@ -1,0 +1,150 @@
+"""Designs: plain JSON both ways, refused with what would do, and the preset of SMaT's study."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import UsageError
+from engine.registry import KINDS, all_explainers
+from engine.study.design import Design, ExclusionRules, ItemChoice, MethodChoice, check, counted_items
+from engine.study.presets import PRESETS, SMAT_METHODS, preset
+
+METHODS = (MethodChoice("gradient"), MethodChoice("attention_mean"))
+GOOD = Design(title="A study", model="reviews", dataset="reviews", methods=METHODS)
+
+
+@given(
+    title=st.text(max_size=200),
+    consent=st.text(max_size=300),
+    mode=st.sampled_from(["rank", "predict"]),
+    count=st.integers(1, 10_000),
+    indices=st.lists(st.integers(0, 10**6), unique=True).map(tuple),
+    closes_at=st.none() | st.floats(0, 1e11),
+    share=st.none() | st.floats(0, 1),
+    placebo=st.booleans(),
+    label=st.none() | st.just("None") | st.text(),
+)
+def test_a_design_is_the_same_after_json(
+    title: str,
+    consent: str,
+    mode: str,
+    count: int,
+    indices: tuple[int, ...],
+    closes_at: float | None,
+    share: float | None,
+    placebo: bool,
+    label: str | None,
+) -> None:
+    items = ItemChoice("filter", count, label=label, indices=indices)
+    rules = ExclusionRules(least_seconds=1.5, most_cannot_tell=share)
+    design = dataclasses.replace(
+        GOOD,
+        title=title,
+        consent=consent,
+        mode=mode,
+        items=items,
+        closes_at=closes_at,
+        placebo=placebo,
+        exclusion=rules,
+        methods=(MethodChoice("lime", {"n_samples": 40}), *METHODS),
+    )
+    assert Design.from_plain(json.loads(json.dumps(design.as_plain()))) == design
+
+
+def test_what_is_left_out_is_as_usual() -> None:
+    assert Design.from_plain({}) == Design()
+    assert Design.from_plain({"title": "None", "items": {"how": "hand", "indices": [3, 1]}}) == Design(
+        "None", items=ItemChoice("hand", indices=(3, 1))
+    )
+
+
+@pytest.mark.parametrize(
+    ("plain", "said"),
+    [
+        ({"titel": "x"}, r"design: unknown name 'titel'. Did you mean 'title'"),
+        ({"title": 7}, r"design.title: must be a text of at most 200 characters, got 7"),
+        ({"consent": "x" * 20_001}, r"design.consent: must be a text of at most 20,000 characters, got '20,001 char"),
+        ({"mode": "guess"}, r"design.mode: must be one of rank, predict"),
+        ({"kind": "sound"}, r"design.kind: must be one of text, image"),
+        ({"items": [1]}, r"design.items: must be names with values"),
+        ({"items": {"how": "luck"}}, r"design.items.how: must be one of seed, filter, hand"),
+        ({"items": {"indices": [1, 1]}}, r"design.items.indices: must be different whole numbers"),
+        ({"items": {"indices": [True]}}, r"design.items.indices: must be different whole numbers"),
+        ({"items": {"label": 1}}, r"design.items.label: must be the name of a class, or none, got 1"),
+        ({"items": {"count": 0}}, r"design.items.count: must be a whole number from 1 to 10,000"),
+        ({"methods": "gradient"}, r"design.methods: must be a list"),
+        ({"methods": [{"name": "gradient"}]}, r"design.methods: must be a list of"),
+        ({"exclusion": {"most_cannot_tell": 1.5}}, r"design.exclusion.most_cannot_tell: must be a number from 0 to 1"),
+        ({"closes_at": float("inf")}, r"design.closes_at: must be a finite number"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(plain: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Design.from_plain(plain)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"title": " "}, r"design.title: must not be empty"),
+        ({"dataset": ""}, r"design.dataset: must not be empty"),
+        ({"methods": METHODS[:1]}, r"design.methods: must be 2 to 6 methods, got gradient"),
+        ({"methods": tuple(map(MethodChoice, list(all_explainers())[:7]))}, r"design.methods: must be 2 to 6 methods"),
+        ({"methods": (*METHODS, METHODS[0])}, r"gradient is there twice with the same parameters"),
+        ({"methods": (*METHODS, MethodChoice("random"))}, r"random is the placebo already"),
+        ({"methods": (*METHODS, MethodChoice("lime", {"samples": 3}))}, r"parameter of lime: unknown name 'samples'"),
+        ({"methods": (*METHODS, MethodChoice("grad_cam"))}, r"method: unknown name 'grad_cam'"),
+        ({"repeats": 20}, r"design.repeats: must be less than items_per_annotator \(20\), got 20"),
+        ({"items": ItemChoice(count=5)}, r"design.items_per_annotator: must be at most the study's 5 items, got 20"),
+        ({"items": ItemChoice("hand", indices=(4, 5))}, r"must name more than the 2 practice items"),
+        (
+            {"items": ItemChoice("filter", least_words=9, most_words=8)},
+            r"most_words: must be at least least_words \(9\), got 8",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        check(dataclasses.replace(GOOD, **changes))
+
+
+def test_a_method_may_come_twice_with_other_parameters() -> None:
+    few, many = (MethodChoice("lime", {"n_samples": n}) for n in (50, 500))
+    assert [m.params["n_samples"] for m in check(dataclasses.replace(GOOD, methods=(few, many))).methods] == [50, 500]
+
+
+def test_defaults_of_methods_are_written_down() -> None:
+    made = check(dataclasses.replace(GOOD, methods=(*METHODS, MethodChoice("smoothgrad"))))
+    assert made.methods[2].params == dataclasses.asdict(all_explainers()["smoothgrad"].params())
+    assert check(made) == made
+
+
+def test_the_placebo_is_shown_last() -> None:
+    assert [m.id for m in GOOD.shown] == ["gradient", "attention_mean", "random"]
+    assert dataclasses.replace(GOOD, placebo=False).shown == METHODS
+
+
+def test_hand_picked_practice_items_do_not_count() -> None:
+    by_hand = dataclasses.replace(GOOD, items=ItemChoice("hand", indices=(9, 8, 7, 6, 5)), items_per_annotator=3)
+    assert counted_items(check(by_hand)) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_smat_has_its_four_methods_and_says_what_stands_in(kind: str) -> None:
+    made = check(preset("smat").design("a-model", "a-set", kind))
+    assert tuple(m.id for m in made.methods) == SMAT_METHODS
+    assert made.methods[1].params["n_steps"] == 50  # appendix A: 50 iterations in the plausibility experiments
+    assert made.question == "Which explanation aligns the most with how you would explain a similar decision?"
+    assert made.shown[-1].id == "random"
+    assert "stand in for SMaT's learned attention" in PRESETS["smat"].note
+
+
+def test_an_unknown_preset_lists_the_known() -> None:
+    with pytest.raises(UsageError, match=r"preset: unknown name 'smatt'. Did you mean 'smat'"):
+        preset("smatt")
