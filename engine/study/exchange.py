@@ -97,6 +97,7 @@ def summary_plain(found: Summary) -> Row:
         "wins": dict(zip(found.methods, (_by_method(found, row) for row in found.wins.tolist()), strict=True)),
         "plackett_luce": {"worths": dict(found.worths), "order": found.worth_order, "same_order": found.same_order},
         "kendalls_w": found.concordance,
+        "kendalls_w_by_chance": found.concordance_by_chance,
         "krippendorffs_alpha": found.alpha,
         "self_consistency": found.consistency and dict(zip(("rho", "pairs"), found.consistency, strict=True)),
         "seconds": found.seconds and asdict(found.seconds),

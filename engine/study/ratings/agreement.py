@@ -15,13 +15,21 @@ from engine.study.ratings.matches import Match, methods_of
 def kendalls_w(matches: Sequence[Match]) -> float | None:
     """Kendall's coefficient of concordance with its correction for ties, the mean over items, from 0 to 1.
 
-    1: all who saw an item rank it alike; 0: they do not agree at all. Items that fewer than two people ranked, or on
-    which everybody ties everything, say nothing; None where no item says anything. First looks alone count.
+    1: all who saw an item rank it alike; `w_by_chance`: they agree as by chance. Items that fewer than two people
+    ranked, or on which everybody ties everything, say nothing; None where no item says anything. First looks alone
+    count.
     Source: Kendall and Babington Smith (1939); ties as in Siegel and Castellan (1988), section 9.6.
     """
-    methods = methods_of(matches)
-    found = [_of_item(_mid_ranks(votes, methods)) for votes in _by_item(matches).values() if len(votes) > 1]
-    told = [value for value in found if value is not None]
+    told = [value for value, _ in _told(matches)]
+    return float(np.mean(told)) if told else None
+
+
+def w_by_chance(matches: Sequence[Match]) -> float | None:
+    """About what Kendall's W would be if all ranked by chance: 1 / people on an item, the mean over items.
+
+    W is not 0 then: of two people who rank by chance it is 0.5 in the mean.
+    """
+    told = [1 / people for _, people in _told(matches)]
     return float(np.mean(told)) if told else None
 
 
@@ -57,6 +65,14 @@ def self_consistency(matches: Sequence[Match]) -> tuple[float, int] | None:
     pairs = [_mid_ranks(votes[:2], methods) for votes in seen.values() if len(votes) > 1]
     told = [float(np.corrcoef(pair)[0, 1]) for pair in pairs if pair.std(axis=1).all()]
     return (float(np.mean(told)), len(told)) if told else None
+
+
+def _told(matches: Sequence[Match]) -> list[tuple[float, int]]:
+    """W and the number of people for each item that says anything."""
+    methods = methods_of(matches)
+    seen = [votes for votes in _by_item(matches).values() if len(votes) > 1]
+    found = [(_of_item(_mid_ranks(votes, methods)), len(votes)) for votes in seen]
+    return [(value, people) for value, people in found if value is not None]
 
 
 def _by_item(matches: Sequence[Match]) -> Mapping[str, list[Match]]:

@@ -61,9 +61,11 @@ def _worths(found: Summary) -> str:
 
 
 def _concordance(found: Summary) -> str:
-    if found.concordance is None:
+    value, chance = found.concordance, found.concordance_by_chance
+    if value is None or chance is None:
         return "Whether people agree on an item is not known: no item has rankings by two people."
-    return f"On one item people {_agree(found.concordance)}: W is 1 where all rank alike and 0 where nobody agrees."
+    beyond = (value - chance) / (1 - chance)
+    return f"On one item people {_agree(beyond)}: W is 1 where all rank alike, and by chance about {chance:.2f} here."
 
 
 def _alpha(found: Summary) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import unknown
-from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency
+from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency, w_by_chance
 from engine.study.ratings.headline import ORDERS, RESAMPLES, Rating, as_smat, course, headline
 from engine.study.ratings.matches import Match, methods_of, rank_table
 from engine.study.ratings.meaning import meanings
@@ -44,7 +44,8 @@ class Summary:
     """The results of a study. What votes cannot tell yet is None.
 
     `course`: each method's skill after 0, 1, 2, ... votes. `wins`: share of votes that rank the row above the column.
-    `consistency`: Spearman's rho of first and second looks, and over how many repeated votes.
+    `concordance`: Kendall's W, beside what chance would give. `consistency`: Spearman's rho of first and second looks,
+    and over how many repeated votes.
     """
 
     votes: int
@@ -58,6 +59,7 @@ class Summary:
     wins: Float[np.ndarray, "method method"]
     worths: Mapping[str, float]
     concordance: float | None
+    concordance_by_chance: float | None
     alpha: float | None
     consistency: tuple[float, int] | None
     seconds: Times | None
@@ -132,6 +134,7 @@ def summary(
         wins=win_shares(matches),
         worths=plackett_luce(matches, seed),
         concordance=kendalls_w(matches),
+        concordance_by_chance=w_by_chance(matches),
         alpha=krippendorffs_alpha(matches),
         consistency=self_consistency(matches),
         seconds=times(matches),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import UsageError
-from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency
+from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency, w_by_chance
 from engine.study.ratings.headline import as_smat, course, headline
 from engine.study.ratings.matches import Match, competition, methods_of, read_ranks
 from engine.study.ratings.partial_order import claims, partial_ranks
@@ -103,6 +103,14 @@ def test_kendalls_w_by_hand() -> None:
     assert kendalls_w([vote("al", "x", 1, 1, 3), vote("bo", "x", 1, 2, 3)][::-1]) == pytest.approx(12 * 6.5 / 84)
     assert kendalls_w([vote("al", "x", 1, 1, 1), vote("bo", "x", 1, 1, 1)]) is None
     assert kendalls_w([vote("al", "x", 1, 2, 3)]) is None
+
+
+def test_kendalls_w_by_chance_is_what_chance_gives() -> None:
+    chance = np.random.default_rng(0)
+    votes = [vote(name, str(i), *(chance.permutation(4) + 1)) for i in range(300) for name in "xyz"]
+    assert w_by_chance(votes) == pytest.approx(1 / 3)
+    assert kendalls_w(votes) == pytest.approx(1 / 3, abs=0.03)
+    assert w_by_chance(votes[:1]) is None
 
 
 def test_alpha_is_one_when_all_agree_and_about_zero_by_chance() -> None:

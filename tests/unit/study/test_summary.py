@@ -61,6 +61,10 @@ def test_each_part_has_one_sentence(found: Summary) -> None:
 
 
 def test_the_sentences_follow_the_numbers(found: Summary) -> None:
+    by_chance = meanings(replace(found, concordance=0.5, concordance_by_chance=0.5))["concordance"]
+    assert by_chance.startswith(
+        "On one item people hardly agree: W is 1 where all rank alike, and by chance about 0.50"
+    )
     told = meanings(replace(found, placebo=None, consistency=(0.9, 1), alpha=-0.2, worths={"poor": 1.0, "good": 0.0}))
     assert told["placebo"].startswith("The study has no placebo")
     assert told["consistency"].startswith("Asked again, people agree strongly with themselves over one repeated")
