@@ -30,7 +30,7 @@ from engine.study.tables import Item, Shown
 from engine.task import Attribution
 from tests.unit.study.samples import LABELS, TEXTS, image_design, text_design
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = pytest.mark.usefixtures("store")
 MAKE = {"text": text_design, "image": image_design}
 
 
@@ -162,7 +162,7 @@ def test_a_filter_takes_what_meets_all_of_it(judged: str, most_words: int | None
 
 def test_classes_that_are_not_the_models_cannot_be_judged(tmp_path: Path) -> None:
     items = ItemChoice("filter", 3, judged="wrong")
-    with pytest.raises(UsageError, match=r"design.items.judged: .*\(fox, hen\) are not .*\(cat, dog, eel\).* Choose any"):
+    with pytest.raises(UsageError, match=r"items.judged: .*\(fox, hen\) are not .*\(cat, dog, eel\).* Choose any"):
         choose(check(image_design(tmp_path, names=("fox", "hen"), items=items)))
 
 

@@ -38,7 +38,14 @@ def vote(annotator: Annotator, item: Item, token: str, **more: object) -> Vote:
 
 
 @pytest.fixture
-def seated(home: Path) -> tuple[Annotator, Item]:
+def own_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that is used where nothing is said."""
+    monkeypatch.delenv(ADDRESS, raising=False)
+    return home / "study.db"
+
+
+@pytest.fixture
+def seated(store: str) -> tuple[Annotator, Item]:
     """An annotator of a study of one item."""
     with study_database().writing() as session:
         made = study()
@@ -53,7 +60,7 @@ def seated(home: Path) -> tuple[Annotator, Item]:
     return annotator, item
 
 
-def test_the_migrations_make_the_tables_that_the_code_states(home: Path) -> None:
+def test_the_migrations_make_the_tables_that_the_code_states(store: str) -> None:
     with study_database().engine.connect() as link:
         assert compare_metadata(MigrationContext.configure(link, opts={"compare_type": True}), Base.metadata) == []
         index = {i["name"]: i for i in sa.inspect(link).get_indexes("votes")}["uq_votes_current"]
@@ -62,25 +69,26 @@ def test_the_migrations_make_the_tables_that_the_code_states(home: Path) -> None
     assert "superseded_by IS NULL" in str(where)
 
 
-def test_sqlite_keeps_what_is_committed_whatever_happens(home: Path) -> None:
+def test_sqlite_keeps_what_is_committed_whatever_happens(own_file: Path) -> None:
     with study_database().reading() as session:
         found = {name: session.execute(sa.text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous")}
         assert found == {"journal_mode": "wal", "synchronous": 2}
         assert session.execute(sa.text("PRAGMA foreign_keys")).scalar() == 1
         assert session.execute(sa.text("PRAGMA busy_timeout")).scalar() == 30_000
-    assert (home / "study.db").is_file()
+    assert own_file.is_file()
 
 
-def test_many_processes_may_be_the_first(home: Path) -> None:
-    with_home = {**os.environ, "EXEGESIS_HOME": str(home)}
+def test_many_processes_may_be_the_first(store: str) -> None:
     tokens = [f"t{number}" for number in range(4)]
-    started = [subprocess.Popen([sys.executable, "-c", USE.format(token=t)], cwd=ROOT, env=with_home) for t in tokens]
+    started = [
+        subprocess.Popen([sys.executable, "-c", USE.format(token=t)], cwd=ROOT, env=dict(os.environ)) for t in tokens
+    ]
     assert [process.wait(120) for process in started] == [0] * len(started)
     with study_database().reading() as session:
         assert sorted(session.scalars(sa.select(Study.token))) == tokens
 
 
-def test_a_transaction_is_kept_whole_or_not_at_all(home: Path) -> None:
+def test_a_transaction_is_kept_whole_or_not_at_all(store: str) -> None:
     database = study_database()
 
     def cut() -> None:
@@ -122,9 +130,20 @@ def test_a_deleted_study_takes_its_rows_along(seated: tuple[Annotator, Item]) ->
             assert session.scalars(sa.select(table)).all() == []
 
 
-def test_rows_of_no_study_are_refused(home: Path) -> None:
+def test_rows_of_no_study_are_refused(store: str) -> None:
     with pytest.raises(IntegrityError), study_database().writing() as session:
         session.add(Event(study=99, kind="opened", details={}, at=time.time()))
+
+
+def test_readers_see_one_state(store: str) -> None:
+    database = study_database()
+    with database.reading() as session:
+        before = session.scalars(sa.select(Study)).all()
+        with database.writing() as other:
+            other.add(study())
+        assert session.scalars(sa.select(Study)).all() == before == []
+    with database.reading() as session:
+        assert len(session.scalars(sa.select(Study)).all()) == 1
 
 
 @pytest.mark.parametrize("given", ["mysql://u:hush@host/name", "sqlite://", "no address", "sqlite:///:memory:"])
@@ -149,9 +168,9 @@ def test_a_server_that_is_not_there_is_told_without_the_password(monkeypatch: py
     assert "hush" not in str(caught.value)
 
 
-def test_a_database_of_a_later_version_is_left_alone(home: Path) -> None:
+def test_a_database_of_a_later_version_is_left_alone(own_file: Path) -> None:
     study_database().close()
-    with sqlite3.connect(home / "study.db") as link:
+    with sqlite3.connect(own_file) as link:
         link.execute("UPDATE alembic_version SET version_num = '9999'")
     from engine.study.database import StudyDatabase, _address
 
