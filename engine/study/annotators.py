@@ -11,13 +11,12 @@ from sqlalchemy.orm import Session
 from engine.errors import ExegesisError
 from engine.study.codes import code_hash, is_code, new_code, new_pseudonym
 from engine.study.database import study_database
-from engine.study.design import Design
 from engine.study.limits import Tries
+from engine.study.studies import DRAFT, record_of
 from engine.study.tables import Annotator, Study
 
 TRIES = Tries()
 """Codes that people typed to go on."""
-OPEN = "open"
 
 
 class NotOpen(ExegesisError):
@@ -88,10 +87,9 @@ def seat(session: Session, person: int) -> tuple[Study, Annotator]:
 
 def check_open(study: Study) -> None:
     """Errors: the study is not open, or its time is over by the server's clock."""
-    closes = Design.from_plain(study.design).closes_at
-    if study.state == "draft":
+    if study.state == DRAFT:
         raise NotOpen("This study has not opened yet. Come back later.")
-    if study.state != OPEN or (closes is not None and time.time() >= closes):
+    if not record_of(study).takes_votes:
         raise NotOpen("This study is over. What you had confirmed is kept; thank you.")
 
 

@@ -64,26 +64,26 @@ def change(study: int, design: Design) -> StudyRecord:
         row = _in_state(session, study, DRAFT, "be changed")
         row.design = check(design).as_plain()
         _log(session, study, "changed", {})
-        return _record(row)
+        return record_of(row)
 
 
 def find(study: int) -> StudyRecord:
     """The study of that number. Errors: there is none."""
     with study_database().reading() as session:
-        return _record(_row(session, study))
+        return record_of(_row(session, study))
 
 
 def by_token(token: str) -> StudyRecord | None:
     """The study that a join link leads to."""
     with study_database().reading() as session:
         row = session.scalar(sa.select(Study).where(Study.token == token))
-        return None if row is None else _record(row)
+        return None if row is None else record_of(row)
 
 
 def all_studies() -> list[StudyRecord]:
     """The newest first, archived ones too."""
     with study_database().reading() as session:
-        return [_record(row) for row in session.scalars(sa.select(Study).order_by(Study.id.desc()))]
+        return [record_of(row) for row in session.scalars(sa.select(Study).order_by(Study.id.desc()))]
 
 
 def open_study(study: int, report: Report = silent, cancel: CancelToken | None = None) -> StudyRecord:
@@ -101,7 +101,7 @@ def open_study(study: int, report: Report = silent, cancel: CancelToken | None =
         _store(session, study, frozen)
         row.state, row.opened = OPEN, time.time()
         _log(session, study, "opened", {"design": row.design, "digest": key_for(row.design), "items": len(frozen)})
-        return _record(row)
+        return record_of(row)
 
 
 def close(study: int) -> StudyRecord:
@@ -110,7 +110,7 @@ def close(study: int) -> StudyRecord:
         row = _in_state(session, study, OPEN, "be closed")
         row.state, row.closed = CLOSED, time.time()
         _log(session, study, "closed", {})
-        return _record(row)
+        return record_of(row)
 
 
 def archive(study: int) -> StudyRecord:
@@ -119,7 +119,7 @@ def archive(study: int) -> StudyRecord:
         row = _in_state(session, study, CLOSED, "be archived")
         row.state = ARCHIVED
         _log(session, study, "archived", {})
-        return _record(row)
+        return record_of(row)
 
 
 def delete(study: int) -> None:
@@ -141,7 +141,7 @@ def _created(session: Session, design: Design, details: Mapping[str, Any]) -> St
     session.add(row)
     session.flush()
     _log(session, row.id, "created", details)
-    return _record(row)
+    return record_of(row)
 
 
 def _check_can_open(found: StudyRecord) -> None:
@@ -186,5 +186,6 @@ def _log(session: Session, study: int, kind: str, details: Mapping[str, Any]) ->
     session.add(Event(study=study, kind=kind, details=dict(details), at=time.time()))
 
 
-def _record(row: Study) -> StudyRecord:
+def record_of(row: Study) -> StudyRecord:
+    """The study as this row says."""
     return StudyRecord(row.id, row.token, Design.from_plain(row.design), row.state, row.created, row.opened, row.closed)
