@@ -42,6 +42,7 @@ def test_a_click_pins_a_token_in_every_row_and_the_link_brings_it_back(
     page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}", scheme=scheme)
     expect(page.locator(".st-key-text_rows .xg-map")).to_have_count(len(METHODS), timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.get_by_role("status").filter(has_text="Click a token")).to_be_visible(timeout=TIMEOUT_MS)
     page.locator(".st-key-text_rows .xg-map").last.locator(".j4").click()
     expect_pinned(page, "warm", 4)
     expect(page).to_have_url(re.compile(r"[?&]pin=4(&|$)"))

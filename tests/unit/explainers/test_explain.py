@@ -167,7 +167,7 @@ def test_seeds_that_are_none(seed: Any) -> None:
         ),
         ({"method": "lime", "params": {"sample": 3}}, r"parameter of lime: unknown name 'sample'.*n_samples, removal"),
         ({"method": "lime", "params": {"removal": "blur"}}, r"lime\.removal: must be one of mask, pad, delete"),
-        ({"method": "lime", "params": {"n_samples": 1}}, r"lime\.n_samples: must be a whole number from 2 to 20000"),
+        ({"method": "lime", "params": {"n_samples": 1}}, r"lime\.n_samples: must be a whole number from 2 to 20,000"),
         ({"dtype": "int8"}, r"dtype: must be one of float32, bfloat16, float16, float64, got 'int8'"),
         ({"model": "nowhere"}, "model: unknown name 'nowhere'"),
         ({"text": "  "}, "text: nothing to explain"),

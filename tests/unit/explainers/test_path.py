@@ -60,7 +60,7 @@ def test_weights_sum_to_one_inside_the_path(rule: str, n: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_auto_is_under_one_percent_and_the_gap_is_true(family: str) -> None:
-    model = classifier(family, 3, "float32")
+    model = classifier(family, 3)
     task = task_for(model, TEXTS)
     for text, item, made in zip(TEXTS, task.items, run("integrated_gradients", task), strict=True):
         f, x = logit_of(model, text, item.target)
