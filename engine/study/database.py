@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
@@ -36,7 +37,7 @@ class StudyDatabase:
             self.engine = _sqlite(address) if _is_sqlite(address) else _postgres(address)
             with _alone(address):
                 self._upgrade()
-        level = {} if _is_sqlite(address) else {"isolation_level": "REPEATABLE READ"}
+        level: dict[str, Any] = {} if _is_sqlite(address) else {"isolation_level": "REPEATABLE READ"}
         self._snapshots = self.engine.execution_options(reading=True, **level)
 
     @contextlib.contextmanager
