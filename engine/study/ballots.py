@@ -81,12 +81,14 @@ def given_ballot(session: Session, annotator: Annotator, token: str) -> Given:
 def plan_of(session: Session, study: Study) -> Plan:
     """What the assignment of this study depends on. Items are named by their places."""
     design = Design.from_plain(study.design)
-    items = session.scalars(sa.select(Item).where(Item.study == study.id).order_by(Item.place)).all()
+    rows = session.execute(
+        sa.select(Item.place, Item.practice).where(Item.study == study.id).order_by(Item.place)
+    ).all()
     return Plan(
         study=study.token,
         secret=study.secret,
-        items=tuple(str(item.place) for item in items if not item.practice),
-        practice=tuple(str(item.place) for item in items if item.practice),
+        items=tuple(str(place) for place, practice in rows if not practice),
+        practice=tuple(str(place) for place, practice in rows if practice),
         per_annotator=design.items_per_annotator,
         repeats=design.repeats,
         votes_per_item=design.votes_per_item,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import signal
 import subprocess
@@ -11,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from engine.study.annotators import NotKnown, NotOpen, Person, consent, join, re
 from engine.study.assignment import Look, places
 from engine.study.ballots import Ballot, next_ballot, plan_of
 from engine.study.codes import new_token
-from engine.study.database import ADDRESS, study_database
+from engine.study.database import study_database
 from engine.study.design import Design, MethodChoice, check
 from engine.study.limits import TooManyTries, Tries
 from engine.study.tables import Annotator, Event, Item, Shown, Study, Vote
@@ -53,17 +52,10 @@ for _ in range(4):
 """
 
 
-@pytest.fixture(params=["sqlite", "postgresql"], autouse=True)
-def database(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The same tests on both; a PostgreSQL is used where one is given."""
-    if request.param == "sqlite":
-        monkeypatch.delenv(ADDRESS, raising=False)
-    elif not os.environ.get(ADDRESS, "").startswith("postgres"):
-        pytest.skip(f"{ADDRESS} names no PostgreSQL")
+@pytest.fixture(autouse=True)
+def no_tries(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same tests on each kind of database; nobody has typed a wrong code yet."""
     monkeypatch.setattr(annotators, "TRIES", Tries())
-    yield
-    with study_database().writing() as session:
-        session.execute(sa.delete(Study))
 
 
 def rows_of(study: Study) -> list[Vote]:
