@@ -17,7 +17,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components.computing import Tick, shared
 from components.stopping import refuse_stopped
 from engine import explain as engine_explain
-from engine import runtime
+from engine import heap, runtime
 from engine.progress import CancelToken
 from engine.registry import Explainer, all_explainers
 from engine.request import Request
@@ -43,6 +43,7 @@ def _import() -> None:
     """In the device's turn, as all computing is: two threads that import at once see modules that are half there."""
     with runtime.turn():
         importlib.import_module("engine.vision.load")
+        heap.settle()
 
 
 def explainers(kind: str = "text") -> Mapping[str, Explainer]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import math
 import time
 from collections.abc import Callable
@@ -23,6 +24,16 @@ def give_back() -> None:
     if now - _last >= REST_SECONDS:
         _last = now
         _trim()(0)
+
+
+def settle() -> None:
+    """For once, after what runs models was imported: what lives now is not looked through for garbage any more.
+
+    Streamlit collects all garbage after each run of a page, which took 0.3 s among the objects of torch and
+    transformers, and the next run of any session waited for that (benchmarks/picture_page.py).
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -58,3 +59,12 @@ def test_a_c_library_without_the_call_is_left_alone(monkeypatch: pytest.MonkeyPa
         assert heap._trim()(0) == 0
     finally:
         heap._trim.cache_clear()
+
+
+def test_what_lives_is_not_looked_through_again() -> None:
+    before = gc.get_freeze_count()
+    try:
+        heap.settle()
+        assert gc.get_freeze_count() > before + 1000
+    finally:
+        gc.unfreeze()
