@@ -118,6 +118,7 @@ def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
     small(page).nth(5).click()
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value("5", timeout=TIMEOUT_MS)
     expect(small(page).nth(5)).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
     small(page).nth(5).press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value("6", timeout=TIMEOUT_MS)
@@ -125,6 +126,8 @@ def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
     expect(page.get_by_text(f"{COUNT} examples. Accuracy")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("combobox", name="Sort").click()
     page.get_by_role("option", name="Failure cases first").click()
+    page.wait_for_url(re.compile("sort="), timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
     expect(small(page).nth(0)).to_have_accessible_name(re.compile(": wrong$"), timeout=TIMEOUT_MS)
     told = [re.search(r"with ([\d.]+)\s%: (\w+)$", name) for name in names(page)]
     verdicts = [(one[2], float(one[1])) for one in told if one]
