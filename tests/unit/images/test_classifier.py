@@ -135,7 +135,9 @@ def test_predictions_and_targets(saved: Save) -> None:
     assert all(sum(p.probabilities) == pytest.approx(1) for p in found)
     assert [p.index for p in found] == logits.argmax(1).tolist()
     assert model.target_index("dog", found[0]) == model.target_index(1, found[0]) == 1
-    with pytest.raises(UsageError, match=r"target: unknown name 'cow'\. .*Known: cat, dog, eel\. Or a number from 0 to 2"):
+    with pytest.raises(
+        UsageError, match=r"target: unknown name 'cow'\. .*Known: cat, dog, eel\. Or a number from 0 to 2"
+    ):
         model.target_index("cow", found[0])
 
 

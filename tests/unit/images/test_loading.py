@@ -151,17 +151,13 @@ def test_a_link_out_that_is_no_picture_is_left_out(tmp_path: Path) -> None:
     assert (len(load_images(place)), load_images(place).revision) == (len(before), before.revision)
     (tmp_path / "empty").mkdir()
     os.symlink(tmp_path / "notes.txt", tmp_path / "empty" / "notes.gz")
-    with pytest.raises(
-        ExegesisError, match=r"^empty: holds no PNG, JPEG, WebP or GIF pictures\."
-    ):
+    with pytest.raises(ExegesisError, match=r"^empty: holds no PNG, JPEG, WebP or GIF pictures\."):
         load_images(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("name", ["n" * 5000, "n" * 5000 + ".zip", "a/" + "n" * 5000])
 def test_a_name_that_no_file_can_have_is_one_short_sentence(name: str) -> None:
-    with pytest.raises(
-        ExegesisError, match=r"^dataset: '.{40,80}… cannot be read \(File name too long\)\."
-    ):
+    with pytest.raises(ExegesisError, match=r"^dataset: '.{40,80}… cannot be read \(File name too long\)\."):
         load_images(name)
     assert not is_images(name)
 
