@@ -44,9 +44,9 @@ def test_documented_methods_and_parameters_exist(arguments: list[str]) -> None:
     method, given = options["method"], options["param"]
     assert isinstance(method, str)
     assert isinstance(given, list | tuple | None)
-    values = pairs("--param", list(given or ()), "x=1")
+    values, kind = pairs("--param", list(given or ()), "x=1"), "image" if options["image"] else "text"
     for name in names("--method", method):
-        from_mapping(explainer(name).params, values, name)
+        from_mapping(explainer(name, kind).params, values, name)
 
 
 def test_the_check_itself_refuses_what_does_not_exist() -> None:
