@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,12 +40,12 @@ def save_checkpoint(family: str, folder: Path, labels: int = 2, seed: int = 0) -
 
 
 def _wordpiece() -> Any:
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(_ids([*special, *_pieces()]), unk_token="[UNK]"))
+    tokenizer.add_special_tokens(special)
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer.train_from_iterator(CORPUS, trainers.WordPieceTrainer(vocab_size=200, special_tokens=special))
     ids = {name: tokenizer.token_to_id(name) for name in special}
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
@@ -52,6 +54,18 @@ def _wordpiece() -> Any:
     )
     names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
     return _wrapped(tokenizer, names, 64)
+
+
+def _pieces() -> list[str]:
+    """Letters, short words, and long ones in two pieces. The library's own trainer numbers them anew in each run."""
+    letters = sorted(set("".join(CORPUS)) - {" "})
+    words = sorted(set(re.findall(r"\w+", " ".join(CORPUS))))
+    halves = [half for word in words for half in ((word,) if len(word) < 6 else (word[:4], f"##{word[4:]}"))]
+    return [*letters, *(f"##{letter}" for letter in letters), *halves]
+
+
+def _ids(pieces: list[str]) -> dict[str, int]:
+    return {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
 
 
 def _byte_bpe(bos: bool) -> Any:
@@ -79,11 +93,21 @@ def _unigram(start: bool) -> Any:
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if start else ["<pad>", "</s>", "<unk>"]
     trainer = trainers.UnigramTrainer(vocab_size=200, special_tokens=special, unk_token="<unk>")
     tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.model = _sorted(tokenizer, special)
     ids = [(name, tokenizer.token_to_id(name)) for name in special]
     single, pair = ("<s> $A </s>", "<s> $A </s> </s> $B </s>") if start else ("$A </s>", "$A </s> $B </s>")
     tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=ids)
     names = _SENTENCE_NAMES if start else {"pad": "<pad>", "eos": "</s>", "unk": "<unk>"}
     return _wrapped(tokenizer, names, 64)
+
+
+def _sorted(tokenizer: Tokenizer, special: list[str]) -> models.Unigram:
+    """The trained model with its pieces in one order: training leaves equally likely ones in any."""
+    vocab = {piece: round(score, 4) for piece, score in json.loads(tokenizer.to_str())["model"]["vocab"]}
+    rest = sorted(
+        ((piece, score) for piece, score in vocab.items() if piece not in special), key=lambda p: (-p[1], p[0])
+    )
+    return models.Unigram([*((piece, vocab[piece]) for piece in special), *rest], unk_id=special.index("<unk>"))
 
 
 _SENTENCE_NAMES = {
