@@ -6,7 +6,7 @@ import streamlit as st
 
 from components.frame import ICON, navigation
 
-page = st.navigation(navigation(), position="top")
+page = navigation()
 st.set_page_config(
     page_title=f"{page.title} · Exegesis",
     page_icon=ICON,

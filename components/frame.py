@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
 
 import streamlit as st
+from streamlit.navigation.page import Page
 from streamlit.runtime.pages_manager import PagesManager
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -14,12 +17,16 @@ ICON = ROOT / "components" / "assets" / "icon.svg"
 
 @dataclass(frozen=True)
 class PageEntry:
-    """A page: its file relative to the project's root, its name in the navigation, what it answers."""
+    """A page: its file relative to the project's root, its name in the navigation, what it answers.
+
+    `alone`: reached by a link of its own only; it neither is in the navigation nor shows one.
+    """
 
     file: str
     title: str
     heading: str
     question: str
+    alone: bool = False
 
     @property
     def path(self) -> Path:
@@ -48,6 +55,25 @@ IMAGES = PageEntry(
     "Explain a picture",
     "Which patches does the prediction rest on, and do the methods agree?",
 )
+STUDY = PageEntry(
+    "pages/study.py",
+    "Study",
+    "Studies",
+    "Which explanations do people find plausible? Ask them, without telling which method made what.",
+)
+RESULTS = PageEntry(
+    "pages/study_results.py",
+    "Study results",
+    "Study results",
+    "What did people prefer, and how sure can one be of it?",
+)
+ANNOTATE = PageEntry(
+    "pages/annotate.py",
+    "Take part",
+    "Compare explanations",
+    "You see what a model says, and explanations of it. Which do you find best?",
+    alone=True,
+)
 LIBRARY = PageEntry(
     "pages/library.py",
     "Library",
@@ -55,12 +81,24 @@ LIBRARY = PageEntry(
     "What is running, and which models, data sets, results and device does it draw on?",
 )
 
-PAGES = (HOME, TEXT, IMAGES, LIBRARY)
+PAGES = (HOME, TEXT, IMAGES, STUDY, RESULTS, LIBRARY, ANNOTATE)
 
 
-def navigation() -> list[st.Page]:
-    """The pages in their order; the first one opens at the root address."""
-    return [st.Page(entry.path, title=entry.title, url_path=entry.url_path) for entry in PAGES]
+def navigation() -> Page:
+    """The page that is asked for; the first one opens at the root address. One that stands alone shows no others."""
+    pages = [_page(entry) for entry in PAGES]
+    return st.navigation(pages, position="hidden" if _asked_for().alone else "top")
+
+
+def _page(entry: PageEntry) -> Page:
+    seen: Literal["visible", "hidden"] = "hidden" if entry.alone else "visible"
+    return st.Page(entry.path, title=entry.title, url_path=entry.url_path, visibility=seen)
+
+
+def _asked_for() -> PageEntry:
+    """The page of the address; without one, Home."""
+    last = urlsplit(st.context.url or "").path.rstrip("/").rpartition("/")[-1]
+    return next((entry for entry in PAGES if entry.url_path == last), HOME)
 
 
 def guard() -> None:
