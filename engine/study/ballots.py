@@ -67,7 +67,7 @@ def next_ballot(person: int) -> Ballot | None:
         if annotator.consented is None:
             raise NotKnown("participant: has not agreed yet. Read what the study asks, and agree first.")
         given = _unanswered(session, annotator) or _new(session, study, annotator)
-        return None if given is None else _drawn(session, study, annotator, given)
+        return None if given is None else drawn(session, study, annotator, given)
 
 
 def given_ballot(session: Session, annotator: Annotator, token: str) -> Given:
@@ -141,7 +141,8 @@ def _answers(session: Session, study: Study) -> dict[str, int]:
     return {str(place): count for place, count in session.execute(mine.group_by(Item.place))}
 
 
-def _drawn(session: Session, study: Study, annotator: Annotator, given: Given) -> Ballot:
+def drawn(session: Session, study: Study, annotator: Annotator, given: Given) -> Ballot:
+    """A ballot as its participant sees it."""
     item = session.get_one(Item, given.item)
     shown = {one.place: one for one in session.scalars(sa.select(Shown).where(Shown.item == item.id))}
     return Ballot(
