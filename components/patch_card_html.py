@@ -22,7 +22,7 @@ from components.picture_variables import png_url
 from engine.result import Check
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_LAYERS = '<i class="xg-seen"></i><i class="xg-truth"></i>'
+LAYERS = '<i class="xg-seen"></i><i class="xg-truth"></i>'
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ def picture_card_html(title: str, lines: tuple[str, ...] = ()) -> str:
     said = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
         f'<div class="xg xg-card"><p class="xg-title">{escape(title)}</p><div></div>'
-        f'<div class="xg-patches xg-alone" role="img" aria-label="{escape(title)}">{_LAYERS}</div>'
+        f'<div class="xg-patches xg-alone" role="img" aria-label="{escape(title)}">{LAYERS}</div>'
         f'<div class="xg-small">{said}</div></div>'
     )
 
@@ -90,14 +90,19 @@ def check_facts(check: Check | None) -> Facts:
 
 def patches_html(title: str, view: PatchMap) -> str:
     """The picture with the map over it; the browser reads its scores from it (assets/patch_pick.js)."""
-    light, dark = (data_url_of_overlay(view, theme) for theme in THEMES)
     rows, columns = view.grid
     return (
         f'<div class="xg-patches" tabindex="0" role="application" aria-roledescription="map of patches"'
         f' aria-label="{escape(title)}" aria-description="{escape(sentence(view))}"'
         f' data-g={rows}x{columns}{" data-s" * view.signed} data-r={_ranks(view)} data-v="{_scores(view)}">'
-        f'{_LAYERS}<i class="xg-over" style="--l:url({light});--d:url({dark})"></i><i class="xg-lit"></i></div>'
+        f'{layers_html(view)}<i class="xg-lit"></i></div>'
     )
+
+
+def layers_html(view: PatchMap) -> str:
+    """The picture with the map of each theme over it, in colours alone."""
+    light, dark = (data_url_of_overlay(view, theme) for theme in THEMES)
+    return f'{LAYERS}<i class="xg-over" style="--l:url({light});--d:url({dark})"></i>'
 
 
 def legend_html(view: PatchMap) -> str:

@@ -42,6 +42,7 @@ class TokenMap:
 
     `end`: where a scale shared with other maps ends, and `sharing` names those maps; None for the map's own scale.
     `marks`: the scores are not a method's, they are 1 where a person marked the text and 0 elsewhere.
+    `bare`: colours alone, without a number or a hover text.
     """
 
     units: tuple[Unit, ...]
@@ -50,6 +51,7 @@ class TokenMap:
     target: str
     truncated: int = 0
     marks: bool = False
+    bare: bool = False
     look: Look = PLAIN
     end: float | None = None
     sharing: str = ""
@@ -81,7 +83,8 @@ def token_map_html(view: TokenMap) -> str:
     paragraphs = "".join(
         _paragraph(view, segment, positions) for segment, positions in enumerate(_lines(view)) if positions
     )
-    return f'<div class="xg-map{modes(view)}" style="--n:\'{view.ranked}\'">{paragraphs}</div>'
+    count_of = "" if view.bare else f" style=\"--n:'{view.ranked}'\""
+    return f'<div class="xg-map{modes(view)}"{count_of}>{paragraphs}</div>'
 
 
 def legend_html(view: TokenMap) -> str:
@@ -116,7 +119,12 @@ def unit_selector(position: int) -> str:
 
 def modes(view: TokenMap) -> str:
     """The classes of a map that say how its units are drawn."""
-    told = {"xg-under": view.look.style == "underline", "xg-values": view.look.values, "xg-marks": view.marks}
+    told = {
+        "xg-under": view.look.style == "underline",
+        "xg-values": view.look.values,
+        "xg-marks": view.marks,
+        "xg-bare": view.bare,
+    }
     return "".join(f" {name}" for name, on in told.items() if on)
 
 
@@ -129,6 +137,8 @@ def tone(view: TokenMap, position: int) -> str:
 
 def facts_of(view: TokenMap, position: int) -> str:
     """A unit's attributes: what its hover text and its printed value are made of. Marks need none."""
+    if view.bare:
+        return ""
     unit = view.units[position]
     place = "" if unit.tokens == (position,) else f" data-x={_unquoted(_place(unit))}"
     if view.marks:

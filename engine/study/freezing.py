@@ -58,7 +58,8 @@ def freeze(design: Design, report: Report = silent, cancel: CancelToken | None =
     ]
     made = explain_many(requests, report, cancel)
     by_item = [made[place :: len(chosen)] for place in range(len(chosen))]
-    return [_frozen(place, one, answers) for place, (one, answers) in enumerate(zip(chosen, by_item, strict=True))]
+    seen = [dataclasses.replace(one, input=_as_seen(one.input, design.model)) for one in chosen]
+    return [_frozen(place, one, answers) for place, (one, answers) in enumerate(zip(seen, by_item, strict=True))]
 
 
 def frozen_map(shown: Shown) -> FrozenMap:
@@ -88,6 +89,15 @@ def frozen_input(item: Item) -> Input:
 def frozen_prediction(item: Item) -> Prediction:
     """What the model said when the study opened."""
     return unpack_prediction(item.prediction)
+
+
+def _as_seen(given: Input, model: str) -> Input:
+    """A picture as the model sees it, cropped and resized: the patches of its explanations are patches of that."""
+    if not isinstance(given, Picture):
+        return given
+    from engine.vision.view import view_of
+
+    return Picture(view_of(model).seen(given.pixels))
 
 
 def _frozen(place: int, chosen: Chosen, answers: Sequence[Explanation]) -> FrozenItem:

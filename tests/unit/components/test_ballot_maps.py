@@ -1,0 +1,125 @@
+"""What a participant sees of an explanation: colours of one scale, and nothing that tells how it was made."""
+
+from __future__ import annotations
+
+import io
+import re
+from base64 import b64decode
+from html import unescape
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from components.ballot_maps import explanation_html, input_html, scale_html
+from components.palette import STEPS, THEMES
+from components.patch_map import PatchMap, overlay
+from engine.request import Example, Picture
+from engine.study.ballots import Map
+from tests.unit.components.making import encoded
+
+TEXT = "the actors are warm, but the story is thin"
+HOSTILE = "<img src=x onerror=boom()> & <b>bold</b>"
+NUMBER = re.compile(r"\d[.,]\d|data-[vrbx]=")
+PICTURE = Picture(np.zeros((16, 24, 3), np.uint8))
+
+
+def text_map(scores: np.ndarray | None = None, text: str = TEXT, truncated: int = 0) -> Map:
+    tokens = encoded(Example(text))
+    given = np.linspace(-1, 1, len(tokens)) if scores is None else scores
+    given = np.where([token.special for token in tokens], 0, given)
+    return Map("A", tokens, given, None, truncated)
+
+
+def picture_map(scores: np.ndarray) -> Map:
+    return Map("B", (), scores.ravel(), scores.shape, 0)
+
+
+def text_of(html: str) -> str:
+    return unescape(re.sub("<[^>]*>", "", html))
+
+
+def coloured(html: str) -> dict[str, int]:
+    """Each coloured part of a text with its step, negative where it is against."""
+    found = re.findall(r"<b class=\"?([fa])(\d+)[^>]*>([^<]*)<", html)
+    return {part: int(step) if side == "f" else -int(step) for side, step, part in found}
+
+
+def test_a_text_stays_as_it_is_and_special_tokens_are_not_shown() -> None:
+    assert text_of(explanation_html(Example(TEXT), text_map())) == TEXT
+    assert text_of(input_html(Example(TEXT))) == TEXT
+
+
+def test_colours_are_shares_of_one_scale_for_every_map() -> None:
+    scores = np.zeros(len(encoded(Example(TEXT))))
+    scores[2:5] = 1.0, -0.5, 0.24
+    assert coloured(explanation_html(Example(TEXT), text_map(scores))) == {
+        "actors": STEPS,
+        "are": -STEPS // 2,
+        "warm": round(0.24 * STEPS),
+    }
+    half = explanation_html(Example(TEXT), text_map(scores / 2))
+    assert coloured(half)["actors"] == STEPS // 2
+
+
+def test_no_number_of_a_map_is_sent() -> None:
+    scores = np.random.default_rng(0).normal(size=(4, 6))
+    for html in (explanation_html(Example(TEXT), text_map()), explanation_html(PICTURE, picture_map(scores))):
+        assert not NUMBER.search(re.sub("base64,[^)]*", "", html))
+        assert "tabindex" not in html
+
+
+def test_scores_that_differ_by_less_than_a_step_give_the_same_page() -> None:
+    near = np.array([[0.5, -0.25], [1.0, 0.0]])
+    one, other = (explanation_html(PICTURE, picture_map(near + shift)) for shift in (0.0, -0.004))
+    assert one == other
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_picture_has_the_colours_of_the_palette_and_no_metadata(theme: str) -> None:
+    scores = np.array([[0.5, -1.0, 0.0], [0.25, -0.5, 1e-5]])
+    html = explanation_html(PICTURE, picture_map(scores))
+    files = re.findall(r"base64,([^)]*)\)", html)
+    image = Image.open(io.BytesIO(b64decode(files[THEMES.index(theme)])))
+    assert set(image.info) <= {"transparency"}
+    expected = overlay(PatchMap(scores, True, "", end=1.0), theme)
+    shown = np.asarray(image.convert("RGBA"))
+    np.testing.assert_array_equal(shown[..., 3], expected[..., 3])
+    np.testing.assert_array_equal(shown[expected[..., 3] > 0], expected[expected[..., 3] > 0])
+
+
+def test_the_strongest_parts_are_told_in_words() -> None:
+    scores = np.zeros(len(encoded(Example(TEXT))))
+    scores[2:5] = 0.2, -0.5, 1.0
+    assert "Strongest: warm (for), are (against), actors (for)." in explanation_html(Example(TEXT), text_map(scores))
+    patches = explanation_html(PICTURE, picture_map(np.array([[0.0, -1.0], [0.5, 0.0]])))
+    assert "Strongest: row 1, column 2 (against), row 2, column 1 (for)." in patches
+    assert "Nothing is coloured." in explanation_html(PICTURE, picture_map(np.zeros((2, 2))))
+
+
+def test_texts_and_names_are_escaped() -> None:
+    shown = explanation_html(Example(HOSTILE), text_map(text=HOSTILE))
+    assert text_of(shown) == text_of(input_html(Example(HOSTILE))) == HOSTILE
+    for html in (shown, input_html(Example(HOSTILE)), scale_html(HOSTILE)):
+        assert "<img" not in html
+        assert "<b>bold" not in html
+
+
+def test_a_pair_is_two_paragraphs_and_a_cut_text_says_so() -> None:
+    pair = Example("one is here", "two is there")
+    tokens = encoded(pair)
+    drawn = Map("A", tokens, np.zeros(len(tokens)), None, 0)
+    for html in (input_html(pair), explanation_html(pair, drawn)):
+        assert [unescape(re.sub("<[^>]*>", "", one)) for one in re.findall("<p.*?</p>", html)] == [
+            pair.text,
+            pair.text_pair,
+        ]
+    kept = encoded(Example("one two"))
+    cut = Map("A", kept, np.zeros(len(kept)), None, 5)
+    assert text_of(explanation_html(Example("one two three"), cut)).endswith("the rest was cut off")
+
+
+def test_the_scale_names_the_class_only_where_it_may_be_told() -> None:
+    assert "for <bdi>good</bdi>" in scale_html("good")
+    assert "for the model's answer" in scale_html(None)
+    assert "good" not in scale_html(None)
