@@ -45,10 +45,15 @@ def votes_of(study: int) -> list[Kept]:
 
 
 def matches_of(study: int) -> list[Match]:
-    """The rankings among the votes that count; "cannot tell" is no match."""
+    """The rankings among the votes that count."""
+    return as_matches(votes_of(study))
+
+
+def as_matches(votes: Sequence[Kept]) -> list[Match]:
+    """The rankings among these votes; "cannot tell" is no match."""
     return [
         Match(vote.annotator, vote.item, vote.ranks, vote.repeat, vote.seconds, vote.at)
-        for vote in votes_of(study)
+        for vote in votes
         if vote.ranks is not None
     ]
 
