@@ -1,0 +1,131 @@
+"""Who may act as the organiser, for every kind of connection, password and log-in."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from components.admission import ADMINS, PASSWORD, Visit, from_here, is_admin, is_password, providers, source_of
+from engine.study.limits import TooManyTries, Tries
+
+SECRET = "correct horse £ staple"
+USER = {"is_logged_in": True, "email": "Ada@Lab.example", "email_verified": True}
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD, SECRET)
+    monkeypatch.setenv(ADMINS, " ada@lab.example , grace@lab.example,")
+
+
+@pytest.mark.parametrize("address", [None, "127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("host", ["localhost:8501", "127.0.0.1:8501", "[::1]:8501", "localhost"])
+def test_a_browser_on_this_machine_is_here(address: str | None, host: str) -> None:
+    assert from_here(Visit(address, {"host": host, "origin": f"http://{host}"}))
+
+
+@pytest.mark.parametrize(
+    "address", ["10.0.0.7", "192.168.1.4", "2001:db8::1", "0.0.0.0", "::ffff:10.0.0.7", "unix:", ""]
+)
+def test_another_machine_is_not_here(address: str) -> None:
+    assert not from_here(Visit(address, {"host": "localhost:8501"}))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"x-forwarded-for": "127.0.0.1"},
+        {"x-forwarded-proto": "https"},
+        {"forwarded": "for=127.0.0.1"},
+        {"x-real-ip": "127.0.0.1"},
+        {"via": "1.1 proxy"},
+        {"host": "study.example.org"},
+        {"host": "evil.example:8501"},
+        {"host": "localhost.evil.example"},
+        {"origin": "https://study.example.org"},
+        {"origin": "null"},
+        {"host": "[nonsense"},
+        {"host": ""},
+    ],
+)
+def test_a_proxy_or_another_name_is_not_here(header: dict[str, str]) -> None:
+    assert not from_here(Visit(None, {"host": "localhost:8501", **header}))
+
+
+def test_tries_are_counted_by_the_address_that_the_nearest_proxy_saw() -> None:
+    assert source_of(Visit("10.0.0.7", {"x-forwarded-for": "1.2.3.4"})) == "10.0.0.7"
+    assert source_of(Visit(None, {"x-forwarded-for": "forged, 1.2.3.4"})) == "1.2.3.4"
+    assert source_of(Visit(None)) == source_of(Visit("127.0.0.1")) == "this machine"
+
+
+def test_the_password_is_right_letter_by_letter() -> None:
+    tries = Tries()
+    assert is_password(SECRET, Visit(), tries)
+    for wrong in ("", SECRET[:-1], SECRET.upper(), f"{SECRET} "):
+        assert not is_password(wrong, Visit(), tries)
+
+
+def test_without_a_password_none_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD, "")
+    assert not is_password("", Visit(), Tries())
+
+
+def test_after_five_wrong_ones_even_the_right_one_waits_and_others_do_not() -> None:
+    tries, elsewhere = Tries(), Visit("10.0.0.7")
+    assert not any(is_password("guess", elsewhere, tries) for _ in range(5))
+    with pytest.raises(TooManyTries, match=r"Too many wrong tries. Wait \d+ seconds"):
+        is_password(SECRET, elsewhere, tries)
+    assert is_password(SECRET, Visit("10.0.0.8"), tries)
+
+
+def test_addresses_that_change_do_not_get_round_the_count() -> None:
+    tries = Tries()
+    many = [Visit(None, {"x-forwarded-for": f"10.0.0.{number}"}) for number in range(101)]
+    assert not any(is_password("guess", visit, tries) for visit in many[:100])
+    with pytest.raises(TooManyTries):
+        is_password(SECRET, many[100], tries)
+
+
+def test_the_log_names_the_address_and_never_what_was_typed(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        is_password("my guess", Visit("10.0.0.7\nforged line"), Tries())
+        is_password(SECRET, Visit("10.0.0.7"), Tries())
+    assert caplog.messages == [r"organiser: wrong password from '10.0.0.7\nforged line'"]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({}, True),
+        ({"email": " grace@LAB.example "}, True),
+        ({"email": "eve@lab.example"}, False),
+        ({"email": ""}, False),
+        ({"email": None}, False),
+        ({"is_logged_in": False}, False),
+        ({"is_logged_in": None}, False),
+        ({"email_verified": False}, False),
+        ({"email_verified": "false"}, False),
+        ({"email_verified": None}, False),
+        ({"email_verified": "true"}, True),
+    ],
+)
+def test_who_is_listed_and_checked_is_an_organiser(told: dict[str, object], expected: bool) -> None:
+    assert is_admin({**USER, **told}) is expected
+
+
+def test_a_provider_that_says_nothing_of_checking_is_believed() -> None:
+    assert is_admin({name: value for name, value in USER.items() if name != "email_verified"})
+
+
+def test_with_an_empty_list_nobody_is_an_organiser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ADMINS, " , ")
+    assert not is_admin(USER)
+    assert not is_admin({"is_logged_in": True, "email": ""})
+
+
+def test_every_provider_of_the_secrets_has_its_button() -> None:
+    shared = {"redirect_uri": "https://a.example/oauth2callback", "cookie_secret": "x"}
+    assert providers({**shared, "client_id": "a"}) == {"Log in": None}
+    assert providers({**shared, "okta": {"client_id": "a"}}) == {"Log in with okta": "okta"}
+    assert providers(shared) == {}
