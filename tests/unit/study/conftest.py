@@ -14,7 +14,9 @@ from engine.study.database import ADDRESS, study_database
 
 SERVER = "EXEGESIS_TEST_POSTGRES"
 """Where the address of a PostgreSQL server stands, whose user may make databases."""
-DATABASES = ("sqlite", "postgresql") if os.environ.get(SERVER) else ("sqlite",)
+DEMANDED = "EXEGESIS_REQUIRE_POSTGRES"
+"""Where this stands, tests that have no PostgreSQL fail instead of being left out."""
+DATABASES = ("sqlite", "postgresql") if os.environ.get(SERVER) or os.environ.get(DEMANDED) else ("sqlite",)
 
 
 @pytest.fixture(params=DATABASES)
@@ -25,6 +27,8 @@ def store(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.Monkey
         yield request.param
         study_database().close()
         return
+    if not os.environ.get(SERVER):
+        pytest.fail(f"{SERVER} names no PostgreSQL server, and {DEMANDED} demands one")
     server = sa.make_url(os.environ[SERVER]).set(drivername="postgresql+psycopg")
     name = f"exegesis_test_{uuid.uuid4().hex}"
     _at(server, f"CREATE DATABASE {name}")
