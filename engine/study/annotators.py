@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -12,15 +15,30 @@ from engine.errors import ExegesisError
 from engine.study.codes import code_hash, is_code, new_code, new_pseudonym
 from engine.study.database import study_database
 from engine.study.limits import Tries
-from engine.study.studies import DRAFT, record_of
+from engine.study.studies import DRAFT, OPEN, end, record_of
 from engine.study.tables import Annotator, Study
 
-TRIES = Tries()
-"""Codes that people typed to go on."""
+TRIES = Tries(each=100, together=10_000)
+"""Codes that people typed to go on. Of 2 ** 79 a hundred wrong ones find none, and a class behind one address that
+mistypes some is not kept out."""
+JOINS = Tries(each=60, together=600, seconds=60, said="Too many people joined just now.")
+"""Who joined which study, from where: a class behind one address may join, nobody fills the disk."""
+
+_IS_OVER = "This study is over. What you had confirmed is kept; thank you."
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class NotOpen(ExegesisError):
     """The study takes no votes: it has not begun, or it is over. What was confirmed before is kept."""
+
+
+class _Over(NotOpen):
+    """The time of an open study is over, which is not noted yet."""
+
+    def __init__(self, study: int) -> None:
+        super().__init__(_IS_OVER)
+        self.study = study
 
 
 class NotKnown(ExegesisError):
@@ -37,8 +55,29 @@ class Person:
     consented: bool
 
 
-def join(token: str) -> tuple[Person, str]:
-    """A new participant of the study of that link, and the code that is told this once."""
+def notes_the_end(work: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Where a study's time is found to be over, that is kept: no clock that is set back opens it again."""
+
+    @functools.wraps(work)
+    def noting(*args: _P.args, **named: _P.kwargs) -> _T:
+        try:
+            return work(*args, **named)
+        except _Over as over:
+            end(over.study)
+            raise
+
+    return noting
+
+
+@notes_the_end
+def join(token: str, source: str | None = None) -> tuple[Person, str]:
+    """A new participant of the study of that link, and the code that is told this once.
+
+    `source`: from where, for the limit of how many join at once (`limits.source_of`); None: who joins is made up here.
+    """
+    if source is not None:
+        with study_database().reading() as session:
+            JOINS.begin(f"{_linked(session, token).id} {source}")
     code = new_code()
     with study_database().writing() as session:
         study = _linked(session, token)
@@ -49,6 +88,7 @@ def join(token: str) -> tuple[Person, str]:
         return _person(person), code
 
 
+@notes_the_end
 def resume(token: str, code: str, source: str) -> Person:
     """The participant whose code that is. `source`: where it was typed, for the limit of wrong ones."""
     TRIES.begin(source)
@@ -62,6 +102,7 @@ def resume(token: str, code: str, source: str) -> Person:
     return _person(found)
 
 
+@notes_the_end
 def consent(person: int) -> Person:
     """Notes when this participant agreed; the first time counts."""
     with study_database().writing() as session:
@@ -70,17 +111,19 @@ def consent(person: int) -> Person:
         return _person(found)
 
 
-def seat(session: Session, person: int) -> tuple[Study, Annotator]:
+def seat(session: Session, person: int, hold: bool = True) -> tuple[Study, Annotator]:
     """The study and the participant, if votes are taken now.
 
-    On PostgreSQL both rows are held until the transaction ends: one participant's answers follow one another, and a
-    study closes before an answer or after it.
+    hold: on PostgreSQL both rows are held until the transaction ends: one participant's answers follow one another,
+    and a study closes before an answer or after it. Who only reads holds nothing.
     """
     found = session.get(Annotator, person)
     if found is None:
         raise NotKnown("participant: unknown. Join the study anew by its link.")
-    study = session.scalars(sa.select(Study).where(Study.id == found.study).with_for_update(read=True)).one()
-    session.refresh(found, with_for_update=True)
+    of_study = sa.select(Study).where(Study.id == found.study)
+    study = session.scalars(of_study.with_for_update(read=True) if hold else of_study).one()
+    if hold:
+        session.refresh(found, with_for_update=True)
     check_open(study)
     return study, found
 
@@ -89,8 +132,10 @@ def check_open(study: Study) -> None:
     """Errors: the study is not open, or its time is over by the server's clock."""
     if study.state == DRAFT:
         raise NotOpen("This study has not opened yet. Come back later.")
+    if study.state != OPEN:
+        raise NotOpen(_IS_OVER)
     if not record_of(study).takes_votes:
-        raise NotOpen("This study is over. What you had confirmed is kept; thank you.")
+        raise _Over(study.id)
 
 
 def _linked(session: Session, token: str) -> Study:

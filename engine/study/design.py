@@ -13,7 +13,8 @@ from engine.registry import KINDS, explainer
 
 PLACEBO = "random"
 FEWEST_METHODS, MOST_METHODS = 2, 6
-MODES = ("rank", "predict")
+RANK, PREDICT = "rank", "predict"
+MODES = (RANK, PREDICT)
 CHOICES = ("seed", "filter", "hand")
 JUDGED = ("any", "right", "wrong")
 QUESTION = "Which explanation aligns the most with how you would explain a similar decision?"
@@ -88,7 +89,9 @@ class Design:
     practice: int = option(2, "Practice items, which do not count", low=0, high=20)
     repeats: int = option(2, "Items that a person sees twice", low=0, high=1_000)
     items_per_annotator: int = option(20, "Items that a person sees", low=1, high=10_000)
-    votes_per_item: int | None = option(None, "An item with so many votes is given to nobody else", low=1)
+    votes_per_item: int | None = option(
+        None, "An item with so many votes is given to nobody else; of guesses, so many in each condition", low=1
+    )
     closes_at: float | None = option(None, "When the study closes by itself", low=0)
     exclusion: ExclusionRules = ExclusionRules()
     seed: int = option(0, "Draws the items and the random explanations", low=0, high=2**31 - 1)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cache.codec import CorruptEntry, decode, encode
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, UsageError
 from engine.explain import explain_many
 from engine.home import product_version
 from engine.progress import CancelToken, Report, silent
@@ -22,7 +22,7 @@ from engine.registry import explainer
 from engine.request import Example, Input, Picture, Request
 from engine.result import Explanation, Prediction, Token
 from engine.study.choosing import Chosen, choose
-from engine.study.design import Design
+from engine.study.design import PREDICT, Design
 from engine.study.tables import Item, Shown
 
 _SEEN = ("tokens", "grid", "truncated")
@@ -51,6 +51,8 @@ class FrozenMap:
 def freeze(design: Design, report: Report = silent, cancel: CancelToken | None = None) -> list[FrozenItem]:
     """The items of a checked design in their order, predicted and explained. Errors: those of the engine."""
     chosen = choose(design, report, cancel)
+    if design.mode == PREDICT:
+        _check_classes(chosen[0].prediction)
     requests = [
         Request(design.model, method.id, one.input, method.params, seed=design.seed)
         for method in design.shown
@@ -89,6 +91,15 @@ def frozen_input(item: Item) -> Input:
 def frozen_prediction(item: Item) -> Prediction:
     """What the model said when the study opened."""
     return unpack_prediction(item.prediction)
+
+
+def _check_classes(said: Prediction) -> None:
+    if said.regression or len(said.labels) < 2:
+        what = "a score" if said.regression else "one class"
+        raise UsageError(
+            f"design.mode: must be rank for a model that answers with {what}: there is nothing to guess from. "
+            "Rank its explanations, or choose a classifier."
+        )
 
 
 def _as_seen(given: Input, model: str) -> Input:

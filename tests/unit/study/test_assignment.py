@@ -10,10 +10,10 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.study.assignment import APART, Look, Plan, next_look, places, schedule
+from engine.study.assignment import ALL, APART, Look, Plan, next_look, places, schedule
 
 ITEMS = tuple(f"item {n}" for n in range(12))
 PLAN = Plan("study 1", "salt", ITEMS, practice=("warm up", "warm up 2"), per_annotator=8, repeats=3)
@@ -23,7 +23,8 @@ METHODS = ("gradient", "attention", "lime", "random")
 def walk(plan: Plan, annotator: str = "p-1", answers: dict[str, int] | None = None) -> list[Look]:
     """Everything that one person sees while nobody else answers."""
     seen: list[Look] = []
-    while look := next_look(plan, annotator, seen, answers or {}):
+    cells = {(item, ALL): count for item, count in (answers or {}).items()}
+    while look := next_look(plan, annotator, seen, cells):
         seen.append(look)
     return seen
 
@@ -39,6 +40,7 @@ def test_practice_comes_first_then_each_item_once_then_the_repeats() -> None:
     assert PLAN.looks == 11
 
 
+@settings(deadline=None)
 @given(st.integers(0, 12), st.integers(1, 12), st.integers(0, 12), st.integers(0, 50))
 def test_other_items_lie_between_two_looks(items: int, each: int, repeats: int, person: int) -> None:
     plan = Plan("s", "salt", ITEMS[:items], per_annotator=each, repeats=repeats)
@@ -68,12 +70,12 @@ def test_the_item_with_the_fewest_answers_is_next() -> None:
 
 def test_answers_spread_evenly_over_the_items() -> None:
     plan = dataclasses.replace(PLAN, practice=(), repeats=0, per_annotator=5)
-    answers: Counter[str] = Counter()
+    answers: Counter[tuple[str, str]] = Counter()
     for person in range(24):
         seen: list[Look] = []
         while look := next_look(plan, f"p-{person}", seen, answers):
             seen.append(look)
-            answers[look.item] += 1
+            answers[look.item, look.condition] += 1
     assert set(answers.values()) == {24 * 5 // 12}
 
 
