@@ -57,11 +57,15 @@ def _wordpiece() -> Any:
 
 
 def _pieces() -> list[str]:
-    """Letters, short words, and long ones in two pieces. The library's own trainer numbers them anew in each run."""
-    letters = sorted(set("".join(CORPUS)) - {" "})
+    """Letters, pairs of them, short words, and long ones in two pieces.
+
+    The library's own trainer numbers its pieces anew in each run, and so would make another model of the same weights.
+    """
     words = sorted(set(re.findall(r"\w+", " ".join(CORPUS))))
+    letters = sorted(set("".join(CORPUS)) - {" "})
+    pairs = sorted({word[at : at + 2] for word in words for at in range(len(word) - 1)})
     halves = [half for word in words for half in ((word,) if len(word) < 6 else (word[:4], f"##{word[4:]}"))]
-    return [*letters, *(f"##{letter}" for letter in letters), *halves]
+    return [*letters, *pairs, *halves, *(f"##{piece}" for piece in [*letters, *pairs])]
 
 
 def _ids(pieces: list[str]) -> dict[str, int]:
