@@ -12,9 +12,9 @@ import streamlit as st
 from jaxtyping import Float
 
 from components.engine_room import explain
-from components.palette import Theme
 from components.prediction_area import PROBE
 from components.question_words import MEASURES, QUESTIONS, QuestionWords, plural
+from components.theme import shown_theme
 from components.trouble import say_error, say_note, sentence
 from engine.registry import Explainer
 from engine.request import Request
@@ -154,7 +154,7 @@ def _drawn(
     columns = LEGEND_COLUMNS if len(ways) == 1 else COLUMNS_OF_TWO
     for way, place in zip(ways, st.columns(len(ways), gap="medium"), strict=True):
         drawn = [one for one in curves if one.way == way]
-        chart = curves_chart(drawn, titles, explained, score, page.unit, columns, _theme())
+        chart = curves_chart(drawn, titles, explained, score, page.unit, columns, shown_theme())
         place.altair_chart(chart, key=f"{page.page}_{way}_chart")
     st.caption(_of_curves(ways, page.unit, "score" if score else "probability", page.words.shortened))
     width = AREAS_WIDTH + AREA_WIDTH * len(ways)
@@ -195,7 +195,7 @@ def _compared(page: Questioned, made: Made) -> Agreement:
 def _matrix(page: Questioned, found: Agreement, titles: Mapping[str, str]) -> None:
     from components.charts import agreement_figure
 
-    st.plotly_chart(agreement_figure(found, titles, _theme()), key=f"{page.page}_agreement_chart")
+    st.plotly_chart(agreement_figure(found, titles, shown_theme()), key=f"{page.page}_agreement_chart")
     if found.constant:
         names = ", ".join(titles[id] for id in found.constant)
         st.html(
@@ -218,8 +218,3 @@ def _of_agreement(measure: str, k: int, n: int, unit: str) -> str:
         "Scores count with their sign: what speaks strongly against the class comes last on a signed map "
         "and may come first on an unsigned one."
     )
-
-
-def _theme() -> Theme:
-    """The theme that the browser told; light until it has."""
-    return "dark" if st.context.theme.type == "dark" else "light"
