@@ -14,7 +14,7 @@ def sqlite_engine(address: str, busy_seconds: float, *pragmas: str) -> sa.Engine
     """
     memory = {"poolclass": sa.StaticPool} if address == "sqlite://" else {}
     options = {"timeout": busy_seconds, "check_same_thread": False}
-    engine = sa.create_engine(address, connect_args=options, **memory)
+    engine = sa.create_engine(address, connect_args=options, hide_parameters=True, **memory)
 
     @sa.event.listens_for(engine, "connect")
     def connected(link: Any, _record: Any) -> None:

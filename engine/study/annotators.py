@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from engine.errors import ExegesisError
-from engine.study.codes import code_hash, is_code, new_code, new_pseudonym
+from engine.study.codes import code_hash, is_code, is_token, new_code, new_pseudonym
 from engine.study.database import study_database
 from engine.study.limits import Tries
 from engine.study.studies import DRAFT, OPEN, end, record_of
@@ -90,10 +90,17 @@ def join(token: str, source: str | None = None) -> tuple[Person, str]:
 
 @notes_the_end
 def resume(token: str, code: str, source: str) -> Person:
-    """The participant whose code that is. `source`: where it was typed, for the limit of wrong ones."""
+    """The participant whose code that is, if votes are taken now. `source`: where it was typed (`limits.source_of`)."""
+    with study_database().reading() as session:
+        _linked(session, token)
+    return recognise(token, code, source)
+
+
+def recognise(token: str, code: str, source: str) -> Person:
+    """The participant whose code that is, even when the study is over: an answer sent again is confirmed again."""
     TRIES.begin(source)
     with study_database().reading() as session:
-        study = _linked(session, token)
+        study = _named(session, token)
         hashed = code_hash(code, study.token)
         found = session.scalar(sa.select(Annotator).where(Annotator.study == study.id, Annotator.code == hashed))
     if found is None or not is_code(code, study.token, found.code):
@@ -139,10 +146,15 @@ def check_open(study: Study) -> None:
 
 
 def _linked(session: Session, token: str) -> Study:
-    study = session.scalar(sa.select(Study).where(Study.token == token))
+    study = _named(session, token)
+    check_open(study)
+    return study
+
+
+def _named(session: Session, token: str) -> Study:
+    study = session.scalar(sa.select(Study).where(Study.token == token)) if is_token(token) else None
     if study is None:
         raise NotKnown("link: leads to no study. Ask who sent it to you for another.")
-    check_open(study)
     return study
 
 

@@ -13,6 +13,7 @@ ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 """Letters and digits that nobody mistakes for another: no 0 and o, no 1, i and l."""
 GROUPS = 4
 LETTERS = 4
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _BETWEEN = re.compile(r"[\s\-–—_.]+")
 
 
@@ -29,6 +30,11 @@ def new_pseudonym() -> str:
 def new_token() -> str:
     """What a join link holds, and what a page sends with a vote: 128 bits."""
     return secrets.token_urlsafe(16)
+
+
+def is_token(given: str) -> bool:
+    """Whether it may be one; what else a link or a client brings is never looked up in the database."""
+    return _TOKEN.fullmatch(given) is not None
 
 
 def read_code(written: str) -> str:

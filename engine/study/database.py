@@ -141,7 +141,7 @@ def _sqlite(address: sa.URL) -> sa.Engine:
 def _postgres(address: sa.URL) -> sa.Engine:
     options = {"options": "-c synchronous_commit=on"}
     try:
-        return sa.create_engine(address, connect_args=options, pool_pre_ping=True)
+        return sa.create_engine(address, connect_args=options, pool_pre_ping=True, hide_parameters=True)
     except ModuleNotFoundError as error:
         raise ExegesisError(
             f"{ADDRESS}: needs the package {error.name}. Install it with: pip install 'exegesis[postgres]'."

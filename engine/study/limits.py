@@ -1,7 +1,8 @@
-"""How often a password or a code may be wrong before one has to wait."""
+"""How often a password or a code may be wrong, and how many may join, before one has to wait."""
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import threading
 import time
@@ -15,8 +16,23 @@ TOGETHER = 100
 SECONDS = 300.0
 
 
+_NEIGHBOURS = 64
+"""Bits of an IPv6 address that a network gives out as one: the rest is the owner's to choose."""
+
+
 class TooManyTries(ExegesisError):
-    """So many were wrong that the next one is not even looked at."""
+    """So many were wrong, or came at once, that the next one is not even looked at."""
+
+
+def source_of(address: str | None) -> str:
+    """What a limit counts as one source: an address, or the network of an IPv6 one; unknown ones are one together."""
+    try:
+        found = ipaddress.ip_address((address or "").partition("%")[0])
+    except ValueError:
+        return "unknown"
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    return str(found.ipv4_mapped or ipaddress.ip_network((found, _NEIGHBOURS), strict=False))
 
 
 class Tries:
@@ -32,8 +48,9 @@ class Tries:
         together: int = TOGETHER,
         seconds: int | float = SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        said: str = "Too many wrong tries.",
     ) -> None:
-        self._each, self._together, self._seconds, self._clock = each, together, seconds, clock
+        self._each, self._together, self._seconds, self._clock, self._said = each, together, seconds, clock, said
         self._tried: deque[tuple[float, str]] = deque()
         self._lock = threading.Lock()
 
@@ -60,4 +77,4 @@ class Tries:
 
     def _wait(self, oldest: float, now: float) -> TooManyTries:
         left = math.ceil(oldest + self._seconds - now)
-        return TooManyTries(f"Too many wrong tries. Wait {left} seconds, then try again.")
+        return TooManyTries(f"{self._said} Wait {left} seconds, then try again.")

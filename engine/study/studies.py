@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 from cache import key_for
 from engine.errors import ExegesisError, UsageError
 from engine.progress import CancelToken, Report, silent
-from engine.study.codes import new_token
+from engine.study.codes import is_token, new_token
 from engine.study.database import study_database
 from engine.study.design import Design, check
 from engine.study.freezing import FrozenItem, freeze
-from engine.study.tables import Event, Study
+from engine.study.tables import Event, Item, Study
 
 DRAFT, OPEN, CLOSED, ARCHIVED = STATES = ("draft", "open", "closed", "archived")
 _COPY = "Copy of "
@@ -59,9 +59,11 @@ def duplicate(study: int) -> StudyRecord:
 
 
 def change(study: int, design: Design) -> StudyRecord:
-    """Another design for a draft. Errors: the study has opened."""
+    """Another design for a draft. Errors: the study has opened, or came from a file with its explanations."""
     with study_database().writing() as session:
         row = _in_state(session, study, DRAFT, "be changed")
+        if _frozen_items(session, study):
+            raise ExegesisError(f"study {study}: came with its explanations. Duplicate it, and change the copy.")
         row.design = check(design).as_plain()
         _log(session, study, "changed", {})
         return record_of(row)
@@ -70,37 +72,44 @@ def change(study: int, design: Design) -> StudyRecord:
 def find(study: int) -> StudyRecord:
     """The study of that number. Errors: there is none."""
     with study_database().reading() as session:
-        return record_of(_row(session, study))
+        found = record_of(_row(session, study))
+    return _ended(found)
 
 
 def by_token(token: str) -> StudyRecord | None:
     """The study that a join link leads to."""
+    if not is_token(token):
+        return None
     with study_database().reading() as session:
         row = session.scalar(sa.select(Study).where(Study.token == token))
-        return None if row is None else record_of(row)
+    return None if row is None else _ended(record_of(row))
 
 
 def all_studies() -> list[StudyRecord]:
     """The newest first, archived ones too."""
     with study_database().reading() as session:
-        return [record_of(row) for row in session.scalars(sa.select(Study).order_by(Study.id.desc()))]
+        found = [record_of(row) for row in session.scalars(sa.select(Study).order_by(Study.id.desc()))]
+    return [_ended(one) for one in found]
 
 
 def open_study(study: int, report: Report = silent, cancel: CancelToken | None = None) -> StudyRecord:
-    """Freezes what people will see, then lets them in: both or neither.
+    """Freezes what people will see, then lets them in: both or neither. What came from a file is frozen already.
 
     Errors: it is no draft, its time is over, it was changed meanwhile, `Cancelled`, those of the engine.
     """
     found = find(study)
     _check_can_open(found)
-    frozen = freeze(found.design, report, cancel)
+    with study_database().reading() as session:
+        there = _frozen_items(session, study)
+    frozen = [] if there else freeze(found.design, report, cancel)
     with study_database().writing() as session:
         row = _in_state(session, study, DRAFT, "be opened")
         if Design.from_plain(row.design) != found.design:
             raise ExegesisError(f"study {study}: was changed while it was being opened. Open it again.")
         _store(session, study, frozen)
         row.state, row.opened = OPEN, time.time()
-        _log(session, study, "opened", {"design": row.design, "digest": key_for(row.design), "items": len(frozen)})
+        items = there or len(frozen)
+        _log(session, study, "opened", {"design": row.design, "digest": key_for(row.design), "items": items})
         return record_of(row)
 
 
@@ -110,6 +119,16 @@ def close(study: int) -> StudyRecord:
         row = _in_state(session, study, OPEN, "be closed")
         row.state, row.closed = CLOSED, time.time()
         _log(session, study, "closed", {})
+        return record_of(row)
+
+
+def end(study: int) -> StudyRecord:
+    """Closes an open study whose time was found to be over: a clock that is set back later opens nothing again."""
+    with study_database().writing() as session:
+        row = _row(session, study, to_change=True)
+        if row.state == OPEN:
+            row.state, row.closed = CLOSED, time.time()
+            _log(session, study, "closed", {"because": "its time was over"})
         return record_of(row)
 
 
@@ -136,6 +155,10 @@ def log_of(study: int) -> list[tuple[str, float, dict[str, Any]]]:
         return [(event.kind, event.at, event.details) for event in events]
 
 
+def _ended(found: StudyRecord) -> StudyRecord:
+    return end(found.id) if found.state == OPEN and not found.takes_votes else found
+
+
 def _created(session: Session, design: Design, details: Mapping[str, Any]) -> StudyRecord:
     row = Study(token=new_token(), design=design.as_plain(), state=DRAFT, created=time.time())
     session.add(row)
@@ -160,6 +183,10 @@ def _store(session: Session, study: int, frozen: list[FrozenItem]) -> None:
         for shown in one.shown:
             shown.item = one.item.id
         session.add_all(one.shown)
+
+
+def _frozen_items(session: Session, study: int) -> int:
+    return session.scalars(sa.select(sa.func.count()).select_from(Item).where(Item.study == study)).one()
 
 
 def _row(session: Session, study: int, to_change: bool = False) -> Study:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from engine.errors import UsageError, not_allowed
 from engine.study.annotators import notes_the_end, seat
 from engine.study.ballots import PLACES, given_ballot
+from engine.study.codes import is_token
 from engine.study.database import study_database
 from engine.study.design import PREDICT
 from engine.study.freezing import frozen_prediction
@@ -105,7 +106,7 @@ def undo(person: int, token: str) -> str | None:
 
 
 def _check_token(token: str) -> None:
-    if not 16 <= len(token) <= LONGEST_TOKEN:
+    if not 16 <= len(token) <= LONGEST_TOKEN or not is_token(token):
         raise not_allowed("token", f"16 to {LONGEST_TOKEN} letters drawn at random", token)
 
 
