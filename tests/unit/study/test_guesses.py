@@ -151,7 +151,7 @@ def test_asking_again_waits_for_nobody() -> None:
 def test_a_model_without_classes_to_guess_from_opens_no_study_of_guesses(
     labels: tuple[str, ...], regression: bool, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = [Chosen(Example("A text"), None, Prediction(labels, (0.5,), (1.0,), regression), False)]
+    chosen = [Chosen(0, False, Example("A text"), None, Prediction(labels, (0.5,), (1.0,), regression))]
     monkeypatch.setattr(freezing, "choose", lambda *_: chosen)
     with pytest.raises(UsageError, match=rf"design\.mode: must be rank for a model that answers with {what}"):
         freezing.freeze(Design(mode="predict"))
