@@ -1,0 +1,190 @@
+"""The form in which an organiser decides everything about a study before it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import tzinfo
+
+import streamlit as st
+
+from components.engine_room import explainers
+from components.method_picker import all_methods, chosen_methods
+from components.parameters import held_parameters, reset_parameters
+from components.safe_markdown import markdown
+from components.study_controls import NARROW, key, known_or_other, line, lines, number, one_of, put, switch, value
+from components.study_fields import Fields, control_names, design_of, fields_of
+from engine.data.datasets import dataset_names
+from engine.data.images.datasets import image_names
+from engine.models.catalog import embedded_image_models, embedded_models
+from engine.params import as_plain, from_mapping
+from engine.registry import KINDS, Explainer
+from engine.study.design import Design, MethodChoice
+from engine.study.presets import SMAT_METHODS
+
+FILLED = "study_form_filled"
+MODES = {"rank": "Rank explanations", "predict": "Guess the model's answer"}
+KIND_WORDS = {"text": "Texts", "image": "Pictures"}
+CHOICES = {"seed": "Drawn at random", "filter": "Drawn of those that fit", "hand": "Picked by hand"}
+JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}
+MODEL_HELP = "An embedded model, a folder of a checkpoint, or a hub id."
+DATA_HELP = "A data set of the list, a file or folder of your own, or hub:owner/name."
+HAND_HELP = "Their numbers in the data set, as its list shows them: 3, 7, 10-19. The first ones are for practice."
+MARKDOWN_HELP = "Markdown: headings, lists, emphasis, links. HTML and pictures are left out."
+
+
+def fill(source: str, design: Design, zone: tzinfo) -> None:
+    """Gives the controls what the design says, unless they were filled from the same `source` already."""
+    if st.session_state.get(FILLED) == source and key("title") in st.session_state:
+        return
+    for name, held in fields_of(design, zone).items():
+        put(name, held)
+    for kind in KINDS:
+        _fill_kind(kind, design if design.kind == kind else Design(kind=kind))
+    st.session_state[FILLED] = source
+
+
+def study_form() -> None:
+    """Draws the controls."""
+    with st.container(border=True):
+        _subject()
+    with st.container(border=True):
+        _items()
+    with st.container(border=True):
+        _explanations()
+    with st.container(border=True):
+        _people()
+    with st.container(border=True):
+        _texts()
+    with st.container(border=True):
+        _rules()
+
+
+def held_design(zone: tzinfo) -> Design:
+    """The design that the controls hold, not checked as a whole. Errors name what is not allowed in one of them."""
+    kind = value("kind")
+    fields: Fields = {name: value(name) for name in control_names()}
+    model, dataset = ((value(f"{kind}.{name}") or "").strip() for name in ("model", "dataset"))
+    return design_of(fields, model, dataset, _methods(kind), zone)
+
+
+def _subject() -> None:
+    st.subheader("What is judged", anchor=False)
+    line("title", "Title", "Participants see it.")
+    with st.container(horizontal=True, gap="medium"):
+        one_of("mode", "What people do", MODES)
+        one_of("kind", "Items", KIND_WORDS)
+    if value("mode") == "rank":
+        line("question", "Question", "It stands above the explanations of every item.")
+    kind = value("kind")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        known_or_other(f"{kind}.model", "Model", _models(kind), MODEL_HELP)
+    with right:
+        known_or_other(f"{kind}.dataset", "Data set", _data(kind), DATA_HELP)
+
+
+def _items() -> None:
+    st.subheader("Items", anchor=False)
+    one_of("items.how", "How items are chosen", CHOICES)
+    how = value("items.how")
+    with _row():
+        if how != "hand":
+            number("items.count", "Number of items")
+        number("practice", "Practice items")
+        line("items.split", "Part of the data set", "Such as train or test. Empty: the usual one.", NARROW)
+        number("seed", "Seed")
+    if how == "hand":
+        lines("items.indices", "Numbers of the examples", HAND_HELP, 80)
+    if how == "filter":
+        _conditions()
+
+
+def _conditions() -> None:
+    with _row():
+        line("items.label", "Class", "Its name in the data set. Empty: any.", NARROW)
+        if value("kind") == "text":
+            number("items.least_words", "Fewest words")
+            number("items.most_words", "Most words")
+    one_of("items.judged", "The model is", JUDGED)
+
+
+def _explanations() -> None:
+    st.subheader("Explanations", anchor=False)
+    known, prefix = explainers(value("kind")), _prefix(value("kind"))
+    chosen_methods(known, prefix)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        all_methods(known, [id for id in SMAT_METHODS if id in known], prefix)
+        switch("placebo", "Mix in a random explanation")
+    st.caption("2 to 6 methods. People never learn which method made what; the random one shows what luck looks like.")
+
+
+def _people() -> None:
+    st.subheader("People", anchor=False)
+    with _row():
+        number("items_per_annotator", "Items a person sees")
+        number("repeats", "Of these seen twice")
+        number("votes_per_item", "Votes wanted an item")
+    st.datetime_input(
+        "Closes by itself", None, key=key("closes_at"), width=2 * NARROW, format="YYYY-MM-DD", persist_state="page",
+        help="In the time zone of your browser. Empty: it stays open until you close it.",
+    )  # fmt: skip
+
+
+def _texts() -> None:
+    st.subheader("What people read", anchor=False)
+    for name, label in (("consent", "Consent"), ("instructions", "Instructions")):
+        left, right = st.columns(2, gap="medium")
+        with left:
+            lines(name, label, MARKDOWN_HELP, 220)
+        with right:
+            st.caption(f"{label} as people see it")
+            with st.container(border=True):
+                markdown(value(name))
+
+
+def _rules() -> None:
+    st.subheader("Which votes the results leave out", anchor=False)
+    st.caption("Declared now, fixed when the study opens, and told beside the results. 0 and empty: none.")
+    with _row():
+        number("exclusion.least_seconds", "Made in less seconds")
+        number("exclusion.least_votes", "Of people with fewer votes")
+        number("exclusion.most_cannot_tell", "Share of “cannot tell” above", 0.05)
+        number("exclusion.least_consistency", "Self-consistency below", 0.05)
+
+
+def _row() -> st.delta_generator.DeltaGenerator:
+    return st.container(horizontal=True, gap="small", vertical_alignment="bottom")
+
+
+def _prefix(kind: str) -> str:
+    return key(f"{kind}.")
+
+
+def _models(kind: str) -> list[str]:
+    return list(embedded_models() if kind == "text" else embedded_image_models())
+
+
+def _data(kind: str) -> list[str]:
+    return list(dataset_names() if kind == "text" else image_names())
+
+
+def _fill_kind(kind: str, design: Design) -> None:
+    put(f"{kind}.model", design.model or next(iter(_models(kind)), None))
+    put(f"{kind}.dataset", design.dataset or next(iter(_data(kind)), None))
+    known = explainers(kind)
+    for method in known.values():
+        reset_parameters(method, _prefix(kind))
+    put(f"{kind}.methods", [method.id for method in design.methods if method.id in known])
+    for choice in design.methods:
+        if choice.id in known:
+            _fill_parameters(kind, known[choice.id], choice)
+
+
+def _fill_parameters(kind: str, method: Explainer, choice: MethodChoice) -> None:
+    for name, held in as_plain(from_mapping(method.params, choice.params, method.id)).items():
+        put(f"{kind}.{method.id}.{name}", held)
+
+
+def _methods(kind: str) -> list[Mapping[str, object]]:
+    known = explainers(kind)
+    return [{"id": id, "params": held_parameters(known[id], _prefix(kind))} for id in value(f"{kind}.methods")]
