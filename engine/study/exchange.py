@@ -27,6 +27,8 @@ VOTE = ("annotator", "item", "repeat", "seconds", "at")
 """Columns of a vote; one a method with its rank follows."""
 RANKS = "ranks"
 """The column of a ranking file that holds rank strings, such as `1,1,3,4`."""
+LEFT_OUT = "left_out"
+"""The column that says which rule left a vote out, if any did."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,14 @@ class Order:
 
 def vote_rows(matches: Sequence[Match]) -> list[Row]:
     """A row a vote: who, what, when, how long, and the rank of each method."""
-    _check_names(methods_of(matches))
+    check_names(methods_of(matches))
     return [{**{name: getattr(match, name) for name in VOTE}, **match.ranks} for match in matches]
+
+
+def check_names(methods: Sequence[str]) -> None:
+    """Errors: a method has the name of a column that every table of votes has."""
+    if taken := [name for name in methods if name in (*VOTE, RANKS, LEFT_OUT)]:
+        raise UsageError(f"methods: {taken[0]!r} is the name of another column. Rename the method.")
 
 
 def order_rows(orders: Iterable[Order]) -> list[Row]:
@@ -115,7 +123,8 @@ def read_rankings(path: Path, methods: Sequence[str] = ()) -> list[Match]:
 
     Either a column `ranks` with rank strings, for `methods` in their order, or a column a method as in our own export.
     Without a column `annotator` each row is another person's vote, without `item` on another item, and without `repeat`
-    a person's further votes on an item are repeats.
+    a person's further votes on an item are repeats. A row that ranks nothing is a "cannot tell", and no vote; what has
+    something in `left_out` is none either.
     """
     from engine.data.tables import read_table
 
@@ -127,7 +136,10 @@ def read_rankings(path: Path, methods: Sequence[str] = ()) -> list[Match]:
     seen: Counter[tuple[str, str]] = Counter()
     found = []
     for number, (place, cells) in enumerate(rows):
-        match = _match(number, place, {as_written(name): str(cell) for name, cell in cells.items()}, named)
+        row = {as_written(name): str(cell) for name, cell in cells.items()}
+        if row.get(LEFT_OUT) or not any(row.get(name) for name in (RANKS, *named)):
+            continue
+        match = _match(number, place, row, named)
         again = seen[match.annotator, match.item]
         found.append(match if "repeat" in columns else replace(match, repeat=again))
         seen[match.annotator, match.item] += 1
@@ -139,7 +151,7 @@ def _methods_in(columns: Sequence[str], methods: Sequence[str]) -> tuple[str, ..
         if len(methods) < 2:
             raise UsageError("methods: are missing. Name them in the order of the numbers in the column 'ranks'.")
         return tuple(methods)
-    found = tuple(name for name in columns if name not in VOTE)
+    found = tuple(name for name in columns if name not in (*VOTE, LEFT_OUT))
     if missing := [name for name in methods if name not in found]:
         raise unknown("methods", missing[0], found)
     named = tuple(methods) or found
@@ -174,13 +186,10 @@ def _number(row: Mapping[str, str], name: str, missing: int | float) -> float:
 
 
 def _cell(value: object) -> str:
+    if value is None:
+        return ""
     return defused(value) if isinstance(value, str) else repr(value)
 
 
 def _by_method(found: Summary, values: Sequence[float]) -> dict[str, float]:
     return dict(zip(found.methods, values, strict=True))
-
-
-def _check_names(methods: Sequence[str]) -> None:
-    if taken := [name for name in methods if name in (*VOTE, RANKS)]:
-        raise UsageError(f"methods: {taken[0]!r} is the name of another column. Rename the method.")

@@ -116,7 +116,7 @@ def _frozen(place: int, chosen: Chosen, answers: Sequence[Explanation]) -> Froze
         place=place,
         practice=chosen.practice,
         input=chosen.input.as_plain(),
-        picture=_png(chosen.input) if isinstance(chosen.input, Picture) else None,
+        picture=png(chosen.input) if isinstance(chosen.input, Picture) else None,
         label=chosen.label,
         prediction=dataclasses.asdict(chosen.prediction),
     )
@@ -137,7 +137,7 @@ def _provenance(answer: Explanation, meta: dict[str, Any]) -> dict[str, Any]:
     return {**made, **told, "signed": method.is_signed(made["params"]), "exegesis": product_version()}
 
 
-def _png(picture: Picture) -> bytes:
+def png(picture: Picture) -> bytes:
     """The pixels and nothing else: no file name, no time, no maker."""
     from PIL import Image
 

@@ -72,5 +72,12 @@ def _counted(study: int) -> sa.Select[Vote, str, int]:
 
 def _kept(vote: Vote, annotator: str, place: int, names: Sequence[str], at: float) -> Kept:
     order = tuple(names[where] for where in vote.order)
-    ranks = None if vote.ranks is None else competition(dict(zip(order, vote.ranks, strict=True)))
-    return Kept(annotator, str(place), vote.repeat, order, ranks, vote.guess, vote.seconds, at)
+    return Kept(annotator, str(place), vote.repeat, order, _ranks(vote, order, names), vote.guess, vote.seconds, at)
+
+
+def _ranks(vote: Vote, order: Sequence[str], names: Sequence[str]) -> dict[str, int] | None:
+    """In the design's order of methods, so that no table or colour depends on what the first voter saw."""
+    if vote.ranks is None:
+        return None
+    given = competition(dict(zip(order, vote.ranks, strict=True)))
+    return {name: given[name] for name in names}

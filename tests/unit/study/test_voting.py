@@ -235,8 +235,9 @@ def test_of_two_tabs_the_answer_confirmed_last_counts_and_the_other_is_history()
     assert confirm(person.id, first).before, "a late copy of the first changes nothing"
     kept = rows_of(study)
     assert [(vote.token, vote.superseded_by) for vote in kept] == [(first.token, second.token), (second.token, None)]
-    (match,) = matches_of(study.id)
-    assert list(match.ranks.values()) == [3, 2, 1]
+    (counted,) = votes_of(study.id)
+    assert counted.ranks is not None
+    assert [counted.ranks[method] for method in counted.order] == [3, 2, 1]
 
 
 def test_many_tabs_at_once_leave_one_answer_and_the_rest_as_history() -> None:
