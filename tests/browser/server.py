@@ -28,6 +28,7 @@ class Server:
     url: str
     home: Path
     log_file: Path
+    pid: int
 
     @property
     def log(self) -> str:
@@ -72,9 +73,9 @@ def wait_until_healthy(process: subprocess.Popen[bytes], server: Server) -> None
 def running(folder: Path, way: str = "launcher", script: str = "app.py") -> Iterator[Server]:
     """Starts a fresh server with its home and its log in `folder`, and stops it."""
     port = free_port()
-    server = Server(f"http://localhost:{port}", folder / "home", folder / "server.log")
-    environment = {**os.environ, "EXEGESIS_HOME": str(server.home), "PYTHONUNBUFFERED": "1"}
-    with server.log_file.open("wb") as log:
+    home, log_file = folder / "home", folder / "server.log"
+    environment = {**os.environ, "EXEGESIS_HOME": str(home), "PYTHONUNBUFFERED": "1"}
+    with log_file.open("wb") as log:
         process = subprocess.Popen(
             command(way, port, script),
             cwd=ROOT,
@@ -83,6 +84,7 @@ def running(folder: Path, way: str = "launcher", script: str = "app.py") -> Iter
             stdout=log,
             stderr=subprocess.STDOUT,
         )
+        server = Server(f"http://localhost:{port}", home, log_file, process.pid)
         try:
             wait_until_healthy(process, server)
             yield server
