@@ -20,7 +20,6 @@ from components.patch_card_html import LAYERS, layers_html
 from components.patch_map import PatchMap, place
 from components.picture_styles import use_picture_styles
 from components.picture_variables import picture_style
-from components.styles import use_styles
 from components.token_map import TokenMap, direction, token_map_html
 from engine.request import Example, Input
 from engine.study.ballots import Map
@@ -37,7 +36,8 @@ def explanation_html(given: Input, drawn: Map) -> str:
     """One explanation in colours and, for screen readers, in words. Every text is escaped."""
     if isinstance(given, Example):
         return _text_map(given, drawn)
-    return _picture_map(drawn.scores.reshape(drawn.grid or (1, -1)))
+    patches = drawn.scores[[not token.special for token in drawn.tokens]]
+    return _picture_map(patches.reshape(drawn.grid or (1, -1)))
 
 
 def input_html(given: Input) -> str:
@@ -55,8 +55,8 @@ def scale_html(target: str | None) -> str:
     of = "the model's answer" if target is None else f"<bdi>{escape(target)}</bdi>"
     return (
         f'<div class="xg xg-key"><p class="xg-ends"><i class="xg-scale xg-signed"></i><b>against {of}</b>'
-        f"<span>for {of}</span></p><p class=xg-small>The stronger the colour, the more a part matters. An explanation "
-        "that does not tell for from against has the right half only.</p></div>"
+        f"<span>for {of}</span></p><p class=xg-small>The stronger the colour, the more a part matters. Some "
+        "explanations say only how much a part matters: they are blue alone.</p></div>"
     )
 
 
@@ -69,8 +69,7 @@ def draw_input(given: Input) -> None:
 
 
 def use_ballot_styles() -> None:
-    """Puts the style sheets into the page; they take no room."""
-    use_styles()
+    """Puts the style sheets into the page; they take no room. Colours come with `styles.use_styles`."""
     use_picture_styles()
     st.html(_sheet())
 

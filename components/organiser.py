@@ -50,7 +50,7 @@ def organiser() -> bool:
 
 
 def _this_machine() -> bool:
-    if not from_here(_visit()):
+    if not from_here(visit()):
         say_error(CLOSED)
         return False
     say_note(OPEN_HERE)
@@ -79,7 +79,7 @@ def _password() -> None:
 def _check() -> None:
     given = st.session_state.pop(TYPED, "")
     try:
-        st.session_state[KNOWN] = is_password(given, _visit(), _tries())
+        st.session_state[KNOWN] = is_password(given, visit(), _tries())
         if not st.session_state[KNOWN]:
             st.session_state[SAID] = f"This is not the password. It is what {PASSWORD} is on the server."
     except ExegesisError as error:
@@ -108,7 +108,8 @@ def _forget() -> None:
     st.session_state.pop(KNOWN, None)
 
 
-def _visit() -> Visit:
+def visit() -> Visit:
+    """The connection of the page that is being drawn."""
     told = st.context.headers
     return Visit(st.context.ip_address, {name.lower(): ", ".join(told.get_all(name)) for name in told})
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from components.frame import ANNOTATE, guard, heading
+import streamlit as st
+
+from components.annotate import draw_study
+from components.frame import guard
 from components.styles import use_styles
 
 guard()
 use_styles()
-heading(ANNOTATE)
+draw_study(st.query_params.get("study", ""))

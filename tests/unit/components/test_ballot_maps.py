@@ -15,8 +15,9 @@ from components.ballot_maps import explanation_html, input_html, scale_html
 from components.palette import STEPS, THEMES
 from components.patch_map import PatchMap, overlay
 from engine.request import Example, Picture
+from engine.result import Token
 from engine.study.ballots import Map
-from tests.unit.components.making import encoded
+from tests.unit.components.making import encoded, special
 
 TEXT = "the actors are warm, but the story is thin"
 HOSTILE = "<img src=x onerror=boom()> & <b>bold</b>"
@@ -32,7 +33,9 @@ def text_map(scores: np.ndarray | None = None, text: str = TEXT, truncated: int 
 
 
 def picture_map(scores: np.ndarray) -> Map:
-    return Map("B", (), scores.ravel(), scores.shape, 0)
+    """Before the patches the model reads a position of its own, which no picture shows."""
+    tokens = (special("[CLS]"), *(Token("", 0, 0, 0, False) for _ in range(scores.size)))
+    return Map("B", tokens, np.array([0.0, *scores.ravel()]), scores.shape, 0)
 
 
 def text_of(html: str) -> str:
