@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import altair as alt
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from jaxtyping import Float
 
 from components.numbers import MINUS, plain
 from components.palette import PALETTES, STEPS, Theme, colour
@@ -110,44 +108,33 @@ def area_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str]) -> pd.
 
 def agreement_figure(found: Agreement, titles: Mapping[str, str], theme: Theme) -> go.Figure:
     """The matrix with its values in the cells. Rho: blue agrees, orange reverses; overlap: teal says how much."""
-    rho, names = found.measure == "spearman", [titles[method] for method in found.methods]
-    words = [[_cell(value, rho) for value in row] for row in found.values.tolist()]
-    span = (-1, 1) if rho else (0, 1)
-    return matrix_figure(found.values, names, words, span, scale(theme, rho), "ρ" if rho else "shared", theme)
+    names = [titles[method] for method in found.methods]
+    figure = go.Figure(_cells(found, names, theme))
+    figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True, ticks="")
+    figure.update_xaxes(side="bottom", tickangle=-40, showgrid=False, automargin=True, ticks="")
+    height = CELL * len(names) + MARGIN
+    figure.update_layout(height=height, margin={"l": 10, "r": 10, "t": 20, "b": 10})
+    return figure
 
 
-def matrix_figure(
-    values: Float[np.ndarray, "row column"],
-    names: Sequence[str],
-    words: Sequence[Sequence[str]],
-    span: tuple[int, int],
-    colours: Sequence[tuple[float, str]],
-    title: str,
-    theme: Theme,
-) -> go.Figure:
-    """Each name against each: cells with their words, empty where there is no number. `title`: the scale's."""
-    cells = go.Heatmap(
-        z=[[None if value != value else value for value in row] for row in values.tolist()],
+def _cells(found: Agreement, names: Sequence[str], theme: Theme) -> go.Heatmap:
+    rho, rows = found.measure == "spearman", found.values.tolist()
+    return go.Heatmap(
+        z=[[None if value != value else value for value in row] for row in rows],
         x=names,
         y=names,
-        zmin=span[0],
-        zmax=span[1],
-        colorscale=list(colours),
-        text=words,
+        zmin=-1 if rho else 0,
+        zmax=1,
+        colorscale=scale(theme, rho),
+        text=[[_cell(value, rho) for value in row] for row in rows],
         texttemplate="%{text}",
         textfont={"color": PALETTES[theme].text, "size": 13},
         hovertemplate="%{y}<br>%{x}<br>%{text}<extra></extra>",
         hoverongaps=False,
         xgap=2,
         ygap=2,
-        colorbar={"thickness": 12, "title": {"text": title}},
+        colorbar={"thickness": 12, "title": {"text": "ρ" if rho else "shared"}},
     )
-    figure = go.Figure(cells)
-    figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True, ticks="")
-    figure.update_xaxes(side="bottom", tickangle=-40, showgrid=False, automargin=True, ticks="")
-    height = CELL * len(names) + MARGIN
-    figure.update_layout(height=height, margin={"l": 10, "r": 10, "t": 20, "b": 10})
-    return figure
 
 
 def scale(theme: Theme, rho: bool) -> list[tuple[float, str]]:

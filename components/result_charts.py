@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import altair as alt
-import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
-from components.charts import DOTTED, SOLID, matrix_figure, scale
+from components.charts import DOTTED, SOLID
 from components.numbers import plain
 from components.palette import PALETTES, Theme
-from components.result_tables import by_skill, course_table, power_table, time_table, wins_table
+from components.result_tables import by_skill, course_table, power_table, time_table
 from components.result_words import rank_text
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.summary import Summary
@@ -26,6 +25,7 @@ NAME_ABOVE = -15
 LEGEND_COLUMNS, LEGEND_LABEL = 2, 150
 """Two columns fit on a telephone."""
 
+Side = Literal["left", "right"]
 Span = tuple[int | float, int | float]
 
 
@@ -76,14 +76,6 @@ def interval_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFram
             for one in by_skill(ratings)
         ]
     )
-
-
-def wins_figure(found: Summary, theme: Theme) -> go.Figure:
-    """Row above column: blue where it is ranked above in more than half of the votes, orange in less."""
-    table = wins_table(found)
-    shares = table.to_numpy()
-    words = [["" if np.isnan(share) else f"{100 * share:.0f}\u00a0%" for share in row] for row in shares]
-    return matrix_figure(shares, list(found.order), words, (0, 1), scale(theme, True), "share", theme)
 
 
 def course_chart(found: Summary, theme: Theme) -> alt.LayerChart:
@@ -144,7 +136,7 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
     return _finished(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)
 
 
-def _told(base: alt.Chart, field: str, x: int | str, align: str, colour: str) -> alt.Chart:
+def _told(base: alt.Chart, field: str, x: int | str, align: Side, colour: str) -> alt.Chart:
     """Words above the interval, at one side of the chart: so they need no column of their own."""
     words = base.mark_text(align=align, dy=NAME_ABOVE, fontSize=13)
     return words.encode(x=alt.value(x), text=f"{field}:N", color=alt.value(colour))

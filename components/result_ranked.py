@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.numbers import plain
+from components.result_wins import draw_wins
 from components.theme import shown_theme
 from components.trouble import literal
 from engine.study.ratings.summary import Summary
@@ -20,17 +21,13 @@ FORECAST = "A forecast, not a promise: it supposes that people go on as those be
 
 def wins_section(found: Summary) -> None:
     """In what share of the votes each method is ranked above each other."""
-    # Here and below: charts and tables take long to import, and a section may never be opened.
-    from components.result_charts import wins_figure
-    from components.result_tables import wins_table
-
-    st.plotly_chart(wins_figure(found, shown_theme()), key="results_wins")
+    draw_wins(found)
     st.caption(found.meanings["wins"])
-    numbers(wins_table(found).reset_index(), "wins")
 
 
 def course_section(found: Summary) -> None:
     """How the rating moved as votes came in."""
+    # Here and below: charts and tables take long to import, and a section may never be opened.
     from components.result_charts import course_chart
     from components.result_tables import course_table
 
@@ -77,4 +74,4 @@ def power_section(found: Summary) -> None:
 
 def numbers(table: pandas.DataFrame, name: str) -> None:
     """A table of what was drawn."""
-    st.dataframe(table, hide_index=True, key=f"results_numbers_{name}")
+    st.dataframe(table, hide_index=True, width="content", key=f"results_numbers_{name}")

@@ -38,14 +38,6 @@ def by_skill(ratings: Sequence[Rating]) -> list[Rating]:
     return sorted(ratings, key=lambda rating: -rating.skill)
 
 
-def wins_table(found: Summary) -> pd.DataFrame:
-    """A row a method, the best first: in what share of the votes it is ranked above each other."""
-    places = [found.methods.index(method) for method in found.order]
-    shares = found.wins[places][:, places]
-    np.fill_diagonal(shares, np.nan)
-    return pd.DataFrame(shares.round(DECIMALS), columns=list(found.order), index=pd.Index(found.order, name="Method"))
-
-
 def course_table(found: Summary) -> pd.DataFrame:
     """A row for each number of votes that is drawn: the skill of each method after them."""
     last = len(found.course) - 1

@@ -1,0 +1,102 @@
+"""What the page of results says: the answer that the intervals allow, methods by their titles, rules in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from components.result_names import titled, titles_of
+from components.result_words import listed, preferred, rank_text, ranking_words, rests_on, rules_words
+from engine.study.design import Design, ExclusionRules, MethodChoice
+from engine.study.ratings.headline import Rating
+from engine.study.ratings.matches import Match
+from engine.study.ratings.partial_order import Interval, last_ranks, partial_ranks
+from engine.study.ratings.summary import Summary, summary
+from engine.study.tally import Kept
+
+NAMES = ("lime", "gradient", "random")
+
+
+@pytest.fixture(scope="module")
+def found() -> Summary:
+    votes = [
+        Match("p", "1", {"random": 3, "lime": 1, "gradient": 2}),
+        Match("q", "1", {"random": 2, "lime": 1, "gradient": 2}),
+    ]
+    return summary(votes, "random", orders=5, resamples=50)
+
+
+def of(found: Summary, *intervals: Interval) -> Summary:
+    """The same with other intervals, of the methods of `NAMES`."""
+    first, last = partial_ranks(intervals), last_ranks(intervals)
+    rows = zip(NAMES, intervals, first, last, strict=True)
+    return replace(
+        found, ratings=tuple(Rating(name, sum(ends) / 2, ends, rank, end, 0.0) for name, ends, rank, end in rows)
+    )
+
+
+@pytest.mark.parametrize(
+    ("intervals", "said"),
+    [
+        (((4, 5), (2, 3), (0, 1)), "People prefer lime: it is rated above every other method."),
+        (((0, 1), (0, 1), (4, 5)), "People prefer random: it is rated above every other method."),
+        (((0, 5), (2, 3), (0, 4)), "No two methods are told apart yet."),
+        (((4, 5), (4, 6), (0, 1)), "gradient and lime share the first rank; random is rated below at least one of them."),
+        (((4, 5), (0, 1), (0.5, 4.2)), "lime and random share the first rank; gradient is rated below at least one of them."),
+    ],
+)  # fmt: skip
+def test_the_answer_claims_what_the_intervals_allow(found: Summary, intervals: Sequence[Interval], said: str) -> None:
+    assert preferred(of(found, *intervals)) == said
+
+
+def test_the_answer_says_on_how_many_votes_it_rests(found: Summary) -> None:
+    assert rests_on(found) == "This rests on 2 rankings by 2 annotators on 1 item."
+
+
+def test_ranks_are_places_or_spans_of_them() -> None:
+    assert rank_text(Rating("a", 0.0, (0, 1), 2, 2, 0.0)) == "2"
+    assert rank_text(Rating("a", 0.0, (0, 1), 3, 4, 0.0)) == "3–4"
+    assert [listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+
+
+def test_results_go_by_titles_in_the_order_of_the_design(found: Summary) -> None:
+    design = Design(methods=(MethodChoice("gradient"), MethodChoice("lime")))
+    titles = titles_of(design)
+    assert titles == {"gradient": "Gradient", "lime": "LIME", "random": "Random"}
+    shown = titled(found, titles)
+    assert shown.methods == ("Gradient", "LIME", "Random")
+    assert shown.placebo == "Random"
+    assert [rating.method for rating in shown.ratings] == list(shown.methods)
+    assert shown.order == tuple(titles[name] for name in found.order)
+    for row, column in np.ndindex(3, 3):
+        names = [list(titles)[place] for place in (row, column)]
+        assert shown.wins[row, column] == found.wins[found.methods.index(names[0]), found.methods.index(names[1])]
+    np.testing.assert_array_equal(shown.course[:, 1], found.course[:, found.methods.index("lime")])
+    assert shown.worths == {titles[name]: worth for name, worth in found.worths.items()}
+    assert shown.by_item[0].mean_rank == {titles[name]: rank for name, rank in found.by_item[0].mean_rank.items()}
+    assert "Random" in shown.meanings["placebo"]
+
+
+def test_the_same_method_twice_has_numbers_and_an_unknown_one_its_id() -> None:
+    twice = (MethodChoice("lime", {"n_samples": 10}), MethodChoice("lime", {"n_samples": 20}), MethodChoice("of_1999"))
+    titles = titles_of(Design(methods=twice, placebo=False))
+    assert titles == {"lime 1": "LIME 1", "lime 2": "LIME 2", "of_1999": "of_1999"}
+
+
+def test_a_vote_is_told_the_best_first_with_its_ties() -> None:
+    titles = {"lime": "LIME", "gradient": "Gradient", "random": "Random"}
+    vote = Kept("p", "1", 0, NAMES, {"lime": 2, "gradient": 2, "random": 1}, None, 1.0, 0.0)
+    assert ranking_words(vote, titles) == "Random › Gradient = LIME"
+    assert ranking_words(replace(vote, ranks=None), titles) == "could not tell"
+
+
+def test_rules_are_told_in_words() -> None:
+    assert rules_words(ExclusionRules()).startswith("No rule was declared")
+    rules = ExclusionRules(least_seconds=2.0, least_votes=5, most_cannot_tell=0.25, least_consistency=-0.5)
+    assert rules_words(rules) == (
+        "Declared before the study opened: leave out answers in less than 2 seconds; annotators with fewer than 5 "
+        "answers; annotators who could not tell in over 25%; annotators whose repeated rankings have a tau below -0.50."
+    )
