@@ -1,142 +1,195 @@
-"""`exegesis study`: ratings of made-up and of imported votes."""
+"""`exegesis study`: a study from its design to its end, without a browser."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import values
-from engine.cli.guard import Commands
-from engine.errors import UsageError, not_allowed
+from engine.cli import study_design, study_files, study_ratings, values
+from engine.cli.guard import STOPPED, Commands, fail
+from engine.cli.stopping import stoppable
+from engine.cli.storage import can_ask
+from engine.errors import Cancelled, UsageError
 
 if TYPE_CHECKING:
-    from engine.study.ratings.matches import Match
-    from engine.study.ratings.simulation import Made
-    from engine.study.ratings.summary import Summary
+    from engine.study.counts import Counts
+    from engine.study.studies import StudyRecord
 
-MOST_VOTES = 5_000
-
-app = typer.Typer(cls=Commands, rich_markup_mode=None, help="Rate methods by how people rank their explanations.")
+app = typer.Typer(cls=Commands, rich_markup_mode=None, help="Run studies in which people rank explanations blind.")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Seed = Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")]
-Placebo = Annotated[str, typer.Option(metavar="M", help="The method that all others should beat.")]
+Number = Annotated[str, typer.Argument(metavar="ID", help="The study's number.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @app.command()
-def simulate(
-    methods: Annotated[str, typer.Option(metavar="A,B", help="Names of methods between commas.")] = "",
-    strength: Annotated[str, typer.Option(metavar="X,Y", help="How good each is. [default: all 0]")] = "",
-    annotators: Annotated[str, typer.Option(metavar="N", help="How many people vote.")] = "20",
-    items: Annotated[str, typer.Option(metavar="M", help="How many items each ranks.")] = "20",
-    taste: Annotated[str, typer.Option(metavar="S", help="How far people's own strengths lie from these.")] = "0.5",
-    ties: Annotated[str, typer.Option(metavar="T", help="Two looks closer than this are a tie.")] = "0.25",
-    studies: Annotated[str, typer.Option(metavar="K", help="Say in how many of K studies any methods differ.")] = "0",
-    placebo: Placebo = "",
-    seed: Seed = "0",
+def create(
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="A design as JSON; '-' reads stdin.")] = None,
+    preset: Annotated[str, typer.Option(metavar="P", help="Begin with a preset: smat.")] = "",
+    title: Annotated[str | None, typer.Option(metavar="T", help="What the study is called.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="M", help="Embedded model, folder or hub id.")] = None,
+    dataset: Annotated[str | None, typer.Option(metavar="D", help="The data set of the items.")] = None,
+    kind: Annotated[str | None, typer.Option(metavar="text|image", help="What the items are.")] = None,
+    method: Annotated[str, typer.Option(metavar="A,B", help="2 to 6 methods between commas.")] = "",
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="More of the design, as items.count=10.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Rate votes of made-up annotators whose preferences are known (Thurstone's model)."""
-    from engine.study.ratings.simulation import Made, simulated
+    """Make a draft. 'exegesis study show ID --json' prints a design that FILE may hold."""
+    from engine.study.studies import create
 
-    made = Made(
-        _strengths(methods, strength),
-        values.whole("--annotators", annotators, low=1),
-        values.whole("--items", items, low=1),
-        _distance("--taste", taste),
-        _distance("--ties", ties),
-        values.whole("--seed", seed),
-    )
-    if made.annotators * made.items > MOST_VOTES:
-        raise not_allowed("--annotators times --items", f"at most {MOST_VOTES:,}", made.annotators * made.items)
-    if count := values.whole("--studies", studies):
-        return _say_share(made, count, as_json)
-    return _say(simulated(made), placebo, made.seed, as_json)
+    given = {"title": title, "model": model, "dataset": dataset, "kind": kind}
+    design = study_design.given(file, preset, given, method, setting or [])
+    made = create(design)
+    _say(made, f"Study {made.id} is a draft. Let people in with: exegesis study open {made.id}", as_json)
 
 
-@app.command()
-def rate(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A CSV file: a row a vote.")],
-    methods: Annotated[str, typer.Option(metavar="A,B", help="Methods, in the order of the rank strings.")] = "",
-    placebo: Placebo = "",
-    seed: Seed = "0",
-    as_json: Json = False,
-) -> None:
-    """Rate the rankings of a file: rank strings such as 1,1,3,4 in a column 'ranks', or a column a method."""
-    from engine.study.exchange import read_rankings
+@app.command("list")
+def listing(as_json: Json = False) -> None:
+    """All studies, the newest first."""
+    from engine.cli.output import console, print_json, table, visible
+    from engine.study.counts import NOBODY, counts
+    from engine.study.studies import all_studies
 
-    named = values.names("--methods", methods) if methods else []
-    _say(read_rankings(Path(file), named), placebo, values.whole("--seed", seed), as_json)
-
-
-def _say(votes: list[Match], placebo: str, seed: int, as_json: bool) -> None:
-    from engine.cli.output import print_json
-    from engine.study.exchange import summary_plain
-    from engine.study.ratings.summary import summary
-
-    found = summary(votes, placebo or None, seed)
+    found, counted = all_studies(), counts()
     if as_json:
-        print_json(summary_plain(found))
-    else:
-        _draw(found)
+        return print_json([_plain(study, counted.get(study.id, NOBODY)) for study in found])
+    made = table(["id", "state", "answers", "people", "opened", "title"], right=["id", "answers", "people"])
+    for study in found:
+        count = counted.get(study.id, NOBODY)
+        numbers = (f"{count.answers:,}", f"{count.annotators:,}")
+        made.add_row(str(study.id), study.state, *numbers, _clock(study.opened), visible(study.design.title))
+    console().print(made) if found else print("There are no studies. Make one with: exegesis study create")
+    return None
 
 
-def _draw(found: Summary) -> None:
-    from engine.cli.output import console, table, visible
+@app.command()
+def show(number: Number, as_json: Json = False) -> None:
+    """One study: its design, how far it is, and what happened to it."""
+    from engine.cli.output import facts, print_json, shown
+    from engine.study.counts import NOBODY, counts
+    from engine.study.studies import find, log_of
+    from engine.study.tally import method_names
 
-    columns = ["skill", "interval", "place", "as SMaT"]
-    made = table(["method", *columns], right=columns)
-    plain = {rating.method: rating for rating in found.smat}
-    for rating in sorted(found.ratings, key=lambda one: (one.rank, -one.skill)):
-        place = str(rating.rank) if rating.rank == rating.last else f"{rating.rank}-{rating.last}"
-        low, high = rating.interval
-        cells = (f"{rating.skill:.2f}", f"{low:.2f} to {high:.2f}", place, f"{plain[rating.method].skill:.2f}")
-        made.add_row(visible(rating.method), *cells)
-    console().print(made)
-    print(f"{found.votes:,} votes of {found.annotators:,} annotators on {found.items:,} items.")
-    for part in ("ratings", "placebo", "worths", "concordance", "alpha", "consistency", "needed"):
-        print(visible(found.meanings[part]))
+    study = find(_id(number))
+    count, log = counts().get(study.id, NOBODY), log_of(study.id)
+    if as_json:
+        events = [{"kind": kind, "at": at, "details": details} for kind, at, details in log]
+        return print_json({**_plain(study, count), "design": study.design.as_plain(), "log": events})
+    design = study.design
+    told = {name: getattr(design, name) for name in ("title", "question", "mode", "model", "dataset", "kind")}
+    counted = {"methods": method_names(design), "answers": count.answers, "people": count.annotators}
+    print(facts({"id": study.id, "state": study.state, "join": _join(study), **told, **counted}))
+    for kind, at, details in log:
+        more = ", ".join(f"{name} {shown(value)}" for name, value in details.items() if not isinstance(value, dict))
+        print(f"{_clock(at)}  {kind}{f': {more}' if more else ''}")
+    return None
 
 
-def _say_share(made: Made, studies: int, as_json: bool) -> None:
-    from engine.cli.output import print_json
+@app.command("open")
+def opening(number: Number, as_json: Json = False) -> None:
+    """Compute and freeze what people will see, then let them in. Stopped before the end, it stays a draft."""
+    from engine.cli.output import only_ours
     from engine.cli.progress import shown
-    from engine.study.ratings.simulation import false_claims
+    from engine.study.studies import find, open_study
 
-    with shown("simulating studies") as report:
-        share = false_claims(made, studies, report=report)
-    if as_json:
-        print_json({"studies": studies, "share_with_any_difference": share, **_plain(made)})
-    else:
-        print(f"{share:.1%} of {studies:,} studies tell any two methods apart.")
+    study = find(_id(number)).id
+    with only_ours(), stoppable() as cancel, shown("explaining") as report:
+        try:
+            opened = open_study(study, report, cancel)
+        except Cancelled:
+            told = f"study {study}: stopped, and still a draft. Finished parts are kept: exegesis study open {study}"
+            raise typer.Exit(fail(told, STOPPED)) from None
+    _say(opened, f"Study {study} is open. People join at {_join(opened)} of the server.", as_json)
 
 
-def _plain(made: Made) -> dict[str, Any]:
+@app.command()
+def close(number: Number, as_json: Json = False) -> None:
+    """Take no more votes. What was confirmed stays."""
+    from engine.study.studies import close
+
+    closed = close(_id(number))
+    _say(closed, f"Study {closed.id} is closed. See: exegesis study results {closed.id}", as_json)
+
+
+@app.command()
+def archive(number: Number, as_json: Json = False) -> None:
+    """Put a closed study away; its votes and results stay."""
+    from engine.study.studies import archive
+
+    put = archive(_id(number))
+    _say(put, f"Study {put.id} is archived.", as_json)
+
+
+@app.command()
+def duplicate(number: Number, as_json: Json = False) -> None:
+    """Make a draft of the same design, with a link of its own."""
+    from engine.study.studies import duplicate
+
+    copy = duplicate(_id(number))
+    _say(copy, f"Study {copy.id} is a draft of the same design.", as_json)
+
+
+@app.command()
+def delete(number: Number, yes: Yes = False, as_json: Json = False) -> None:
+    """Delete a study with all of its votes. Nothing brings it back but a file exported before."""
+    from engine.study.counts import NOBODY, counts
+    from engine.study.studies import delete, find
+
+    study = find(_id(number))
+    count = counts().get(study.id, NOBODY)
+    if not yes:
+        _confirm(study, count)
+    delete(study.id)
+    _say(study, f"Study {study.id} is deleted, with {count.answers:,} answers.", as_json)
+
+
+def _confirm(study: StudyRecord, count: Counts) -> None:
+    if not can_ask():
+        raise UsageError(
+            f"study delete: would delete study {study.id} with {count.answers:,} answers and cannot ask here. Give "
+            "--yes to do it."
+        )
+    asked = f"Delete study {study.id} ({study.design.title}) with {count.answers:,} answers?"
+    typer.confirm(asked, abort=True, err=True)
+
+
+def _say(study: StudyRecord, said: str, as_json: bool) -> None:
+    from engine.cli.output import print_json
+
+    print_json(_plain(study)) if as_json else print(said)
+
+
+def _plain(study: StudyRecord, count: Counts | None = None) -> dict[str, Any]:
+    counted = {} if count is None else {"answers": count.answers, "annotators": count.annotators}
+    times = {"created": study.created, "opened": study.opened, "closed": study.closed}
     return {
-        "strength": dict(made.strength),
-        "annotators": made.annotators,
-        "items": made.items,
-        "taste": made.taste,
-        "ties": made.ties,
-        "seed": made.seed,
+        "id": study.id,
+        "state": study.state,
+        "title": study.design.title,
+        "join": _join(study),
+        **counted,
+        **times,
     }
 
 
-def _strengths(methods: str, strength: str) -> dict[str, float]:
-    from engine.study.ratings.matches import MOST_METHODS
-
-    named = values.names("--methods", methods)
-    if not 2 <= len(named) <= MOST_METHODS:
-        raise not_allowed("--methods", f"2 to {MOST_METHODS} different names between commas", methods)
-    given = values.numbers("--strength", strength) if strength else [0.0] * len(named)
-    if len(given) != len(named):
-        raise UsageError(f"--strength: must be one number for each of {', '.join(named)}, got {len(given)}.")
-    return dict(zip(named, given, strict=True))
+def _join(study: StudyRecord) -> str:
+    """The join link below the server's address, which the command does not know."""
+    return f"/annotate?study={study.token}"
 
 
-def _distance(option: str, value: str) -> float:
-    [number, *more] = values.numbers(option, value)
-    if more or number < 0:
-        raise not_allowed(option, "a number of at least 0", value)
-    return number
+def _clock(moment: float | None) -> str:
+    return "" if moment is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+
+
+def _id(number: str) -> int:
+    return values.whole("ID", number, low=1)
+
+
+app.command("results")(study_ratings.results)
+app.command("export")(study_files.export)
+app.command("import")(study_files.import_file)
+app.command("simulate")(study_ratings.simulate)
+app.command("rate")(study_ratings.rate)

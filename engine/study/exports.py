@@ -6,6 +6,7 @@ People are pseudonyms: no code, no address and no join link is in any of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,10 +17,10 @@ from engine.request import Example
 from engine.study.ballots import NOTHING
 from engine.study.database import study_database
 from engine.study.design import PREDICT
-from engine.study.exchange import LEFT_OUT, Row, check_names, rating_rows
+from engine.study.exchange import LEFT_OUT, Row, check_names, rating_rows, summary_plain
 from engine.study.exclusion import Exclusion
 from engine.study.freezing import frozen_prediction
-from engine.study.results import results
+from engine.study.results import Results, results
 from engine.study.studies import StudyRecord, find
 from engine.study.tables import Annotator, Ballot, Item
 from engine.study.tally import Kept, method_names, votes_of
@@ -30,6 +31,21 @@ def rows(study: int, table: str) -> list[Row]:
     if table not in TABLES:
         raise unknown("table", table, TABLES)
     return TABLES[table](find(study))
+
+
+def results_plain(found: Results) -> Row:
+    """The results as plain values, the JSON that the command prints."""
+    return {
+        "study": found.study.id,
+        "title": found.study.design.title,
+        "state": found.study.state,
+        "mode": found.study.design.mode,
+        "answers": found.answers,
+        "annotators": found.annotators,
+        "cannot_tell": found.cannot_tell,
+        "left_out": [{**asdict(out), "reason": out.reason} for out in found.excluded],
+        "summary": found.summary and summary_plain(found.summary),
+    }
 
 
 def _items(record: StudyRecord) -> list[Row]:

@@ -1,78 +1,185 @@
-"""study simulate and study rate: what they print and how they end."""
+"""exegesis study: a study from its design to its end, without a browser."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from engine.study.exchange import as_csv, vote_rows
-from engine.study.ratings.simulation import Made, simulated
+from engine.study import studies
+from engine.study.ballots import next_ballot
+from engine.study.database import study_database
+from engine.study.ratings import summary as summaries
+from engine.study.voting import confirm
 from tests.unit.cli.conftest import Run
-
-KNOWN = ("--methods", "A,B,C", "--strength", "2,1,0", "--annotators", "20", "--items", "6", "--seed", "1")
-
-
-def test_known_strengths_are_found(run: Run) -> None:
-    found = run("study", "simulate", *KNOWN, "--json").json
-    assert [rating["method"] for rating in found["ratings"]] == ["A", "B", "C"]
-    assert [rating["rank"] for rating in found["ratings"]] == [1, 2, 3]
-    for rating in found["ratings"]:
-        low, high = rating["interval"]
-        assert low < rating["skill"] < high
-    assert found["plackett_luce"]["order"] == ["A", "B", "C"]
-    assert found["votes"] == 120
+from tests.unit.study.polls import agreed, answer
+from tests.unit.study.samples import text_design
 
 
-def test_a_seed_gives_the_same_study_again(run: Run) -> None:
-    one, again, other = (run("study", "simulate", *KNOWN[:-1], seed, "--json").out for seed in ("1", "1", "2"))
-    assert one == again != other
+@pytest.fixture(autouse=True)
+def few_resamples(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A home of its own, and ratings that take no time."""
+    real = summaries.summary
+    monkeypatch.setattr(summaries, "summary", lambda *args: real(*args, orders=4, resamples=20))
+    yield
+    study_database().close()
 
 
-def test_people_read_a_table_and_sentences(run: Run) -> None:
-    said = run("study", "simulate", *KNOWN, "--placebo", "C").out
-    assert "120 votes of 20 annotators on 6 items." in said
-    assert "Every method is rated above the placebo, C." in said
-    assert [line.split()[0] for line in said.splitlines()[2:5]] == ["A", "B", "C"]
+@pytest.fixture
+def design(tmp_path: Path) -> str:
+    """The file of a small design."""
+    file = tmp_path / "design.json"
+    file.write_text(json.dumps(text_design(tmp_path).as_plain()))
+    return str(file)
 
 
-def test_the_share_of_false_differences(run: Run) -> None:
-    args = ("study", "simulate", "--methods", "A,B", "--annotators", "6", "--items", "2", "--studies", "4")
-    found = run(*args, "--json").json
-    assert found["studies"] == 4
-    assert found["share_with_any_difference"] in (0, 0.25)
-    assert found["strength"] == {"A": 0, "B": 0}
-    assert run(*args).out.endswith("% of 4 studies tell any two methods apart.\n")
+@pytest.fixture
+def study(run: Run, design: str) -> str:
+    """The number of an open study."""
+    number = str(run("study", "create", design, "--json").json["id"])
+    run("study", "open", number)
+    return number
 
 
-def test_a_file_is_rated_as_its_votes_are(run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "votes.csv"
-    file.write_text(as_csv(vote_rows(simulated(Made({"A": 2.0, "B": 1.0, "C": 0.0}, 20, 6, seed=1)))))
-    assert (
-        run("study", "rate", str(file), "--seed", "1", "--json").json == run("study", "simulate", *KNOWN, "--json").json
-    )
+def vote(study: str) -> int:
+    """Somebody answers everything; how many of the answers count."""
+    person, counted = agreed(studies.find(int(study)).token), 0
+    while ballot := next_ballot(person.id):
+        confirm(person.id, answer(ballot, seconds=5.0))
+        counted += not ballot.practice
+    return counted
 
 
-def test_rank_strings_need_names(run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "ranks.csv"
-    file.write_text('ranks\n"1,1,3,4"\n"1,2,3,4"\n')
-    found = run("study", "rate", str(file), "--methods", "A,B,C,D", "--json").json
-    assert found["wins"]["A"]["B"] == 0.75
-    assert run("study", "rate", str(file)).complaint(2).startswith("methods: are missing.")
+def test_a_study_from_beginning_to_end(run: Run, design: str) -> None:
+    made = run("study", "create", design, "--json").json
+    number = str(made["id"])
+    assert (made["state"], made["title"]) == ("draft", "Small")
+    opened = run("study", "open", number).out
+    assert opened == f"Study {number} is open. People join at {made['join']} of the server.\n"
+    counted = vote(number)
+    [listed] = run("study", "list", "--json").json
+    assert (listed["state"], listed["answers"], listed["annotators"]) == ("open", counted, 1)
+    assert run("study", "close", number, "--json").json["state"] == "closed"
+    found = run("study", "results", number, "--json").json
+    assert (found["answers"], found["annotators"], found["left_out"]) == (counted, 1, [])
+    assert [rating["method"] for rating in found["summary"]["ratings"]] == ["gradient", "lime", "random"]
+    assert run("study", "archive", number).out == f"Study {number} is archived.\n"
+    copy = run("study", "duplicate", number, "--json").json
+    assert (copy["state"], copy["title"]) == ("draft", "Copy of Small")
+    assert run("study", "delete", number, "--yes").out == f"Study {number} is deleted, with {counted} answers.\n"
+    assert [one["id"] for one in run("study", "list", "--json").json] == [copy["id"]]
+
+
+def test_people_read_a_list_and_a_study(run: Run, study: str) -> None:
+    counted = vote(study)
+    listed = run("study", "list").out.splitlines()
+    assert listed[0].split() == ["id", "state", "answers", "people", "opened", "title"]
+    assert listed[2].split()[:4] == [study, "open", str(counted), "1"]
+    shown = run("study", "show", study).out
+    assert "methods   gradient, lime, random\n" in shown
+    assert [line.split("  ")[1].split(":")[0] for line in shown.splitlines()[-2:]] == ["created", "opened"]
+
+
+def test_what_show_prints_is_a_design_that_create_takes(run: Run, study: str, tmp_path: Path) -> None:
+    file = tmp_path / "shown.json"
+    file.write_text(run("study", "show", study, "--json").out)
+    again = run("study", "create", str(file), "--json").json
+    assert studies.find(again["id"]).design == studies.find(int(study)).design
+
+
+def test_options_win_over_the_file(run: Run, design: str) -> None:
+    args = ("--title", "Mine", "--method", "gradient,gradient_x_input", "--set", "items.count=4")
+    more = ("--set", "exclusion.least_seconds=2", "--set", "placebo=false")
+    made = studies.find(run("study", "create", design, *args, *more, "--json").json["id"]).design
+    assert made.title == "Mine"
+    assert [method.id for method in made.shown] == ["gradient", "gradient_x_input"]
+    assert (made.items.count, made.exclusion.least_seconds) == (4, 2)
+
+
+def test_a_preset_needs_a_model_and_a_data_set(run: Run) -> None:
+    given = ("--preset", "smat", "--model", "reviews-minilm", "--dataset", "reviews")
+    made = studies.find(run("study", "create", *given, "--json").json["id"]).design
+    assert [method.id for method in made.methods][:2] == ["gradient_x_input", "integrated_gradients"]
+    assert run("study", "create", "--preset", "smat").complaint(2).startswith("design.model: must not be empty.")
+
+
+def test_items_by_hand_and_a_design_from_stdin(run: Run, design: str) -> None:
+    args = ("--set", "items.how=hand", "--set", "items.indices=5,1,3,0")
+    made = run("study", "create", "-", *args, "--json", stdin=Path(design).read_bytes()).json
+    assert studies.find(made["id"]).design.items.indices == (5, 1, 3, 0)
+
+
+def test_a_stopped_opening_says_that_the_study_is_a_draft(
+    run: Run, design: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = str(run("study", "create", design, "--json").json["id"])
+    real = studies.freeze
+
+    def interrupted(*args: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return real(*args)
+
+    monkeypatch.setattr(studies, "freeze", interrupted)
+    told = run("study", "open", number).complaint(130)
+    assert told == f"study {number}: stopped, and still a draft. Finished parts are kept: exegesis study open {number}"
+    assert studies.find(int(number)).state == "draft"
+    monkeypatch.undo()
+
+
+def test_nothing_is_deleted_without_a_yes(run: Run, study: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = vote(study)
+    told = run("study", "delete", study).complaint(2)
+    assert told.startswith(f"study delete: would delete study {study} with {counted} answers and cannot ask here.")
+    monkeypatch.setattr("engine.cli.study.can_ask", lambda: True)
+    assert run("study", "delete", study, stdin="n\n").code == 130
+    assert studies.find(int(study)).state == "open"
+    assert run("study", "delete", study, stdin="y\n").out.endswith(f"Study {study} is deleted, with {counted} answers.\n")
+
+
+def test_results_before_anybody_voted(run: Run, study: str) -> None:
+    said = run("study", "results", study).out
+    assert said.splitlines()[0] == "Small: open, 0 answers of 0 people, 0 could not tell, 0 left out."
+    assert said.splitlines()[1] == "Nobody has ranked anything yet."
+    assert run("study", "results", study, "--json").json["summary"] is None
+
+
+def test_what_was_left_out_is_told(run: Run, design: str) -> None:
+    number = str(run("study", "create", design, "--set", "exclusion.least_votes=9", "--json").json["id"])
+    run("study", "open", number)
+    counted = vote(number)
+    last = run("study", "results", number).out.splitlines()[-1]
+    assert last.startswith("left out: p-")
+    assert last.endswith(f". Gave {counted} answers that count, fewer than 9.")
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("simulate",), "--methods: must be one or more names between commas"),
-        (("simulate", "--methods", "A"), "--methods: must be 2 to 50 different names between commas, got 'A'."),
-        (("simulate", "--methods", "A,B", "--strength", "1"), "--strength: must be one number for each of A, B, got 1"),
-        (("simulate", "--methods", "A,B", "--strength", "1,x"), "--strength: must be numbers between commas"),
-        (("simulate", "--methods", "A,B", "--annotators", "0"), "--annotators: must be a whole number of at least 1"),
-        (("simulate", "--methods", "A,B", "--items", "9999"), "--annotators times --items: must be at most 5,000"),
-        (("simulate", "--methods", "A,B", "--taste", "-1"), "--taste: must be a number of at least 0, got '-1'."),
-        (("rate", "absent.csv"), "FILE: must be a CSV file of rankings, got 'absent.csv'. Check the path."),
+        (("close", "9"), "study: there is no study 9. List them with: exegesis study list."),
+        (("open", "x"), "ID: must be a whole number of at least 1, got 'x'."),
+        (("results", "9"), "study: there is no study 9."),
+        (("create",), "design.title: must not be empty. Write it."),
+        (("create", "absent.json"), "FILE: must be a file with JSON, got 'absent.json' (No such file or directory)."),
+        (("create", "-"), "FILE: - is not valid JSON"),
+        (("create", "--preset", "smut"), "preset: unknown name 'smut'. Did you mean 'smat'?"),
+        (("create", "x.json", "--preset", "smat"), "--preset: got FILE too. Leave one of them out."),
+        (("create", "--set", "count"), "--set: must be name=value, got 'count'. Example: --set items.count=10."),
+        (("create", "--set", "method.id=x"), "--set: must be a field of the design, or one of items, exclusion"),
+        (("create", "--set", "itmes=x"), "design: unknown name 'itmes'. Did you mean 'items'?"),
+        (("create", "--set", "items.count=0"), "design.items.count: must be a whole number from 1 to 10,000, got"),
     ],
 )
 def test_wrong_use(run: Run, args: tuple[str, ...], said: str) -> None:
-    assert run("study", *args).complaint(2).startswith(said)
+    ran = run("study", *args)
+    assert ran.complaint(ran.code).startswith(said)
+    assert ran.code in (1, 2)
+
+
+def test_an_empty_list_says_what_to_do(run: Run) -> None:
+    assert run("study", "list").out == "There are no studies. Make one with: exegesis study create\n"
+    assert run("study", "list", "--json").json == []

@@ -1,0 +1,78 @@
+"""study simulate and study rate: what they print and how they end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.study.exchange import as_csv, vote_rows
+from engine.study.ratings.simulation import Made, simulated
+from tests.unit.cli.conftest import Run
+
+KNOWN = ("--methods", "A,B,C", "--strength", "2,1,0", "--annotators", "20", "--items", "6", "--seed", "1")
+
+
+def test_known_strengths_are_found(run: Run) -> None:
+    found = run("study", "simulate", *KNOWN, "--json").json
+    assert [rating["method"] for rating in found["ratings"]] == ["A", "B", "C"]
+    assert [rating["rank"] for rating in found["ratings"]] == [1, 2, 3]
+    for rating in found["ratings"]:
+        low, high = rating["interval"]
+        assert low < rating["skill"] < high
+    assert found["plackett_luce"]["order"] == ["A", "B", "C"]
+    assert found["votes"] == 120
+
+
+def test_a_seed_gives_the_same_study_again(run: Run) -> None:
+    one, again, other = (run("study", "simulate", *KNOWN[:-1], seed, "--json").out for seed in ("1", "1", "2"))
+    assert one == again != other
+
+
+def test_people_read_a_table_and_sentences(run: Run) -> None:
+    said = run("study", "simulate", *KNOWN, "--placebo", "C").out
+    assert "120 votes of 20 annotators on 6 items." in said
+    assert "Every method is rated above the placebo, C." in said
+    assert [line.split()[0] for line in said.splitlines()[2:5]] == ["A", "B", "C"]
+
+
+def test_the_share_of_false_differences(run: Run) -> None:
+    args = ("study", "simulate", "--methods", "A,B", "--annotators", "6", "--items", "2", "--studies", "4")
+    found = run(*args, "--json").json
+    assert found["studies"] == 4
+    assert found["share_with_any_difference"] in (0, 0.25)
+    assert found["strength"] == {"A": 0, "B": 0}
+    assert run(*args).out.endswith("% of 4 studies tell any two methods apart.\n")
+
+
+def test_a_file_is_rated_as_its_votes_are(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "votes.csv"
+    file.write_text(as_csv(vote_rows(simulated(Made({"A": 2.0, "B": 1.0, "C": 0.0}, 20, 6, seed=1)))))
+    assert (
+        run("study", "rate", str(file), "--seed", "1", "--json").json == run("study", "simulate", *KNOWN, "--json").json
+    )
+
+
+def test_rank_strings_need_names(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "ranks.csv"
+    file.write_text('ranks\n"1,1,3,4"\n"1,2,3,4"\n')
+    found = run("study", "rate", str(file), "--methods", "A,B,C,D", "--json").json
+    assert found["wins"]["A"]["B"] == 0.75
+    assert run("study", "rate", str(file)).complaint(2).startswith("methods: are missing.")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("simulate",), "--methods: must be one or more names between commas"),
+        (("simulate", "--methods", "A"), "--methods: must be 2 to 50 different names between commas, got 'A'."),
+        (("simulate", "--methods", "A,B", "--strength", "1"), "--strength: must be one number for each of A, B, got 1"),
+        (("simulate", "--methods", "A,B", "--strength", "1,x"), "--strength: must be numbers between commas"),
+        (("simulate", "--methods", "A,B", "--annotators", "0"), "--annotators: must be a whole number of at least 1"),
+        (("simulate", "--methods", "A,B", "--items", "9999"), "--annotators times --items: must be at most 5,000"),
+        (("simulate", "--methods", "A,B", "--taste", "-1"), "--taste: must be a number of at least 0, got '-1'."),
+        (("rate", "absent.csv"), "FILE: must be a CSV file of rankings, got 'absent.csv'. Check the path."),
+    ],
+)
+def test_wrong_use(run: Run, args: tuple[str, ...], said: str) -> None:
+    assert run("study", *args).complaint(2).startswith(said)
