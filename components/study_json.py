@@ -72,10 +72,12 @@ def _prediction(given: Prediction) -> dict[str, Any]:
 
 
 def _explanation(one: Map) -> dict[str, Any]:
+    """Without the model's special tokens, which nobody is shown; patches row by row."""
+    seen = [(token, score) for token, score in zip(one.tokens, one.scores.tolist(), strict=True) if not token.special]
     return {
         "place": one.place,
-        "tokens": [[token.text, token.start, token.end, token.segment] for token in one.tokens],
-        "scores": [round(float(score), DIGITS) for score in one.scores],
+        "tokens": [[token.text, token.start, token.end, token.segment] for token, _ in seen],
+        "scores": [round(score, DIGITS) for _, score in seen],
         "grid": one.grid,
         "truncated": one.truncated,
     }
