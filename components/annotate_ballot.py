@@ -47,11 +47,14 @@ def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
     looking_since(ballot.token)
     draw_progress(ballot, seat)
     draw_question(design)
-    draw_input(ballot.input)
-    if ballot.prediction is not None:
+    pictured = isinstance(ballot.input, Picture)
+    shown, said = st.columns(2, gap="medium") if pictured else (st.container(), st.container())
+    with shown:
+        draw_input(ballot.input)
+    with said:
         _draw_prediction(ballot.prediction)
     explanations = [explanation_html(ballot.input, drawn) for drawn in ballot.maps]
-    ranking(explanations, board(ballot.token), partial(_save, seat, ballot.token), isinstance(ballot.input, Picture))
+    ranking(explanations, board(ballot.token), partial(_save, seat, ballot.token), pictured)
     draw_foot(design, seat, ballot.done > 0 or bool(seat.last))
 
 
@@ -130,7 +133,9 @@ def _take_back(seat: Seat) -> None:
     tell_next("Your last answer is taken back: here it is again." if ballot else "There is no answer to take back.")
 
 
-def _draw_prediction(said: Prediction) -> None:
+def _draw_prediction(said: Prediction | None) -> None:
+    if said is None:
+        return
     bars = prediction_html(said, said.index, most=MOST_BARS)
     st.html(f'<div class="xg"><p class="xg-small">The model says</p>{bars}</div>')
     st.html(scale_html("a higher score" if said.regression else said.label))

@@ -65,6 +65,8 @@ def amount(design: Design) -> str:
 
 def go_on(study: str, code: str) -> None:
     """Takes the participant's seat by their code, as typed or as the tab has kept it; says why if that fails."""
+    if seat_of(study):  # a tab that was just given a code may answer an older question for it
+        return
     try:
         take_seat(study, resume(study, code, source_of(visit())), code, "items")
     except NotKnown as error:

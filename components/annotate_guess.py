@@ -10,14 +10,14 @@ import streamlit as st
 from components.annotate_ballot import draw_foot, draw_progress, draw_question, send
 from components.annotate_session import Seat, looking_since, seat_of, tell_next
 from components.ballot_maps import draw_input, explanation_html, scale_html
-from components.trouble import literal
+from components.trouble import literal, say_note
 from engine.errors import ExegesisError
 from engine.study.ballots import Ballot
 from engine.study.codes import new_token
 from engine.study.design import Design
 from engine.study.voting import SUREST, Answer, Guess
 
-CLASS, SURE = "annotate.class", "annotate.sure"
+CLASS, SURE, MISSING = "annotate.class", "annotate.sure", "annotate.missing"
 MOST_RADIOS = 12
 """Of more classes one is found by typing."""
 ENDS = {1: "1, a mere guess", SUREST: f"{SUREST}, certain"}
@@ -34,6 +34,8 @@ def draw_guess(design: Design, ballot: Ballot, seat: Seat) -> None:
         st.html(f'<div class="xg xg-framed">{explanation_html(ballot.input, drawn)}</div>{scale_html(None)}')
     with st.form(f"annotate.guess.{ballot.token}", border=False):
         _draw_choices(ballot)
+        if st.session_state.pop(MISSING, False):
+            say_note(BOTH)
         with st.container(horizontal=True):
             st.form_submit_button("Confirm", type="primary", on_click=_guess, args=(seat, ballot.token))
             st.form_submit_button("Cannot tell", on_click=_answer, args=(seat, ballot.token, None))
@@ -64,7 +66,7 @@ def _draw_choices(ballot: Ballot) -> None:
 def _guess(seat: Seat, ballot: str) -> None:
     label, sure = (st.session_state[_key(name, ballot)] for name in (CLASS, SURE))
     if label is None or sure is None:
-        tell_next(BOTH)
+        st.session_state[MISSING] = True
     else:
         _answer(seat, ballot, Guess(label, sure))
 
