@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from engine.study.database import study_database
-from engine.study.design import Design
+from engine.study.design import PREDICT, Design
 from engine.study.exclusion import Exclusion, apply, log_once
 from engine.study.studies import DRAFT, StudyRecord, find
 from engine.study.tables import Vote
 from engine.study.tally import Kept, as_matches, method_names, votes_of
+from engine.study.targets import targets_of
 
 if TYPE_CHECKING:
+    from engine.study.forward.summary import ForwardSummary
     from engine.study.ratings.matches import Match
     from engine.study.ratings.summary import Summary
 
@@ -42,7 +44,7 @@ class Results:
     excluded: tuple[Exclusion, ...]
     cannot_tell: int
     summary: Summary | None
-    forward: object | None = None
+    forward: ForwardSummary | None = None
 
 
 def results(study: int) -> Results:
@@ -81,6 +83,7 @@ def _found(record: StudyRecord) -> Results:
         excluded=excluded,
         cannot_tell=sum(vote.ranks is None and vote.guess is None for vote in kept),
         summary=_summary(record.design, as_matches(kept)),
+        forward=_forward(record, kept),
     )
 
 
@@ -88,6 +91,16 @@ def _summary(design: Design, ranked: Sequence[Match]) -> Summary | None:
     from engine.study.ratings.summary import summary
 
     return summary(ranked, placebo_of(design), design.seed) if ranked else None
+
+
+def _forward(record: StudyRecord, kept: Sequence[Kept]) -> ForwardSummary | None:
+    if record.design.mode != PREDICT or not any(vote.repeat == 0 for vote in kept):
+        return None
+    from engine.study.forward.guesses import as_guesses
+    from engine.study.forward.summary import forward_summary
+
+    guesses = as_guesses(kept, targets_of(record.id))
+    return forward_summary(guesses, method_names(record.design), placebo_of(record.design))
 
 
 def _computed(record: StudyRecord, votes: Votes) -> Results:

@@ -16,12 +16,12 @@ from engine.study.ballots import PLACES, given_ballot
 from engine.study.codes import is_token
 from engine.study.database import study_database
 from engine.study.design import PREDICT
+from engine.study.forward.guesses import SUREST
 from engine.study.freezing import frozen_prediction
 from engine.study.tables import Annotator, Ballot, Event, Item, Plain, Study, Vote
 
 LONGEST_LOOK = 24 * 3600.0
 LONGEST_TOKEN = 200
-SUREST = 5
 
 
 @dataclass(frozen=True)

@@ -144,8 +144,12 @@ def summary(
 
 
 def times(matches: Sequence[Match]) -> Times | None:
+    return times_of([match.seconds for match in matches])
+
+
+def times_of(seconds: Sequence[int | float]) -> Times | None:
     """Of the votes whose time is known."""
-    known = [match.seconds for match in matches if match.seconds > 0]
+    known = [each for each in seconds if each > 0]
     if not known:
         return None
     low, median, high = np.percentile(known, [25, 50, 75]).tolist()

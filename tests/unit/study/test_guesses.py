@@ -17,8 +17,11 @@ from engine.study.choosing import Chosen
 from engine.study.codes import new_token
 from engine.study.database import study_database
 from engine.study.design import Design
+from engine.study.forward.guesses import WITHOUT, Target
+from engine.study.results import results
 from engine.study.tables import Study
 from engine.study.tally import matches_of, votes_of
+from engine.study.targets import target
 from engine.study.voting import Answer, Guess, confirm
 from tests.unit.study.polls import METHODS, agreed, answer, open_study
 
@@ -155,3 +158,23 @@ def test_a_model_without_classes_to_guess_from_opens_no_study_of_guesses(
     monkeypatch.setattr(freezing, "choose", lambda *_: chosen)
     with pytest.raises(UsageError, match=rf"design\.mode: must be rank for a model that answers with {what}"):
         freezing.freeze(Design(mode="predict"))
+
+
+def test_what_people_guessed_is_summed_up() -> None:
+    study = open_study(items=8, mode="predict", items_per_annotator=8, repeats=1)
+    assert results(study.id).forward is None
+    walked(agreed(study.token))
+    found = results(study.id)
+    assert found.summary is None
+    assert found.forward is not None
+    assert [one.name for one in found.forward.conditions] == [WITHOUT, *METHODS]
+    assert [one.share.accuracy if one.share else None for one in found.forward.conditions] == [1.0] * 4
+    assert (found.forward.guesses, found.forward.consistency, found.forward.placebo) == (8, (1.0, 1), "random")
+
+
+@pytest.mark.parametrize(
+    ("label", "correct"), [("good", True), ("Good", True), ("bad", False), ("positive", None), (None, None)]
+)
+def test_what_is_to_be_guessed_is_the_models_answer(label: str | None, correct: bool | None) -> None:
+    said = Prediction(("bad", "good"), (0.0, 1.0), (0.27, 0.73))
+    assert target(said, label) == Target(1, correct)
