@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from components import study_opening
-from components.numbers import count
+from components.library_html import facts_html
 from components.study_actions import close, delete
 from components.study_view import progress, titled
-from components.trouble import literal
 from engine.study.counts import Counts
 from engine.study.design import counted_items
 from engine.study.studies import StudyRecord
@@ -21,10 +20,11 @@ def confirm_opening(record: StudyRecord) -> None:
     """What is fixed by it."""
     design = record.design
     items, shown = counted_items(design) + design.practice, len(design.shown)
+    st.html(facts_html({"items": f"{items:,}", "explanations": f"{shown} of each, {items * shown:,} in all"}))
     st.markdown(
-        f"{count(items, 'item')} with {shown} explanations each are computed and frozen: later changes of the model, "
-        "the data or the program cannot alter what people see. The design cannot be changed afterwards, nor the rules "
-        "for leaving out votes. Computing goes on when you close this page."
+        "They are computed and frozen: later changes of the model, the data or the program cannot alter what people "
+        "see. The design cannot be changed afterwards, nor the rules for leaving out votes. Computing goes on when you "
+        "close this page."
     )
     with _answers():
         if st.button("Open the study", type="primary", on_click=study_opening.begin, args=(record.id,)):
@@ -36,7 +36,8 @@ def confirm_opening(record: StudyRecord) -> None:
 @st.dialog("Close the study?")
 def confirm_closing(record: StudyRecord, counted: Counts) -> None:
     """That it is for good."""
-    st.markdown(f"It has {progress(record, counted)}. It takes no more votes then, and cannot be opened again.")
+    st.html(facts_html({"votes": progress(record, counted)}))
+    st.markdown("It takes no more votes then, and cannot be opened again.")
     with _answers():
         if st.button("Close the study", type="primary", on_click=close, args=(record.id,)):
             st.rerun()
@@ -48,10 +49,8 @@ def confirm_closing(record: StudyRecord, counted: Counts) -> None:
 def confirm_deleting(record: StudyRecord, counted: Counts) -> None:
     """Its title must be typed."""
     title = titled(record)
-    st.markdown(
-        f"**{literal(title)}** goes with its items, its annotators and their votes ({progress(record, counted)}). "
-        "This cannot be undone. Export it first if you may need it."
-    )
+    st.html(facts_html({"title": title, "votes": progress(record, counted)}))
+    st.markdown("It goes with its items, its annotators and their votes. This cannot be undone.")
     typed = st.text_input("Type the title to confirm", key=TYPED, autocomplete="off")
     with _answers():
         sure = " ".join(typed.split()) == title

@@ -61,11 +61,6 @@ def one_of(name: str, label: str, words: Mapping[str, str]) -> None:
     )  # fmt: skip
 
 
-def switch(name: str, label: str) -> None:
-    """Yes or no."""
-    st.toggle(label, key=key(name), help=_field(name)[1]["help"], persist_state="page")
-
-
 def known_or_other(name: str, label: str, known: Sequence[str], help: str) -> None:
     """One of the known, or what a person types."""
     options = list(dict.fromkeys([*known, *filter(None, [st.session_state.get(key(name))])]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import tzinfo
 
 import streamlit as st
@@ -16,6 +15,7 @@ from components.study_opening import Opening
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.models.catalog import embedded_models
+from engine.study.counts import frozen_items
 from engine.study.design import Design, check
 from engine.study.presets import PRESETS, preset
 from engine.study.studies import StudyRecord, change, create
@@ -24,6 +24,10 @@ LOOK_SECONDS = 1.0
 TWICE = (
     "This design shows one method with different parameters, which this form cannot. Change it on the command line or "
     "in its exported file; it can be opened as it is."
+)
+FROZEN = (
+    "This study came from a file with its items and explanations: it opens at once, with exactly those. For another "
+    "design, duplicate it."
 )
 
 
@@ -49,8 +53,8 @@ def draft(record: StudyRecord, zone: tzinfo) -> None:
         return
     if opening is not None and (error := opening.trouble()):
         say_error(sentence(error))
-    if len({method.id for method in record.design.methods}) < len(record.design.methods):
-        say_note(TWICE)
+    if fixed := _why_fixed(record):
+        say_note(fixed)
         _open_button(record, True)
         return
     with st.spinner("Starting the engine …"):
@@ -59,9 +63,17 @@ def draft(record: StudyRecord, zone: tzinfo) -> None:
     _saving(record, zone)
 
 
+def _why_fixed(record: StudyRecord) -> str:
+    """Why this draft opens as it is or not at all; empty where the form can change it."""
+    ids = [method.id for method in record.design.methods]
+    if frozen_items(record.id):
+        return FROZEN
+    return TWICE if len(set(ids)) < len(ids) else ""
+
+
 def _beginning(start: str) -> Design:
     model = next(iter(embedded_models()), "")
-    return replace(preset(start).design(model, "reviews", "text")) if start in PRESETS else Design(model=model)
+    return preset(start).design(model, "reviews", "text") if start in PRESETS else Design(model=model)
 
 
 def _under_way(opening: Opening) -> None:

@@ -11,7 +11,7 @@ from components.engine_room import explainers
 from components.method_picker import all_methods, chosen_methods
 from components.parameters import held_parameters, reset_parameters
 from components.safe_markdown import markdown
-from components.study_controls import NARROW, key, known_or_other, line, lines, number, one_of, put, switch, value
+from components.study_controls import NARROW, key, known_or_other, line, lines, number, one_of, put, value
 from components.study_fields import Fields, control_names, design_of, fields_of
 from engine.data.datasets import dataset_names
 from engine.data.images.datasets import image_names
@@ -114,7 +114,7 @@ def _explanations() -> None:
     chosen_methods(known, prefix)
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         all_methods(known, [id for id in SMAT_METHODS if id in known], prefix)
-        switch("placebo", "Mix in a random explanation")
+        st.toggle("Mix in a random explanation", key=key("placebo"), persist_state="page")
     st.caption("2 to 6 methods. People never learn which method made what; the random one shows what luck looks like.")
 
 

@@ -8,6 +8,7 @@ import streamlit as st
 
 from components.library_html import facts_html
 from components.study_actions import go_to, go_to_new
+from components.study_file_area import import_area
 from components.study_view import facts, look
 from components.trouble import literal
 from engine.study.counts import NOBODY, Counts, counts
@@ -28,6 +29,7 @@ def study_list(zone: tzinfo) -> None:
         for name, preset in PRESETS.items():
             _new(name, f"New study: {preset.title}", "primary")
         _new(BLANK, "New blank study", "secondary")
+    import_area()
     studies, counted = all_studies(), counts()
     if not studies:
         st.info(EMPTY)

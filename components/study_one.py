@@ -13,6 +13,7 @@ from components.safe_markdown import markdown
 from components.study_actions import archive, duplicate
 from components.study_confirm import confirm_closing, confirm_deleting
 from components.study_draft import draft
+from components.study_file_area import file_of_study
 from components.study_view import design_facts, facts, happened, join_link, leads_here_only, look
 from components.trouble import literal, say_note
 from engine.study.counts import NOBODY, Counts, counts
@@ -60,8 +61,7 @@ def _link(record: StudyRecord) -> None:
 def _actions(record: StudyRecord, counted: Counts) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if record.state != DRAFT:
-            link = {"study": str(record.id)}
-            st.page_link(RESULTS.file, label="Results", icon=":material/leaderboard:", query_params=link)
+            _results(record)
         if record.state == OPEN and _button("Close …", "Takes no more votes. Asks first.", ":material/lock:"):
             confirm_closing(record, counted)
         if record.state == CLOSED:
@@ -73,8 +73,14 @@ def _actions(record: StudyRecord, counted: Counts) -> None:
             "Duplicate", key="study.duplicate", help="A draft of the same design, without its votes.",
             icon=":material/content_copy:", on_click=duplicate, args=(record.id,),
         )  # fmt: skip
+        file_of_study(record.id)
         if _button("Delete …", "With its votes. Asks first.", ":material/delete:"):
             confirm_deleting(record, counted)
+
+
+def _results(record: StudyRecord) -> None:
+    if st.button("Results", key="study.results", icon=":material/leaderboard:", type="primary"):
+        st.switch_page(RESULTS.path, query_params={"study": str(record.id)})
 
 
 def _button(label: str, help: str, icon: str) -> bool:

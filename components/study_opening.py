@@ -31,6 +31,10 @@ class Opening:
     def over(self) -> bool:
         return self._work.over.is_set()
 
+    def wait(self, seconds: int | float) -> bool:
+        """Whether it is over, at the latest after so many seconds."""
+        return self._work.over.wait(seconds)
+
     @property
     def progress(self) -> tuple[float, str]:
         """The share that is done, from 0 to 1, and words."""

@@ -45,6 +45,8 @@ def progress(record: StudyRecord, counts: Counts) -> str:
     """What it has gathered."""
     if record.state == DRAFT:
         return "not opened yet"
+    if not counts.annotators:
+        return "nobody has taken part yet"
     told = f"{count(counts.answers, 'answer')} of {count(counts.annotators, 'annotator')}"
     return f"{told}, {counts.cannot_tell:,} “cannot tell”" if counts.cannot_tell else told
 

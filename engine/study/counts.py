@@ -25,9 +25,15 @@ NOBODY = Counts()
 def counts() -> dict[int, Counts]:
     """By the number of the study; one that nobody has joined is left out."""
     with study_database().reading() as session:
-        people = dict(session.execute(_people()).tuples().all())
+        people = {row[0]: row[1] for row in session.execute(_people())}
         votes = {study: (answers, unsure) for study, answers, unsure in session.execute(_votes())}
     return {study: Counts(people.get(study, 0), *votes.get(study, (0, 0))) for study in people | votes}
+
+
+def frozen_items(study: int) -> int:
+    """How many items are frozen, practice items too; of a draft only where it came from a file."""
+    with study_database().reading() as session:
+        return session.scalar(sa.select(sa.func.count()).where(Item.study == study)) or 0
 
 
 def _people() -> sa.Select[int, int]:

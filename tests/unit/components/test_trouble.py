@@ -50,6 +50,9 @@ SAFE = {
         "components/questions.py",
         "f\"Left out, because there is no map (above it says why): {', '.join(titles)}.\"",
     ): "titles of methods",
+    ("components/study_form.py", "f'{label} as people see it'"): "our words",
+    ("components/study_list.py", "f'#{record.id}'"): "a number",
+    ("components/study_one.py", "f'#{record.id}'"): "a number",
     ("components/text_results.py", "missing"): "one of three sentences",
     ("components/without.py", "words.nothing if pins else words.hint"): "our words",
 }

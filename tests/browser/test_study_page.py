@@ -1,0 +1,105 @@
+"""An organiser's way through the Study page: a study is made, opened, sent, closed, copied, put away and deleted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Scheme
+from tests.browser.server import Server
+
+TITLE = "Which explanations do people find plausible?"
+LINK = re.compile(r"http://localhost:\d+/annotate\?study=[\w-]{20,}")
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def answer(page: Page, name: str) -> None:
+    page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
+
+
+def number(page: Page, name: str, value: str) -> None:
+    field = page.get_by_role("spinbutton", name=name)
+    field.fill(value)
+    field.press("Tab")
+
+
+def made(page: Page) -> None:
+    """A draft by the preset, of so few items that it opens soon."""
+    press(page, "New study: SMaT's four methods")
+    number(page, "Number of items", "3")
+    number(page, "Items a person sees", "3")
+    press(page, "Save the draft")
+    expect(page.get_by_text("The draft is saved")).to_be_visible()
+
+
+def fits(page: Page) -> bool:
+    """Whether nothing of the page stands beyond its right edge."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_an_organiser_makes_opens_sends_closes_copies_archives_and_deletes(
+    server: Server, open_page: Callable[..., Page], scheme: Scheme, width: int
+) -> None:
+    page = open_page(f"{server.url}/study", scheme=scheme, width=width)
+    made(page)
+    assert fits(page)
+    press(page, "Open the study …")
+    answer(page, "Open the study")
+    expect(page.get_by_text("Opening:").or_(page.get_by_text("Join link")).first).to_be_visible()
+    address = page.url
+    page.close()
+
+    page = open_page(address, scheme=scheme, width=width)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    expect(page.get_by_text("Join link")).to_be_visible()
+    shown = page.get_by_text(LINK)
+    shown.hover()
+    page.get_by_test_id("stCodeCopyButton").click()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert LINK.fullmatch(link)
+    assert link == shown.inner_text()
+    assert fits(page)
+    visitor = open_page(link, scheme=scheme, width=width)
+    expect(visitor.get_by_text(TITLE).first).to_be_visible()
+    expect(visitor.get_by_role("link", name="Library")).to_have_count(0)
+
+    press(page, "Close …")
+    answer(page, "Close the study")
+    expect(page.get_by_text("it takes no more votes")).to_be_visible()
+    press(page, "Duplicate")
+    expect(page.get_by_role("heading", name=f"Copy of {TITLE}")).to_be_visible()
+    page.go_back()
+    press(page, "Archive")
+    expect(page.get_by_text("The study is archived")).to_be_visible()
+
+    press(page, "Delete …")
+    sure = page.get_by_role("dialog").get_by_role("button", name="Delete the study", exact=True)
+    expect(sure).to_be_disabled()
+    page.get_by_label("Type the title to confirm").fill(TITLE)
+    page.get_by_label("Type the title to confirm").press("Enter")
+    sure.click()
+    expect(page.get_by_text("is deleted.")).to_be_visible()
+    expect(page.get_by_role("heading", name=TITLE, exact=True)).to_have_count(0)
+    expect(page.get_by_role("heading", name=f"Copy of {TITLE}").first).to_be_visible()
+
+
+def test_a_study_file_brings_the_study_back(server: Server, open_page: Callable[..., Page], tmp_path: Path) -> None:
+    page = open_page(f"{server.url}/study")
+    made(page)
+    with page.expect_download() as download:
+        press(page, "Study file")
+    download.value.save_as(tmp_path / "study.json")
+    press(page, "All studies")
+    page.get_by_text("Study from a file").click()
+    page.locator("input[type=file]").set_input_files(tmp_path / "study.json")
+    press(page, "Import the study")
+    expect(page.get_by_text("The study was imported")).to_be_visible()
+    expect(page.get_by_role("heading", name=TITLE)).to_be_visible()

@@ -1,0 +1,99 @@
+"""What the controls of a study's form hold: every design goes through them and comes back the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from components.study_fields import control_names, design_of, fields_of, read_indices, write_indices
+from engine.errors import UsageError
+from engine.study.design import Design, ExclusionRules, ItemChoice, MethodChoice
+
+ZURICH = ZoneInfo("Europe/Zurich")
+SUMMER = datetime(2027, 7, 1, 18, 30, tzinfo=UTC).timestamp()
+FULL = Design(
+    title="T",
+    question="Q?",
+    consent="C",
+    instructions="I",
+    model="m",
+    dataset="d",
+    mode="predict",
+    kind="image",
+    items=ItemChoice("filter", 7, "train", "none", "wrong", 3, 40, (5, 6, 7, 2)),
+    methods=(MethodChoice("gradient", {"a": 1}), MethodChoice("lime")),
+    placebo=False,
+    practice=3,
+    repeats=1,
+    items_per_annotator=6,
+    votes_per_item=4,
+    closes_at=SUMMER,
+    exclusion=ExclusionRules(1.5, 2, 0.25, -0.5),
+    seed=9,
+)
+
+
+def through(design: Design, zone: tzinfo) -> Design:
+    methods = [{"id": method.id, "params": method.params} for method in design.methods]
+    return design_of(fields_of(design, zone), design.model, design.dataset, methods, zone)
+
+
+@pytest.mark.parametrize("zone", [UTC, ZURICH], ids=["UTC", "Zurich"])
+@pytest.mark.parametrize("design", [Design(), FULL], ids=["blank", "full"])
+def test_a_design_comes_back_as_it_was(design: Design, zone: tzinfo) -> None:
+    assert through(design, zone) == design
+
+
+def test_every_field_differs_from_the_usual_in_the_full_design() -> None:
+    """Else a field that the form forgets would go unseen above."""
+    for one, usual in ((FULL, Design()), (FULL.items, ItemChoice()), (FULL.exclusion, ExclusionRules())):
+        same = [
+            field.name for field in dataclasses.fields(one) if getattr(one, field.name) == getattr(usual, field.name)
+        ]
+        assert not same
+
+
+def test_every_control_has_its_value() -> None:
+    assert set(fields_of(FULL, UTC)) == set(control_names())
+
+
+def test_times_are_read_in_the_zone_of_the_browser() -> None:
+    assert fields_of(FULL, ZURICH)["closes_at"] == datetime(2027, 7, 1, 20, 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("", []),
+        ("7", [7]),
+        ("3, 7,10-12", [3, 7, 10, 11, 12]),
+        ("9\n 4 ; 2 – 3,", [9, 4, 2, 3]),
+        ("5-5", [5]),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(text: str, numbers: list[int]) -> None:
+    assert read_indices(text) == numbers
+
+
+@pytest.mark.parametrize("text", ["a", "1.5", "-3", "3--4", "7-3", "1-999999999", "0-6000, 0-6000", "1234567890", "²"])
+def test_other_numbers_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"design.items.indices: must be (numbers and spans such as|rising spans)"):
+        read_indices(text)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [((), ""), ((1, 2), "1, 2"), ((1, 2, 3, 7), "1-3, 7"), ((3, 2, 1), "3, 2, 1"), ((5, 6, 7, 2, 3), "5-7, 2, 3")],
+)
+def test_numbers_are_written_short_and_read_back(numbers: tuple[int, ...], text: str) -> None:
+    assert write_indices(numbers) == text
+    assert tuple(read_indices(text)) == numbers
+
+
+def test_an_empty_control_is_named() -> None:
+    fields = fields_of(FULL, UTC) | {"items.count": None}
+    with pytest.raises(UsageError, match=r"design.items.count: must be a whole number from 1 to 10,000, got None"):
+        design_of(fields, "m", "d", [], UTC)

@@ -1,0 +1,36 @@
+"""How far studies are, counted by the database: the same as the votes that the results read."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.study.annotators import join
+from engine.study.ballots import next_ballot
+from engine.study.codes import new_token
+from engine.study.counts import Counts, counts
+from engine.study.tally import votes_of
+from engine.study.voting import Answer, confirm, undo
+from tests.unit.study.polls import agreed, answer, open_study
+
+pytestmark = pytest.mark.usefixtures("store")
+
+
+def test_a_study_that_nobody_joined_is_left_out() -> None:
+    open_study()
+    assert counts() == {}
+
+
+def test_practice_what_was_taken_back_and_who_did_not_agree_do_not_count() -> None:
+    study, other = open_study(), open_study()
+    join(study.token)
+    agreed(other.token)
+    person = agreed(study.token)
+    while (ballot := next_ballot(person.id)) is not None:
+        confirm(person.id, answer(ballot))
+    undo(person.id, new_token())
+    ballot = next_ballot(person.id)
+    assert ballot is not None
+    confirm(person.id, Answer(ballot.token, new_token(), None))
+    found = votes_of(study.id)
+    assert len(found) == 6
+    assert counts() == {study.id: Counts(1, len(found), 1), other.id: Counts(1, 0, 0)}
