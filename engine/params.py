@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import types
 import typing
@@ -43,9 +44,14 @@ def from_mapping(kind: type, values: Mapping[str, object], owner: str) -> Any:
     for name in values:
         if name not in fields:
             raise unknown(f"parameter of {owner}", name, fields)
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     clean = {n: _convert(fields[n], hints[n], v, owner) for n, v in values.items()}
     return kind(**clean)
+
+
+@functools.cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def as_plain(params: Any) -> dict[str, Plain]:

@@ -15,7 +15,7 @@ from engine.errors import ExegesisError
 from engine.study.codes import code_hash, is_code, is_token, new_code, new_pseudonym
 from engine.study.database import study_database
 from engine.study.limits import Tries
-from engine.study.studies import DRAFT, OPEN, end, record_of
+from engine.study.studies import DRAFT, OPEN, end, is_over
 from engine.study.tables import Annotator, Study
 
 TRIES = Tries(each=100, together=10_000)
@@ -141,7 +141,7 @@ def check_open(study: Study) -> None:
         raise NotOpen("This study has not opened yet. Come back later.")
     if study.state != OPEN:
         raise NotOpen(_IS_OVER)
-    if not record_of(study).takes_votes:
+    if is_over(study.design.get("closes_at")):
         raise _Over(study.id)
 
 

@@ -39,7 +39,12 @@ class StudyRecord:
     @property
     def takes_votes(self) -> bool:
         """Whether it is open and its time is not over by this machine's clock."""
-        return self.state == OPEN and (self.design.closes_at is None or time.time() < self.design.closes_at)
+        return self.state == OPEN and not is_over(self.design.closes_at)
+
+
+def is_over(closes_at: int | float | None) -> bool:
+    """Whether that time has come by this machine's clock."""
+    return closes_at is not None and closes_at <= time.time()
 
 
 def create(design: Design) -> StudyRecord:
@@ -52,9 +57,9 @@ def duplicate(study: int) -> StudyRecord:
     """A draft of the same design with a link of its own; nobody has joined it, and its time is not over."""
     with study_database().writing() as session:
         design = Design.from_plain(_row(session, study).design)
-        over = design.closes_at is not None and design.closes_at <= time.time()
+        closes_at = None if is_over(design.closes_at) else design.closes_at
         title = design.title if design.title.startswith(_COPY) else f"{_COPY}{design.title}"[:200]
-        copy = dataclasses.replace(design, title=title, closes_at=None if over else design.closes_at)
+        copy = dataclasses.replace(design, title=title, closes_at=closes_at)
         return _created(session, copy, {"copy_of": study})
 
 
@@ -170,7 +175,7 @@ def _created(session: Session, design: Design, details: Mapping[str, Any]) -> St
 def _check_can_open(found: StudyRecord) -> None:
     if found.state != DRAFT:
         raise _not_in(found.id, found.state, DRAFT, "be opened")
-    if found.design.closes_at is not None and found.design.closes_at <= time.time():
+    if is_over(found.design.closes_at):
         raise UsageError("design.closes_at: must be in the future when the study opens. Choose a later time, or none.")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.study.codes import ALPHABET, code_hash, is_code, new_code, new_pseudonym, new_token, read_code
-from engine.study.limits import TooManyTries, Tries
+from engine.study.limits import TooManyTries, Tries, source_of
 
 
 def test_a_code_is_hard_to_guess_and_easy_to_type() -> None:
@@ -106,3 +106,19 @@ def test_tries_at_once_do_not_slip_past() -> None:
     for thread in threads:
         thread.join()
     assert len(begun) == 5
+
+
+@pytest.mark.parametrize(
+    ("address", "source"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        (None, "unknown"),
+        ("testclient", "unknown"),
+    ],
+)
+def test_an_owner_of_many_addresses_is_one_source(address: str | None, source: str) -> None:
+    assert source_of(address) == source
