@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 
 from engine.errors import UsageError
 from engine.study.ratings.intervals import comparable, errors_of
-from engine.study.ratings.matches import Match, in_time, methods_of, rank_table
+from engine.study.ratings.matches import Match, methods_of, rank_table
 from engine.study.ratings.partial_order import Interval, last_ranks, partial_ranks
-from engine.study.ratings.skill import HEADLINE, NO_MATCH, SMAT, SkillSetting, played, rate
+from engine.study.ratings.skill import HEADLINE, NO_MATCH, SMAT, played
 
 ORDERS = 200
 RESAMPLES = 1000
@@ -37,40 +37,50 @@ class Rating:
     spread: float
 
 
-def headline(
-    matches: Sequence[Match], seed: int = 0, orders: int = ORDERS, resamples: int = RESAMPLES
-) -> tuple[Rating, ...]:
-    """TrueSkill with tau = 0: the mean over shuffled orders of all votes, and a bootstrap over annotators.
+@dataclass(frozen=True)
+class Standing:
+    """The headline's ratings, SMaT's, and each method's skill after 0, 1, 2, ... votes in time order."""
 
+    ratings: tuple[Rating, ...]
+    smat: tuple[Rating, ...]
+    course: Float[np.ndarray, "vote method"]
+
+
+def standing(matches: Sequence[Match], seed: int = 0, orders: int = ORDERS, resamples: int = RESAMPLES) -> Standing:
+    """All that is played, played at once: many orders of the votes take the time of one.
+
+    Headline: TrueSkill with tau = 0, the mean over shuffled orders of all votes, and a bootstrap over annotators.
     One annotator is resampled as one: their votes come and go together. Of fewer than two the votes are resampled.
     The intervals are those of `comparable`. Few people may agree by luck, so no standard error is taken for smaller
     than votes would have whose ranks are dealt to the methods by chance.
     """
     methods, chance = _checked(matches), np.random.default_rng(seed)
-    ranks, groups = rank_table(matches), _groups(matches)
+    ranks, groups, timely = rank_table(matches), _groups(matches), _in_time(matches)
     plans = (_shuffled(len(matches), orders, chance), _resampled(groups, resamples, chance), _each_alone(len(matches)))
-    skills, again, dealt = _played((ranks, _dealt(ranks, chance)), plans)
+    (skills, again, dealt, _, (smat,)), variances, course = _played(
+        (ranks, _dealt(ranks, chance)), (*plans, timely, timely)
+    )
     pieces = len(groups)
     widened = errors_of(again) * np.sqrt(pieces / max(pieces - 1, 1))  # a bootstrap spread is short by this factor
     intervals = comparable(skills.mean(0), np.maximum(widened, errors_of(dealt)), pieces)
-    return _ratings(methods, skills.mean(0), intervals, skills.std(0))
+    ratings = _ratings(methods, skills.mean(0), intervals, skills.std(0))
+    return Standing(ratings, _smat_ratings(methods, smat, np.sqrt(variances[-1])), course)
 
 
-def as_smat(matches: Sequence[Match]) -> tuple[Rating, ...]:
+def headline(
+    matches: Sequence[Match], seed: int = 0, orders: int = ORDERS, resamples: int = RESAMPLES
+) -> tuple[Rating, ...]:
+    """The ratings that a study reports."""
+    return standing(matches, seed, orders, resamples).ratings
+
+
+def _smat_ratings(
+    methods: Sequence[str], mu: Float[np.ndarray, "method"], sigma: Float[np.ndarray, "method"]
+) -> tuple[Rating, ...]:
     """SMaT's setting: one pass in time order with the package's drift. Its intervals widen with votes."""
-    methods = _checked(matches)
-    ordered = in_time(matches)
-    mu, sigma = (part[0] for part in rate(rank_table(ordered), np.arange(len(ordered))[None], SMAT))
     reach = SMAT_WIDTH * sigma
     intervals = list(zip((mu - reach).tolist(), (mu + reach).tolist(), strict=True))
     return _ratings(methods, mu, intervals, np.zeros(len(methods)))
-
-
-def course(matches: Sequence[Match], setting: SkillSetting = HEADLINE) -> Float[np.ndarray, "vote method"]:
-    """Each method's skill after 0, 1, 2, ... votes in time order."""
-    _checked(matches)
-    ranks, order = rank_table(in_time(matches)), np.arange(len(matches))[None]
-    return np.stack([mu[0].copy() for mu, _ in played(ranks, order, setting)])
 
 
 def _checked(matches: Sequence[Match]) -> tuple[str, ...]:
@@ -88,12 +98,28 @@ def _ratings(
     return tuple(Rating(*part) for part in parts)
 
 
-def _played(tables: Sequence[np.ndarray], plans: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Skills of each plan; all are played at once, which takes the time of one."""
+def _played(
+    tables: Sequence[np.ndarray], plans: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """Skills of each plan, the variances of all, and the course of the last plan but one.
+
+    The last plan has SMaT's drift, all others have none.
+    """
     longest = max(plan.shape[1] for plan in plans)
     orders = np.concatenate([np.pad(p, ((0, 0), (0, longest - p.shape[1])), constant_values=NO_MATCH) for p in plans])
-    found = rate(np.concatenate(tables), orders, HEADLINE)[0]
-    return np.split(found, np.cumsum([len(plan) for plan in plans])[:-1])
+    taus = np.full(len(orders), HEADLINE.tau)
+    taus[-1] = SMAT.tau
+    course = []
+    for now in played(np.concatenate(tables), orders, HEADLINE, taus):
+        course.append(now[0][-2].copy())
+    skills, variances = now
+    found = np.split(skills, np.cumsum([len(plan) for plan in plans])[:-1])
+    return found, variances, np.stack(course[: plans[-2].shape[1] + 1])
+
+
+def _in_time(matches: Sequence[Match]) -> Int[np.ndarray, "1 match"]:
+    """The one order in which they were made; of equal times the order given."""
+    return np.argsort([match.at for match in matches], kind="stable")[None]
 
 
 def _shuffled(count: int, orders: int, chance: np.random.Generator) -> Int[np.ndarray, "order match"]:

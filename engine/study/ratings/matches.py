@@ -48,11 +48,6 @@ def rank_table(matches: Sequence[Match]) -> Int[np.ndarray, "match method"]:
     return np.array([[match.ranks[m] for m in methods] for match in matches], dtype=int).reshape(-1, len(methods))
 
 
-def in_time(matches: Sequence[Match]) -> list[Match]:
-    """Matches in the order in which they were made; of equal times the order given."""
-    return sorted(matches, key=lambda match: match.at)
-
-
 def read_ranks(written: str, methods: Sequence[str]) -> dict[str, int]:
     """A rank string such as `1,1,3,4`, a number a method, as competition ranks: equal numbers are ties."""
     parts = [part.strip() for part in written.split(",")]

@@ -35,6 +35,10 @@ SMAT = SkillSetting(tau=25 / 300)
 """Fernandes et al. (2022), appendix B: the package's own drift, whose intervals widen with votes."""
 
 Replicas = Float[np.ndarray, "replicate method"]
+Lined = Float[np.ndarray, "place replicate"]
+"""Methods from the best rank to the worst: all replicates of one place lie side by side, which is quick."""
+Message = Float[np.ndarray, "2 replicate"]
+"""A precision, and that precision times the mean."""
 
 
 def rate(
@@ -50,145 +54,159 @@ def rate(
 
 
 def played(
-    ranks: Int[np.ndarray, "match method"], orders: Int[np.ndarray, "replicate step"], setting: SkillSetting = HEADLINE
+    ranks: Int[np.ndarray, "match method"],
+    orders: Int[np.ndarray, "replicate step"],
+    setting: SkillSetting = HEADLINE,
+    taus: Float[np.ndarray, "replicate"] | None = None,
 ) -> Iterator[tuple[Replicas, Replicas]]:
-    """Mean and variance of each skill before any match and after each step, in arrays that are used again."""
-    shape = (len(orders), ranks.shape[1])
-    mu, variance = np.full(shape, setting.mu), np.full(shape, setting.sigma**2)
-    yield mu, variance
+    """Mean and variance of each skill before any match and after each step, in arrays that are used again.
+
+    `taus`: a drift of its own for each replicate, instead of the setting's.
+    """
+    drift = np.full(len(orders), setting.tau) if taus is None else taus
+    lines = np.argsort(ranks, axis=1, kind="stable")
+    placed = np.take_along_axis(ranks, lines, axis=1)
+    ties = placed[:, 1:] == placed[:, :-1]
+    mu = np.full((ranks.shape[1], len(orders)), setting.mu)
+    variance = np.full(mu.shape, setting.sigma**2)
+    yield mu.T, variance.T
     for step in range(orders.shape[1]):
-        now = orders[:, step] != NO_MATCH
-        if now.any():
-            mu[now], variance[now] = _after_match(mu[now], variance[now], ranks[orders[now, step]], setting)
-        yield mu, variance
+        now = np.flatnonzero(orders[:, step] != NO_MATCH)
+        if len(now):
+            matches = orders[now, step]
+            where = (np.ascontiguousarray(lines[matches].T), now)
+            spread = variance[where] + drift[now] ** 2
+            mu[where], variance[where] = _after_match(mu[where], spread, ties[matches].T, setting)
+        yield mu.T, variance.T
 
 
 def _after_match(
-    mu: Replicas, variance: Replicas, ranks: np.ndarray, setting: SkillSetting
-) -> tuple[Replicas, Replicas]:
-    """Skills after one match in each replicate; the players stand in the order of their ranks meanwhile."""
-    order = np.argsort(ranks, axis=1, kind="stable")
-    placed = np.take_along_axis(ranks, order, axis=1)
-    skill = np.take_along_axis(mu, order, axis=1)
-    spread = np.take_along_axis(variance, order, axis=1) + setting.tau**2
-    match = _Match(skill, spread + setting.beta**2, placed[:, 1:] == placed[:, :-1], setting)
+    skill: Lined, spread: Lined, ties: Bool[np.ndarray, "pair replicate"], setting: SkillSetting
+) -> tuple[Lined, Lined]:
+    """Skills after one match in each replicate, and their variances."""
+    match = _Match(skill, spread + setting.beta**2, np.ascontiguousarray(ties), setting)
     match.run()
     precision, shift = match.told()
     damping = 1 / (1 + setting.beta**2 * precision)
     new_precision = 1 / spread + damping * precision
-    new_skill = (skill / spread + damping * shift) / new_precision
-    back = np.argsort(order, axis=1)
-    return np.take_along_axis(new_skill, back, axis=1), np.take_along_axis(1 / new_precision, back, axis=1)
+    return (skill / spread + damping * shift) / new_precision, 1 / new_precision
 
 
 class _Match:
-    """Differences between neighbours in the ranking; a message is a pair: precision, and precision times mean."""
+    """The messages between neighbours in the ranking, each a precision and that precision times the mean."""
 
-    def __init__(self, mean: Replicas, variance: Replicas, ties: Bool[np.ndarray, "replicate pair"], s: SkillSetting):
+    def __init__(self, mean: Lined, variance: Lined, ties: Bool[np.ndarray, "pair replicate"], s: SkillSetting):
         from scipy.special import ndtri
 
-        self.own = np.stack([1 / variance, mean / variance])
-        pairs = (2, *ties.shape)
+        self.own = np.stack([1 / variance, mean / variance], axis=1)
+        pairs = (len(ties), 2, ties.shape[1])
         self.left, self.right, self.cut = np.zeros(pairs), np.zeros(pairs), np.zeros(pairs)
         self.ties = ties
         self.margin = float(ndtri((s.draw_probability + 1) / 2)) * np.sqrt(2) * s.beta
-        self.moving = np.ones(len(ties), dtype=bool)
+        self.moving = np.ones(ties.shape[1], dtype=bool)
+        self.all_move = True
+        self.change = np.zeros((2, ties.shape[1]))
 
     def run(self) -> None:
         """Sweeps to and fro until nothing moves, and the last messages to both ends."""
-        last = self.ties.shape[1] - 1
+        last = len(self.ties) - 1
         for _ in range(MOST_SWEEPS):
-            change = np.zeros(len(self.ties))
-            if last == 0:
-                change = self._truncate(0)
-            for pair in range(last):
-                change = np.maximum(change, self._truncate(pair))
-                self._tell_right(pair)
-            for pair in range(last, 0, -1):
-                change = np.maximum(change, self._truncate(pair))
-                self._tell_left(pair)
-            self.moving &= change > SMALL_CHANGE
+            self.change[:] = 0
+            self._sweep(last)
+            self.moving &= (self.change > [[SMALL_CHANGE**2], [SMALL_CHANGE]]).any(axis=0)
+            self.all_move = bool(self.moving.all())
             if not self.moving.any():
                 break
-        self.moving[:] = True
+        self.all_move = True
         self._tell_left(0)
         self._tell_right(last)
 
-    def told(self) -> tuple[Replicas, Replicas]:
+    def told(self) -> tuple[Lined, Lined]:
         """What the differences say of each player's performance: precision, and precision times mean."""
         total = np.zeros_like(self.own)
-        total[:, :, :-1] += self.left
-        total[:, :, 1:] += self.right
-        return total[0], total[1]
+        total[:-1] += self.left
+        total[1:] += self.right
+        return total[:, 0], total[:, 1]
 
-    def _better(self, pair: int) -> np.ndarray:
+    def _sweep(self, last: int) -> None:
+        if last == 0:
+            self._truncate(0)
+        for pair in range(last):
+            self._truncate(pair)
+            self._tell_right(pair)
+        for pair in range(last, 0, -1):
+            self._truncate(pair)
+            self._tell_left(pair)
+
+    def _better(self, pair: int) -> Message:
         """The performance of the better placed of a pair, without what this pair says of it."""
-        return self.own[:, :, pair] + (self.right[:, :, pair - 1] if pair else 0)
+        return self.own[pair] + self.right[pair - 1] if pair else self.own[0]
 
-    def _worse(self, pair: int) -> np.ndarray:
-        held = self.own[:, :, pair + 1]
-        return held + (self.left[:, :, pair + 1] if pair + 1 < self.ties.shape[1] else 0)
+    def _worse(self, pair: int) -> Message:
+        held = self.own[pair + 1]
+        return held + self.left[pair + 1] if pair + 1 < len(self.ties) else held
 
-    def _truncate(self, pair: int) -> Float[np.ndarray, "replicate"]:
-        """The difference cut to what was seen, a win or a draw; how much its belief changed."""
+    def _truncate(self, pair: int) -> None:
+        """The difference cut to what was seen, a win or a draw; and how much that changed."""
         better, worse = self._better(pair), self._worse(pair)
-        precision = 1 / (1 / better[0] + 1 / worse[0])
-        shift = precision * (better[1] / better[0] - worse[1] / worse[0])
+        precision = better[0] * worse[0] / (better[0] + worse[0])
+        mean = better[1] / better[0] - worse[1] / worse[0]
         root = np.sqrt(precision)
-        v, w = _moments(shift / root, self.margin * root, self.ties[:, pair])
-        new = np.stack([precision, shift + root * v]) / (1 - w)
-        before = np.stack([precision, shift]) + self.cut[:, :, pair]
-        self._put(self.cut, pair, new - np.stack([precision, shift]))
-        change = np.maximum(np.abs(new[1] - before[1]), np.sqrt(np.abs(new[0] - before[0])))
-        return np.where(self.moving, change, 0)
+        v, w = _moments(mean * root, self.margin * root, self.ties[pair])
+        rest = 1 / (1 - w)
+        new = np.stack([precision * w * rest, (precision * mean * w + root * v) * rest])
+        np.maximum(self.change, np.abs(new - self.cut[pair]), out=self.change, where=self.all_move or self.moving)
+        self._put(self.cut, pair, new)
 
     def _tell_right(self, pair: int) -> None:
         """worse = better - difference"""
-        better, cut = self._better(pair), self.cut[:, :, pair]
-        self._put(self.right, pair, _sum(better, cut, -1))
+        self._put(self.right, pair, _sum(self._better(pair), self.cut[pair], -1))
 
     def _tell_left(self, pair: int) -> None:
         """better = worse + difference"""
-        worse, cut = self._worse(pair), self.cut[:, :, pair]
-        self._put(self.left, pair, _sum(worse, cut, +1))
+        self._put(self.left, pair, _sum(self._worse(pair), self.cut[pair], +1))
 
-    def _put(self, messages: np.ndarray, pair: int, new: np.ndarray) -> None:
-        messages[:, :, pair] = np.where(self.moving, new, messages[:, :, pair])
+    def _put(self, messages: np.ndarray, pair: int, new: Message) -> None:
+        """Replicates that came to rest keep their messages, as the package stops there."""
+        np.copyto(messages[pair], new, where=True if self.all_move else self.moving)
 
 
-def _sum(one: np.ndarray, other: np.ndarray, sign: int) -> np.ndarray:
+def _sum(one: Message, other: Message, sign: int) -> Message:
     """The message of `one + sign * other`."""
-    precision = one[0] * other[0] / (one[0] + other[0])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = one[1] / one[0] + sign * np.where(other[0] > 0, other[1] / other[0], 0)
-    return np.stack([precision, precision * mean])
+    together = one[0] + other[0]
+    return np.stack([one[0] * other[0], other[0] * one[1] + sign * one[0] * other[1]]) / together
 
 
 def _moments(
     t: Float[np.ndarray, "replicate"], margin: Float[np.ndarray, "replicate"], tie: Bool[np.ndarray, "replicate"]
 ) -> tuple[Float[np.ndarray, "replicate"], Float[np.ndarray, "replicate"]]:
     """The additive and the multiplicative correction of a truncated Gaussian (Herbrich et al., 2007, figure 2)."""
-    win_v = _hazard(t - margin)
-    win_w = win_v * (win_v + t - margin)
+    beyond = t - margin
+    v = _hazard(beyond)
+    w = v * (v + beyond)
+    drawn = np.flatnonzero(tie)
+    if len(drawn):
+        v[drawn], w[drawn] = _drawn_moments(t[drawn], margin[drawn])
+    return v, w
+
+
+def _drawn_moments(t: np.ndarray, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.special import ndtr
+
     size = np.abs(t)
     high, low = margin - size, -margin - size
-    mass = np.maximum(_cdf(high) - _cdf(low), np.finfo(float).tiny)
-    draw_v = (_pdf(low) - _pdf(high)) / mass
-    draw_w = draw_v**2 + (high * _pdf(high) - low * _pdf(low)) / mass
-    return np.where(tie, np.sign(t) * draw_v, win_v), np.where(tie, draw_w, win_w)
+    mass = np.maximum(ndtr(high) - ndtr(low), np.finfo(float).tiny)
+    high_density, low_density = _density(high), _density(low)
+    v = (low_density - high_density) / mass
+    return np.sign(t) * v, v**2 + (high * high_density - low * low_density) / mass
 
 
 def _hazard(x: np.ndarray) -> np.ndarray:
-    from scipy.special import log_ndtr
+    """Density over mass of a standard normal below `x`, in full precision at both ends."""
+    from scipy.special import erfcx
 
-    return np.exp(-(x**2) / 2 - np.log(2 * np.pi) / 2 - log_ndtr(x))
-
-
-def _cdf(x: np.ndarray) -> np.ndarray:
-    from scipy.special import ndtr
-
-    return ndtr(x)
+    return np.sqrt(2 / np.pi) / np.asarray(erfcx(x * -np.sqrt(0.5)))
 
 
-def _pdf(x: np.ndarray) -> np.ndarray:
+def _density(x: np.ndarray) -> np.ndarray:
     return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from engine.errors import unknown
 from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency, w_by_chance
-from engine.study.ratings.headline import ORDERS, RESAMPLES, Rating, as_smat, course, headline
+from engine.study.ratings.headline import ORDERS, RESAMPLES, Rating, standing
 from engine.study.ratings.matches import Match, methods_of, rank_table
 from engine.study.ratings.meaning import meanings
 from engine.study.ratings.partial_order import strictly_better
@@ -119,7 +119,7 @@ def summary(
     resamples: int = RESAMPLES,
 ) -> Summary:
     """Everything that votes say. Errors: no votes, votes of fewer than two methods, a placebo that nobody ranked."""
-    ratings, methods = headline(matches, seed, orders, resamples), methods_of(matches)
+    found, methods = standing(matches, seed, orders, resamples), methods_of(matches)
     if placebo is not None and placebo not in methods:
         raise unknown("placebo", placebo, methods)
     return Summary(
@@ -128,9 +128,9 @@ def summary(
         items=len({match.item for match in matches}),
         methods=methods,
         placebo=placebo,
-        ratings=ratings,
-        smat=as_smat(matches),
-        course=course(matches),
+        ratings=found.ratings,
+        smat=found.smat,
+        course=found.course,
         wins=win_shares(matches),
         worths=plackett_luce(matches, seed),
         concordance=kendalls_w(matches),

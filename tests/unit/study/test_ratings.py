@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.errors import UsageError
 from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency, w_by_chance
-from engine.study.ratings.headline import as_smat, course, headline
+from engine.study.ratings.headline import headline, standing
 from engine.study.ratings.matches import Match, competition, methods_of, read_ranks
 from engine.study.ratings.partial_order import claims, partial_ranks
 from engine.study.ratings.simulation import Made, false_claims, simulated
@@ -49,7 +49,7 @@ def test_smats_setting_is_one_pass_of_the_package_in_time_order() -> None:
     for one in sorted(votes, key=lambda v: v.at):
         made = env.rate([(held[name],) for name in "abc"], ranks=[one.ranks[name] for name in "abc"])
         held = dict(zip("abc", (rating for (rating,) in made), strict=True))
-    for rating in as_smat(votes):
+    for rating in standing(votes, **FEW).smat:
         wanted = held[rating.method]
         assert rating.skill == pytest.approx(wanted.mu, abs=1e-4)
         reach = 1.96 * wanted.sigma
@@ -58,10 +58,10 @@ def test_smats_setting_is_one_pass_of_the_package_in_time_order() -> None:
 
 def test_the_course_ends_at_the_last_vote() -> None:
     votes = sorted(simulated(STRONG), key=lambda v: v.at)[:30]
-    skills = course(votes)
+    skills = standing(votes, **FEW).course
     assert skills.shape == (31, 3)
     assert not skills[0].any()
-    alone = course(votes[:12])
+    alone = standing(votes[:12], **FEW).course
     np.testing.assert_allclose(skills[12], alone[-1], atol=1e-9)
 
 
