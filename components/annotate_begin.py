@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from components.admission import source_of
+from components import admission
 from components.annotate_session import Seat, change_seat, leave_seat, seat_of, take_seat, tell_next
 from components.annotate_words import instructions
 from components.ballot_maps import use_ballot_styles
@@ -17,6 +17,7 @@ from components.trouble import literal
 from engine.errors import ExegesisError
 from engine.study.annotators import NotKnown, consent, join, resume
 from engine.study.design import Design, counted_items
+from engine.study.limits import source_of
 from engine.study.studies import StudyRecord
 
 TYPED = "annotate.typed"
@@ -68,7 +69,7 @@ def go_on(study: str, code: str) -> None:
     if seat_of(study):  # a tab that was just given a code may answer an older question for it
         return
     try:
-        take_seat(study, resume(study, code, source_of(visit())), code, "items")
+        take_seat(study, resume(study, code, _source()), code, "items")
     except NotKnown as error:
         leave_seat()
         tell_next(str(error))
@@ -85,7 +86,12 @@ def _agree(study: str) -> None:
     if seat_of(study):
         return
     try:
-        person, code = join(study)
+        person, code = join(study, _source())
         take_seat(study, consent(person.id), code, "code")
     except ExegesisError as error:
         tell_next(str(error))
+
+
+def _source() -> str:
+    """Whose wrong codes, and whose joining, are counted together."""
+    return source_of(admission.source_of(visit()))

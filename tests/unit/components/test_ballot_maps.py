@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from components.ballot_maps import explanation_html, input_html, scale_html
-from components.palette import STEPS, THEMES
+from components.palette import STEPS, THEMES, Theme
 from components.patch_map import PatchMap, overlay
 from engine.request import Example, Picture
 from engine.result import Token
@@ -79,7 +79,7 @@ def test_scores_that_differ_by_less_than_a_step_give_the_same_page() -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_a_picture_has_the_colours_of_the_palette_and_no_metadata(theme: str) -> None:
+def test_a_picture_has_the_colours_of_the_palette_and_no_metadata(theme: Theme) -> None:
     scores = np.array([[0.5, -1.0, 0.0], [0.25, -0.5, 1e-5]])
     html = explanation_html(PICTURE, picture_map(scores))
     files = re.findall(r"base64,([^)]*)\)", html)

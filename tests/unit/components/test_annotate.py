@@ -1,0 +1,175 @@
+"""What a session knows of its participant, and how an answer is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import streamlit as st
+
+from components import annotate_ballot, annotate_session
+from components.annotate_ballot import LOST
+from components.annotate_begin import amount
+from components.annotate_guess import _answer
+from components.annotate_session import Seat, looking_since, seat_of, take_seat, told
+from components.annotate_tab import _take
+from components.annotate_words import GUESS, HOW_TO_GUESS, instructions, question
+from components.ranking import Ranked
+from engine.errors import ExegesisError
+from engine.study.annotators import NotOpen
+from engine.study.ballots import next_ballot
+from engine.study.codes import new_token
+from engine.study.database import study_database
+from engine.study.design import INSTRUCTIONS, QUESTION, Design, ItemChoice
+from engine.study.tables import Study, Vote
+from engine.study.voting import Guess
+from tests.unit.study.polls import agreed, open_study, set_state
+
+CODE = "abcd-efgh-jkmn-pqrs"
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def state(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """A session without a browser."""
+    held: dict[str, Any] = {}
+    monkeypatch.setattr(st, "session_state", held)
+    yield held
+    study_database().close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    for module in (annotate_session, annotate_ballot):
+        monkeypatch.setattr(module, "time", made)
+    return made
+
+
+def seated(**more: Any) -> tuple[Study, Seat]:
+    study = open_study(practice=0, **more)
+    take_seat(study.token, agreed(study.token), CODE, "items")
+    seat = seat_of(study.token)
+    assert seat is not None
+    return study, seat
+
+
+def shown(seat: Seat) -> str:
+    """The ballot that is on the page now."""
+    ballot = next_ballot(seat.person)
+    assert ballot is not None
+    looking_since(ballot.token)
+    return ballot.token
+
+
+def votes() -> list[Vote]:
+    with study_database().reading() as session:
+        return list(session.scalars(sa.select(Vote).order_by(Vote.id)))
+
+
+def test_a_seat_is_that_of_its_study_only() -> None:
+    study, seat = seated()
+    assert seat_of("another") is None
+    assert seat.code == CODE
+    annotate_session.leave_seat()
+    assert seat_of(study.token) is None
+
+
+def test_time_counts_from_when_a_ballot_was_first_shown(clock: Clock) -> None:
+    _, seat = seated()
+    ballot = shown(seat)
+    clock.now += 12
+    shown(seat)
+    clock.now += 3
+    annotate_ballot._save(seat, ballot, Ranked((2, 1, 3), 1, new_token()))
+    [vote] = votes()
+    assert (vote.ranks, vote.seconds) == ([2, 1, 3], 15)
+    clock.now += 7
+    following = shown(seat)
+    clock.now += 2
+    annotate_ballot._save(seat, following, Ranked(None, 1, new_token()))
+    assert [(vote.ranks, vote.seconds) for vote in votes()] == [([2, 1, 3], 15), (None, 2)]
+
+
+def test_the_same_answer_sent_twice_is_one_vote() -> None:
+    _, seat = seated()
+    ballot, ranked = shown(seat), Ranked((1, 1, 3), 1, new_token())
+    for _ in range(2):
+        annotate_ballot._save(seat, ballot, ranked)
+    assert [vote.ranks for vote in votes()] == [[1, 1, 3]]
+
+
+def test_once_answered_the_code_is_not_held_any_more() -> None:
+    study, seat = seated()
+    ballot = shown(seat)
+    annotate_ballot._save(seat, ballot, Ranked((1, 2, 3), 1, new_token()))
+    after = seat_of(study.token)
+    assert after is not None
+    assert (after.code, after.last) == ("", ballot)
+
+
+def test_an_answer_after_the_end_is_not_kept_and_the_page_will_say_so() -> None:
+    study, seat = seated()
+    ballot = shown(seat)
+    set_state(study, "closed")
+    with pytest.raises(NotOpen):
+        annotate_ballot._save(seat, ballot, Ranked((1, 2, 3), 1, new_token()))
+    assert votes() == []
+    assert told() == LOST
+    assert told() == ""
+
+
+def test_a_failure_of_the_server_is_logged_with_the_pseudonym_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("integrated_gradients")
+
+    _, seat = seated()
+    monkeypatch.setattr(annotate_ballot, "confirm", fail)
+    with pytest.raises(ExegesisError, match=r"^The server failed\.$"):
+        annotate_ballot._save(seat, shown(seat), Ranked((1, 2, 3), 1, new_token()))
+    assert seat.pseudonym in caplog.text
+    assert CODE not in caplog.text
+
+
+def test_a_second_click_guesses_nothing_else() -> None:
+    _, seat = seated(mode="predict", repeats=0, items_per_annotator=4)
+    ballot = shown(seat)
+    for label in (1, 0):
+        _answer(seat, ballot, Guess(label, 5))
+    assert [vote.guess for vote in votes()] == [{"label": 1, "sure": 5}]
+
+
+@pytest.mark.parametrize("sent", [None, 7, ["a"], "x" * 101])
+def test_what_a_tab_sends_is_believed_only_as_a_short_text(sent: object, state: dict[str, Any]) -> None:
+    heard: list[str] = []
+    state["tab"] = {"code": sent}
+    _take("tab", heard.append)
+    state["tab"] = {"code": CODE}
+    for _ in range(2):
+        _take("tab", heard.append)
+    assert heard == [CODE]
+
+
+def test_words_are_the_organiser_s_and_ours_only_where_theirs_would_be_wrong() -> None:
+    own = Design(question="Why?", instructions="Look.", mode="predict")
+    assert (question(own), instructions(own)) == ("Why?", "Look.")
+    assert (question(Design()), instructions(Design())) == (QUESTION, INSTRUCTIONS)
+    assert (question(Design(mode="predict")), instructions(Design(mode="predict"))) == (GUESS, HOW_TO_GUESS)
+
+
+def test_the_amount_counts_every_look() -> None:
+    few = Design(items=ItemChoice(count=5), items_per_annotator=3, repeats=1, practice=2)
+    assert amount(few) == "There are 6 items. The first 2 are for practice."
