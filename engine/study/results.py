@@ -67,6 +67,12 @@ def votes_so_far(study: int) -> Votes:
         return answers, superseded
 
 
+def known_results(study: int) -> tuple[Votes, Results] | None:
+    """The results that were computed last, which may be of fewer votes than there are now, and of which votes."""
+    with _guard:
+        return _known.get((study_database().address, study))
+
+
 def placebo_of(design: Design) -> str | None:
     """The name of the placebo in the results."""
     return method_names(design)[-1] if design.placebo else None

@@ -1,0 +1,113 @@
+"""A page that follows a study with many votes does not wait for their rating."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.errors import ExegesisError
+from engine.study import following
+from engine.study.ballots import next_ballot
+from engine.study.following import latest, votes_shown
+from engine.study.ratings import summary as summaries
+from engine.study.results import results, votes_so_far
+from engine.study.studies import close
+from engine.study.tables import Study
+from engine.study.voting import confirm
+from tests.unit.study.polls import agreed, answer, open_study
+
+pytestmark = pytest.mark.usefixtures("store")
+
+
+@pytest.fixture(autouse=True)
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Ratings of two votes and more, which wait for this event; every study has many votes."""
+    go, real = threading.Event(), summaries.summary
+
+    def summary(*args: Any) -> Any:
+        assert go.wait(30) or len(args[0]) < 2
+        return real(*args, orders=4, resamples=20)
+
+    monkeypatch.setattr(summaries, "summary", summary)
+    monkeypatch.setattr(following, "FEW", 0)
+    following._rests.clear()
+    go.set()
+    yield go
+    go.set()
+    for thread in working():
+        thread.join()
+
+
+def working() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("results of study")]
+
+
+def voted(study: Study, votes: int) -> None:
+    person = agreed(study.token)
+    for _ in range(votes):
+        ballot = next_ballot(person.id)
+        assert ballot is not None
+        confirm(person.id, answer(ballot))
+
+
+def test_what_is_known_is_shown_until_the_newer_results_are_there(slow: threading.Event) -> None:
+    study = open_study(practice=0)
+    voted(study, 2)
+    first, of_first = latest(study.id), votes_so_far(study.id)
+    assert latest(study.id) is first is results(study.id)
+    slow.clear()
+    voted(study, 3)
+    assert latest(study.id) == first
+    assert votes_shown(study.id) == of_first
+    [thread] = working()
+    slow.set()
+    thread.join()
+    assert votes_shown(study.id) == votes_so_far(study.id) == (5, 0)
+    assert latest(study.id) is results(study.id)
+    assert latest(study.id).answers == 5
+
+
+def test_a_study_that_closed_meanwhile_is_shown_as_closed(slow: threading.Event) -> None:
+    study = open_study(practice=0)
+    voted(study, 2)
+    latest(study.id)
+    slow.clear()
+    voted(study, 1)
+    closed = close(study.id)
+    assert latest(study.id).study == closed
+    assert latest(study.id).answers == 2
+
+
+def test_after_its_work_it_rests_as_long(slow: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, now = open_study(practice=0), [100.0]
+    monkeypatch.setattr(following.time, "monotonic", lambda: now[0])
+    voted(study, 1)
+    latest(study.id)
+    following._rests[study.id] = 110.0
+    voted(study, 1)
+    assert latest(study.id).answers == 1
+    assert working() == []
+    now[0] = 110.0
+    assert latest(study.id).answers == 1
+    for thread in working():
+        thread.join()
+    assert latest(study.id).answers == 2
+    assert slow.is_set()
+
+
+def test_few_votes_are_rated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "FEW", 300)
+    study = open_study(practice=0)
+    for votes in (1, 2):
+        voted(study, votes)
+        assert votes_shown(study.id) == votes_so_far(study.id)
+        assert latest(study.id) is results(study.id)
+    assert working() == []
+
+
+def test_an_unknown_study() -> None:
+    with pytest.raises(ExegesisError, match="there is no study 99"):
+        latest(99)
