@@ -7,7 +7,8 @@ import time
 import streamlit as st
 
 from engine.errors import ExegesisError
-from engine.study.results import Votes, votes_so_far
+from engine.study.following import votes_shown
+from engine.study.results import Votes
 from engine.study.studies import StudyRecord, find
 
 LOOK_SECONDS = 5.0
@@ -15,13 +16,13 @@ SHARE = 4
 """A drawing that took long is followed by a pause of so many times its length."""
 
 Mark = tuple[Votes, bool] | None
-"""The votes, and whether more may come; none: the study is gone."""
+"""The votes whose results are there, and whether more may come; none: the study is gone."""
 
 
 def mark(study: int) -> Mark:
     """What the page depends on, by two small queries."""
     try:
-        return votes_so_far(study), find(study).takes_votes
+        return votes_shown(study), find(study).takes_votes
     except ExegesisError:
         return None
 
