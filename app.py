@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components.frame import ICON, navigation
-from components.serving import opening_a_browser
+from components.serving import base_path, opening_a_browser
 from components.study_api import study_routes
 
 if __name__ == "__main__":
@@ -18,4 +18,4 @@ if __name__ == "__main__":
     )
     page.run()
 else:
-    app = st.App(__file__, routes=study_routes(), lifespan=opening_a_browser)
+    app = st.App(__file__, routes=study_routes(base_path()), lifespan=opening_a_browser)

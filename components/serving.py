@@ -24,5 +24,11 @@ def address() -> str:
     """Where a browser on this machine finds the dashboard."""
     host = st.get_option("server.address") or ""
     scheme = "https" if st.get_option("server.sslCertFile") else "http"
+    name = "localhost" if host in EVERYWHERE else host
+    return f"{scheme}://{name}:{st.get_option('server.port')}{base_path()}/"
+
+
+def base_path() -> str:
+    """What stands before the path of every page: nothing, or "/name"."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"{scheme}://{'localhost' if host in EVERYWHERE else host}:{st.get_option('server.port')}/{base}"
+    return f"/{base}" if base else ""

@@ -43,12 +43,13 @@ class _Refused(Exception):
         self.status = status
 
 
-def study_routes() -> list[Route]:
-    """The addresses, for the server that serves the pages."""
+def study_routes(base: str = "") -> list[Route]:
+    """The addresses, for the server that serves the pages. `base`: what stands before the path of every page."""
+    path = f"{base}{PATH}"
     limiter = CapacityLimiter(AT_ONCE)
     addresses = {"join": _join, "consent": _consent, "answer": _answer, "undo": _undo}
-    routes = [Route(f"{PATH}/{name}", _endpoint(work, limiter), methods=["POST"]) for name, work in addresses.items()]
-    return [*routes, Route(f"{PATH}/ballot", _endpoint(_ballot, limiter), methods=["GET"])]
+    routes = [Route(f"{path}/{name}", _endpoint(work, limiter), methods=["POST"]) for name, work in addresses.items()]
+    return [*routes, Route(f"{path}/ballot", _endpoint(_ballot, limiter), methods=["GET"])]
 
 
 def _endpoint(work: Work, limiter: CapacityLimiter) -> Callable[[Request], Awaitable[Response]]:

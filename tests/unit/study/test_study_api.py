@@ -228,3 +228,9 @@ def test_what_other_sites_or_no_clients_send_is_refused(
 def test_answers_are_not_kept_by_anybody_on_the_way(client: TestClient) -> None:
     told = client.post(f"/api/study/{open_study().token}/join", content=b"{}", headers=JSON)
     assert told.headers["cache-control"] == "no-store"
+
+
+def test_the_addresses_stand_below_the_path_of_the_pages() -> None:
+    with TestClient(Starlette(routes=study_routes("/lab"))) as opened:
+        told = opened.post(f"/lab/api/study/{open_study().token}/join", content=b"{}", headers=JSON)
+    assert told.status_code == 200
