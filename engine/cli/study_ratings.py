@@ -11,7 +11,9 @@ from engine.cli import values
 from engine.errors import UsageError, not_allowed
 
 if TYPE_CHECKING:
+    from engine.study.forward.summary import ForwardSummary
     from engine.study.ratings.matches import Match
+    from engine.study.ratings.partial_order import Interval
     from engine.study.ratings.simulation import Made
     from engine.study.ratings.summary import Summary
     from engine.study.results import Results
@@ -107,8 +109,10 @@ def _tell(found: Results) -> None:
     )
     if found.summary is not None:
         _draw(found.summary)
-    elif found.forward is None:
-        print("Nobody has ranked anything yet.")
+    elif found.forward is not None:
+        _draw_guesses(found.forward)
+    else:
+        print("There is nothing to rate yet.")
     for out in found.excluded:
         where = "" if out.item is None else f" on item {out.item}"
         print(f"left out: {out.annotator}{where}. {out.reason}")
@@ -129,6 +133,25 @@ def _draw(found: Summary) -> None:
     print(f"{found.votes:,} votes of {found.annotators:,} annotators on {found.items:,} items.")
     for part in ("ratings", "placebo", "worths", "concordance", "alpha", "consistency", "needed"):
         print(visible(found.meanings[part]))
+
+
+def _draw_guesses(found: ForwardSummary) -> None:
+    from engine.cli.output import console, table, visible
+
+    columns = ["right", "interval", "sure", "answers"]
+    made = table(["explanation", *columns, "more than without"], right=columns)
+    for one in found.conditions:
+        right = (f"{one.share.accuracy:.0%}", _range(one.share.interval)) if one.share else ("", "")
+        gain = f"{one.gain.accuracy:+.0%} ({_range(one.gain.interval)})" if one.gain else ""
+        sure = "" if one.sure is None else f"{one.sure:.1f}"
+        made.add_row(visible(one.name), *right, sure, f"{one.answers:,}", gain)
+    console().print(made)
+    for part in ("helpful", "plausible", "leak", "placebo"):
+        print(visible(found.meanings[part]))
+
+
+def _range(interval: Interval) -> str:
+    return f"{interval[0]:.0%} to {interval[1]:.0%}"
 
 
 def _say_share(made: Made, studies: int, as_json: bool) -> None:

@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 
 from engine.errors import unknown
 from engine.request import Example
-from engine.study.ballots import NOTHING
 from engine.study.database import study_database
 from engine.study.design import PREDICT
 from engine.study.exchange import LEFT_OUT, Row, check_names, rating_rows, summary_plain
 from engine.study.exclusion import Exclusion
+from engine.study.forward.guesses import WITHOUT
 from engine.study.freezing import frozen_prediction
 from engine.study.results import Results, results
 from engine.study.studies import StudyRecord, find
@@ -45,6 +45,7 @@ def results_plain(found: Results) -> Row:
         "cannot_tell": found.cannot_tell,
         "left_out": [{**asdict(out), "reason": out.reason} for out in found.excluded],
         "summary": found.summary and summary_plain(found.summary),
+        "forward": found.forward and {**asdict(found.forward), "meanings": found.forward.meanings},
     }
 
 
@@ -100,7 +101,7 @@ def _guess(vote: Kept, classes: Sequence[str], predicted: str) -> Row:
     guess = vote.guess or {"label": None, "sure": None}
     named = None if guess["label"] is None else classes[guess["label"]]
     right = None if named is None else int(named == predicted)
-    shown = vote.order[0] if vote.order else NOTHING
+    shown = vote.order[0] if vote.order else WITHOUT
     return {"shown": shown, "guess": named, "predicted": predicted, "right": right, "sure": guess["sure"]}
 
 

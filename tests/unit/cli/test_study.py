@@ -13,9 +13,10 @@ import pytest
 
 from engine.study import studies
 from engine.study.ballots import next_ballot
+from engine.study.codes import new_token
 from engine.study.database import study_database
 from engine.study.ratings import summary as summaries
-from engine.study.voting import confirm
+from engine.study.voting import Answer, Guess, confirm
 from tests.unit.cli.conftest import Run
 from tests.unit.study.polls import agreed, answer
 from tests.unit.study.samples import text_design
@@ -138,14 +139,30 @@ def test_nothing_is_deleted_without_a_yes(run: Run, study: str, monkeypatch: pyt
     monkeypatch.setattr("engine.cli.study.can_ask", lambda: True)
     assert run("study", "delete", study, stdin="n\n").code == 130
     assert studies.find(int(study)).state == "open"
-    assert run("study", "delete", study, stdin="y\n").out.endswith(f"Study {study} is deleted, with {counted} answers.\n")
+    assert run("study", "delete", study, stdin="y\n").out.endswith(
+        f"Study {study} is deleted, with {counted} answers.\n"
+    )
 
 
 def test_results_before_anybody_voted(run: Run, study: str) -> None:
     said = run("study", "results", study).out
     assert said.splitlines()[0] == "Small: open, 0 answers of 0 people, 0 could not tell, 0 left out."
-    assert said.splitlines()[1] == "Nobody has ranked anything yet."
+    assert said.splitlines()[1] == "There is nothing to rate yet."
     assert run("study", "results", study, "--json").json["summary"] is None
+
+
+def test_guesses_are_told_beside_those_without_an_explanation(run: Run, design: str) -> None:
+    number = str(run("study", "create", design, "--set", "mode=predict", "--set", "repeats=0", "--json").json["id"])
+    run("study", "open", number)
+    person = agreed(studies.find(int(number)).token)
+    while ballot := next_ballot(person.id):
+        confirm(person.id, Answer(ballot.token, new_token(), None, 5.0, Guess(0, 3)))
+    said = run("study", "results", number).out.splitlines()
+    assert [line.split()[0] for line in said[3:7]] == ["no", "gradient", "lime", "random"]
+    found = run("study", "results", number, "--json").json
+    assert found["summary"] is None
+    assert sum(one["share"]["guesses"] for one in found["forward"]["conditions"] if one["share"]) == 3
+    assert found["forward"]["meanings"]["plausible"] in said
 
 
 def test_what_was_left_out_is_told(run: Run, design: str) -> None:

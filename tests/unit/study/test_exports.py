@@ -18,7 +18,8 @@ from engine.study.codes import new_token
 from engine.study.database import study_database
 from engine.study.design import ExclusionRules
 from engine.study.exchange import as_csv, as_json, read_rankings
-from engine.study.exports import TABLES, rows
+from engine.study.exports import TABLES, results_plain, rows
+from engine.study.forward.guesses import WITHOUT
 from engine.study.ratings import summary as summaries
 from engine.study.results import results
 from engine.study.tables import Item, Study
@@ -129,10 +130,26 @@ def test_guesses_are_told_with_the_answer_that_was_right() -> None:
         ("bad", "good", 0, 2),
         (None, "good", None, None),
     ]
-    assert {row["shown"] for row in table} <= {*METHODS, "nothing"}
+    assert {row["shown"] for row in table} <= {*METHODS, WITHOUT}
     assert [vote.order for vote in votes_of(study.id)] == [
-        () if row["shown"] == "nothing" else (row["shown"],) for row in table
+        () if row["shown"] == WITHOUT else (row["shown"],) for row in table
     ]
+
+
+def test_results_are_plain_in_both_modes() -> None:
+    study = open_study(items=4, practice=0, mode="predict", items_per_annotator=4, repeats=0)
+    person = agreed(study.token)
+    while ballot := next_ballot(person.id):
+        confirm(person.id, Answer(ballot.token, new_token(), None, 3.0, Guess(1, 4)))
+    told = json.loads(json.dumps(results_plain(results(study.id)), allow_nan=False))
+    assert told["summary"] is None
+    assert [one["name"] for one in told["forward"]["conditions"]] == [WITHOUT, *METHODS]
+    assert sum(one["share"]["right"] for one in told["forward"]["conditions"] if one["share"]) == 4
+    ranked = open_study(practice=0, exclusion=ExclusionRules(least_seconds=2.0))
+    voted(ranked, seconds=1.0)
+    told = json.loads(json.dumps(results_plain(results(ranked.id)), allow_nan=False))
+    assert (told["answers"], told["summary"], told["forward"]) == (6, None, None)
+    assert told["left_out"][0]["reason"] == "The answer took 1 seconds, less than 2."
 
 
 def test_nobody_is_in_any_table() -> None:
