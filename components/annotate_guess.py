@@ -15,7 +15,8 @@ from engine.errors import ExegesisError
 from engine.study.ballots import Ballot
 from engine.study.codes import new_token
 from engine.study.design import Design
-from engine.study.voting import SUREST, Answer, Guess
+from engine.study.forward.guesses import SUREST
+from engine.study.voting import Answer, Guess
 
 CLASS, SURE, MISSING = "annotate.class", "annotate.sure", "annotate.missing"
 MOST_RADIOS = 12

@@ -43,21 +43,33 @@ def intervals_chart(
 
     `methods`: in the order that gives them their colours.
     """
-    table = interval_rows(ratings, placebo)
+    axis = alt.X("Low:Q", title="skill", scale=alt.Scale(domain=list(span), nice=False))
+    return interval_plot(interval_rows(ratings, placebo), methods, ("Skill", "rank"), axis, placebo, theme)
+
+
+def interval_plot(
+    table: pd.DataFrame, names: Sequence[str], says: tuple[str, str], axis: alt.X, shaded: str | None, theme: Theme
+) -> alt.LayerChart:
+    """A point and its interval, Low to High, a row of the table, under the row's name in the column Method.
+
+    `says`: the columns of the points and of the words at the right; hovering tells all columns after them.
+    `shaded`: whose interval runs through the whole chart. `names`: in the order that gives them their colours.
+    """
+    point, right = says
     base = alt.Chart(table).encode(
         y=alt.Y("Method:N", sort=table["Method"].tolist(), axis=None),
-        color=alt.Color("Method:N", scale=alt.Scale(domain=list(methods)), legend=None),
+        color=alt.Color("Method:N", scale=alt.Scale(domain=list(names)), legend=None),
     )
-    axis = alt.X("Low:Q", title="skill", scale=alt.Scale(domain=list(span), nice=False))
-    tips = [alt.Tooltip(f"{name}:N") for name in ("Method", "rank", "skill", "interval")]
+    told = list(table.columns)
+    tips = [alt.Tooltip(f"{name}:N") for name in ("Method", *told[told.index(right) :])]
     layers = [
         base.mark_rule(strokeWidth=4, strokeCap="round").encode(x=axis, x2="High:Q", tooltip=tips),
-        base.mark_point(filled=True, opacity=1, size=130).encode(x="Skill:Q", tooltip=tips),
+        base.mark_point(filled=True, opacity=1, size=130).encode(x=f"{point}:Q", tooltip=tips),
         _told(base, "Method", 0, "left", PALETTES[theme].text),
-        _told(base, "rank", "width", "right", PALETTES[theme].muted),
+        _told(base, right, "width", "right", PALETTES[theme].muted),
     ]
-    shaded = [_shade(table[table["Method"] == placebo], theme)] if placebo is not None else []
-    return _finished(alt.LayerChart(layer=[*shaded, *layers]), ROW * len(ratings) + FOOT, theme)
+    ground = [_shade(table[table["Method"] == shaded], theme)] if shaded is not None else []
+    return finished(alt.LayerChart(layer=[*ground, *layers]), ROW * len(table) + FOOT, theme)
 
 
 def interval_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
@@ -99,7 +111,7 @@ def course_chart(found: Summary, theme: Theme) -> alt.LayerChart:
     tips = [alt.Tooltip("Method:N"), alt.Tooltip("Votes:Q"), alt.Tooltip("skill:N")]
     points = base.mark_point(filled=True, opacity=0, size=40).encode(tooltip=tips)
     chart = alt.LayerChart(layer=[base.mark_line(strokeWidth=2.2).encode(strokeDash=dashed), points])
-    return _finished(chart, CHART_HEIGHT, theme)
+    return finished(chart, CHART_HEIGHT, theme)
 
 
 def power_chart(found: Summary, theme: Theme) -> alt.LayerChart:
@@ -122,7 +134,7 @@ def power_chart(found: Summary, theme: Theme) -> alt.LayerChart:
         now.mark_rule(strokeDash=[4, 4], color=muted),
         now.mark_text(align="left", dx=5, color=muted).encode(text="words:N", y=alt.value(8)),
     ]
-    return _finished(alt.LayerChart(layer=layers), CHART_HEIGHT, theme)
+    return finished(alt.LayerChart(layer=layers), CHART_HEIGHT, theme)
 
 
 def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
@@ -133,7 +145,7 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
         y=alt.Y("Votes:Q", title="votes", axis=alt.Axis(tickMinStep=1, format="d")),
         tooltip=["Seconds:N", "Votes:Q"],
     )
-    return _finished(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)
+    return finished(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)
 
 
 def _told(base: alt.Chart, field: str, x: int | str, align: Side, colour: str) -> alt.Chart:
@@ -146,7 +158,8 @@ def _shade(placebo: pd.DataFrame, theme: Theme) -> alt.Chart:
     return alt.Chart(placebo).mark_rect(color=PALETTES[theme].line, opacity=0.6).encode(x="Low:Q", x2="High:Q")
 
 
-def _finished(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerChart:
+def finished(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerChart:
+    """The chart at this height, with words that can be read in the theme."""
     words = PALETTES[theme].muted  # Streamlit's own grey is too faint to read on a light ground
     return (
         chart.properties(height=height)

@@ -9,6 +9,7 @@ import streamlit as st
 
 from components.frame import STUDY
 from components.link_choice import whole
+from components.result_forward import forward_area
 from components.result_live import follow, mark
 from components.result_rating import rating_area
 from components.result_sections import sections
@@ -17,7 +18,7 @@ from components.result_shown import Shown
 from components.result_words import taken
 from components.trouble import literal, say_error, sentence
 from engine.errors import ExegesisError
-from engine.study.results import results
+from engine.study.following import latest
 from engine.study.studies import ARCHIVED, DRAFT, StudyRecord, all_studies
 
 PARAMETER = "study"
@@ -70,7 +71,7 @@ def _study(record: StudyRecord) -> None:
     began, drawn = time.monotonic(), mark(record.id)
     try:
         with st.spinner("Computing the results: thousands of orders and resamples of the votes", show_time=True):
-            shown = Shown(results(record.id))
+            shown = Shown(latest(record.id))
     except Exception as error:
         say_error(sentence(error))
         return
@@ -89,6 +90,8 @@ def _results(shown: Shown) -> None:
         return
     if shown.summary is not None:
         rating_area(shown.summary)
+    elif shown.forward is not None:
+        forward_area(shown.forward)
     elif found.study.design.mode == "rank":
         st.info("Nothing is ranked yet, so there is no rating.")
     st.caption(literal(taken(found)))

@@ -8,6 +8,7 @@ from typing import TypeVar
 import streamlit as st
 
 from components.result_downloads import downloads_section
+from components.result_forward import sureness_section
 from components.result_ranked import (
     agreement_section,
     checks_section,
@@ -17,6 +18,7 @@ from components.result_ranked import (
 )
 from components.result_shown import Shown
 from components.result_votes import annotators_section, excluded_section, items_section, times_section
+from engine.study.forward.summary import ForwardSummary
 from engine.study.ratings.summary import Summary
 
 T = TypeVar("T")
@@ -26,6 +28,9 @@ RANKED: Mapping[str, tuple[str, Callable[[Summary], None]]] = {
     "checks": ("Would another order of the votes, or another model, say the same?", checks_section),
     "agreement": ("Do people agree with each other, and with themselves?", agreement_section),
     "power": ("How many votes would tell more methods apart?", power_section),
+}
+FORWARD: Mapping[str, tuple[str, Callable[[ForwardSummary], None]]] = {
+    "sureness": ("Do people know when they are right?", sureness_section),
 }
 VOTES: Mapping[str, tuple[str, Callable[[Shown], None]]] = {
     "times": ("How long did a vote take?", times_section),
@@ -42,6 +47,9 @@ def sections(shown: Shown) -> None:
     if shown.summary is not None:
         for name, (title, draw) in RANKED.items():
             _section(name, title, draw, shown.summary)
+    if shown.forward is not None:
+        for name, (title, draw_guesses) in FORWARD.items():
+            _section(name, title, draw_guesses, shown.forward)
     for name, (title, draw_votes) in VOTES.items():
         _section(name, title, draw_votes, shown)
 
