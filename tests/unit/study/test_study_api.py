@@ -119,6 +119,19 @@ def test_cannot_tell_and_a_changed_answer(client: TestClient) -> None:
     assert [ranks_of(vote) for vote in votes_of(study.id)] == [[1, 2, 3]]
 
 
+def test_in_a_study_of_guesses_the_prediction_is_kept_back(client: TestClient) -> None:
+    study = open_study(mode="predict", practice=0)
+    guest = Guest(client, study.token).join()
+    ballot = guest.ballot()
+    assert (ballot["prediction"], ballot["classes"]) == (None, ["bad", "good"])
+    assert len(ballot["explanations"]) <= 1
+    guess = {"label": 1, "sure": 4}
+    guest.post("answer", said(ballot, ranks=None, guess=guess))
+    assert [vote.guess for vote in votes_of(study.id)] == [guess]
+    told = guest.post("answer", said(guest.ballot(), ranks=None, guess={"label": 2, "sure": 4}), status=400)
+    assert "guess.label: must be" in told["error"]
+
+
 def test_two_tabs_get_the_same_ballot_and_two_people_never_each_others(client: TestClient) -> None:
     study = open_study()
     one, other = Guest(client, study.token).join(), Guest(client, study.token).join()
