@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -105,4 +106,14 @@ def test_a_study_that_is_closed_does_not_end_again() -> None:
     study = open_study()
     closed = studies.close(study.id)
     assert studies.end(study.id) == closed
+    assert [kind for kind, *_ in studies.log_of(study.id)] == ["closed"]
+
+
+def test_many_who_find_it_over_at_once_close_it_once(set_clock: Callable[[float], None]) -> None:
+    study = open_study(closes_at=CLOSES)
+    people = [agreed(study.token) for _ in range(8)]
+    set_clock(CLOSES)
+    with ThreadPoolExecutor(len(people)) as threads:
+        asked = [threads.submit(next_ballot, person.id) for person in people]
+    assert all(isinstance(one.exception(), NotOpen) for one in asked)
     assert [kind for kind, *_ in studies.log_of(study.id)] == ["closed"]
