@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import values
-from engine.errors import UsageError, not_allowed
+from engine.cli.study_guesses import accuracies, draw_guesses, simulate_guesses
+from engine.errors import UsageError, not_allowed, unknown
+from engine.study.design import MODES, PREDICT, RANK
 
 if TYPE_CHECKING:
-    from engine.study.forward.summary import ForwardSummary
     from engine.study.ratings.matches import Match
-    from engine.study.ratings.partial_order import Interval
     from engine.study.ratings.simulation import Made
     from engine.study.ratings.summary import Summary
     from engine.study.results import Results
 
 MOST_VOTES = 5_000
+STRENGTH = "How good each is; predict: share of right guesses. [default: all 0; predict: all 0.5]"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Seed = Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")]
@@ -44,7 +45,9 @@ def results(
 
 def simulate(
     methods: Annotated[str, typer.Option(metavar="A,B", help="Names of methods between commas.")] = "",
-    strength: Annotated[str, typer.Option(metavar="X,Y", help="How good each is. [default: all 0]")] = "",
+    mode: Annotated[str, typer.Option(metavar="rank|predict", help="What people do.")] = RANK,
+    strength: Annotated[str, typer.Option(metavar="X,Y", help=STRENGTH)] = "",
+    alone: Annotated[str, typer.Option(metavar="P", help="predict: right guesses without an explanation.")] = "0.5",
     annotators: Annotated[str, typer.Option(metavar="N", help="How many people vote.")] = "20",
     items: Annotated[str, typer.Option(metavar="M", help="How many items each ranks.")] = "20",
     taste: Annotated[str, typer.Option(metavar="S", help="How far people's own strengths lie from these.")] = "0.5",
@@ -54,20 +57,22 @@ def simulate(
     seed: Seed = "0",
     as_json: Json = False,
 ) -> None:
-    """Rate votes of made-up annotators whose preferences are known (Thurstone's model)."""
+    """Rate votes, or sum up guesses, of made-up annotators whose preferences or skills are known."""
+    from engine.study.forward.simulation import MadeGuesses
     from engine.study.ratings.simulation import Made, simulated
 
-    made = Made(
-        _strengths(methods, strength),
-        values.whole("--annotators", annotators, low=1),
-        values.whole("--items", items, low=1),
-        _distance("--taste", taste),
-        _distance("--ties", ties),
-        values.whole("--seed", seed),
-    )
-    if made.annotators * made.items > MOST_VOTES:
-        raise not_allowed("--annotators times --items", f"at most {MOST_VOTES:,}", made.annotators * made.items)
-    if count := values.whole("--studies", studies):
+    if mode not in MODES:
+        raise unknown("--mode", mode, MODES)
+    known = _strengths(methods, strength, 0.5 if mode == PREDICT else 0.0)
+    people, each = values.whole("--annotators", annotators, low=1), values.whole("--items", items, low=1)
+    if people * each > MOST_VOTES:
+        raise not_allowed("--annotators times --items", f"at most {MOST_VOTES:,}", people * each)
+    apart, drawn, count = _distance("--taste", taste), values.whole("--seed", seed), values.whole("--studies", studies)
+    if mode == PREDICT:
+        skills = accuracies(list(known), list(known.values()), values.numbers("--alone", alone))
+        return simulate_guesses(MadeGuesses(skills, people, each, apart, seed=drawn), count, placebo, as_json)
+    made = Made(known, people, each, apart, _distance("--ties", ties), drawn)
+    if count:
         return _say_share(made, count, as_json)
     return _say(simulated(made), placebo, made.seed, as_json)
 
@@ -110,7 +115,7 @@ def _tell(found: Results) -> None:
     if found.summary is not None:
         _draw(found.summary)
     elif found.forward is not None:
-        _draw_guesses(found.forward)
+        draw_guesses(found.forward)
     else:
         print("There is nothing to rate yet.")
     for out in found.excluded:
@@ -133,25 +138,6 @@ def _draw(found: Summary) -> None:
     print(f"{found.votes:,} votes of {found.annotators:,} annotators on {found.items:,} items.")
     for part in ("ratings", "placebo", "worths", "concordance", "alpha", "consistency", "needed"):
         print(visible(found.meanings[part]))
-
-
-def _draw_guesses(found: ForwardSummary) -> None:
-    from engine.cli.output import console, table, visible
-
-    columns = ["right", "interval", "sure", "answers"]
-    made = table(["explanation", *columns, "more than without"], right=columns)
-    for one in found.conditions:
-        right = (f"{one.share.accuracy:.0%}", _range(one.share.interval)) if one.share else ("", "")
-        gain = f"{one.gain.accuracy:+.0%} ({_range(one.gain.interval)})" if one.gain else ""
-        sure = "" if one.sure is None else f"{one.sure:.1f}"
-        made.add_row(visible(one.name), *right, sure, f"{one.answers:,}", gain)
-    console().print(made)
-    for part in ("helpful", "plausible", "leak", "placebo"):
-        print(visible(found.meanings[part]))
-
-
-def _range(interval: Interval) -> str:
-    return f"{interval[0]:.0%} to {interval[1]:.0%}"
 
 
 def _say_share(made: Made, studies: int, as_json: bool) -> None:
@@ -178,13 +164,13 @@ def _plain(made: Made) -> dict[str, Any]:
     }
 
 
-def _strengths(methods: str, strength: str) -> dict[str, float]:
+def _strengths(methods: str, strength: str, otherwise: float) -> dict[str, float]:
     from engine.study.ratings.matches import MOST_METHODS
 
     named = values.names("--methods", methods)
     if not 2 <= len(named) <= MOST_METHODS:
         raise not_allowed("--methods", f"2 to {MOST_METHODS} different names between commas", methods)
-    given = values.numbers("--strength", strength) if strength else [0.0] * len(named)
+    given = values.numbers("--strength", strength) if strength else [otherwise] * len(named)
     if len(given) != len(named):
         raise UsageError(f"--strength: must be one number for each of {', '.join(named)}, got {len(given)}.")
     return dict(zip(named, given, strict=True))

@@ -19,6 +19,7 @@ from engine.study.design import PREDICT
 from engine.study.exchange import LEFT_OUT, Row, check_names, rating_rows, summary_plain
 from engine.study.exclusion import Exclusion
 from engine.study.forward.guesses import WITHOUT
+from engine.study.forward.plain import forward_plain
 from engine.study.freezing import frozen_prediction
 from engine.study.results import Results, results
 from engine.study.studies import StudyRecord, find
@@ -45,7 +46,7 @@ def results_plain(found: Results) -> Row:
         "cannot_tell": found.cannot_tell,
         "left_out": [{**asdict(out), "reason": out.reason} for out in found.excluded],
         "summary": found.summary and summary_plain(found.summary),
-        "forward": found.forward and {**asdict(found.forward), "meanings": found.forward.meanings},
+        "forward": found.forward and forward_plain(found.forward),
     }
 
 

@@ -25,7 +25,6 @@ def meanings(found: ForwardSummary) -> dict[str, str]:
         "cannot_tell": _cannot_tell(found),
         "sureness": _sureness(found),
         "consistency": _consistency(found),
-        "seconds": "Half of the answers took the time in brackets; before it stands the median.",
     }
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float
 
 from engine.errors import not_allowed
-from engine.study.forward.guesses import SUREST, Guessed, Target
+from engine.progress import Report, silent
+from engine.study.forward.guesses import SUREST, WITHOUT, Guessed, Target
+from engine.study.forward.summary import forward_summary
+from engine.study.ratings.partial_order import Interval
 
 MIDDLE = 3.0
 """How sure people are who have no reason to be more or less so."""
@@ -45,6 +48,34 @@ def simulated_guesses(made: MadeGuesses) -> list[Guessed]:
             place = (start + turn) % len(conditions)
             answers.append(_answer(made, f"annotator {person + 1}", item, conditions[place], chances[place], chance))
     return answers
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """`alone`: share of the intervals of accuracies that hold the truth. `together`: share of studies in which all
+    intervals of differences do. Both promise 95 %.
+    """
+
+    alone: float
+    together: float
+
+
+def coverage(made: MadeGuesses, studies: int, report: Report = silent) -> Coverage:
+    """Over studies that differ in their seed alone."""
+    alone, together = [], []
+    for study in range(studies):
+        report(study, studies, "simulated studies")
+        found = forward_summary(simulated_guesses(replace(made, seed=made.seed + 1 + study)), tuple(made.accuracy)[1:])
+        for one in found.conditions:
+            alone += [_holds(one.share.interval, made.accuracy[one.name])] if one.share else []
+        base = made.accuracy[WITHOUT]
+        gains = [_holds(one.gain.interval, made.accuracy[one.name] - base) for one in found.conditions if one.gain]
+        together.append(all(gains))
+    return Coverage(sum(alone) / len(alone), sum(together) / len(together))
+
+
+def _holds(interval: Interval, true: float) -> bool:
+    return interval[0] <= true <= interval[1]
 
 
 def _own_chances(made: MadeGuesses, chance: np.random.Generator) -> Float[np.ndarray, "condition"]:

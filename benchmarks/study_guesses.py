@@ -1,0 +1,41 @@
+"""Do the intervals of guesses hold what they say? `python -m benchmarks.study_guesses [--studies 400]`.
+
+Guessers with a known skill, who differ from each other: the share of 95 % intervals of an accuracy that miss it, and
+the share of studies in which any interval of a difference to no explanation does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from benchmarks.limits import Limit, judge
+from engine.study.forward.guesses import WITHOUT
+from engine.study.forward.simulation import MadeGuesses, coverage
+from engine.study.ratings.intervals import ERROR
+
+STUDIES = 400
+EQUAL = dict.fromkeys((WITHOUT, "A", "B", "C"), 0.6)
+DIFFERENT = {WITHOUT: 0.6, "A": 0.75, "B": 0.9, "C": 0.6}
+CASES = {
+    "equal skills, 20 annotators": MadeGuesses(EQUAL),
+    "different skills, 20 annotators": MadeGuesses(DIFFERENT),
+    "different skills, 5 annotators": MadeGuesses(DIFFERENT, annotators=5),
+    "different skills, 20 annotators who differ much": MadeGuesses(DIFFERENT, taste=1.0),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--studies", type=int, default=STUDIES)
+    studies = parser.parse_args().studies
+    limits = []
+    for case, made in CASES.items():
+        found = coverage(made, studies)
+        missed = {"accuracies missed": found.alone, "studies that miss a difference": found.together}
+        limits += [Limit(f"{case}: {what}", 100 * (1 - held), 100 * ERROR, "%") for what, held in missed.items()]
+    return judge(limits)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
