@@ -5,7 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from components import study_opening
-from components.library_html import facts_html
 from components.study_actions import close, delete
 from components.study_view import progress, titled
 from engine.study.counts import Counts
@@ -20,7 +19,7 @@ def confirm_opening(record: StudyRecord) -> None:
     """What is fixed by it."""
     design = record.design
     items, shown = counted_items(design) + design.practice, len(design.shown)
-    st.html(facts_html({"items": f"{items:,}", "explanations": f"{shown} of each, {items * shown:,} in all"}))
+    st.text(f"{items:,} items, {shown} explanations of each: {items * shown:,} in all")
     st.markdown(
         "They are computed and frozen: later changes of the model, the data or the program cannot alter what people "
         "see. The design cannot be changed afterwards, nor the rules for leaving out votes. Computing goes on when you "
@@ -36,7 +35,7 @@ def confirm_opening(record: StudyRecord) -> None:
 @st.dialog("Close the study?")
 def confirm_closing(record: StudyRecord, counted: Counts) -> None:
     """That it is for good."""
-    st.html(facts_html({"votes": progress(record, counted)}))
+    st.text(f"So far: {progress(record, counted)}")
     st.markdown("It takes no more votes then, and cannot be opened again.")
     with _answers():
         if st.button("Close the study", type="primary", on_click=close, args=(record.id,)):
@@ -49,7 +48,7 @@ def confirm_closing(record: StudyRecord, counted: Counts) -> None:
 def confirm_deleting(record: StudyRecord, counted: Counts) -> None:
     """Its title must be typed."""
     title = titled(record)
-    st.html(facts_html({"title": title, "votes": progress(record, counted)}))
+    st.text(f"{title}\n{progress(record, counted)}")
     st.markdown("It goes with its items, its annotators and their votes. This cannot be undone.")
     typed = st.text_input("Type the title to confirm", key=TYPED, autocomplete="off")
     with _answers():

@@ -22,7 +22,7 @@ from engine.study.design import Design, MethodChoice
 from engine.study.presets import SMAT_METHODS
 
 FILLED = "study_form_filled"
-MODES = {"rank": "Rank explanations", "predict": "Guess the model's answer"}
+MODES = {"rank": "Rank explanations", "predict": "Guess the answer"}
 KIND_WORDS = {"text": "Texts", "image": "Pictures"}
 CHOICES = {"seed": "Drawn at random", "filter": "Drawn of those that fit", "hand": "Picked by hand"}
 JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}

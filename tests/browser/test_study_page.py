@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Scheme
+from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
 
 TITLE = "Which explanations do people find plausible?"
@@ -36,7 +36,7 @@ def made(page: Page) -> None:
     number(page, "Number of items", "3")
     number(page, "Items a person sees", "3")
     press(page, "Save the draft")
-    expect(page.get_by_text("The draft is saved")).to_be_visible()
+    expect(page.get_by_text("The draft is saved")).to_be_visible(timeout=TIMEOUT_MS)
 
 
 def fits(page: Page) -> bool:
@@ -53,42 +53,42 @@ def test_an_organiser_makes_opens_sends_closes_copies_archives_and_deletes(
     assert fits(page)
     press(page, "Open the study …")
     answer(page, "Open the study")
-    expect(page.get_by_text("Opening:").or_(page.get_by_text("Join link")).first).to_be_visible()
+    expect(page.get_by_text("Opening:").or_(page.get_by_text("Join link")).first).to_be_visible(timeout=TIMEOUT_MS)
     address = page.url
     page.close()
 
     page = open_page(address, scheme=scheme, width=width)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    expect(page.get_by_text("Join link")).to_be_visible()
+    expect(page.get_by_text("Join link")).to_be_visible(timeout=2 * TIMEOUT_MS)
     shown = page.get_by_text(LINK)
     shown.hover()
-    page.get_by_test_id("stCodeCopyButton").click()
+    page.get_by_test_id("stCode").get_by_role("button").click()
     link = page.evaluate("navigator.clipboard.readText()")
     assert LINK.fullmatch(link)
     assert link == shown.inner_text()
     assert fits(page)
     visitor = open_page(link, scheme=scheme, width=width)
-    expect(visitor.get_by_text(TITLE).first).to_be_visible()
-    expect(visitor.get_by_role("link", name="Library")).to_have_count(0)
+    expect(visitor.get_by_text(TITLE).first).to_be_visible(timeout=TIMEOUT_MS)
+    expect(visitor.get_by_role("link", name="Library")).to_have_count(0, timeout=TIMEOUT_MS)
 
     press(page, "Close …")
     answer(page, "Close the study")
-    expect(page.get_by_text("it takes no more votes")).to_be_visible()
+    expect(page.get_by_text("it takes no more votes")).to_be_visible(timeout=TIMEOUT_MS)
     press(page, "Duplicate")
-    expect(page.get_by_role("heading", name=f"Copy of {TITLE}")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Copy of {TITLE}")).to_be_visible(timeout=TIMEOUT_MS)
     page.go_back()
     press(page, "Archive")
-    expect(page.get_by_text("The study is archived")).to_be_visible()
+    expect(page.get_by_text("The study is archived")).to_be_visible(timeout=TIMEOUT_MS)
 
     press(page, "Delete …")
     sure = page.get_by_role("dialog").get_by_role("button", name="Delete the study", exact=True)
-    expect(sure).to_be_disabled()
+    expect(sure).to_be_disabled(timeout=TIMEOUT_MS)
     page.get_by_label("Type the title to confirm").fill(TITLE)
     page.get_by_label("Type the title to confirm").press("Enter")
     sure.click()
-    expect(page.get_by_text("is deleted.")).to_be_visible()
-    expect(page.get_by_role("heading", name=TITLE, exact=True)).to_have_count(0)
-    expect(page.get_by_role("heading", name=f"Copy of {TITLE}").first).to_be_visible()
+    expect(page.get_by_text("is deleted.")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("heading", name=TITLE, exact=True)).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.get_by_role("heading", name=f"Copy of {TITLE}").first).to_be_visible(timeout=TIMEOUT_MS)
 
 
 def test_a_study_file_brings_the_study_back(server: Server, open_page: Callable[..., Page], tmp_path: Path) -> None:
@@ -101,5 +101,5 @@ def test_a_study_file_brings_the_study_back(server: Server, open_page: Callable[
     page.get_by_text("Study from a file").click()
     page.locator("input[type=file]").set_input_files(tmp_path / "study.json")
     press(page, "Import the study")
-    expect(page.get_by_text("The study was imported")).to_be_visible()
-    expect(page.get_by_role("heading", name=TITLE)).to_be_visible()
+    expect(page.get_by_text("The study was imported")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("heading", name=TITLE)).to_be_visible(timeout=TIMEOUT_MS)
