@@ -7,14 +7,15 @@
     POST /api/study/LINK/undo     {"token"}                                         -> ballot to answer again, or null
 
 LINK is what the join link holds; all but `join` want `Authorization: Bearer CODE`. Bodies are JSON, which pages of
-other sites cannot send. Errors: {"error": what to do} with 400, 403, 404, 413,
-415, 429 or 503.
+other sites cannot send. Errors: {"error": what to do} with 400, 403, 404, 413, 415,
+429 or 503.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
@@ -23,6 +24,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from engine.errors import ExegesisError, UsageError
+from engine.study.limits import TooManyTries, source_of
 
 PATH = "/api/study/{link}"
 LARGEST_BODY = 16_384
@@ -30,9 +32,28 @@ AT_ONCE = 10
 """Requests that are worked on at once, fewer than the connections that the database keeps; the others wait."""
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
-Said = Mapping[str, Any]
-Work = Callable[[str, str, str, Said], Said]
-"""What one address does: the link, the code and the source of the request, and its body."""
+Plain = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One request: the study's link, the participant's code, what limits count as its source, and its body."""
+
+    link: str
+    code: str
+    source: str
+    body: Plain
+
+    @property
+    def person(self) -> int:
+        """The participant. Errors: the code is nobody's, or too many were wrong."""
+        from engine.study.annotators import recognise
+
+        return recognise(self.link, self.code, self.source).id
+
+
+Work = Callable[[_Asked], Plain]
+"""What one address does."""
 
 
 class _Refused(Exception):
@@ -55,8 +76,7 @@ def study_routes(base: str = "") -> list[Route]:
 def _endpoint(work: Work, limiter: CapacityLimiter) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            body = await _body(request) if request.method == "POST" else {}
-            asked = (request.path_params["link"], _code(request), request.client.host if request.client else "", body)
+            asked = await _read(request)
             return await to_thread.run_sync(_answered, work, asked, limiter=limiter)
         except _Refused as error:
             return _error(error.status, str(error))
@@ -66,10 +86,10 @@ def _endpoint(work: Work, limiter: CapacityLimiter) -> Callable[[Request], Await
     return endpoint
 
 
-def _answered(work: Work, asked: tuple[str, str, str, Said]) -> Response:
+def _answered(work: Work, asked: _Asked) -> Response:
     """The answer to a request. Other errors than ours pass: the server logs them and says 500."""
     try:
-        return JSONResponse(work(*asked), headers=_HEADERS)
+        return JSONResponse(work(asked), headers=_HEADERS)
     except ExegesisError as error:
         return _error(_status(error), str(error))
 
@@ -80,13 +100,18 @@ def _error(status: int, text: str) -> Response:
 
 def _status(error: ExegesisError) -> int:
     from engine.study.annotators import NotKnown, NotOpen
-    from engine.study.limits import TooManyTries
 
     known: dict[type, int] = {NotOpen: 403, NotKnown: 404, TooManyTries: 429, UsageError: 400}
     return next((known[kind] for kind in type(error).__mro__ if kind in known), 503)
 
 
-async def _body(request: Request) -> Said:
+async def _read(request: Request) -> _Asked:
+    body = await _body(request) if request.method == "POST" else {}
+    source = source_of(request.client.host if request.client else None)
+    return _Asked(request.path_params["link"], _code(request), source, body)
+
+
+async def _body(request: Request) -> Plain:
     """The JSON object of the request; never more of it is read than `LARGEST_BODY`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise _Refused(415, "body: must be JSON. Send the header Content-Type: application/json.")
@@ -98,7 +123,7 @@ async def _body(request: Request) -> Said:
     return _parsed(bytes(read))
 
 
-def _parsed(body: bytes) -> Said:
+def _parsed(body: bytes) -> Plain:
     try:
         said = json.loads(body or b"{}")
     except (ValueError, RecursionError):
@@ -113,48 +138,40 @@ def _code(request: Request) -> str:
     return code.strip() if kind.lower() == "bearer" else ""
 
 
-def _person(link: str, code: str, address: str) -> int:
-    from engine.study.annotators import recognise
-    from engine.study.limits import source_of
-
-    return recognise(link, code, source_of(address)).id
-
-
-def _join(link: str, _code: str, address: str, _body: Said) -> Said:
+def _join(asked: _Asked) -> Plain:
     from engine.study.annotators import join
-    from engine.study.limits import source_of
     from engine.study.studies import find
 
-    person, code = join(link, source_of(address))
+    person, code = join(asked.link, asked.source)
     design = find(person.study).design
     told = {name: getattr(design, name) for name in ("title", "question", "consent", "instructions", "mode")}
     return {"code": code, **told}
 
 
-def _consent(link: str, code: str, address: str, _body: Said) -> Said:
+def _consent(asked: _Asked) -> Plain:
     from engine.study.annotators import consent
 
-    return {"agreed": consent(_person(link, code, address)).consented}
+    return {"agreed": consent(asked.person).consented}
 
 
-def _ballot(link: str, code: str, address: str, _body: Said) -> Said:
+def _ballot(asked: _Asked) -> Plain:
     from components.study_json import ballot_json
     from engine.study.ballots import next_ballot
 
-    given = next_ballot(_person(link, code, address))
+    given = next_ballot(asked.person)
     return {"ballot": None if given is None else ballot_json(given)}
 
 
-def _answer(link: str, code: str, address: str, body: Said) -> Said:
+def _answer(asked: _Asked) -> Plain:
     from components.study_json import read_answer
     from engine.study.voting import confirm
 
-    confirmed = confirm(_person(link, code, address), read_answer(body))
+    confirmed = confirm(asked.person, read_answer(asked.body))
     return {"token": confirmed.token, "before": confirmed.before}
 
 
-def _undo(link: str, code: str, address: str, body: Said) -> Said:
+def _undo(asked: _Asked) -> Plain:
     from components.study_json import read_token
     from engine.study.voting import undo
 
-    return {"ballot": undo(_person(link, code, address), read_token(body, "token"))}
+    return {"ballot": undo(asked.person, read_token(asked.body, "token"))}
