@@ -15,7 +15,11 @@ from components.result_words import ranking_words
 from components.trouble import literal, say_error, sentence
 from engine.result import Prediction
 from engine.study.ballots import PLACES
+from engine.study.forward.guesses import SUREST
 from engine.study.seen import Seen, seen
+from engine.study.tables import Plain
+from engine.study.tally import Kept
+from engine.study.targets import targets_of
 
 
 def seen_area(shown: Shown, asked: Mapping[str, str]) -> None:
@@ -31,14 +35,23 @@ def seen_area(shown: Shown, asked: Mapping[str, str]) -> None:
         return
     again = ", the second time" if repeat else ""
     st.subheader(literal(f"What {annotator} saw on item {item}{again}"), anchor=False)
-    st.caption(literal(_answered(found, shown.titles)))
+    st.caption(literal(_answered(found, shown)))
     _ballot(found, shown.titles)
 
 
-def _answered(found: Seen, titles: Mapping[str, str]) -> str:
-    if found.vote is None:
+def _answered(found: Seen, shown: Shown) -> str:
+    vote = found.vote
+    if vote is None:
         return "Not answered."
-    return f"{ranking_words(found.vote, titles)}, after {seconds(found.vote.seconds)}."
+    said = ranking_words(vote, shown.titles) if vote.guess is None else _guess(vote, vote.guess, found, shown)
+    return f"{said}, after {seconds(vote.seconds)}."
+
+
+def _guess(vote: Kept, guess: Plain, found: Seen, shown: Shown) -> str:
+    """The class that was guessed, and the one that the model had given."""
+    target, classes = targets_of(shown.found.study.id)[vote.item], found.ballot.classes
+    sure = f"{guess['sure']} of {SUREST} sure"
+    return f"guessed {classes[guess['label']]}, {sure}, where the model said {classes[target.label]}"
 
 
 def _ballot(found: Seen, titles: Mapping[str, str]) -> None:

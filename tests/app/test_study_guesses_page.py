@@ -40,10 +40,11 @@ def guessed(people: int, guess: Guess | None) -> Study:
     return study
 
 
-def opened(study: Study) -> AppTest:
+def opened(study: Study, **query: str) -> AppTest:
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).run()
     page = page.switch_page(RESULTS.file)
-    page.query_params["study"] = str(study.id)
+    for name, value in {"study": str(study.id), **query}.items():
+        page.query_params[name] = value
     page.session_state["results.sureness"] = True
     page.run()
     assert not page.exception
@@ -76,3 +77,10 @@ def test_answers_that_cannot_tell_are_no_guesses() -> None:
     assert "Whether explanations help is not known" in said
     assert "4 answers were “cannot tell”" in said
     assert "Nobody has guessed yet." in said
+
+
+def test_the_organiser_sees_what_was_guessed_of_what_the_model_said() -> None:
+    study = guessed(1, Guess(0, 2))
+    for vote in results(study.id).kept:
+        page = opened(study, annotator=vote.annotator, item=vote.item)
+        assert "guessed bad, 2 of 5 sure, where the model said good, after 5" in texts(page)
