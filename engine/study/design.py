@@ -196,7 +196,11 @@ def _method(given: object) -> MethodChoice:
     values = _mapping("design.methods", given)
     if not {"id"} <= values.keys() <= {"id", "params"} or not isinstance(values["id"], str):
         raise not_allowed("design.methods", 'a list of {"id": ..., "params"?: {...}}', given)
-    return MethodChoice(values["id"], _mapping("design.methods.params", values.get("params", {})))
+    params = _mapping("design.methods.params", values.get("params", {}))
+    for name, value in params.items():
+        if not isinstance(value, bool | int | float | str | None):
+            raise not_allowed(f"design.methods.params.{name}", "a text, a number, true, false or none", value)
+    return MethodChoice(values["id"], params)
 
 
 def _exclusion(given: object) -> ExclusionRules:

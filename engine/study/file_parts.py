@@ -139,7 +139,8 @@ def _input(where: str, one: Plain, kind: str) -> Plain:
     """The columns of an item's input. A picture's PNG is written anew: what else was in the file is not passed on."""
     if kind == "text":
         given = fields(f"{where}.input", one["input"], "text", "text_pair")
-        example = Example(text(f"{where}.input.text", given["text"]), given["text_pair"])
+        first, second = f"{where}.input.text", given["text_pair"]
+        example = Example(text(first, given["text"]), None if second is None else text(f"{first}_pair", second))
         example.check_length()
         return {"input": example.as_plain(), "picture": None}
     given = fields(f"{where}.input", one["input"], "picture")

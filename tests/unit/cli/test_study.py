@@ -15,18 +15,18 @@ from engine.study import studies
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
 from engine.study.database import study_database
-from engine.study.ratings import summary as summaries
+from engine.study.freezing import freeze
 from engine.study.voting import Answer, Guess, confirm
 from tests.unit.cli.conftest import Run
 from tests.unit.study.polls import agreed, answer
+from tests.unit.study.quick import rate_quickly
 from tests.unit.study.samples import text_design
 
 
 @pytest.fixture(autouse=True)
 def few_resamples(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A home of its own, and ratings that take no time."""
-    real = summaries.summary
-    monkeypatch.setattr(summaries, "summary", lambda *args: real(*args, orders=4, resamples=20))
+    rate_quickly(monkeypatch)
     yield
     study_database().close()
 
@@ -119,13 +119,12 @@ def test_a_stopped_opening_says_that_the_study_is_a_draft(
     run: Run, design: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = str(run("study", "create", design, "--json").json["id"])
-    real = studies.freeze
 
     def interrupted(*args: Any) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
-        return real(*args)
+        return freeze(*args)
 
-    monkeypatch.setattr(studies, "freeze", interrupted)
+    monkeypatch.setattr("engine.study.studies.freeze", interrupted)
     told = run("study", "open", number).complaint(130)
     assert told == f"study {number}: stopped, and still a draft. Finished parts are kept: exegesis study open {number}"
     assert studies.find(int(number)).state == "draft"

@@ -13,18 +13,17 @@ import pytest
 from engine.study import studies
 from engine.study.ballots import next_ballot
 from engine.study.database import study_database
-from engine.study.ratings import summary as summaries
 from engine.study.voting import confirm
 from tests.unit.cli.conftest import Run
 from tests.unit.study.polls import agreed, answer
+from tests.unit.study.quick import rate_quickly
 from tests.unit.study.samples import text_design
 
 
 @pytest.fixture
 def study(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The number of an open study in which one person answered everything."""
-    real = summaries.summary
-    monkeypatch.setattr(summaries, "summary", lambda *args: real(*args, orders=4, resamples=20))
+    rate_quickly(monkeypatch)
     made = studies.open_study(studies.create(text_design(tmp_path)).id)
     person = agreed(made.token)
     while ballot := next_ballot(person.id):

@@ -20,20 +20,19 @@ from engine.study.design import ExclusionRules
 from engine.study.exchange import as_csv, as_json, read_rankings
 from engine.study.exports import TABLES, results_plain, rows
 from engine.study.forward.guesses import WITHOUT
-from engine.study.ratings import summary as summaries
 from engine.study.results import results
 from engine.study.tables import Item, Study
 from engine.study.tally import as_matches, votes_of
 from engine.study.voting import Answer, Guess, confirm
 from tests.unit.study.polls import METHODS, agreed, answer, open_study
+from tests.unit.study.quick import rate_quickly
 
 pytestmark = pytest.mark.usefixtures("store")
 
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = summaries.summary
-    monkeypatch.setattr(summaries, "summary", lambda *args: real(*args, orders=4, resamples=20))
+    rate_quickly(monkeypatch)
 
 
 def voted(study: Study, *ranks: int, seconds: float = 9.0) -> str:

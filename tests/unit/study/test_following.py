@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,12 +12,12 @@ from engine.errors import ExegesisError
 from engine.study import following
 from engine.study.ballots import next_ballot
 from engine.study.following import latest, votes_shown
-from engine.study.ratings import summary as summaries
 from engine.study.results import results, votes_so_far
 from engine.study.studies import close
 from engine.study.tables import Study
 from engine.study.voting import confirm
 from tests.unit.study.polls import agreed, answer, open_study
+from tests.unit.study.quick import rate_quickly
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -25,13 +25,8 @@ pytestmark = pytest.mark.usefixtures("store")
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Ratings of two votes and more, which wait for this event; every study has many votes."""
-    go, real = threading.Event(), summaries.summary
-
-    def summary(*args: Any) -> Any:
-        assert go.wait(30) or len(args[0]) < 2
-        return real(*args, orders=4, resamples=20)
-
-    monkeypatch.setattr(summaries, "summary", summary)
+    go = threading.Event()
+    rate_quickly(monkeypatch, lambda votes: votes < 2 or go.wait(30))
     monkeypatch.setattr(following, "FEW", 0)
     following._rests.clear()
     go.set()
@@ -83,7 +78,7 @@ def test_a_study_that_closed_meanwhile_is_shown_as_closed(slow: threading.Event)
 
 def test_after_its_work_it_rests_as_long(slow: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     study, now = open_study(practice=0), [100.0]
-    monkeypatch.setattr(following.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("engine.study.following.time", SimpleNamespace(monotonic=lambda: now[0]))
     voted(study, 1)
     latest(study.id)
     following._rests[study.id] = 110.0

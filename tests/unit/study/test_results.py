@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import pytest
 
@@ -15,12 +14,12 @@ from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
 from engine.study.design import ExclusionRules
 from engine.study.exclusion import LEFT_OUT
-from engine.study.ratings import summary as summaries
 from engine.study.results import results, votes_so_far
 from engine.study.seen import seen
 from engine.study.tally import matches_of
 from engine.study.voting import Answer, confirm, undo
 from tests.unit.study.polls import METHODS, agreed, answer, open_study, set_state
+from tests.unit.study.quick import rate_quickly
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -29,13 +28,7 @@ pytestmark = pytest.mark.usefixtures("store")
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The real summary with fewer resamples; the list has an entry for each time that it was made."""
     made: list[int] = []
-    real = summaries.summary
-
-    def summary(*args: Any) -> Any:
-        made.append(len(args[0]))
-        return real(*args, orders=4, resamples=20)
-
-    monkeypatch.setattr(summaries, "summary", summary)
+    rate_quickly(monkeypatch, made.append)
     return made
 
 
