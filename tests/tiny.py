@@ -64,7 +64,7 @@ def _pieces() -> list[str]:
     words = sorted(set(re.findall(r"\w+", " ".join(CORPUS))))
     letters = sorted(set("".join(CORPUS)) - {" "})
     pairs = sorted({word[at : at + 2] for word in words for at in range(len(word) - 1)})
-    halves = [half for word in words for half in ((word,) if len(word) < 6 else (word[:4], f"##{word[4:]}"))]
+    halves = [half for word in words for half in ((word,) if len(word) < 8 else (word[:4], f"##{word[4:]}"))]
     return [*letters, *pairs, *halves, *(f"##{piece}" for piece in [*letters, *pairs])]
 
 
