@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, get_type_hints
 
 import streamlit as st
@@ -53,11 +53,11 @@ def lines(name: str, label: str, help: str | None = None, height: int = 160) -> 
     st.text_area(label, key=key(name), help=help, height=height, persist_state="page")
 
 
-def one_of(name: str, label: str, words: Mapping[str, str]) -> None:
-    """One of a few, each in words."""
+def one_of(name: str, label: str, words: Mapping[str, str], changed: Callable[[], None] | None = None) -> None:
+    """One of a few, each in words. `changed`: called when a person chose another."""
     st.segmented_control(
         label, list(words), key=key(name), format_func=words.__getitem__, required=True, help=_field(name)[1]["help"],
-        persist_state="page",
+        on_change=changed, persist_state="page",
     )  # fmt: skip
 
 
