@@ -1,0 +1,230 @@
+"""The page of results as a script: no study, no votes, few and many, closed, unknown, and what somebody saw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.admission import PASSWORD
+from components.frame import RESULTS
+from components.result_page import WIDGET
+from components.result_sections import RANKED, VOTES
+from components.result_words import PLAUSIBLE, SMAT_WARNING
+from components.trouble import WORD_JOINER, literal
+from engine.study.ballots import next_ballot
+from engine.study.codes import new_token
+from engine.study.database import ADDRESS, study_database
+from engine.study.design import ExclusionRules
+from engine.study.ratings import summary as summaries
+from engine.study.results import results
+from engine.study.studies import CLOSED, DRAFT
+from engine.study.voting import Answer, confirm
+from tests.alerts import errors
+from tests.project import ROOT
+from tests.unit.study.polls import agreed, answer, open_study, set_state
+from tests.unit.study.tastes import poll
+
+SECONDS = 120.0
+FIRST_BEST = (3.0, 0.0, 0.0)
+TITLES_OF_SECTIONS = [title for title, _ in (*RANKED.values(), *VOTES.values())]
+TITLES = {"integrated_gradients": "Integrated gradients", "lime": "LIME", "random": "Random"}
+
+
+@pytest.fixture(autouse=True)
+def empty(own_home: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No studies, no password, and few resamples."""
+    monkeypatch.delenv(ADDRESS, raising=False)
+    monkeypatch.delenv(PASSWORD, raising=False)
+    real: Any = summaries.summary
+
+    def summary(*args: Any) -> Any:
+        return real(*args, orders=4, resamples=50)
+
+    monkeypatch.setattr(summaries, "summary", summary)
+    yield
+    study_database().close()
+
+
+def opened(*sections: str, **query: object) -> AppTest:
+    """The page in its frame, with these sections open."""
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS)
+    page = page.switch_page(RESULTS.file)
+    for name, value in query.items():
+        page.query_params[name] = str(value)
+    for name in sections:
+        page.session_state[f"results.{name}"] = True
+    page.run()
+    assert not page.exception
+    return page
+
+
+def words_of(page: AppTest) -> str:
+    """All that the page says in Markdown, captions, headings, notes and HTML."""
+    said = [one.value for kind in (page.subheader, page.markdown, page.caption, page.info) for one in kind]
+    drawn = [element.proto.body for element in page.get("html")]
+    return unescape("\n".join([*said, *drawn])).replace("\\", "").replace(WORD_JOINER, "")
+
+
+def links_of(page: AppTest) -> dict[str, str]:
+    """The query behind each link, by its words."""
+    return {link.proto.label: link.proto.query_string for link in page.get("page_link")}
+
+
+def test_without_a_study_the_page_says_where_to_make_one() -> None:
+    page = opened()
+    assert [info.value for info in page.info] == ["There is no study yet. Make one, open it, and send its join link."]
+    assert list(links_of(page)) == ["Make a study"]
+
+
+def test_a_draft_and_a_study_without_answers_say_what_to_do() -> None:
+    study = open_study()
+    page = opened(study=study.id)
+    assert "Nobody has answered yet" in page.info[0].value
+    assert links_of(page)["Copy the join link"] == f"study={study.id}"
+    set_state(study, DRAFT)
+    page = opened(study=study.id)
+    assert "has not opened yet" in page.info[0].value
+    assert not page.expander
+
+
+def test_the_newest_study_that_has_opened_is_shown_and_the_address_says_so() -> None:
+    first, second = open_study(), open_study()
+    set_state(second, DRAFT)
+    page = opened()
+    assert page.selectbox(WIDGET).value == first.id
+    assert page.query_params["study"] == str(first.id)
+
+
+@pytest.mark.parametrize("asked", ["99", "none", "-1", "1e9", "9" * 5000])
+def test_an_unknown_study_is_said_and_another_can_be_chosen(asked: str) -> None:
+    study = open_study()
+    page = opened(study=asked)
+    assert any("there is none with the number" in said for said in errors(page))
+    page.selectbox(WIDGET).select(study.id).run()
+    assert not page.exception
+    assert not errors(page)
+    assert page.query_params["study"] == str(study.id)
+    assert "Nobody has answered yet" in page.info[0].value
+
+
+def test_many_votes_give_an_answer_intervals_and_smats_setting_with_its_warning() -> None:
+    study = open_study(repeats=2)
+    poll(study, 6, FIRST_BEST)
+    page, found = opened(study=study.id), results(study.id).summary
+    assert found is not None
+    said = words_of(page)
+    assert said.startswith("People prefer Integrated gradients: it is rated above every other method.\n")
+    for sentence in (PLAUSIBLE, SMAT_WARNING, "rankings by 6 annotators on 6 items", "better than the placebo, Random"):
+        assert sentence in said
+    table = page.dataframe[0].value.set_index("Method")
+    for rating in found.ratings:
+        row = table.loc[
+            {"integrated_gradients": "Integrated gradients", "lime": "LIME", "random": "Random (placebo)"}[
+                rating.method
+            ]
+        ]
+        assert (row["Skill"], row["Low"], row["High"]) == tuple(round(n, 3) for n in (rating.skill, *rating.interval))
+    assert [box.label for box in page.expander] == TITLES_OF_SECTIONS
+
+
+def test_every_section_draws_when_it_is_opened_and_none_before() -> None:
+    study = open_study(repeats=2)
+    poll(study, 3, FIRST_BEST)
+    assert len(opened(study=study.id).dataframe) == 1
+    page = opened(*RANKED, *VOTES, study=study.id)
+    assert len(page.dataframe) == 9
+    assert [metric.label for metric in page.metric] == [
+        "Kendall's W", "Krippendorff's α", "With themselves, Spearman's ρ",
+    ]  # fmt: skip
+    assert 'class="xg-wins"' in words_of(page)
+    assert "No rule was declared" in words_of(page)
+
+
+def test_one_vote_of_one_person_is_enough_for_every_section() -> None:
+    study = open_study(repeats=0)
+    person = agreed(study.token)
+    for _ in range(2):  # practice first
+        ballot = next_ballot(person.id)
+        assert ballot is not None
+        confirm(person.id, answer(ballot))
+    page = opened(*RANKED, *VOTES, study=study.id)
+    assert page.subheader[0].value == literal("No two methods are told apart yet.")
+    assert "1 ranking by 1 annotator on 1 item" in words_of(page)
+    assert [metric.value for metric in page.metric] == ["not known"] * 3
+
+
+def test_answers_that_rank_nothing_give_no_rating_but_are_told() -> None:
+    study = open_study(practice=0)
+    person = agreed(study.token)
+    ballot = next_ballot(person.id)
+    assert ballot is not None
+    confirm(person.id, Answer(ballot.token, new_token(), None, 3.0))
+    page = opened(*VOTES, study=study.id)
+    assert page.info[0].value == "Nothing is ranked yet, so there is no rating."
+    assert "1 answer by 1 annotator; 1 could not tell." in words_of(page)
+    assert [box.label for box in page.expander] == TITLES_OF_SECTIONS[len(RANKED) :]
+
+
+def test_a_closed_study_is_not_followed_and_says_what_was_left_out() -> None:
+    study = open_study(exclusion=ExclusionRules(least_seconds=20.0))
+    poll(study, 3, FIRST_BEST)
+    set_state(study, CLOSED)
+    page, found = opened("excluded", study=study.id), results(study.id)
+    assert "The study takes no votes now." in words_of(page)
+    assert "leave out answers in less than 20 seconds" in words_of(page)
+    reasons = page.dataframe[1].value["Why"].tolist()
+    assert reasons == [one.reason for one in found.excluded] != []
+
+
+def test_votes_of_a_person_link_to_what_they_saw_with_the_names() -> None:
+    study = open_study()
+    poll(study, 2, FIRST_BEST, noise=0.0)
+    found = results(study.id)
+    vote = found.kept[0]
+    page = opened("annotators", study=study.id)
+    page.selectbox("results.by.annotator").select(vote.annotator).run()
+    own = [one for one in found.kept if one.annotator == vote.annotator]
+    links = [query for label, query in links_of(page).items() if label.startswith("Item")]
+    assert links == [f"study={study.id}&annotator={one.annotator}&item={one.item}&repeat={one.repeat}" for one in own]
+    assert words_of(page).count("Integrated gradients › LIME = Random") == len(own)
+    page = opened(study=study.id, annotator=vote.annotator, item=vote.item, repeat=vote.repeat)
+    said = words_of(page)
+    places = [said.index(f"{place}: {TITLES[name]}") for place, name in zip("ABC", vote.order, strict=True)]
+    assert places == sorted(places)
+    assert f"Text {vote.item}." in said
+    assert said.count("ranked 2") == 2
+    assert links_of(page) == {"Back to the results": f"study={study.id}"}
+
+
+@pytest.mark.parametrize(
+    "query", [{"annotator": "nobody", "item": "1"}, {"annotator": "<b>", "item": "x"}, {"annotator": "p"}]
+)
+def test_what_nobody_saw_is_said(query: dict[str, str]) -> None:
+    study = open_study()
+    poll(study, 1, FIRST_BEST)
+    page = opened(study=study.id, **query)
+    assert any("was not given item" in said for said in errors(page))
+    assert "<b>" not in "".join(one.proto.body for one in page.get("html"))
+
+
+def test_the_page_is_behind_the_organisers_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = open_study()
+    poll(study, 1, FIRST_BEST)
+    monkeypatch.setenv(PASSWORD, "open sesame")
+    page = opened(study=study.id, annotator=results(study.id).kept[0].annotator, item="1")
+    assert [field.label for field in page.text_input] == ["The organiser's password"]
+    assert not page.expander
+    assert not page.selectbox
+
+
+def test_downloads_hold_every_table_and_every_number() -> None:
+    study = open_study()
+    poll(study, 2, FIRST_BEST)
+    page = opened("downloads", study=study.id)
+    assert [button.proto.label for button in page.get("download_button")] == [
+        "Votes", "Orders", "Items", "Ratings", "All results", "Study file",
+    ]  # fmt: skip
