@@ -24,6 +24,7 @@ from engine.study import studies
 from engine.study.database import ADDRESS, study_database
 from engine.study.design import Design, MethodChoice
 from engine.study.presets import SMAT_METHODS
+from engine.study.study_file import export_study, import_study
 from tests.alerts import errors, notes
 from tests.project import ROOT
 from tests.unit.study.samples import image_design, text_design
@@ -264,6 +265,14 @@ def test_one_method_with_different_parameters_is_left_to_the_command_line(tmp_pa
     made = studies.create(text_design(tmp_path, methods=twice))
     page = opened(**{STUDY: made.id})
     assert "which this form cannot" in notes(page)[1]
+    assert not page.button(key="study.open").disabled
+
+
+def test_a_draft_from_a_file_opens_with_what_it_brought(tmp_path: Path) -> None:
+    made = import_study(export_study(opened_study(text_design(tmp_path)).id))
+    page = opened(**{STUDY: made.id})
+    assert "with exactly those" in notes(page)[1]
+    assert not page.text_input
     assert not page.button(key="study.open").disabled
 
 
