@@ -17,7 +17,7 @@ from engine.request import Example
 from engine.study.database import study_database
 from engine.study.design import PREDICT
 from engine.study.exchange import LEFT_OUT, Row, check_names, rating_rows, summary_plain
-from engine.study.exclusion import Exclusion
+from engine.study.exclusion import Exclusion, apply
 from engine.study.forward.guesses import WITHOUT
 from engine.study.forward.plain import forward_plain
 from engine.study.freezing import frozen_prediction
@@ -73,8 +73,8 @@ def _item(item: Item) -> Row:
 
 def _votes(record: StudyRecord) -> list[Row]:
     """All answers that were not taken back, practice left out; what the rules left out says which rule it was."""
-    out = _rules(results(record.id).excluded)
     votes = votes_of(record.id)
+    out = _rules(apply(record.design.exclusion, votes)[1])
     if record.design.mode == PREDICT:
         said = _predictions(record.id)
         return [{**_vote(vote), **_guess(vote, *said[vote.item]), LEFT_OUT: _rule(out, vote)} for vote in votes]
