@@ -1,0 +1,170 @@
+"""A participant's browser never learns which method made what: all that it receives and sends is searched."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from functools import cache
+from zlib import compress
+
+import pytest
+import sqlalchemy as sa
+from playwright.sync_api import Page, expect
+
+from components import ballot_maps, pins
+from components.annotate_tab import SCRIPT
+from components.ballot_maps import explanation_html
+from components.compact import compact_css, compact_script
+from components.picture_styles import picture_sheet
+from components.styles import stylesheet
+from engine.registry import all_explainers
+from engine.study.assignment import Look, places
+from engine.study.ballots import plan_of
+from engine.study.database import study_database
+from engine.study.design import MethodChoice
+from engine.study.seen import seen
+from engine.study.studies import StudyRecord, create, find, open_study
+from engine.study.tables import Annotator, Ballot, Item, Shown, Study
+from engine.study.tally import method_names
+from tests.browser.annotating import begin, cannot_tell, cards, link, store_of
+from tests.browser.conftest import Scheme
+from tests.browser.recording import PIXELS_ONLY, Recording, chunks
+from tests.browser.server import Server
+from tests.unit.study.samples import image_design, text_design
+
+Open = Callable[..., Page]
+SEED = 71_835_029
+WIDTH = 23.625
+ITEMS = ("Practice", "Item 1 of 4", "Item 2 of 4", "Item 3 of 4", "Item 4 of 4", "Thank you")
+AS_THE_BROWSER_SPELLS = """html => {
+  const made = document.createElement("div");
+  made.innerHTML = html;
+  return made.innerHTML;
+}"""
+METHODS = {
+    "text": (MethodChoice("integrated_gradients"), MethodChoice("lime", {"n_samples": 40, "kernel_width": WIDTH})),
+    "image": (MethodChoice("attention_rollout"), MethodChoice("lime", {"n_samples": 40, "kernel_width": WIDTH})),
+}
+
+
+@pytest.fixture(scope="module", params=["text", "image"])
+def study(request: pytest.FixtureRequest, server: Server, tmp_path_factory: pytest.TempPathFactory) -> StudyRecord:
+    """Two methods and the placebo."""
+    make = text_design if request.param == "text" else image_design
+    with store_of(server):
+        design = make(tmp_path_factory.mktemp("study"), methods=METHODS[request.param], seed=SEED)
+        return open_study(create(design).id)
+
+
+@cache
+def ours() -> tuple[bytes, ...]:
+    """Style sheets and scripts, which are the same in every study: they speak of gradients of colours."""
+    sheets = [stylesheet(), picture_sheet(), ballot_maps._sheet()]
+    scripts = [compact_script(pins._joined("ranking", "js")), compact_script(SCRIPT.read_text(encoding="utf-8"))]
+    rules = compact_css(pins._joined("ranking", "css")).replace("}", "}\n")
+    return tuple(one.encode() for one in [*sheets, *scripts, rules])
+
+
+def without_ours(received: bytes) -> bytes:
+    for one in ours():
+        received = received.replace(one, b"")
+    return received
+
+
+def secrets(study: StudyRecord) -> set[str]:
+    """What would tell a method, or the way to it: names, parameters, where it comes from."""
+    told = {str(SEED), str(WIDTH), study.design.model, study.design.dataset, "kernel_width", "n_samples", "n_steps"}
+    for id, method in all_explainers(study.design.kind).items():
+        told |= {id, method.title}
+    with study_database().reading() as session:
+        rows = session.execute(sa.select(Shown).join(Item, Item.id == Shown.item).where(Item.study == study.id))
+        for shown in rows.scalars():
+            told |= {shown.digest, shown.provenance["revision"], shown.provenance["dtype"], "provenance", "revision"}
+        secret = session.scalar(sa.select(Study.secret).where(Study.id == study.id))
+    return told | {str(secret)}
+
+
+def found(words: set[str], received: bytes) -> list[str]:
+    """The words that stand in it by themselves, in any case."""
+    told = received.decode("utf-8", "replace").lower()
+    return sorted(word for word in words if re.search(rf"(?<![\w-]){re.escape(word.lower())}(?![\w-])", told))
+
+
+def expected_cards(study: StudyRecord, pseudonym: str, item: str, repeat: int) -> list[str]:
+    """The markup of A, B, ..., from the drawn order and from what was frozen."""
+    with study_database().reading() as session:
+        row = session.get_one(Study, study.id)
+        found_item = sa.select(Item.practice).where(Item.study == study.id, Item.place == int(item))
+        practice = session.scalars(found_item).one()
+        names = [str(place) for place in range(len(study.design.shown))]
+        order = places(plan_of(session, row), pseudonym, Look(item, repeat, practice), names)
+    was = seen(study.id, pseudonym, item, repeat)
+    assert was.methods == tuple(method_names(study.design)[int(place)] for place in order)
+    return [explanation_html(was.ballot.input, drawn) for drawn in was.ballot.maps]
+
+
+def looks(study: StudyRecord) -> list[tuple[str, str, int]]:
+    """Pseudonym, item and repeat of each ballot, in the order in which they were given."""
+    with study_database().reading() as session:
+        given = sa.select(Annotator.pseudonym, Item.place, Ballot.repeat).select_from(Ballot)
+        given = given.join(Item, Item.id == Ballot.item).join(Annotator, Annotator.id == Ballot.annotator)
+        rows = session.execute(given.where(Ballot.study == study.id).order_by(Ballot.id))
+        return [(pseudonym, str(place), repeat) for pseudonym, place, repeat in rows]
+
+
+def test_nothing_that_the_browser_receives_tells_a_method_and_the_order_is_the_drawn_one(
+    server: Server, study: StudyRecord, open_page: Open, scheme: Scheme
+) -> None:
+    page, recording = open_page("about:blank", scheme=scheme), Recording()
+    recording.listen(page)
+    page.goto(link(server, study.token))
+    begin(page)
+    shown = []
+    for then in ITEMS[1:]:
+        shown.append(cards(page))
+        recording.finish(page)
+        cannot_tell(page, then)
+    recording.finish(page)
+    received = recording.everything()
+    with store_of(server):
+        words = secrets(study)
+        mine = looks(study)[-len(shown) :]
+        drawn = [expected_cards(study, *look) for look in mine]
+    assert found(words, without_ours(received)) == []
+    assert [[page.evaluate(AS_THE_BROWSER_SPELLS, one) for one in ballot] for ballot in drawn] == shown
+    for png in recording.pictures():
+        assert {name for name, _ in chunks(png)} <= PIXELS_ONLY
+    assert bool(recording.pictures()) == (study.design.kind == "image")
+
+
+def test_the_search_itself_finds_what_is_hidden() -> None:
+    for hidden in (b"lime", b64encode(b"made by lime ok"), b64encode(compress(b"all by lime, see"))):
+        recording = Recording(parts=[b"x " + hidden + b" y"])
+        assert found({"lime", "occlusion"}, recording.everything()) == ["lime"]
+    assert found({"lime"}, b"sublime lime-tree") == []
+
+
+def test_a_study_of_guesses_sends_no_answer_of_the_model(
+    server: Server, open_page: Open, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with store_of(server):
+        made = text_design(tmp_path_factory.mktemp("guesses"), methods=METHODS["text"], seed=SEED, mode="predict")
+        study = open_study(create(dataclasses.replace(made, repeats=0)).id)
+        with study_database().reading() as session:
+            said = list(session.scalars(sa.select(Item.prediction).where(Item.study == study.id)))
+    page, recording = open_page("about:blank"), Recording()
+    recording.listen(page)
+    page.goto(link(server, study.token))
+    for label in ("I agree and take part", "I have it", "Begin"):
+        page.get_by_role("button", name=label, exact=True).click()
+    for then in ("Item 1 of 3", "Item 2 of 3", "Item 3 of 3", "Thank you"):
+        page.get_by_role("button", name="Cannot tell", exact=True).click()
+        expect(page.get_by_role("heading", level=1, name=then, exact=True)).to_be_visible()
+        recording.finish(page)
+    numbers = {f"{number:.{digits}f}" for one in said for number in one["probabilities"] for digits in (4, 6)}
+    shares = {f"{100 * number:.1f}" for one in said for number in one["probabilities"]}
+    with store_of(server):
+        words = secrets(find(study.id)) | numbers | {f"{share}%" for share in shares} | {"prediction", "logits"}
+    assert found(words, without_ours(recording.everything())) == []
