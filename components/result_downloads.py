@@ -9,7 +9,7 @@ import streamlit as st
 
 from components.keeping import file_button
 from components.result_shown import Shown
-from engine.study.exchange import as_csv, as_json, summary_plain
+from engine.study.exchange import as_csv, as_json
 
 FORMATS = {"csv": "CSV", "json": "JSON"}
 WRITTEN = {"csv": ("text/csv", as_csv), "json": ("application/json", as_json)}
@@ -34,8 +34,7 @@ def downloads_section(shown: Shown) -> None:
     with st.container(horizontal=True):
         for table in TABLES:
             _table_button(shown.found.study.id, table, str(ending))
-        if shown.found.summary is not None:
-            _results_button(shown)
+        _results_button(shown)
         _study_button(shown.found.study.id)
 
 
@@ -59,9 +58,9 @@ def _results_button(shown: Shown) -> None:
 
 
 def _results(shown: Shown) -> str:
-    found = shown.found.summary
-    plain = None if found is None else summary_plain(found)
-    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    from engine.study.exports import results_plain
+
+    return json.dumps(results_plain(shown.found), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _study_button(study: int) -> None:
