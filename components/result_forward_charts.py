@@ -43,7 +43,9 @@ def sureness_chart(found: ForwardSummary, theme: Theme) -> alt.LayerChart:
     share = alt.Y("Low:Q", title="right guesses", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     tips = [alt.Tooltip(f"{name}:N") for name in ("Sure", "right", "interval", "guesses")]
     layers = [
-        base.mark_rule(strokeWidth=4, strokeCap="round").encode(y=share, y2="High:Q", tooltip=tips),
+        base.mark_rule(strokeWidth=4, strokeCap="round", color=PALETTES[theme].muted).encode(
+            y=share, y2="High:Q", tooltip=tips
+        ),
         base.mark_line(strokeDash=[4, 4]).encode(y="Accuracy:Q"),
         base.mark_point(filled=True, opacity=1, size=130).encode(y="Accuracy:Q", tooltip=tips),
     ]

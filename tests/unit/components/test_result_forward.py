@@ -97,3 +97,5 @@ def test_words_are_legible_in_both_themes(found: ForwardSummary, theme: Theme) -
         colours = [spec["config"]["axis"]["labelColor"]]
         colours += [layer["encoding"]["color"]["value"] for layer in spec["layer"] if layer["mark"]["type"] == "text"]
         assert all(contrast(colour, PALETTES[theme].ground) >= 4.5 for colour in colours)
+    rule = sureness_chart(found, theme).to_dict()["layer"][0]["mark"]
+    assert contrast(rule["color"], PALETTES[theme].ground) >= 3, "a rule is black where no colour is given"
