@@ -14,10 +14,12 @@ from engine.params import from_mapping
 from engine.registry import explainer
 from tests.project import ROOT
 
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/study.md")
+
 
 def documented() -> list[list[str]]:
     """The arguments of each `exegesis ...` line in a block of shell commands."""
-    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")]
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS]
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", "\n".join(texts), flags=re.DOTALL))
     lines = [shlex.split(line, comments=True) for line in blocks.splitlines()]
     return [line[1:] for line in lines if line[:1] == ["exegesis"]]
