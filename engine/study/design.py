@@ -28,6 +28,16 @@ INSTRUCTIONS = (
     "order drawn by chance. Rank them: the best first; those that you find equally good may share a rank. If you "
     "cannot tell, say so."
 )
+GUESS_QUESTION = "What does the model say of this input?"
+GUESS_INSTRUCTIONS = (
+    "You see an input, and sometimes an explanation of what a model said of it. Guess what it said, and tell how sure "
+    "you are. The model may be wrong: guess its answer, not the right one. If you cannot tell, say so."
+)
+USUAL_TEXTS: Mapping[str, Mapping[str, str]] = {
+    "question": {RANK: QUESTION, PREDICT: GUESS_QUESTION},
+    "instructions": {RANK: INSTRUCTIONS, PREDICT: GUESS_INSTRUCTIONS},
+}
+"""What people read where the organiser writes nothing of their own, by what they do."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +133,25 @@ class Design:
 def check(design: Design) -> Design:
     """The same design with every parameter of its methods filled in, so that later defaults change nothing.
 
-    Reads neither the model nor the data set. Errors: what does not go together, with what would.
+    Usual texts are those of its mode. Reads neither the model nor the data set. Errors: what does not go together, with what would.
     """
-    design = Design.from_plain(design.as_plain())
+    design = with_usual_texts(Design.from_plain(design.as_plain()))
     for name in ("title", "question", "model", "dataset"):
         if not getattr(design, name).strip():
             raise UsageError(f"design.{name}: must not be empty. Write it.")
     _check_items(design)
+    if design.mode == PREDICT and design.exclusion.least_consistency is not None:
+        asked = design.exclusion.least_consistency
+        raise not_allowed("design.exclusion.least_consistency", "none where people guess: it is of rankings", asked)
     return dataclasses.replace(design, methods=_checked_methods(design))
+
+
+def with_usual_texts(design: Design) -> Design:
+    """The same design; where it has the usual text of another mode, nobody wrote it, and it gets that of its own."""
+    changed = {
+        name: usual[design.mode] for name, usual in USUAL_TEXTS.items() if getattr(design, name) in usual.values()
+    }
+    return dataclasses.replace(design, **changed)
 
 
 def _check_items(design: Design) -> None:

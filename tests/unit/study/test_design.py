@@ -104,6 +104,10 @@ def test_what_cannot_be_read_is_refused(plain: dict[str, Any], said: str) -> Non
         ({"items": ItemChoice(count=5)}, r"design.items_per_annotator: must be at most the study's 5 items, got 20"),
         ({"items": ItemChoice("hand", indices=(4, 5))}, r"must name more than the 2 practice items"),
         (
+            {"mode": "predict", "exclusion": ExclusionRules(least_consistency=0.5)},
+            r"least_consistency: must be none where people guess: it is of rankings, got 0.5",
+        ),
+        (
             {"items": ItemChoice("filter", least_words=9, most_words=8)},
             r"most_words: must be at least least_words \(9\), got 8",
         ),
