@@ -16,7 +16,6 @@ from components.annotate_session import (
     looking_since,
     tell_next,
 )
-from components.annotate_words import instructions, question
 from components.ballot_maps import draw_input, explanation_html, scale_html
 from components.prediction import prediction_html
 from components.ranking import Ranked, forget, ranking
@@ -70,7 +69,7 @@ def draw_progress(ballot: Ballot, seat: Seat) -> None:
 def draw_question(design: Design) -> None:
     """What is asked of every item."""
     with st.container(key=QUESTION):
-        markdown(question(design))
+        markdown(design.question)
 
 
 def draw_foot(design: Design, seat: Seat, answered: bool) -> None:
@@ -78,7 +77,7 @@ def draw_foot(design: Design, seat: Seat, answered: bool) -> None:
     if answered:
         draw_way_back(seat)
     with st.expander("What to do"):
-        markdown(instructions(design))
+        markdown(design.instructions)
     with st.expander("Pause"):
         st.text(PAUSE)
         draw_leave()

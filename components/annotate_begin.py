@@ -8,7 +8,6 @@ import streamlit as st
 
 from components import admission
 from components.annotate_session import Seat, change_seat, leave_seat, seat_of, take_seat, tell_next
-from components.annotate_words import instructions
 from components.ballot_maps import use_ballot_styles
 from components.numbers import count
 from components.organiser import visit
@@ -51,7 +50,7 @@ def draw_code(seat: Seat) -> None:
 def draw_instructions(design: Design, seat: Seat) -> None:
     """What to do, before the first item."""
     st.title("What to do", anchor=False)
-    markdown(instructions(design))
+    markdown(design.instructions)
     st.text(amount(design))
     st.button("Begin", type="primary", on_click=partial(change_seat, seat.study, step="items"))
 

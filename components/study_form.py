@@ -18,7 +18,7 @@ from engine.data.images.datasets import image_names
 from engine.models.catalog import embedded_image_models, embedded_models
 from engine.params import as_plain, from_mapping
 from engine.registry import KINDS, Explainer
-from engine.study.design import INSTRUCTIONS, PREDICT, RANK, Design, MethodChoice
+from engine.study.design import PREDICT, RANK, USUAL_TEXTS, Design, MethodChoice
 from engine.study.presets import SMAT_METHODS
 
 FILLED = "study_form_filled"
@@ -29,10 +29,7 @@ JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}
 MODEL_HELP = "An embedded model, a folder of a checkpoint, or a hub id."
 DATA_HELP = "A data set of the list, a file or folder of your own, or hub:owner/name."
 HAND_HELP = "Their numbers in the data set, as its list shows them: 3, 7, 10-19. The first ones are for practice."
-GUESS_INSTRUCTIONS = (
-    "You see an input that a model has classified, sometimes with an explanation of its answer. Guess which class the "
-    "model chose, right or wrong, and say how sure you are."
-)
+QUESTION_HELP = "People read it at every item."
 MARKDOWN_HELP = "Markdown: headings, lists, emphasis, links. HTML and pictures are left out."
 
 
@@ -75,10 +72,9 @@ def _subject() -> None:
     st.subheader("What is judged", anchor=False)
     line("title", "Title", "Participants see it.")
     with st.container(horizontal=True, gap="medium"):
-        one_of("mode", "What people do", MODES, _instruct)
+        one_of("mode", "What people do", MODES, _word)
         one_of("kind", "Items", KIND_WORDS)
-    if value("mode") == "rank":
-        line("question", "Question", "It stands above the explanations of every item.")
+    line("question", "Question", QUESTION_HELP)
     kind = value("kind")
     left, right = st.columns(2, gap="medium")
     with left:
@@ -87,11 +83,11 @@ def _subject() -> None:
         known_or_other(f"{kind}.dataset", "Data set", _data(kind), DATA_HELP)
 
 
-def _instruct() -> None:
-    """Instructions that nobody has changed go with what people do."""
-    usual = {RANK: INSTRUCTIONS, PREDICT: GUESS_INSTRUCTIONS}
-    if value("instructions") in usual.values():
-        put("instructions", usual[value("mode")])
+def _word() -> None:
+    """Texts that nobody has changed go with what people do."""
+    for name, usual in USUAL_TEXTS.items():
+        if value(name) in usual.values():
+            put(name, usual[value("mode")])
 
 
 def _items() -> None:

@@ -75,7 +75,8 @@ def history(record: StudyRecord, zone: tzinfo) -> str:
 def design_facts(design: Design, known: Mapping[str, Explainer]) -> dict[str, str]:
     """All that was decided, for a study that can no longer be changed."""
     return {
-        "question": design.question if design.mode == "rank" else "",
+        "question": design.question,
+        "what people do": MODES[design.mode],
         "model": design.model,
         "data set": design.dataset,
         "items": _items(design),

@@ -133,7 +133,8 @@ class Design:
 def check(design: Design) -> Design:
     """The same design with every parameter of its methods filled in, so that later defaults change nothing.
 
-    Usual texts are those of its mode. Reads neither the model nor the data set. Errors: what does not go together, with what would.
+    Usual texts are those of its mode. Reads neither the model nor the data set. Errors: what does not go together,
+    with what would.
     """
     design = with_usual_texts(Design.from_plain(design.as_plain()))
     for name in ("title", "question", "model", "dataset"):

@@ -16,13 +16,12 @@ from streamlit.testing.v1 import AppTest
 from components import study_opening
 from components.admission import PASSWORD
 from components.study_actions import NEW, STUDY
-from components.study_form import GUESS_INSTRUCTIONS
 from components.study_list import ALL
 from components.trouble import literal
 from engine.errors import ExegesisError
 from engine.study import studies
 from engine.study.database import ADDRESS, study_database
-from engine.study.design import Design, MethodChoice
+from engine.study.design import GUESS_INSTRUCTIONS, GUESS_QUESTION, QUESTION, Design, MethodChoice
 from engine.study.presets import SMAT_METHODS
 from engine.study.study_file import export_study, import_study
 from tests.alerts import errors, notes
@@ -165,14 +164,16 @@ def test_everything_in_a_draft_can_be_changed_and_opens_only_when_it_is_saved(tm
     assert not page.button(key="study.open").disabled
 
 
-def test_instructions_go_with_what_people_do_until_somebody_writes_their_own(tmp_path: Path) -> None:
+def test_texts_go_with_what_people_do_until_somebody_writes_their_own(tmp_path: Path) -> None:
     page = opened(**{STUDY: studies.create(text_design(tmp_path)).id})
     page.segmented_control(key="study.form.mode").set_value("predict")
     run(page)
     assert page.text_area(key="study.form.instructions").value == GUESS_INSTRUCTIONS
+    assert page.text_input(key="study.form.question").value == GUESS_QUESTION
     page.text_area(key="study.form.instructions").set_value("Mine.")
     page.segmented_control(key="study.form.mode").set_value("rank")
     assert run(page).text_area(key="study.form.instructions").value == "Mine."
+    assert page.text_input(key="study.form.question").value == QUESTION
 
 
 def test_a_design_of_pictures_fills_the_form_too(tmp_path: Path) -> None:

@@ -16,14 +16,13 @@ from components.annotate_begin import amount
 from components.annotate_guess import _answer
 from components.annotate_session import Seat, looking_since, seat_of, take_seat, told
 from components.annotate_tab import _take
-from components.annotate_words import GUESS, HOW_TO_GUESS, instructions, question
 from components.ranking import Ranked
 from engine.errors import ExegesisError
 from engine.study.annotators import NotOpen
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
 from engine.study.database import study_database
-from engine.study.design import INSTRUCTIONS, QUESTION, Design, ItemChoice
+from engine.study.design import Design, ItemChoice
 from engine.study.tables import Study, Vote
 from engine.study.voting import Guess
 from tests.unit.study.polls import agreed, open_study, set_state
@@ -161,13 +160,6 @@ def test_what_a_tab_sends_is_believed_only_as_a_short_text(sent: object, state: 
     for _ in range(2):
         _take("tab", heard.append)
     assert heard == [CODE]
-
-
-def test_words_are_the_organiser_s_and_ours_only_where_theirs_would_be_wrong() -> None:
-    own = Design(question="Why?", instructions="Look.", mode="predict")
-    assert (question(own), instructions(own)) == ("Why?", "Look.")
-    assert (question(Design()), instructions(Design())) == (QUESTION, INSTRUCTIONS)
-    assert (question(Design(mode="predict")), instructions(Design(mode="predict"))) == (GUESS, HOW_TO_GUESS)
 
 
 def test_the_amount_counts_every_look() -> None:

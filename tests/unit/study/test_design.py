@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from engine.errors import UsageError
 from engine.registry import KINDS, all_explainers
-from engine.study.design import Design, ExclusionRules, ItemChoice, MethodChoice, check, counted_items
+from engine.study.design import (
+    GUESS_INSTRUCTIONS,
+    GUESS_QUESTION,
+    INSTRUCTIONS,
+    QUESTION,
+    Design,
+    ExclusionRules,
+    ItemChoice,
+    MethodChoice,
+    check,
+    counted_items,
+)
 from engine.study.presets import PRESETS, SMAT_METHODS, preset
 
 METHODS = (MethodChoice("gradient"), MethodChoice("attention_mean"))
@@ -127,6 +138,17 @@ def test_defaults_of_methods_are_written_down() -> None:
     made = check(dataclasses.replace(GOOD, methods=(*METHODS, MethodChoice("smoothgrad"))))
     assert made.methods[2].params == dataclasses.asdict(all_explainers()["smoothgrad"].params())
     assert check(made) == made
+
+
+@pytest.mark.parametrize(
+    ("mode", "texts"), [("rank", (QUESTION, INSTRUCTIONS)), ("predict", (GUESS_QUESTION, GUESS_INSTRUCTIONS))]
+)
+@pytest.mark.parametrize("came_with", [(QUESTION, INSTRUCTIONS), (GUESS_QUESTION, GUESS_INSTRUCTIONS)])
+def test_usual_texts_are_those_of_what_people_do(mode: str, texts: tuple[str, str], came_with: tuple[str, str]) -> None:
+    asked, told = came_with
+    made = check(dataclasses.replace(GOOD, mode=mode, question=asked, instructions=told))
+    assert (made.question, made.instructions) == texts
+    assert check(dataclasses.replace(made, question="Why?")).question == "Why?"
 
 
 def test_the_placebo_is_shown_last() -> None:
