@@ -83,7 +83,7 @@ def admins() -> set[str]:
 
 def providers(auth: Mapping[str, object]) -> dict[str, str | None]:
     """What the button of each log-in provider says, and its name for Streamlit: none is the unnamed one."""
-    unnamed: dict[str, str | None] = {"Log in": None} if "client_id" in auth else {}
+    unnamed: dict[str, str | None] = {"Log in with an account": None} if "client_id" in auth else {}
     return unnamed | {f"Log in with {name}": name for name, value in auth.items() if isinstance(value, Mapping)}
 
 

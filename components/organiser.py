@@ -32,6 +32,7 @@ CLOSED = (
 NOT_LISTED = (
     f"You are logged in, but not as an organiser. Log in with an address that is listed in {ADMINS} on the server."
 )
+BACK = "Logging in with an account leads back to Home: open this page from there."
 
 
 def organiser() -> bool:
@@ -90,6 +91,7 @@ def _with_providers() -> None:
     for label, name in providers(st.secrets["auth"]).items():
         if st.button(label, key=f"organiser.provider.{name or ''}", icon=":material/login:"):
             _go_to(name)
+    st.caption(BACK)
 
 
 def _go_to(provider: str | None) -> None:

@@ -131,7 +131,7 @@ def test_who_is_not_logged_in_gets_a_button_for_each_provider() -> None:
     with logged_in(NOBODY), patch.object(st, "secrets", secrets), patch.object(st, "login") as login:
         page = opened()
         assert not inside(page)
-        assert [button.label for button in page.button] == ["Log in", "Log in with okta"]
+        assert [button.label for button in page.button] == ["Log in with an account", "Log in with okta"]
         page.button[1].click().run()
     login.assert_called_once_with("okta")
 
@@ -149,7 +149,7 @@ def test_a_log_in_that_is_set_up_wrongly_is_said() -> None:
 def test_with_both_either_lets_in() -> None:
     with logged_in(NOBODY), patch.object(st, "secrets", {"auth": {"client_id": "a"}}):
         page = opened()
-        assert [button.label for button in page.button] == ["Log in", "Log in"]
+        assert [button.label for button in page.button] == ["Log in", "Log in with an account"]
         assert inside(tried(page, SECRET))
     with logged_in(LISTED):
         assert inside(opened())

@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,16 +70,18 @@ def wait_until_healthy(process: subprocess.Popen[bytes], server: Server) -> None
 
 
 @contextmanager
-def running(folder: Path, way: str = "launcher", script: str = "app.py") -> Iterator[Server]:
-    """Starts a fresh server with its home and its log in `folder`, and stops it."""
+def running(
+    folder: Path, way: str = "launcher", script: str = "app.py", environment: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """Starts a fresh server with its home and its log in `folder`, and stops it. `environment`: more of it."""
     port = free_port()
     home, log_file = folder / "home", folder / "server.log"
-    environment = {**os.environ, "EXEGESIS_HOME": str(home), "PYTHONUNBUFFERED": "1"}
+    known = {**os.environ, "EXEGESIS_HOME": str(home), "PYTHONUNBUFFERED": "1"}
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             command(way, port, script),
             cwd=ROOT,
-            env=environment,
+            env={**known, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

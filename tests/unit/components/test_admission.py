@@ -126,6 +126,6 @@ def test_with_an_empty_list_nobody_is_an_organiser(monkeypatch: pytest.MonkeyPat
 
 def test_every_provider_of_the_secrets_has_its_button() -> None:
     shared = {"redirect_uri": "https://a.example/oauth2callback", "cookie_secret": "x"}
-    assert providers({**shared, "client_id": "a"}) == {"Log in": None}
+    assert providers({**shared, "client_id": "a"}) == {"Log in with an account": None}
     assert providers({**shared, "okta": {"client_id": "a"}}) == {"Log in with okta": "okta"}
     assert providers(shared) == {}
