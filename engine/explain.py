@@ -13,6 +13,7 @@ from cache import key_for, single_flight
 from engine import records, runtime, shipped
 from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import Cancelled, ExegesisError, UsageError
+from engine.heads.running import under
 from engine.late import torch
 from engine.models import catalog
 from engine.params import as_plain, from_mapping
@@ -87,14 +88,15 @@ class _Plan:
                 "example": request.example.as_plain(),
                 "target": request.target,
                 "seed": request.seed,
+                **request.heads.keyed(),
             }
         )
 
     @property
     def together(self) -> tuple[Any, ...]:
         """Requests that agree in this can be computed in one task."""
-        kind = self.request.example.kind
-        return self.request.model, self.revision, self.request.dtype, kind, self.method.id, self.params
+        asked = self.request
+        return asked.model, self.revision, asked.dtype, asked.example.kind, self.method.id, self.params, asked.heads
 
 
 def _versions(method: Explainer) -> list[int]:
@@ -173,8 +175,8 @@ def _store_by_class(plan: _Plan, answer: Explanation) -> None:
 def _compute(plans: list[_Plan]) -> list[Explanation]:
     """Explanations of plans that belong together. The caller holds the turn."""
     first = plans[0]
-    model = load_classifier(first.method.kind, first.request.model, first.request.dtype, runtime.device())
-    with runtime.noting() as notes:
+    loaded = load_classifier(first.method.kind, first.request.model, first.request.dtype, runtime.device())
+    with under(loaded, first.request.heads) as model, runtime.noting() as notes:
         started = time.perf_counter()
         encoded = [model.encode(plan.request.example) for plan in plans]
         items = _items(model, plans, encoded)
@@ -258,6 +260,7 @@ def _explanation(
         seed=plan.request.seed,
         dtype=plan.request.dtype,
         device=model.device.type,
+        heads=plan.request.heads.scales,
     )
     encoded = item.encoded
     require_finite(model, f"scores by {plan.method.id}", made.scores)

@@ -19,7 +19,7 @@ def pack(explanation: Explanation) -> tuple[Meta, Arrays]:
     meta = {
         "tokens": [dataclasses.astuple(t) for t in explanation.tokens],
         "prediction": dataclasses.asdict(explanation.prediction),
-        "provenance": dataclasses.asdict(explanation.provenance),
+        "provenance": _plain_provenance(explanation.provenance),
         "evaluations": explanation.evaluations,
         "seconds": explanation.seconds,
         "check": None if explanation.check is None else dataclasses.asdict(explanation.check),
@@ -37,7 +37,7 @@ def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Explana
         tokens=tuple(Token(*t) for t in meta["tokens"]),
         scores=np.array(arrays["scores"]),
         prediction=unpack_prediction(meta["prediction"]),
-        provenance=Provenance(**meta["provenance"]),
+        provenance=_provenance(meta["provenance"]),
         evaluations=meta["evaluations"],
         seconds=meta["seconds"],
         check=None if meta["check"] is None else Check(**meta["check"]),
@@ -47,6 +47,17 @@ def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Explana
         cached=True,
         grid=tuple(meta["grid"]) if meta.get("grid") else None,
     )
+
+
+def _plain_provenance(provenance: Provenance) -> Meta:
+    """Without the heads where none was scaled: so the records of before there were any are the same as those of now."""
+    plain = dataclasses.asdict(provenance)
+    return plain if provenance.heads else {name: value for name, value in plain.items() if name != "heads"}
+
+
+def _provenance(meta: Mapping[str, Any]) -> Provenance:
+    heads = tuple((layer, head, scale) for layer, head, scale in meta.get("heads", ()))
+    return Provenance(**{**meta, "heads": heads})
 
 
 def unpack_prediction(meta: Mapping[str, Any]) -> Prediction:

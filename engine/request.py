@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from engine.errors import UsageError
+from engine.heads.scales import PLAIN, HeadScales
 from engine.params import Plain
 
 MAX_CHARACTERS = 1_000_000
@@ -96,7 +97,10 @@ Input = Example | Picture
 
 @dataclass(frozen=True)
 class Request:
-    """One explanation. `target` is a class index or label name; None means the predicted class."""
+    """One explanation. `target` is a class index or label name; None means the predicted class.
+
+    `heads`: the model is explained as if these heads were scaled.
+    """
 
     model: str
     method: str
@@ -105,3 +109,4 @@ class Request:
     target: int | str | None = None
     seed: int = 0
     dtype: str = "float32"
+    heads: HeadScales = PLAIN

@@ -75,6 +75,8 @@ class Provenance:
     seed: int
     dtype: str
     device: str
+    heads: tuple[tuple[int, int, float], ...] = ()
+    """What was scaled, as (layer, head, scale) from 0: nothing, unless it was asked for."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from engine import runtime
 from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import ExegesisError, unknown
 from engine.explain import explain_many, key_of
+from engine.heads.running import under
+from engine.heads.scales import HeadScales
 from engine.metrics.ranking import number_of, ranking
 from engine.operators import check_operator, operators_of
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
@@ -141,9 +143,9 @@ class _Asked:
 
 
 def _groups(asked: Sequence[_Asked]) -> list[list[_Asked]]:
-    groups: dict[tuple[str, str], dict[str, _Asked]] = {}
+    groups: dict[tuple[str, str, HeadScales], dict[str, _Asked]] = {}
     for one in asked:
-        groups.setdefault((one.request.model, one.request.dtype), {})[one.key] = one
+        groups.setdefault((one.request.model, one.request.dtype, one.request.heads), {})[one.key] = one
     return [list(group.values()) for group in groups.values()]
 
 
@@ -167,7 +169,8 @@ def _measure(asked: Sequence[_Asked], report: Report) -> dict[str, RemovalCurve]
     model = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
     rows = _Rows()
     plans = [rows.add(one, model.encode(one.request.example)) for one in asked]
-    values = rows.values(model, asked[0].removal, report)
+    with under(model, request.heads) as running:
+        values = rows.values(running, asked[0].removal, report)
     made = {}
     for one, (removed, places) in zip(asked, plans, strict=True):
         curve = RemovalCurve(one.request.method, values[places], removed, way=one.way)

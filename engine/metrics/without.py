@@ -13,6 +13,7 @@ from engine import runtime
 from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.explain import explain, key_of
+from engine.heads.running import under
 from engine.late import torch
 from engine.operators import check_operator, operators_of
 from engine.progress import CancelToken, cancellable, check_cancelled
@@ -119,11 +120,12 @@ def _rest(request: Request, gone: Sequence[int], keys: Mapping[str, str]) -> dic
     """What nobody made while we waited for the turn is measured."""
     with runtime.turn():
         answers = _found(keys)
-        model = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
-        encoded = model.encode(request.example)
+        loaded = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
+        encoded = loaded.encode(request.example)
         for removal in [name for name in keys if name not in answers]:
             check_cancelled()
-            answers[removal] = left = _measured(model, encoded, gone, removal)
+            with under(loaded, request.heads) as model:
+                answers[removal] = left = _measured(model, encoded, gone, removal)
             numbers = {"logits": np.array(left.logits), "probabilities": np.array(left.probabilities)}
             result_store().put(keys[removal], {"labels": list(left.labels), "regression": left.regression}, numbers)
     return answers

@@ -1,19 +1,23 @@
 """The one mechanism that reads attention, for every family.
 
 Transformers calls a registered function with queries, keys, values, the scaling, the mask and T5's position bias.
-Ours computes the same attention in plain, twice differentiable tensor operations and hands each layer's logits and
-probabilities to a recorder. It is registered under the same name for the masks: without that the mask is silently
-dropped, GPT-2 loses causality and BERT attends to padding.
+Ours computes the same attention in plain, twice differentiable tensor operations, hands each layer's logits and
+probabilities to a recorder, and scales the outputs of heads where that is asked. It is registered under the same name
+for the masks: without that the mask is silently dropped, GPT-2 loses causality and BERT attends to padding.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
+
+from jaxtyping import Float
 
 from engine.late import torch
 
@@ -29,6 +33,8 @@ class Recorder:
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("exegesis_attention_recorder", default=None)
+_scales: ContextVar[Mapping[int, torch.Tensor]] = ContextVar("exegesis_head_scales", default=MappingProxyType({}))
+"""By the `id` of a part of a block, `[#batch head]`: the order of calls would be wrong after a pass that failed."""
 
 
 def captured_attention(
@@ -53,7 +59,14 @@ def captured_attention(
         recorder.logits.append(logits)
         recorder.probabilities.append(probabilities)
     dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
-    return (dropped @ value).transpose(1, 2).contiguous(), probabilities
+    return _scaled(module, dropped @ value).transpose(1, 2).contiguous(), probabilities
+
+
+def _scaled(
+    module: torch.nn.Module, outputs: Float[torch.Tensor, "batch head query d_head"]
+) -> Float[torch.Tensor, "batch head query d_head"]:
+    scale = _scales.get().get(id(module))
+    return outputs if scale is None else outputs * scale[..., None, None]
 
 
 @functools.cache
@@ -68,16 +81,40 @@ def _register() -> None:
 
 @contextlib.contextmanager
 def implementation(module: torch.nn.Module, name: str) -> Iterator[None]:
-    """Every attention layer of `module` runs through `name` inside, and through its own again afterwards."""
+    """Every attention layer of `module` runs through `name` inside, and through its own again afterwards.
+
+    Threads may come and leave in any order: the own one is back when the last has left.
+    """
+    mark = object()
     configs = _configs(module)
-    before = [config._attn_implementation for config in configs]
     try:
         for config in configs:
-            config._attn_implementation = name
+            _enter(config, name, mark)
         yield
     finally:
-        for config, own in zip(configs, before, strict=True):
-            config._attn_implementation = own
+        for config in configs:
+            _leave(config, mark)
+
+
+_users: dict[int, list[tuple[object, str]]] = {}
+"""By the `id` of a config: its own implementation first, then that of each who is inside."""
+_lock = threading.Lock()
+
+
+def _enter(config: Any, name: str, mark: object) -> None:
+    with _lock:
+        _users.setdefault(id(config), [(config, config._attn_implementation)]).append((mark, name))
+        config._attn_implementation = name
+
+
+def _leave(config: Any, mark: object) -> None:
+    with _lock:
+        users = [user for user in _users.get(id(config), ()) if user[0] is not mark]
+        if users:
+            config._attn_implementation = users[-1][1]
+            _users[id(config)] = users
+        if len(users) == 1:
+            del _users[id(config)]
 
 
 @contextlib.contextmanager
@@ -91,6 +128,28 @@ def capture(module: torch.nn.Module) -> Iterator[Recorder]:
             yield recorder
     finally:
         _recorder.reset(token)
+
+
+@contextlib.contextmanager
+def scaled_heads(
+    module: torch.nn.Module,
+    blocks: Iterable[torch.nn.Module],
+    scales: Float[torch.Tensor, "#batch layer head"],
+) -> Iterator[None]:
+    """The output of each head, before its layer's output projection, is multiplied by its scale.
+
+    A row of the batch may have scales of its own.
+    For passes of this thread inside. Scales of the same module further out are replaced, not multiplied. Gradients
+    flow to the scales.
+    """
+    _register()
+    mine = {id(part): scales[:, layer] for layer, block in enumerate(blocks) for part in block.modules()}
+    token = _scales.set({**_scales.get(), **mine})
+    try:
+        with implementation(module, CAPTURE):
+            yield
+    finally:
+        _scales.reset(token)
 
 
 def _configs(module: torch.nn.Module) -> list[Any]:

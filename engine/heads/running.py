@@ -1,0 +1,35 @@
+"""A model as if some of its heads were scaled, for as long as a `with` lasts."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator
+
+from engine.classifiers import AnyClassifier
+from engine.heads.scales import HeadScales
+from engine.late import torch
+from engine.models.attention import scaled_heads
+
+
+@contextlib.contextmanager
+def under(model: AnyClassifier, heads: HeadScales) -> Iterator[AnyClassifier]:
+    """The model to use inside: its heads scaled, its memory its own. Without scales it is the model itself.
+
+    Nothing of the shared model is changed. The caller holds the turn.
+    """
+    if not heads:
+        yield model
+        return
+    layers, count = size(model)
+    scales = torch.from_numpy(heads.grid(layers, count)).to(model.device, model.dtype)
+    twin = copy.copy(model)
+    twin.memo = {}  # what the plain model answered must not be taken for what this one answers, nor the other way round
+    with scaled_heads(model.module, model.blocks, scales[None]):
+        yield twin
+
+
+def size(model: AnyClassifier) -> tuple[int, int]:
+    """How many layers it has, and how many heads each."""
+    config = model.module.config
+    return len(model.blocks), int(config.num_attention_heads)  # type: ignore[union-attr, arg-type]
