@@ -22,7 +22,8 @@ from engine.registry import explainer
 from engine.request import Example, Input, Picture, Request
 from engine.result import Explanation, Prediction, Token
 from engine.study.choosing import Chosen, choose
-from engine.study.design import PREDICT, Design
+from engine.study.design import PLACEBO, PREDICT, Design
+from engine.study.placebo import with_placebo
 from engine.study.tables import Item, Shown
 
 _SEEN = ("tokens", "grid", "truncated")
@@ -56,10 +57,11 @@ def freeze(design: Design, report: Report = silent, cancel: CancelToken | None =
     requests = [
         Request(design.model, method.id, one.input, method.params, seed=design.seed)
         for method in design.shown
+        if method.id != PLACEBO
         for one in chosen
     ]
     made = explain_many(requests, report, cancel)
-    by_item = [made[place :: len(chosen)] for place in range(len(chosen))]
+    by_item = [with_placebo(made[place :: len(chosen)], design, place) for place in range(len(chosen))]
     seen = [dataclasses.replace(one, input=_as_seen(one.input, design.model)) for one in chosen]
     return [_frozen(place, one, answers) for place, (one, answers) in enumerate(zip(seen, by_item, strict=True))]
 
@@ -132,9 +134,10 @@ def _shown(place: int, answer: Explanation) -> Shown:
 def _provenance(answer: Explanation, meta: dict[str, Any]) -> dict[str, Any]:
     """How it was made: the method and its parameters, the model, its check, its cost, the version of the product."""
     made = meta.pop("provenance")
-    method = explainer(made["method"], "text" if answer.grid is None else "image")
     told = {name: value for name, value in meta.items() if name not in _SHOWN_ELSEWHERE}
-    return {**made, **told, "signed": method.is_signed(made["params"]), "exegesis": product_version()}
+    scored = answer.extras.get("permuted", made)
+    method = explainer(scored["method"], "text" if answer.grid is None else "image")
+    return {**made, **told, "signed": method.is_signed(scored["params"]), "exegesis": product_version()}
 
 
 def png(picture: Picture) -> bytes:
