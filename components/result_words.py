@@ -41,8 +41,10 @@ def rests_on(found: Summary) -> str:
 def taken(found: Results) -> str:
     """What came in, and what does not count as a ranking."""
     gone = sum(one.votes for one in found.excluded)
+    again = sum(vote.repeat > 0 and (vote.ranks or vote.guess) is not None for vote in found.kept)
     parts = [f"{count(found.answers, 'answer')} by {count(found.annotators, 'annotator')}"]
     parts += [f"{found.cannot_tell:,} could not tell"] if found.cannot_tell else []
+    parts += [f"{count(again, 'repeat')}, not rated: they tell how steadily people answer"] if again else []
     parts += [f"{gone:,} left out by the study's rules"] if gone else []
     return f"{'; '.join(parts)}."
 

@@ -84,7 +84,10 @@ def rate(
     seed: Seed = "0",
     as_json: Json = False,
 ) -> None:
-    """Rate the rankings of a file: rank strings such as 1,1,3,4 in a column 'ranks', or a column a method."""
+    """Rate the rankings of a file: rank strings such as 1,1,3,4 in a column 'ranks', or a column a method.
+
+    Of a person's rankings of one item the first is rated; repeats tell how steadily people rank.
+    """
     from engine.study.exchange import read_rankings
 
     named = values.names("--methods", methods) if methods else []

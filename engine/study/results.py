@@ -96,7 +96,8 @@ def _found(record: StudyRecord) -> Results:
 def _summary(design: Design, ranked: Sequence[Match]) -> Summary | None:
     from engine.study.ratings.summary import summary
 
-    return summary(ranked, placebo_of(design), design.seed) if ranked else None
+    rated = any(match.repeat == 0 for match in ranked)
+    return summary(ranked, placebo_of(design), design.seed) if rated else None
 
 
 def _forward(record: StudyRecord, kept: Sequence[Kept]) -> ForwardSummary | None:

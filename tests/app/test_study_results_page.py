@@ -118,8 +118,9 @@ def test_many_votes_give_an_answer_intervals_and_smats_setting_with_its_warning(
     assert found is not None
     said = words_of(page)
     assert said.startswith("People prefer Integrated gradients: it is rated above every other method.\n")
-    for sentence in (PLAUSIBLE, SMAT_WARNING, "rankings by 6 annotators on 6 items", "better than the placebo, Random"):
+    for sentence in (PLAUSIBLE, SMAT_WARNING, "30 rankings by 6 annotators", "better than the placebo, Random"):
         assert sentence in said
+    assert "42 answers by 6 annotators; 12 repeats, not rated: they tell how steadily people answer." in said
     table = page.dataframe[0].value.set_index("Method")
     for rating in found.ratings:
         row = table.loc[

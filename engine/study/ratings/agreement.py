@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from engine.study.ratings.matches import Match, methods_of
+from engine.study.ratings.matches import Match, first_looks, methods_of
 
 
 def kendalls_w(matches: Sequence[Match]) -> float | None:
@@ -78,9 +78,8 @@ def _told(matches: Sequence[Match]) -> list[tuple[float, int]]:
 def _by_item(matches: Sequence[Match]) -> Mapping[str, list[Match]]:
     """Each person's first look at each item."""
     items: dict[str, list[Match]] = defaultdict(list)
-    for match in matches:
-        if match.repeat == 0:
-            items[match.item].append(match)
+    for match in first_looks(matches):
+        items[match.item].append(match)
     return items
 
 

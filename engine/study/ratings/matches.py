@@ -42,6 +42,11 @@ def methods_of(matches: Sequence[Match]) -> tuple[str, ...]:
     return methods
 
 
+def first_looks(matches: Sequence[Match]) -> list[Match]:
+    """Without repeats: what a person says of one item counts once."""
+    return [match for match in matches if match.repeat == 0]
+
+
 def rank_table(matches: Sequence[Match]) -> Int[np.ndarray, "match method"]:
     """Ranks in the order of `methods_of`."""
     methods = methods_of(matches)

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from engine.errors import unknown
+from engine.errors import UsageError, unknown
 from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency, w_by_chance
 from engine.study.ratings.headline import ORDERS, RESAMPLES, Rating, standing
-from engine.study.ratings.matches import Match, methods_of, rank_table
+from engine.study.ratings.matches import Match, first_looks, methods_of, rank_table
 from engine.study.ratings.meaning import meanings
 from engine.study.ratings.partial_order import strictly_better
 from engine.study.ratings.power import Expected, Needed, expected, votes_needed
@@ -42,6 +42,8 @@ class Group:
 @dataclass(frozen=True)
 class Summary:
     """The results of a study. What votes cannot tell yet is None.
+
+    A vote is a person's first look at an item: repeats count for `consistency` alone, and `seconds` is over all looks.
 
     `course`: each method's skill after 0, 1, 2, ... votes. `wins`: share of votes that rank the row above the column.
     `concordance`: Kendall's W, beside what chance would give. `consistency`: Spearman's rho of first and second looks,
@@ -118,28 +120,31 @@ def summary(
     orders: int = ORDERS,
     resamples: int = RESAMPLES,
 ) -> Summary:
-    """Everything that votes say. Errors: no votes, votes of fewer than two methods, a placebo that nobody ranked."""
-    found, methods = standing(matches, seed, orders, resamples), methods_of(matches)
+    """Everything that votes say. Errors: no first look, fewer than two methods, a placebo that nobody ranked."""
+    first, methods = first_looks(matches), methods_of(matches)
+    if matches and not first:
+        raise UsageError(f"votes: must hold a first look, got {len(matches)} repeats alone. Write repeat 0 for it.")
+    found = standing(first, seed, orders, resamples)
     if placebo is not None and placebo not in methods:
         raise unknown("placebo", placebo, methods)
     return Summary(
-        votes=len(matches),
-        annotators=len({match.annotator for match in matches}),
-        items=len({match.item for match in matches}),
+        votes=len(first),
+        annotators=len({match.annotator for match in first}),
+        items=len({match.item for match in first}),
         methods=methods,
         placebo=placebo,
         ratings=found.ratings,
         smat=found.smat,
         course=found.course,
-        wins=win_shares(matches),
-        worths=plackett_luce(matches, seed),
-        concordance=kendalls_w(matches),
-        concordance_by_chance=w_by_chance(matches),
-        alpha=krippendorffs_alpha(matches),
+        wins=win_shares(first),
+        worths=plackett_luce(first, seed),
+        concordance=kendalls_w(first),
+        concordance_by_chance=w_by_chance(first),
+        alpha=krippendorffs_alpha(first),
         consistency=self_consistency(matches),
         seconds=times(matches),
-        by_item=_groups(matches, lambda match: match.item),
-        by_annotator=_groups(matches, lambda match: match.annotator),
+        by_item=_groups(first, lambda match: match.item),
+        by_annotator=_groups(first, lambda match: match.annotator),
     )
 
 

@@ -65,9 +65,23 @@ def test_the_summary_is_that_of_the_votes() -> None:
     found = results(study.id)
     assert found.summary is not None
     assert (found.answers, found.annotators, found.cannot_tell) == (13, 3, 1)
-    assert found.summary.votes == len(matches_of(study.id)) == 12
+    assert len(matches_of(study.id)) == 12
+    assert found.summary.votes == len(found.summary.course) - 1 == 10, "each ranked one of five items twice"
+    assert (found.summary.consistency or (0, 0))[1] == 2
     assert found.summary.placebo == "random"
     assert found.summary.methods == METHODS, "as in the design, whatever the first voter saw"
+
+
+def test_repeats_alone_are_not_rated() -> None:
+    """Whoever could not tell at first may rank at the second look."""
+    study = open_study(items=2, practice=0)
+    person = agreed(study.token)
+    while ballot := next_ballot(person.id):
+        again = answer(ballot) if len(results(study.id).kept) == 2 else Answer(ballot.token, new_token(), None, 9.0)
+        confirm(person.id, again)
+    found = results(study.id)
+    assert [(vote.repeat, vote.ranks is None) for vote in found.kept] == [(0, True), (0, True), (1, False)]
+    assert found.summary is None
 
 
 def test_nothing_is_computed_twice(few_resamples: list[int]) -> None:

@@ -49,6 +49,18 @@ def test_everything_is_in_it(found: Summary) -> None:
     assert [group.votes for group in found.by_annotator] == [6] * 12
 
 
+def test_a_repeat_changes_no_rating(found: Summary) -> None:
+    votes = simulated(Made({"good": 2.0, "poor": 0.0, "random": 0.0}, annotators=12, items=6, seed=5))
+    reverse = {"good": 3, "poor": 2, "random": 1}
+    repeats = [replace(one, ranks=reverse, repeat=1, at=one.at + 0.5) for one in votes[::7]]
+    again = few([*repeats, *votes], "random")
+    assert again.consistency is not None
+    for name in vars(found).keys() - {"consistency", "needed", "power"}:
+        np.testing.assert_array_equal(getattr(again, name), getattr(found, name), name)
+    with pytest.raises(UsageError, match="votes: must hold a first look, got 11 repeats alone"):
+        few(repeats)
+
+
 def test_each_part_has_one_sentence(found: Summary) -> None:
     said = found.meanings
     for text in said.values():
