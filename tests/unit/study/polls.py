@@ -10,11 +10,11 @@ import sqlalchemy as sa
 
 from cache import encode
 from engine.study.annotators import Person, consent, join
-from engine.study.ballots import Ballot
+from engine.study.ballots import Ballot, next_ballot
 from engine.study.codes import new_token
 from engine.study.database import study_database
 from engine.study.design import Design, MethodChoice
-from engine.study.tables import Item, Shown, Study
+from engine.study.tables import Item, Shown, Study, Vote
 from engine.study.voting import Answer
 
 METHODS = ("integrated_gradients", "lime", "random")
@@ -58,6 +58,19 @@ def set_state(study: Study, state: str) -> None:
 def agreed(token: str) -> Person:
     """A new participant who has agreed."""
     return consent(join(token)[0].id)
+
+
+def rows_of(study: Study) -> list[Vote]:
+    """All votes of the study as they came, history too."""
+    with study_database().reading() as session:
+        return list(session.scalars(sa.select(Vote).where(Vote.study == study.id).order_by(Vote.id)))
+
+
+def ballot_of(person: Person) -> Ballot:
+    """What this participant sees now; there is something left to see."""
+    ballot = next_ballot(person.id)
+    assert ballot is not None
+    return ballot
 
 
 def answer(ballot: Ballot, *ranks: int, seconds: float = 1.0) -> Answer:
