@@ -88,6 +88,16 @@ def own_shown(digest: str) -> Shown | None:
         return None
 
 
+def stamp(name: str) -> Stamp:
+    """What changes when the file does, or when a file is put into or taken out of the folder or one below it."""
+    try:
+        path = Path(name)
+        found = [path.stat(), *(entry.stat() for entry in _folders(path))]
+    except (OSError, ValueError):
+        return ()
+    return tuple(time for one in found for time in (one.st_mtime_ns, one.st_size))
+
+
 def _usual() -> OpenPictures:
     return _named((PICTURES, ""), _opened(PICTURES, ""))
 
@@ -98,7 +108,7 @@ def _named(wanted: tuple[str, str], data: ImageDataset) -> OpenPictures:
 
 
 def _opened(name: str, split: str) -> ImageDataset:
-    return _read(name, split, _stamp(name))
+    return _read(name, split, stamp(name))
 
 
 @st.cache_resource(max_entries=4, show_spinner="Opening the pictures …")
@@ -118,16 +128,6 @@ def _own(digest: str, home: str) -> Shown:
     if pixels is None:
         raise ExegesisError(f"picture: no picture is kept under {digest}.")
     return Shown(Picture(pixels), name=OWN)
-
-
-def _stamp(name: str) -> Stamp:
-    """What changes when the file does, or when a file is put into or taken out of the folder or one below it."""
-    try:
-        path = Path(name)
-        found = [path.stat(), *(entry.stat() for entry in _folders(path))]
-    except (OSError, ValueError):
-        return ()
-    return tuple(time for one in found for time in (one.st_mtime_ns, one.st_size))
 
 
 def _folders(path: Path) -> list[os.DirEntry[str]]:

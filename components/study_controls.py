@@ -67,6 +67,11 @@ def known_or_other(name: str, label: str, known: Sequence[str], help: str) -> No
     st.selectbox(label, options, key=key(name), accept_new_options=True, help=help, persist_state="page")
 
 
+def row() -> st.delta_generator.DeltaGenerator:
+    """Controls side by side, as many as the window holds."""
+    return st.container(horizontal=True, gap="small", vertical_alignment="bottom")
+
+
 def _field(name: str) -> tuple[Any, Mapping[str, Any]]:
     """The type of a field of the design or of one of its parts, and what it says of itself."""
     part, _, own = name.rpartition(".")

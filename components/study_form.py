@@ -11,8 +11,9 @@ from components.engine_room import explainers
 from components.method_picker import all_methods, chosen_methods
 from components.parameters import held_parameters, reset_parameters
 from components.safe_markdown import markdown
-from components.study_controls import NARROW, key, known_or_other, line, lines, number, one_of, put, value
+from components.study_controls import NARROW, key, known_or_other, line, lines, number, one_of, put, row, value
 from components.study_fields import Fields, control_names, design_of, fields_of
+from components.study_items import items_form
 from engine.data.datasets import dataset_names
 from engine.data.images.datasets import image_names
 from engine.models.catalog import embedded_image_models, embedded_models
@@ -24,11 +25,8 @@ from engine.study.presets import SMAT_METHODS
 FILLED = "study_form_filled"
 MODES = {RANK: "Rank explanations", PREDICT: "Guess the answer"}
 KIND_WORDS = {"text": "Texts", "image": "Pictures"}
-CHOICES = {"seed": "Drawn at random", "filter": "Drawn of those that fit", "hand": "Picked by hand"}
-JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}
 MODEL_HELP = "An embedded model, a folder of a checkpoint, or a hub id."
 DATA_HELP = "A data set of the list, a file or folder of your own, or hub:owner/name."
-HAND_HELP = "Their numbers in the data set, as its list shows them: 3, 7, 10-19. The first ones are for practice."
 QUESTION_HELP = "People read it at every item."
 MARKDOWN_HELP = "Markdown: headings, lists, emphasis, links. HTML and pictures are left out."
 
@@ -49,7 +47,7 @@ def study_form() -> None:
     with st.container(border=True):
         _subject()
     with st.container(border=True):
-        _items()
+        items_form()
     with st.container(border=True):
         _explanations()
     with st.container(border=True):
@@ -90,31 +88,6 @@ def _word() -> None:
             put(name, usual[value("mode")])
 
 
-def _items() -> None:
-    st.subheader("Items", anchor=False)
-    one_of("items.how", "How items are chosen", CHOICES)
-    how = value("items.how")
-    with _row():
-        if how != "hand":
-            number("items.count", "Number of items")
-        number("practice", "Practice items")
-        line("items.split", "Part of the data set", "Such as train or test. Empty: the usual one.", NARROW)
-        number("seed", "Seed")
-    if how == "hand":
-        lines("items.indices", "Numbers of the examples", HAND_HELP, 80)
-    if how == "filter":
-        _conditions()
-
-
-def _conditions() -> None:
-    with _row():
-        line("items.label", "Class", "Its name in the data set. Empty: any.", NARROW)
-        if value("kind") == "text":
-            number("items.least_words", "Fewest words")
-            number("items.most_words", "Most words")
-    one_of("items.judged", "The model is", JUDGED)
-
-
 def _explanations() -> None:
     st.subheader("Explanations", anchor=False)
     known, prefix = explainers(value("kind")), _prefix(value("kind"))
@@ -127,7 +100,7 @@ def _explanations() -> None:
 
 def _people() -> None:
     st.subheader("People", anchor=False)
-    with _row():
+    with row():
         number("items_per_annotator", "Items a person sees")
         number("repeats", "Of these seen twice")
         number("votes_per_item", "Votes wanted an item")
@@ -152,15 +125,11 @@ def _texts() -> None:
 def _rules() -> None:
     st.subheader("Which votes the results leave out", anchor=False)
     st.caption("Declared now, fixed when the study opens, and told beside the results. 0 and empty: none.")
-    with _row():
+    with row():
         number("exclusion.least_seconds", "Made in less seconds")
         number("exclusion.least_votes", "Of people with fewer votes")
         number("exclusion.most_cannot_tell", "Share of “cannot tell” above", 0.05)
         number("exclusion.least_consistency", "Self-consistency below", 0.05)
-
-
-def _row() -> st.delta_generator.DeltaGenerator:
-    return st.container(horizontal=True, gap="small", vertical_alignment="bottom")
 
 
 def _prefix(kind: str) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from engine.data.classes import PLACED, UNNAMED, match_classes
+from engine.data.classes import match_classes
 from engine.errors import ExegesisError, UsageError
 from engine.predictions import predictions
 from engine.progress import CancelToken, Report, silent
-from engine.request import Example, Input, Picture
+from engine.request import Example, Input
 from engine.result import Prediction
 from engine.study.design import Design, ItemChoice
+from engine.study.sources import Candidate, Source, source_of
 
 TOGETHER = 64
 """Candidates that are read and judged at a time."""
@@ -31,39 +31,17 @@ class Chosen:
     prediction: Prediction
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """`known`: the index of its class in the data set, None where it is not known or a number."""
-
-    index: int
-    input: Input
-    label: str | None
-    known: int | None
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A data set of texts or pictures, read one at a time."""
-
-    name: str
-    count: int
-    labels: tuple[str, ...]
-    unnamed: re.Pattern[str]
-    read: Callable[[int], _Candidate]
-
-
 def choose(design: Design, report: Report = silent, cancel: CancelToken | None = None) -> list[Chosen]:
     """Practice items first. A checked design and an unchanged data set and model give the same items.
 
     Errors: too few examples meet the conditions; those of the data set and the model.
     """
-    source = _source(design)
+    source = source_of(design.kind, design.dataset, design.items.split)
     if design.items.how == "hand":
         return _by_hand(design, source, report, cancel)
-    _check_label(design.items, source)
     wanted = design.items.count + design.practice
-    found: list[tuple[_Candidate, Prediction]] = []
-    for group in _in_groups(_fitting(design.items, source, design.seed)):
+    found: list[tuple[Candidate, Prediction]] = []
+    for group in _in_groups(candidates(design, source)):
         found += _judged(design, source, group, report, cancel)
         if len(found) >= wanted:
             break
@@ -76,26 +54,40 @@ def choose(design: Design, report: Report = silent, cancel: CancelToken | None =
     return _chosen(practice, True) + _chosen(counted, False)
 
 
-def _by_hand(design: Design, source: _Source, report: Report, cancel: CancelToken | None) -> list[Chosen]:
-    for index in design.items.indices:
-        if index >= source.count:
-            raise UsageError(f"design.items.indices: must be 0 to {source.count - 1} in {source.name}, got {index}.")
-    candidates = [source.read(index) for index in design.items.indices]
-    found = _predicted(design, candidates, report, cancel)
+def candidates(design: Design, source: Source) -> Iterator[Candidate]:
+    """The examples that are asked for, in their order, before the model is asked of any.
+
+    Whether the model is right is not looked at: that is known when the study opens.
+    """
+    if design.items.how == "hand":
+        return _picked(design.items, source)
+    _check_label(design.items, source)
+    return _fitting(design.items, source, design.seed)
+
+
+def _by_hand(design: Design, source: Source, report: Report, cancel: CancelToken | None) -> list[Chosen]:
+    found = _predicted(design, list(candidates(design, source)), report, cancel)
     return _chosen(found[: design.practice], True) + _chosen(found[design.practice :], False)
 
 
-def _chosen(found: Sequence[tuple[_Candidate, Prediction]], practice: bool) -> list[Chosen]:
+def _picked(items: ItemChoice, source: Source) -> Iterator[Candidate]:
+    for index in items.indices:
+        if index >= source.count:
+            raise UsageError(f"design.items.indices: must be 0 to {source.count - 1} in {source.name}, got {index}.")
+    return (source.read(index) for index in items.indices)
+
+
+def _chosen(found: Sequence[tuple[Candidate, Prediction]], practice: bool) -> list[Chosen]:
     return [Chosen(one.index, practice, one.input, one.label, prediction) for one, prediction in found]
 
 
-def _check_label(items: ItemChoice, source: _Source) -> None:
+def _check_label(items: ItemChoice, source: Source) -> None:
     if items.how == "filter" and items.label is not None and items.label not in source.labels:
         known = ", ".join(source.labels) or "none"
         raise UsageError(f"design.items.label: must be a class of {source.name} ({known}), got {items.label!r}.")
 
 
-def _fitting(items: ItemChoice, source: _Source, seed: int) -> Iterator[_Candidate]:
+def _fitting(items: ItemChoice, source: Source, seed: int) -> Iterator[Candidate]:
     """Those whose label and length fit, in the order that the seed draws; of equal inputs the first."""
     met: set[Input] = set()
     for index in np.random.default_rng(seed).permutation(source.count):
@@ -105,7 +97,7 @@ def _fitting(items: ItemChoice, source: _Source, seed: int) -> Iterator[_Candida
             yield one
 
 
-def _fits(items: ItemChoice, one: _Candidate) -> bool:
+def _fits(items: ItemChoice, one: Candidate) -> bool:
     if items.label is not None and one.label != items.label:
         return False
     if not isinstance(one.input, Example):
@@ -114,8 +106,8 @@ def _fits(items: ItemChoice, one: _Candidate) -> bool:
     return items.least_words <= words and (items.most_words is None or words <= items.most_words)
 
 
-def _in_groups(candidates: Iterator[_Candidate]) -> Iterator[list[_Candidate]]:
-    group: list[_Candidate] = []
+def _in_groups(candidates: Iterator[Candidate]) -> Iterator[list[Candidate]]:
+    group: list[Candidate] = []
     for one in candidates:
         group.append(one)
         if len(group) == TOGETHER:
@@ -126,8 +118,8 @@ def _in_groups(candidates: Iterator[_Candidate]) -> Iterator[list[_Candidate]]:
 
 
 def _judged(
-    design: Design, source: _Source, group: list[_Candidate], report: Report, cancel: CancelToken | None
-) -> list[tuple[_Candidate, Prediction]]:
+    design: Design, source: Source, group: list[Candidate], report: Report, cancel: CancelToken | None
+) -> list[tuple[Candidate, Prediction]]:
     found = _predicted(design, group, report, cancel)
     if design.items.how != "filter" or design.items.judged == "any":
         return found
@@ -140,38 +132,7 @@ def _judged(
 
 
 def _predicted(
-    design: Design, group: list[_Candidate], report: Report, cancel: CancelToken | None
-) -> list[tuple[_Candidate, Prediction]]:
+    design: Design, group: list[Candidate], report: Report, cancel: CancelToken | None
+) -> list[tuple[Candidate, Prediction]]:
     said = predictions(design.model, [one.input for one in group], report=report, cancel=cancel)
     return list(zip(group, said, strict=True))
-
-
-def _source(design: Design) -> _Source:
-    return _pictures(design) if design.kind == "image" else _texts(design)
-
-
-def _texts(design: Design) -> _Source:
-    from engine.data.datasets import load
-
-    data = load(design.dataset, design.items.split)
-
-    def read(index: int) -> _Candidate:
-        one = data[index]
-        known = one.label if isinstance(one.label, int) and data.label_names else None
-        label = one.label if known is None else data.label_names[known]
-        return _Candidate(index, one.example, None if label is None else str(label), known)
-
-    return _Source(data.id, len(data), data.label_names, UNNAMED, read)
-
-
-def _pictures(design: Design) -> _Source:
-    from engine.data.images.datasets import load_images
-
-    data = load_images(design.dataset, design.items.split)
-
-    def read(index: int) -> _Candidate:
-        one = data[index]
-        label = None if one.label is None else data.label_names[one.label]
-        return _Candidate(index, Picture(one.pixels), label, one.label)
-
-    return _Source(data.id, len(data), data.label_names, PLACED, read)

@@ -53,6 +53,8 @@ SAFE = {
     ("components/study_form.py", "f'{label} as people see it'"): "our words",
     ("components/study_list.py", "f'#{record.id}'"): "a number",
     ("components/study_one.py", "f'#{record.id}'"): "a number",
+    ("components/study_pick.py", "f'{start:,} to {min(last, start + A_PAGE - 1):,} of 0 to {last:,}'"): "numbers",
+    ("components/study_preview.py", "told(design, len(found))"): "numbers and our words",
     ("components/text_results.py", "missing"): "one of three sentences",
     ("components/without.py", "words.nothing if pins else words.hint"): "our words",
 }

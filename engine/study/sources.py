@@ -1,0 +1,66 @@
+"""A data set of texts or of pictures as a study reads it: one example at a time, free of any model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.data.classes import PLACED, UNNAMED
+from engine.request import Input, Picture
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An example that may become an item, by its place in the data set.
+
+    `known`: the index of its class in the data set, None where it is not known or a number.
+    """
+
+    index: int
+    input: Input
+    label: str | None
+    known: int | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set of texts or pictures, read one at a time. `unnamed`: class names that stand for none."""
+
+    name: str
+    count: int
+    labels: tuple[str, ...]
+    unnamed: re.Pattern[str]
+    read: Callable[[int], Candidate]
+
+
+def source_of(kind: str, dataset: str, split: str | None = None) -> Source:
+    """The data set of that name, file, folder or hub id. Errors: those of reading it."""
+    return _pictures(dataset, split) if kind == "image" else _texts(dataset, split)
+
+
+def _texts(dataset: str, split: str | None) -> Source:
+    from engine.data.datasets import load
+
+    data = load(dataset, split)
+
+    def read(index: int) -> Candidate:
+        one = data[index]
+        known = one.label if isinstance(one.label, int) and data.label_names else None
+        label = one.label if known is None else data.label_names[known]
+        return Candidate(index, one.example, None if label is None else str(label), known)
+
+    return Source(data.id, len(data), data.label_names, UNNAMED, read)
+
+
+def _pictures(dataset: str, split: str | None) -> Source:
+    from engine.data.images.datasets import load_images
+
+    data = load_images(dataset, split)
+
+    def read(index: int) -> Candidate:
+        one = data[index]
+        label = None if one.label is None else data.label_names[one.label]
+        return Candidate(index, Picture(one.pixels), label, one.label)
+
+    return Source(data.id, len(data), data.label_names, PLACED, read)
