@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from engine.errors import ExegesisError
 
@@ -32,6 +32,8 @@ class Adapter:
     token_types: bool = False
     position_start: int | Literal["after_pad"] | None = 0
     lora_targets: tuple[str, ...] = ()
+    tokens_read: ClassVar[int] = 1
+    """First tokens that the head reads where `reading` is `module`."""
 
     def first_position(self, config: Any) -> int:
         """The id of the first position for a checkpoint's config."""

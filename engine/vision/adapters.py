@@ -26,6 +26,11 @@ class ImageAdapter:
     reading: str = "module"
 
     @property
+    def tokens_read(self) -> int:
+        """First tokens that the heads read, one each."""
+        return len(self.heads)
+
+    @property
     def embeddings(self) -> str:
         return f"{self.backbone}.embeddings"
 

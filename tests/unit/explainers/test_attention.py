@@ -159,7 +159,7 @@ def test_only_a_few_texts_are_remembered() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("method", [m for m in METHODS if m.startswith("attention")])
+@pytest.mark.parametrize("method", [m for m in METHODS if m.startswith("attention") and m != "attention_x_gradient"])
 def test_the_limit_of_the_check_follows_the_precision(method: str, dtype: str) -> None:
     (made,) = run(method, task_for(classifier("bert", dtype=dtype), [TEXT]))
     assert made.check is not None

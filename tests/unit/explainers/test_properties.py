@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from engine.explainers.ensemble import SEVEN, TOP_THREE, share
 from engine.explainers.shapley import EXACT_LIMIT
+from engine.registry import explainer
 from engine.task import Attribution, Task
 from tests.explaining import METHODS, classifier, logit_of, run, task_for
 from tests.linear import WORDS, bag_of_embeddings
 
 SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-ATTENTION = [m for m in METHODS if m.startswith("attention")]
+ATTENTION = [m for m in METHODS if explainer(m).axes.behaviour == "attention, whatever the class"]
+"""Methods that share out the attention itself, whatever the class."""
 
 
 @few
