@@ -36,6 +36,7 @@ def w_by_chance(matches: Sequence[Match]) -> float | None:
 def krippendorffs_alpha(matches: Sequence[Match]) -> float | None:
     """Krippendorff's alpha for ordinal data; a unit is a method on an item. 1 perfect, 0 as by chance, less is worse.
 
+    Ties share the mean of their places, as in W: else people who tie everything would agree on what is best.
     None where it is not defined: fewer than two people, no item that two of them saw, or no two different ranks.
     """
     import krippendorff
@@ -43,9 +44,8 @@ def krippendorffs_alpha(matches: Sequence[Match]) -> float | None:
     methods, people = methods_of(matches), sorted({match.annotator for match in matches})
     table = np.full((len(people), len(_by_item(matches)) * len(methods)), np.nan)
     for item, votes in enumerate(_by_item(matches).values()):
-        for vote in votes:
-            unit = item * len(methods)
-            ranks = [vote.ranks[method] for method in methods]
+        unit = item * len(methods)
+        for vote, ranks in zip(votes, _mid_ranks(votes, methods), strict=True):
             table[people.index(vote.annotator), unit : unit + len(methods)] = ranks
     if not _can_be_told(table):
         return None

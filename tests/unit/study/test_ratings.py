@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import krippendorff
 import numpy as np
 import pytest
 import trueskill
@@ -122,6 +123,27 @@ def test_alpha_is_one_when_all_agree_and_about_zero_by_chance() -> None:
     assert abs(krippendorffs_alpha(mixed) or 1) < 0.15
     assert krippendorffs_alpha([vote("al", "x", 1, 2, 3)]) is None
     assert krippendorffs_alpha([vote("al", "x", 1, 1, 1), vote("bo", "x", 1, 1, 1)]) is None
+
+
+def test_alpha_by_hand_and_by_the_package_where_people_tie() -> None:
+    # Mid-ranks 1, 2, 3 and 2, 2, 2: values 1, 2, 3 occur 1, 4, 1 times, so squared differences of neighbours are 2.5^2
+    # and of the ends 5^2. Observed 4 * 6.25 / 6, expected (2 * 8 * 6.25 + 2 * 25) / 30.
+    assert krippendorffs_alpha([vote("al", "x", 1, 2, 3), vote("bo", "x", 1, 1, 1)]) == pytest.approx(1 - 25 / 6 / 5)
+    votes = [vote("al", "x", 1, 1, 3), vote("bo", "x", 2, 1, 2), vote("al", "y", 1, 1, 1), vote("cy", "y", 3, 1, 1)]
+    gap = np.nan
+    mid_ranks = [[1.5, 1.5, 3, 2, 2, 2], [2.5, 1, 2.5, gap, gap, gap], [gap, gap, gap, 3, 1.5, 1.5]]
+    wanted = krippendorff.alpha(reliability_data=np.array(mid_ranks), level_of_measurement="ordinal")
+    assert krippendorffs_alpha(votes) == pytest.approx(wanted)
+
+
+def test_people_who_tie_everything_agree_on_nothing() -> None:
+    chance = np.random.default_rng(0)
+    for ties in (lambda person, item: person < 4, lambda person, item: item % 2):
+        votes = [
+            vote(str(person), str(item), *([1] * 4 if ties(person, item) else chance.permutation(4) + 1))
+            for person, item in itertools.product(range(8), range(40))
+        ]
+        assert abs(krippendorffs_alpha(votes) or 1) < 0.05
 
 
 def test_self_consistency_is_over_repeats_alone() -> None:
