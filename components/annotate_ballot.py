@@ -43,7 +43,7 @@ PAUSE = (
 
 def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
     """The item with its explanations to rank."""
-    looking_since(ballot.token)
+    looking_since(ballot.token, ballot.age)
     draw_progress(ballot, seat)
     draw_question(design)
     pictured = isinstance(ballot.input, Picture)
@@ -54,7 +54,7 @@ def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
         _draw_prediction(ballot.prediction)
     explanations = [explanation_html(ballot.input, drawn) for drawn in ballot.maps]
     ranking(explanations, board(ballot.token), partial(_save, seat, ballot.token), pictured)
-    draw_foot(design, seat, ballot.done > 0 or bool(seat.last))
+    draw_foot(design, ballot, seat)
 
 
 def draw_progress(ballot: Ballot, seat: Seat) -> None:
@@ -72,10 +72,10 @@ def draw_question(design: Design) -> None:
         markdown(design.question)
 
 
-def draw_foot(design: Design, seat: Seat, answered: bool) -> None:
+def draw_foot(design: Design, ballot: Ballot, seat: Seat) -> None:
     """The way back, the instructions again, and how to pause."""
-    if answered:
-        draw_way_back(seat)
+    if ballot.done > 0 or seat.last:
+        draw_way_back(seat, ballot.token)
     with st.expander("What to do"):
         markdown(design.instructions)
     with st.expander("Pause"):
@@ -83,9 +83,10 @@ def draw_foot(design: Design, seat: Seat, answered: bool) -> None:
         draw_leave()
 
 
-def draw_way_back(seat: Seat) -> None:
-    """Opens the last answer again."""
-    st.button("Take back my last answer", on_click=_take_back, args=(seat,))
+def draw_way_back(seat: Seat, screen: str) -> None:
+    """Opens the last answer again. A second click on the button of the same screen takes back nothing more."""
+    key = f"annotate.back.{screen}"
+    st.button("Take back my last answer", key=key, on_click=_take_back, args=(seat, new_token()))
 
 
 def draw_leave() -> None:
@@ -118,10 +119,10 @@ def _save(seat: Seat, ballot: str, ranked: Ranked) -> None:
     send(seat, Answer(ballot, ranked.token, ranked.ranks, time.monotonic() - looking_since(ballot)))
 
 
-def _take_back(seat: Seat) -> None:
+def _take_back(seat: Seat, token: str) -> None:
     """The last answer, of this session or of an earlier one, is open again."""
     try:
-        ballot = undo(seat.person, new_token())
+        ballot = undo(seat.person, token)
     except ExegesisError as error:
         tell_next(str(error))
         return

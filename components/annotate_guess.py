@@ -27,7 +27,7 @@ BOTH = "Choose what the model says, and how sure you are."
 
 def draw_guess(design: Design, ballot: Ballot, seat: Seat) -> None:
     """The item, with one explanation or none, and the form of the guess."""
-    looking_since(ballot.token)
+    looking_since(ballot.token, ballot.age)
     draw_progress(ballot, seat)
     draw_question(design)
     draw_input(ballot.input)
@@ -40,7 +40,7 @@ def draw_guess(design: Design, ballot: Ballot, seat: Seat) -> None:
         with st.container(horizontal=True):
             st.form_submit_button("Confirm", type="primary", on_click=_guess, args=(seat, ballot.token))
             st.form_submit_button("Cannot tell", on_click=_answer, args=(seat, ballot.token, None))
-    draw_foot(design, seat, ballot.done > 0 or bool(seat.last))
+    draw_foot(design, ballot, seat)
 
 
 def _draw_choices(ballot: Ballot) -> None:

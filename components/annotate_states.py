@@ -38,5 +38,5 @@ def draw_thanks(seat: Seat) -> None:
         "There is nothing left to answer. All of your answers are saved, and you may close this page.\n"
         f"They are kept under the name {seat.pseudonym}: tell it to the organiser if you want them deleted."
     )
-    draw_way_back(seat)
+    draw_way_back(seat, "thanks")
     draw_leave()

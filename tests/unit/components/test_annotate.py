@@ -15,7 +15,7 @@ from components.annotate_ballot import LOST
 from components.annotate_begin import amount
 from components.annotate_guess import _answer
 from components.annotate_session import Seat, looking_since, seat_of, take_seat, told
-from components.annotate_tab import _take
+from components.annotate_tab import _look, _take
 from components.ranking import Ranked
 from engine.errors import ExegesisError
 from engine.study.annotators import NotOpen
@@ -101,12 +101,52 @@ def test_time_counts_from_when_a_ballot_was_first_shown(clock: Clock) -> None:
     assert [(vote.ranks, vote.seconds) for vote in votes()] == [([2, 1, 3], 15), (None, 2)]
 
 
+@pytest.mark.parametrize(("told", "seconds"), [(4, 4 + 3), (0, 3), (-9, 3), (1e9, 12 + 3)])
+def test_a_hidden_tab_is_not_looked_at_and_no_look_is_longer_than_the_server_s(
+    clock: Clock, told: int | float, seconds: int
+) -> None:
+    _, seat = seated()
+    ballot = shown(seat)
+    clock.now += 12
+    annotate_session.seen("another", 1)
+    annotate_session.seen(ballot, told)
+    clock.now += 3
+    annotate_ballot._save(seat, ballot, Ranked(None, 1, new_token()))
+    assert [vote.seconds for vote in votes()] == [seconds]
+
+
+def test_a_reload_goes_on_with_what_was_seen_before_it(clock: Clock) -> None:
+    ballot, age = "of an earlier session", 20.0
+    assert looking_since(ballot, age) == clock.now
+    annotate_session.seen(ballot, 14)
+    assert looking_since(ballot) == clock.now - 14
+    annotate_session.seen(ballot, 300)
+    assert looking_since(ballot) == clock.now - age
+
+
 def test_the_same_answer_sent_twice_is_one_vote() -> None:
     _, seat = seated()
     ballot, ranked = shown(seat), Ranked((1, 1, 3), 1, new_token())
     for _ in range(2):
         annotate_ballot._save(seat, ballot, ranked)
     assert [vote.ranks for vote in votes()] == [[1, 1, 3]]
+
+
+def test_two_clicks_on_the_same_button_take_back_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[dict[str, Any]] = []
+    monkeypatch.setattr(st, "button", lambda *_, **how: drawn.append(how))
+    _, seat = seated()
+    for _ in range(2):
+        annotate_ballot._save(seat, shown(seat), Ranked((1, 2, 3), 1, new_token()))
+    for screen in ("one", "one", "other"):
+        annotate_ballot.draw_way_back(seat, screen)
+    one, _, other = drawn
+    for _ in range(2):
+        one["on_click"](*one["args"])
+    assert [vote.superseded_by is None for vote in votes()] == [True, False]
+    assert one["key"] != other["key"], "a click that comes late is not one on the next screen's"
+    other["on_click"](*other["args"])
+    assert [vote.superseded_by is None for vote in votes()] == [False, False]
 
 
 def test_once_answered_the_code_is_not_held_any_more() -> None:
@@ -152,14 +192,26 @@ def test_a_second_click_guesses_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("sent", [None, 7, ["a"], "x" * 101])
-def test_what_a_tab_sends_is_believed_only_as_a_short_text(sent: object, state: dict[str, Any]) -> None:
-    heard: list[str] = []
-    state["tab"] = {"code": sent}
-    _take("tab", heard.append)
-    state["tab"] = {"code": CODE}
+@pytest.mark.parametrize(("step", "then"), [("code", "code"), ("instructions", "instructions"), ("no", "items")])
+def test_what_a_tab_sends_is_believed_only_as_a_short_text(
+    sent: object, step: str, then: str, state: dict[str, Any]
+) -> None:
+    heard: list[tuple[str, str]] = []
+    state["tab"] = {"kept": {"code": sent, "step": "code"}}
+    _take("tab", lambda *told: heard.append(told))
+    state["tab"] = {"kept": {"code": CODE, "step": step}}
     for _ in range(2):
-        _take("tab", heard.append)
-    assert heard == [CODE]
+        _take("tab", lambda *told: heard.append(told))
+    assert heard == [(CODE, then)]
+
+
+@pytest.mark.parametrize("sent", [None, 7, {"screen": 7, "seconds": 1}, {"screen": "a", "seconds": float("nan")}])
+def test_what_a_tab_has_seen_is_a_screen_and_a_number(sent: object, state: dict[str, Any]) -> None:
+    heard: list[tuple[str, float]] = []
+    for said in (sent, {"screen": "a", "seconds": 2.5}):
+        state["tab"] = {"seen": said}
+        _look("tab", lambda *told: heard.append(told))
+    assert heard == [("a", 2.5)]
 
 
 def test_the_amount_counts_every_look() -> None:
