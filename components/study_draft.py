@@ -21,10 +21,6 @@ from engine.study.presets import PRESETS, preset
 from engine.study.studies import StudyRecord, change, create
 
 LOOK_SECONDS = 1.0
-TWICE = (
-    "This design shows one method with different parameters, which this form cannot. Change it on the command line or "
-    "in its exported file; it can be opened as it is."
-)
 FROZEN = (
     "This study came from a file with its items and explanations: it opens at once, with exactly those. For another "
     "design, duplicate it."
@@ -53,22 +49,14 @@ def draft(record: StudyRecord, zone: tzinfo) -> None:
         return
     if opening is not None and (error := opening.trouble()):
         say_error(sentence(error))
-    if fixed := _why_fixed(record):
-        say_note(fixed)
+    if frozen_items(record.id):
+        say_note(FROZEN)
         _open_button(record, True)
         return
     with st.spinner("Starting the engine …"):
         fill(f"{record.id} {key_for(record.design.as_plain())}", record.design, zone)
     study_form()
     _saving(record, zone)
-
-
-def _why_fixed(record: StudyRecord) -> str:
-    """Why this draft opens as it is or not at all; empty where the form can change it."""
-    ids = [method.id for method in record.design.methods]
-    if frozen_items(record.id):
-        return FROZEN
-    return TWICE if len(set(ids)) < len(ids) else ""
 
 
 def _beginning(start: str) -> Design:

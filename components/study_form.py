@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import tzinfo
 
 import streamlit as st
 
-from components.engine_room import explainers
-from components.method_picker import all_methods, chosen_methods
-from components.parameters import held_parameters, reset_parameters
 from components.safe_markdown import markdown
 from components.study_controls import NARROW, key, known_or_other, line, lines, number, one_of, put, row, value
 from components.study_fields import Fields, control_names, design_of, fields_of
 from components.study_items import items_form
+from components.study_methods import fill_methods, held_methods, methods_form
 from engine.data.datasets import dataset_names
 from engine.data.images.datasets import image_names
 from engine.models.catalog import embedded_image_models, embedded_models
-from engine.params import as_plain, from_mapping
-from engine.registry import KINDS, Explainer
-from engine.study.design import PREDICT, RANK, USUAL_TEXTS, Design, MethodChoice
-from engine.study.presets import SMAT_METHODS
+from engine.registry import KINDS
+from engine.study.design import PREDICT, RANK, USUAL_TEXTS, Design
 
 FILLED = "study_form_filled"
 MODES = {RANK: "Rank explanations", PREDICT: "Guess the answer"}
@@ -63,7 +58,7 @@ def held_design(zone: tzinfo) -> Design:
     kind = value("kind")
     fields: Fields = {name: value(name) for name in control_names()}
     model, dataset = ((value(f"{kind}.{name}") or "").strip() for name in ("model", "dataset"))
-    return design_of(fields, model, dataset, _methods(kind), zone)
+    return design_of(fields, model, dataset, held_methods(kind), zone)
 
 
 def _subject() -> None:
@@ -90,11 +85,7 @@ def _word() -> None:
 
 def _explanations() -> None:
     st.subheader("Explanations", anchor=False)
-    known, prefix = explainers(value("kind")), _prefix(value("kind"))
-    chosen_methods(known, prefix)
-    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        all_methods(known, [id for id in SMAT_METHODS if id in known], prefix)
-        st.toggle("Mix in a random explanation", key=key("placebo"), persist_state="page")
+    methods_form(value("kind"))
     st.caption("2 to 6 methods. People never learn which method made what; the random one shows what luck looks like.")
 
 
@@ -129,11 +120,8 @@ def _rules() -> None:
         number("exclusion.least_seconds", "Made in less seconds")
         number("exclusion.least_votes", "Of people with fewer votes")
         number("exclusion.most_cannot_tell", "Share of “cannot tell” above", 0.05)
-        number("exclusion.least_consistency", "Self-consistency below", 0.05)
-
-
-def _prefix(kind: str) -> str:
-    return key(f"{kind}.")
+        if value("mode") == RANK or value("exclusion.least_consistency") is not None:  # guesses have none
+            number("exclusion.least_consistency", "Self-consistency below", 0.05)
 
 
 def _models(kind: str) -> list[str]:
@@ -147,20 +135,4 @@ def _data(kind: str) -> list[str]:
 def _fill_kind(kind: str, design: Design) -> None:
     put(f"{kind}.model", design.model or next(iter(_models(kind)), None))
     put(f"{kind}.dataset", design.dataset or next(iter(_data(kind)), None))
-    known = explainers(kind)
-    for method in known.values():
-        reset_parameters(method, _prefix(kind))
-    put(f"{kind}.methods", [method.id for method in design.methods if method.id in known])
-    for choice in design.methods:
-        if choice.id in known:
-            _fill_parameters(kind, known[choice.id], choice)
-
-
-def _fill_parameters(kind: str, method: Explainer, choice: MethodChoice) -> None:
-    for name, held in as_plain(from_mapping(method.params, choice.params, method.id)).items():
-        put(f"{kind}.{method.id}.{name}", held)
-
-
-def _methods(kind: str) -> list[Mapping[str, object]]:
-    known = explainers(kind)
-    return [{"id": id, "params": held_parameters(known[id], _prefix(kind))} for id in value(f"{kind}.methods")]
+    fill_methods(kind, design.methods)

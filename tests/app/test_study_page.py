@@ -261,12 +261,22 @@ def test_a_title_is_text_wherever_it_stands(tmp_path: Path) -> None:
         assert "<img" not in "".join(element.proto.body for element in page.get("html"))
 
 
-def test_one_method_with_different_parameters_is_left_to_the_command_line(tmp_path: Path) -> None:
+def test_one_method_with_different_parameters_stands_in_the_form(tmp_path: Path) -> None:
     twice = (MethodChoice("lime", {"n_samples": 40}), MethodChoice("lime", {"n_samples": 50}))
-    made = studies.create(text_design(tmp_path, methods=twice))
-    page = opened(**{STUDY: made.id})
-    assert "which this form cannot" in notes(page)[1]
-    assert not page.button(key="study.open").disabled
+    page = opened(**{STUDY: studies.create(text_design(tmp_path, methods=twice)).id})
+    assert page.multiselect(key="study.form.text.methods").value == ["lime", "lime#2"]
+    assert page.button(key="study.save").disabled
+    page.selectbox(key="study.form.text.again").set_value("lime")
+    page = press(run(page), "save")
+    methods = studies.all_studies()[0].design.methods
+    assert [method.id for method in methods] == ["lime"] * 3
+    assert [method.params["n_samples"] for method in methods[:2]] == [40, 50]
+    page.selectbox(key="study.form.text.again").set_value("lime")
+    run(page)
+    assert "lime is there twice with the same parameters" in errors(page)[0]
+    assert page.button(key="study.open").disabled
+    page.multiselect(key="study.form.text.methods").unselect("lime#4")
+    assert not errors(run(page))
 
 
 def test_a_draft_from_a_file_opens_with_what_it_brought(tmp_path: Path) -> None:
