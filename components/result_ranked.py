@@ -66,6 +66,10 @@ def power_section(found: Summary) -> None:
     from components.result_charts import power_chart
     from components.result_tables import needed_table, power_table
 
+    if not found.power:
+        st.info(found.meanings["needed"])
+        numbers(needed_table(found), "needed")
+        return
     st.altair_chart(power_chart(found, shown_theme()), key="results_power", alt="Pairs told apart by number of votes")
     st.caption(f"{found.meanings['needed']} {FORECAST}")
     numbers(needed_table(found), "needed")

@@ -92,11 +92,7 @@ def needed_table(found: Summary) -> pd.DataFrame:
                 "Better": pair.better,
                 "Worse": pair.worse,
                 "Gap": round(pair.gap, DECIMALS),
-                "Votes in all": "told apart"
-                if pair.apart
-                else "too close"
-                if pair.votes is None
-                else f"{pair.votes:,}",
+                "Votes in all": _votes(pair, forecast=bool(found.power)),
             }
             for pair in found.needed
         ]
@@ -134,9 +130,11 @@ def exclusion_table(excluded: Sequence[Exclusion]) -> pd.DataFrame:
     )
 
 
-def _votes(pair: Needed) -> str:
+def _votes(pair: Needed, forecast: bool) -> str:
     if pair.apart:
         return "told apart"
+    if not forecast:
+        return "not known"
     return "too close" if pair.votes is None else f"{pair.votes:,}"
 
 

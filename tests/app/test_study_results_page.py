@@ -155,6 +155,7 @@ def test_one_vote_of_one_person_is_enough_for_every_section() -> None:
     page = opened(*RANKED, *VOTES, study=study.id)
     assert page.subheader[0].value == literal("No two methods are told apart yet.")
     assert "1 ranking by 1 annotator on 1 item" in words_of(page)
+    assert "a forecast needs two." in page.info[0].value
     assert [metric.value for metric in page.metric] == ["not known"] * 3
 
 

@@ -88,6 +88,8 @@ def _needed(found: Summary) -> str:
     open_pairs = [pair for pair in found.needed if not pair.apart]
     if not open_pairs:
         return "All pairs of methods are told apart already."
+    if not found.power:
+        return "How many votes would tell more methods apart is not known of one annotator: a forecast needs two."
     reachable = [pair.votes for pair in open_pairs if pair.votes is not None]
     if not reachable:
         return "The methods that are not told apart are so close that no study of a usual size would do it."

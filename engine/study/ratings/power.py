@@ -10,8 +10,8 @@ from itertools import combinations
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.intervals import student
 
-MOST_PEOPLE = 10_000
-"""A pair that needs more is not told how many: the methods are as good as equal."""
+LEAST_PEOPLE, MOST_PEOPLE = 2, 10_000
+"""Of fewer, how people differ is not known, and nothing is forecast. A pair that needs more is as good as equal."""
 STEPS = 40
 
 
@@ -19,7 +19,8 @@ STEPS = 40
 class Needed:
     """A pair of methods, the better first, and how many annotators and votes their intervals need to separate.
 
-    The numbers count those that are there, and are None beyond 10,000 annotators. `apart`: they are separate already.
+    The numbers count those that are there, and are None beyond 10,000 annotators and where nothing can be forecast.
+    `apart`: they are separate already.
     """
 
     better: str
@@ -48,10 +49,15 @@ def votes_needed(ratings: Sequence[Rating], annotators: int, votes: int) -> tupl
 
 
 def expected(ratings: Sequence[Rating], annotators: int, votes: int) -> tuple[Expected, ...]:
-    """The chart of power: pairs told apart by number of votes, from two annotators to four times those there are."""
+    """The chart of power: pairs told apart by number of votes, from two annotators to four times those there are.
+
+    Empty where nothing can be forecast.
+    """
+    if annotators < LEAST_PEOPLE:
+        return ()
     pairs = [pair.annotators for pair in votes_needed(ratings, annotators, votes)]
     most, each = max(4 * annotators, 8), votes / annotators
-    people = sorted({round(2 * (most / 2) ** (step / STEPS)) for step in range(STEPS + 1)})
+    people = sorted({round(LEAST_PEOPLE * (most / LEAST_PEOPLE) ** (step / STEPS)) for step in range(STEPS + 1)})
     return tuple(Expected(n, round(n * each), sum(pair is not None and pair <= n for pair in pairs)) for n in people)
 
 
@@ -69,8 +75,8 @@ def _needed(one: Rating, other: Rating, methods: int, annotators: int, votes: in
 
 def _people(gap: float, reach: float, pairs: int, now: int) -> int | None:
     """The least number of annotators for whom the intervals would be shorter than the gap."""
-    low, high = 1, MOST_PEOPLE
-    if not _apart(gap, reach, pairs, now, high):
+    low, high = LEAST_PEOPLE - 1, MOST_PEOPLE
+    if now < LEAST_PEOPLE or not _apart(gap, reach, pairs, now, high):
         return None
     while high - low > 1:
         middle = (low + high) // 2

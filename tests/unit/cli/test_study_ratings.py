@@ -36,6 +36,14 @@ def test_people_read_a_table_and_sentences(run: Run) -> None:
     assert [line.split()[0] for line in said.splitlines()[2:5]] == ["A", "B", "C"]
 
 
+def test_of_one_annotator_nothing_is_forecast(run: Run) -> None:
+    args = ("study", "simulate", "--methods", "A,B,C", "--annotators", "1", "--items", "4")
+    found = run(*args, "--json").json
+    assert found["power"] == []
+    assert [pair["votes"] for pair in found["needed"]] == [None] * 3
+    assert "is not known of one annotator: a forecast needs two." in run(*args).out
+
+
 def test_the_share_of_false_differences(run: Run) -> None:
     args = ("study", "simulate", "--methods", "A,B", "--annotators", "6", "--items", "2", "--studies", "4")
     found = run(*args, "--json").json

@@ -110,6 +110,8 @@ def test_pairs_say_their_votes_or_that_they_are_told_apart(found: Summary) -> No
     assert {votes for (better, _), votes in said.items() if better == "best"} == {"told apart"}
     [close] = [pair for pair in found.needed if not pair.apart]
     assert said[close.better, close.worse] == ("too close" if close.votes is None else f"{close.votes:,}")
+    unknown = needed_table(replace(found, annotators=1)).to_dict("records")
+    assert {row["Votes in all"] for row in unknown} == {"told apart", "not known"}
 
 
 def test_times_fall_into_their_bins_and_unknown_ones_into_none() -> None:

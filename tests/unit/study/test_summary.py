@@ -150,6 +150,14 @@ def test_equal_methods_need_more_votes_than_anybody_has() -> None:
     assert (pair.annotators, pair.votes, pair.apart) == (None, None, False)
 
 
+def test_of_one_annotator_nothing_is_forecast() -> None:
+    alone = few([vote("al", "x", 1, 2), vote("al", "y", 1, 1), vote("al", "z", 1, 2)])
+    [pair] = alone.needed
+    assert (pair.better, pair.apart, pair.annotators, pair.votes) == ("a", False, None, None)
+    assert alone.power == ()
+    assert alone.meanings["needed"].endswith("is not known of one annotator: a forecast needs two.")
+
+
 def test_the_chart_of_power_rises(found: Summary) -> None:
     points = found.power
     assert points[0].annotators == 2
