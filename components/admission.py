@@ -57,14 +57,14 @@ def is_password(given: str, visit: Visit, tries: Tries) -> bool:
     """
     source, wanted = source_of(visit), os.environ.get(PASSWORD, "")
     try:
-        tries.begin(source)
+        begun = tries.begin(source)
     except TooManyTries:
         LOG.warning("organiser: too many wrong passwords from %r", source)
         raise
     if not wanted or not hmac.compare_digest(_digest(given), _digest(wanted)):
         LOG.warning("organiser: wrong password from %r", source)
         return False
-    tries.right(source)
+    tries.right(begun)
     return True
 
 

@@ -98,14 +98,14 @@ def resume(token: str, code: str, source: str) -> Person:
 
 def recognise(token: str, code: str, source: str) -> Person:
     """The participant whose code that is, even when the study is over: an answer sent again is confirmed again."""
-    TRIES.begin(source)
+    begun = TRIES.begin(source)
     with study_database().reading() as session:
         study = _named(session, token)
         hashed = code_hash(code, study.token)
         found = session.scalar(sa.select(Annotator).where(Annotator.study == study.id, Annotator.code == hashed))
     if found is None or not is_code(code, study.token, found.code):
         raise NotKnown("code: belongs to nobody in this study. Look at where you wrote it down, or join anew.")
-    TRIES.right(source)
+    TRIES.right(begun)
     return _person(found)
 
 

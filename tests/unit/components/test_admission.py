@@ -79,6 +79,15 @@ def test_after_five_wrong_ones_even_the_right_one_waits_and_others_do_not() -> N
     assert is_password(SECRET, Visit("10.0.0.8"), tries)
 
 
+def test_two_wrong_ones_keep_nobody_out_and_a_right_one_does_not_wipe_them_out() -> None:
+    tries, elsewhere = Tries(), Visit("10.0.0.7")
+    for given in ("guess", "guess", SECRET, SECRET, "guess", SECRET, "guess", SECRET):
+        assert is_password(given, elsewhere, tries) is (given == SECRET)
+    assert not is_password("guess", elsewhere, tries)
+    with pytest.raises(TooManyTries):
+        is_password(SECRET, elsewhere, tries)
+
+
 def test_addresses_that_change_do_not_get_round_the_count() -> None:
     tries = Tries()
     many = [Visit(None, {"x-forwarded-for": f"10.0.0.{number}"}) for number in range(101)]

@@ -72,12 +72,32 @@ def test_after_too_many_wrong_tries_one_waits() -> None:
         tries.begin("here")
 
 
-def test_a_right_try_takes_the_wrong_ones_back() -> None:
+def test_right_tries_are_taken_back_however_many() -> None:
     tries = Tries(each=2)
     for _ in range(5):
+        first, second = tries.begin("here"), tries.begin("here")
+        tries.right(first)
+        tries.right(second)
+
+
+def test_who_mistypes_twice_and_is_then_right_goes_on() -> None:
+    tries = Tries()
+    for _ in range(2):
         tries.begin("here")
+    for _ in range(10):
+        tries.right(tries.begin("here"))
+
+
+def test_a_right_try_takes_no_wrong_one_back() -> None:
+    tries = Tries(each=5, together=5)
+    for _ in range(4):
+        tries.right(tries.begin("here"))
         tries.begin("here")
-        tries.right("here")
+    tries.right(tries.begin("here"))
+    tries.begin("here")
+    for source in ("here", "elsewhere"):
+        with pytest.raises(TooManyTries):
+            tries.begin(source)
 
 
 def test_many_sources_together_are_limited_too() -> None:
