@@ -12,16 +12,28 @@ from components.annotate_guess import draw_guess
 from components.annotate_session import Seat, leave_seat, seat_of, told
 from components.annotate_states import draw_no_study, draw_shut, draw_thanks
 from components.annotate_tab import tab
+from components.study_told import told_of
 from components.trouble import say_error, say_note
+from engine.errors import ExegesisError
 from engine.request import Picture
 from engine.study.annotators import NotKnown, NotOpen
 from engine.study.ballots import next_ballot
 from engine.study.design import PREDICT
 from engine.study.studies import StudyRecord, by_token
 
+RELOAD = "What it did not confirm is not saved. Load the page again."
+
 
 def draw_study(token: str) -> None:
-    """The screen of the study with that link which comes next."""
+    """The screen of the study with that link which comes next, or that the server fails."""
+    try:
+        _draw_next(token)
+    except ExegesisError as error:
+        seat = seat_of(token)
+        say_error(told_of(error, seat.pseudonym if seat else "somebody with the link", RELOAD))
+
+
+def _draw_next(token: str) -> None:
     study = by_token(token) if token else None
     if study is None:
         draw_no_study(token)

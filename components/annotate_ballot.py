@@ -20,6 +20,7 @@ from components.ballot_maps import draw_input, explanation_html, scale_html
 from components.prediction import prediction_html
 from components.ranking import Ranked, forget, ranking
 from components.safe_markdown import markdown
+from components.study_told import told_of
 from engine.errors import ExegesisError
 from engine.request import Picture
 from engine.result import Prediction
@@ -106,8 +107,8 @@ def send(seat: Seat, answer: Answer) -> None:
     except NotOpen:
         tell_next(LOST)  # the board, which would say it, is not drawn any more
         raise
-    except ExegesisError:
-        raise
+    except ExegesisError as error:
+        raise ExegesisError(told_of(error, seat.pseudonym, then="")) from error
     except Exception as error:
         LOG.error("an answer of %s could not be saved", seat.pseudonym, exc_info=error)
         raise ExegesisError("The server failed.") from error
@@ -124,7 +125,7 @@ def _take_back(seat: Seat, token: str) -> None:
     try:
         ballot = undo(seat.person, token)
     except ExegesisError as error:
-        tell_next(str(error))
+        tell_next(told_of(error, seat.pseudonym))
         return
     forget_look()
     change_seat(seat.study, last="")

@@ -12,6 +12,7 @@ from components.ballot_maps import use_ballot_styles
 from components.numbers import count
 from components.organiser import visit
 from components.safe_markdown import markdown
+from components.study_told import told_of
 from components.trouble import literal
 from engine.errors import ExegesisError
 from engine.study.annotators import NotKnown, consent, join, resume
@@ -73,7 +74,7 @@ def go_on(study: str, code: str) -> None:
         leave_seat()
         tell_next(str(error))
     except ExegesisError as error:
-        tell_next(str(error))
+        tell_next(told_of(error, "somebody with a code"))
 
 
 def _typed(study: str) -> None:
@@ -88,7 +89,7 @@ def _agree(study: str) -> None:
         person, code = join(study, _source())
         take_seat(study, consent(person.id), code, "code")
     except ExegesisError as error:
-        tell_next(str(error))
+        tell_next(told_of(error, "somebody who agreed"))
 
 
 def _source() -> str:

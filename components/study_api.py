@@ -91,7 +91,9 @@ def _answered(work: Work, asked: _Asked) -> Response:
     try:
         return JSONResponse(work(asked), headers=_HEADERS)
     except ExegesisError as error:
-        return _error(_status(error), str(error))
+        from components.study_told import told_of
+
+        return _error(_status(error), told_of(error, "somebody over HTTP"))
 
 
 def _error(status: int, text: str) -> Response:
@@ -100,8 +102,9 @@ def _error(status: int, text: str) -> Response:
 
 def _status(error: ExegesisError) -> int:
     from engine.study.annotators import NotKnown, NotOpen
+    from engine.study.database import WrongAddress
 
-    known: dict[type, int] = {NotOpen: 403, NotKnown: 404, TooManyTries: 429, UsageError: 400}
+    known: dict[type, int] = {NotOpen: 403, NotKnown: 404, TooManyTries: 429, WrongAddress: 503, UsageError: 400}
     return next((known[kind] for kind in type(error).__mro__ if kind in known), 503)
 
 

@@ -28,6 +28,10 @@ _ADVISORY_LOCK = 0x65786567  # any number that nobody else takes in this databas
 _EXAMPLE = "Example: postgresql://user:password@host/name."
 
 
+class WrongAddress(UsageError):
+    """The address of the database is of no use. It is the organiser's: no participant is told it."""
+
+
 class StudyDatabase:
     """Transactions on the study's tables, which are brought up to date when it is made."""
 
@@ -113,7 +117,7 @@ def _address() -> sa.URL:
     try:
         address = sa.make_url(given)
     except ArgumentError:  # its text is not repeated: it may hold a password
-        raise UsageError(f"{ADDRESS}: is not the address of a database. {_EXAMPLE}") from None
+        raise WrongAddress(f"{ADDRESS}: is not the address of a database. {_EXAMPLE}") from None
     return _checked(address)
 
 
@@ -122,7 +126,7 @@ def _checked(address: sa.URL) -> sa.URL:
         return address.set(drivername="postgresql+psycopg")
     if _is_sqlite(address) and address.database not in (None, "", ":memory:"):
         return address
-    raise UsageError(
+    raise WrongAddress(
         f"{ADDRESS}: must be the address of a PostgreSQL database or of a SQLite file, got {_public(address)}. "
         f"{_EXAMPLE}"
     )

@@ -7,12 +7,14 @@ import sqlalchemy as sa
 from streamlit.testing.v1 import AppTest
 
 from components import annotate_states
+from components.annotate import RELOAD
 from components.annotate_session import KEY
+from components.study_told import AGAIN, UNREACHABLE
 from components.trouble import literal
 from engine.study import annotators
 from engine.study.ballots import Ballot, next_ballot
 from engine.study.codes import new_token
-from engine.study.database import study_database
+from engine.study.database import ADDRESS, study_database
 from engine.study.limits import Tries
 from engine.study.tables import Annotator, Study, Vote
 from engine.study.voting import Answer, confirm
@@ -128,6 +130,22 @@ def test_the_items_are_counted_and_the_end_says_under_which_name_they_are_kept()
         answer(page)
     assert seen == ["Practice", *(f"Item {n} of 4" for n in range(1, 5))]
     assert page.session_state[KEY]["pseudonym"] in " ".join(text.value for text in page.text)
+
+
+def test_a_database_that_is_down_is_not_named_to_participants(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = open_study(practice=0)
+    page, fresh_page = begun(study), opened(study.token)
+    answer(page)
+    with monkeypatch.context() as down:
+        down.setenv(ADDRESS, "sqlite:////proc/no/such/place.db")
+        for at, label in ((page, "Take back my last answer"), (fresh_page, "I agree and take part")):
+            press(at, label)
+            assert f"{UNREACHABLE} {RELOAD}" in notes(at)
+            assert not [shown for shown in (str(at.main), notes(at)) if "place.db" in shown]
+    for at in (page, fresh_page):
+        at.run()
+        assert f"{UNREACHABLE} {AGAIN}" in notes(at), "what came of the click"
+    assert title(page) == "Item 2 of 6"
 
 
 def test_a_code_goes_on_with_the_same_ballot_and_a_wrong_one_does_not() -> None:

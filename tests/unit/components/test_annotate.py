@@ -17,11 +17,12 @@ from components.annotate_guess import _answer
 from components.annotate_session import Seat, looking_since, seat_of, take_seat, told
 from components.annotate_tab import _look, _take
 from components.ranking import Ranked
+from components.study_told import UNREACHABLE
 from engine.errors import ExegesisError
 from engine.study.annotators import NotOpen
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
-from engine.study.database import study_database
+from engine.study.database import ADDRESS, study_database
 from engine.study.design import Design, ItemChoice
 from engine.study.tables import Study, Vote
 from engine.study.voting import Guess
@@ -179,6 +180,20 @@ def test_a_failure_of_the_server_is_logged_with_the_pseudonym_and_not_shown(
     monkeypatch.setattr(annotate_ballot, "confirm", fail)
     with pytest.raises(ExegesisError, match=r"^The server failed\.$"):
         annotate_ballot._save(seat, shown(seat), Ranked((1, 2, 3), 1, new_token()))
+    assert seat.pseudonym in caplog.text
+    assert CODE not in caplog.text
+
+
+def test_a_database_that_is_down_is_named_in_the_log_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, seat = seated()
+    ballot = shown(seat)
+    with monkeypatch.context() as down:
+        down.setenv(ADDRESS, "sqlite:////proc/no/such/place.db")
+        with pytest.raises(ExegesisError, match=rf"^{UNREACHABLE}$"):
+            annotate_ballot._save(seat, ballot, Ranked((1, 2, 3), 1, new_token()))
+    assert "place.db" in caplog.text
     assert seat.pseudonym in caplog.text
     assert CODE not in caplog.text
 

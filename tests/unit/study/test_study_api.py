@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from components.study_api import LARGEST_BODY, study_routes
 from engine.study import annotators, studies
 from engine.study.codes import new_token
+from engine.study.database import ADDRESS
 from engine.study.limits import Tries
 from engine.study.tally import Kept, votes_of
 from tests.unit.study.polls import METHODS, PARAMS, open_study, set_state
@@ -164,6 +165,22 @@ def test_a_study_that_is_not_open_lets_nobody_in(client: TestClient, state: str)
     for refused in (lambda: guest.post("join", status=403), lambda: guest.post("answer", answer, status=403)):
         assert "stud" in refused()["error"]
     assert "stud" in guest.ballot(status=403)["error"]
+
+
+@pytest.mark.parametrize("address", ["sqlite:////proc/no/such/place.db", "mysql://anna@place.db/votes"])
+def test_a_database_that_is_down_is_not_named(
+    client: TestClient, address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    guest = Guest(client, open_study().token).join()
+    answer = said(guest.ballot())
+    with monkeypatch.context() as down:
+        down.setenv(ADDRESS, address)
+        sent = [guest.post("answer", answer, status=503), guest.post("join", status=503), guest.ballot(status=503)]
+        for told in sent:
+            assert told == {"error": "The server cannot reach its store. Nothing was saved. Try again."}
+    assert "place.db" in caplog.text
+    assert guest.code not in caplog.text
+    assert guest.post("answer", answer)["before"] is False
 
 
 @pytest.mark.parametrize("link", ["x", "%00", "x" * 300, "a b", "%F0%9F%8D%8B"])
