@@ -9,7 +9,7 @@ import streamlit as st
 from components.annotate_ballot import COLUMN, draw_ballot
 from components.annotate_begin import draw_code, draw_instructions, draw_welcome, go_on
 from components.annotate_guess import draw_guess
-from components.annotate_session import Seat, leave_seat, seat_of, told
+from components.annotate_session import Seat, leave_seat, seat_of, seen, told
 from components.annotate_states import draw_no_study, draw_shut, draw_thanks
 from components.annotate_tab import tab
 from components.study_told import told_of
@@ -42,7 +42,7 @@ def _draw_next(token: str) -> None:
     said = told()
     if said:
         say_note(said)
-    tab(token, seat, _draw(study, seat), partial(go_on, token))
+    tab(token, seat, _draw(study, seat), partial(go_on, token), seen)
 
 
 def _draw(study: StudyRecord, seat: Seat | None) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from components import admission
-from components.annotate_session import Seat, change_seat, leave_seat, seat_of, take_seat, tell_next
+from components.annotate_session import Seat, Step, change_seat, leave_seat, seat_of, take_seat, tell_next
 from components.ballot_maps import use_ballot_styles
 from components.numbers import count
 from components.organiser import visit
@@ -39,7 +39,7 @@ def draw_welcome(study: StudyRecord) -> None:
 
 
 def draw_code(seat: Seat) -> None:
-    """The code, once."""
+    """The code, until they have it."""
     use_ballot_styles()
     st.title("Your code", anchor=False)
     with st.container(key="annotate_code"):
@@ -64,12 +64,15 @@ def amount(design: Design) -> str:
     return f"There are {count(design.practice + fresh + design.repeats, 'item')}.{before}"
 
 
-def go_on(study: str, code: str) -> None:
-    """Takes the participant's seat by their code, as typed or as the tab has kept it; says why if that fails."""
+def go_on(study: str, code: str, step: Step = "items") -> None:
+    """Takes the participant's seat by their code, as typed or as the tab has kept it; says why if that fails.
+
+    `step`: what they read next. Who has not said yet that they have the code is shown it again.
+    """
     if seat_of(study):  # a tab that was just given a code may answer an older question for it
         return
     try:
-        take_seat(study, resume(study, code, _source()), code, "items")
+        take_seat(study, resume(study, code, _source()), code, step)
     except NotKnown as error:
         leave_seat()
         tell_next(str(error))

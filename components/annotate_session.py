@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import streamlit as st
 
 from engine.study.annotators import Person
 
 Step = Literal["code", "instructions", "items"]
+STEPS: tuple[Step, ...] = get_args(Step)
 KEY, SAID, SHOWN, FORGET = "annotate.seat", "annotate.said", "annotate.shown", "annotate.forget"
 
 
@@ -52,12 +53,24 @@ def leave_seat() -> None:
     st.session_state[FORGET] = True
 
 
-def looking_since(ballot: str) -> float:
-    """When this session began to show the ballot, by a clock that nobody sets, in seconds."""
+def looking_since(ballot: str, age: int | float = 0.0) -> float:
+    """When this participant began to look at the ballot, by a clock that nobody sets, in seconds.
+
+    `age`: for how many seconds the ballot has been theirs when this session first shows it.
+    """
     kept = st.session_state.get(SHOWN)
     if not kept or kept["ballot"] != ballot:
-        kept = st.session_state[SHOWN] = {"ballot": ballot, "since": time.monotonic()}
+        now = time.monotonic()
+        kept = st.session_state[SHOWN] = {"ballot": ballot, "since": now, "first": now - age}
     return float(kept["since"])
+
+
+def seen(ballot: str, seconds: int | float) -> None:
+    """The tab has shown the ballot for so long before now, and not in between: no longer than it has been there."""
+    kept = st.session_state.get(SHOWN)
+    if kept and kept["ballot"] == ballot:
+        now = time.monotonic()
+        kept["since"] = max(now - max(seconds, 0.0), kept["first"])
 
 
 def forget_look() -> None:

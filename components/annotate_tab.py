@@ -1,14 +1,19 @@
-"""The participant's tab: it keeps their code until it is closed, so that a reload goes on; no address holds it."""
+"""The participant's tab: until it is closed it keeps their code, so that a reload goes on, and how long they looked.
+
+No address holds the code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
-from components.annotate_session import FORGET, Seat
+from components.annotate_session import FORGET, STEPS, Seat, Step
 from components.compact import compact_script
 
 SCRIPT = Path(__file__).resolve().parent / "assets" / "annotate_tab.js"
@@ -17,14 +22,27 @@ ASKED = "annotate.asked"
 LONGEST_CODE = 100
 
 
-def tab(study: str, seat: Seat | None, screen: str, on_code: Callable[[str], None]) -> None:
+def tab(
+    study: str,
+    seat: Seat | None,
+    screen: str,
+    on_code: Callable[[str, Step], None],
+    on_seen: Callable[[str, float], None],
+) -> None:
     """Draws nothing. Another `screen` than before begins at its top.
 
-    `on_code` gets the code that the tab has kept, once a session, if nobody takes part from here yet.
+    `on_code` gets the code that the tab has kept and what its participant reads next, once a session, if nobody takes
+    part from here yet. `on_seen` gets a screen and for how many seconds it was seen before now, after a time in which
+    it was not.
     """
     key = "annotate.tab"
-    data = {"study": study, "code": seat.code if seat else "", "wish": _wish(seat), "screen": screen}
-    _component()(key=key, data=data, on_code_change=partial(_take, key, on_code))
+    held = {"code": seat.code, "step": seat.step} if seat else {"code": "", "step": ""}
+    _component()(
+        key=key,
+        data={"study": study, "wish": _wish(seat), "screen": screen, **held},
+        on_kept_change=partial(_take, key, on_code),
+        on_seen_change=partial(_look, key, on_seen),
+    )
 
 
 def _wish(seat: Seat | None) -> str:
@@ -34,12 +52,26 @@ def _wish(seat: Seat | None) -> str:
     return "ask" if seat is None and not st.session_state.get(ASKED) else ""
 
 
-def _take(key: str, on_code: Callable[[str], None]) -> None:
+def _take(key: str, on_code: Callable[[str, Step], None]) -> None:
     """Takes what the browser just sent: a code once, of which nothing is believed yet."""
-    code = st.session_state[key].get("code")
+    sent = _sent(key, "kept")
+    code, steps = sent.get("code"), {name: name for name in STEPS}
     if isinstance(code, str) and len(code) <= LONGEST_CODE and not st.session_state.get(ASKED):
         st.session_state[ASKED] = True
-        on_code(code)
+        on_code(code, steps.get(str(sent.get("step")), "items"))
+
+
+def _look(key: str, on_seen: Callable[[str, float], None]) -> None:
+    """Takes for how long a screen was seen; the server's own time is the most that is believed."""
+    sent = _sent(key, "seen")
+    screen, seconds = sent.get("screen"), sent.get("seconds")
+    if isinstance(screen, str) and type(seconds) in (int, float) and math.isfinite(seconds):
+        on_seen(screen, seconds)
+
+
+def _sent(key: str, event: str) -> Mapping[str, Any]:
+    sent = st.session_state[key].get(event)
+    return sent if isinstance(sent, dict) else {}
 
 
 @cache

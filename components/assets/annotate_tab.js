@@ -1,25 +1,62 @@
-// What the participant's tab does by itself: it keeps the code until it is closed, and a new screen begins at its top.
+// What the participant's tab does by itself: until it is closed it keeps the code and how far they have read, and how
+// long they have seen a screen. A new screen begins at its top.
 
-const PREFIX = "exegesis-code:";
-let last = null; // the screen that was shown before
+const CODE = "exegesis-code:";
+const LOOK = "exegesis-look";
+let look = null; // the screen, the milliseconds that it was seen before `since`, whom to tell; hidden: no `since`
 
 export default function ({ data, setTriggerValue }) {
-  const { study, code, wish, screen } = data;
-  keep(PREFIX + study, code, wish, (found) => setTriggerValue("code", found));
-  if (last !== null && last !== screen) begin();
-  last = screen;
+  const { study, code, step, wish, screen } = data;
+  keep(CODE + study, code && JSON.stringify({ code, step }), wish, (kept) => setTriggerValue("kept", kept));
+  if (look?.screen !== screen) show(screen);
+  look.tell = (seen) => setTriggerValue("seen", seen);
+  if (look.before) tellSeen();
+  document.addEventListener("visibilitychange", turn);
+  return () => document.removeEventListener("visibilitychange", turn);
 }
 
 /** A browser that forbids storage only has to be told the code again. */
-function keep(place, code, wish, tell) {
+function keep(place, held, wish, tell) {
+  stored((storage) => {
+    if (held) storage.setItem(place, held);
+    if (wish === "forget") [place, LOOK].forEach((name) => storage.removeItem(name));
+    const kept = wish === "ask" && storage.getItem(place);
+    if (kept) tell(JSON.parse(kept));
+  });
+}
+
+function stored(work) {
   try {
-    if (code) sessionStorage.setItem(place, code);
-    if (wish === "forget") sessionStorage.removeItem(place);
-    const found = wish === "ask" && sessionStorage.getItem(place);
-    if (found) tell(found);
+    work(sessionStorage);
   } catch (error) {
     if (!(error instanceof DOMException)) throw error;
   }
+}
+
+/** The first screen after a reload may be the one before it, which goes on; any other begins. */
+function show(screen) {
+  if (look) begin();
+  const first = !look;
+  look = { screen, seen: 0, before: 0, since: document.hidden ? null : performance.now() };
+  if (first) stored((storage) => {
+    const kept = JSON.parse(storage.getItem(LOOK));
+    if (kept?.screen === screen) look.seen = look.before = kept.seen;
+  });
+}
+
+/** Who looks elsewhere does not look here: what was seen before is kept when they go, and told when they return. */
+function turn() {
+  const now = performance.now(), { screen, since } = look;
+  if (since !== null) look.seen += now - since;
+  look.since = document.hidden ? null : now;
+  if (document.hidden) stored((storage) => storage.setItem(LOOK, JSON.stringify({ screen, seen: look.seen })));
+  else tellSeen();
+}
+
+function tellSeen() {
+  const { screen, seen } = look;
+  look.before = 0;
+  look.tell({ screen, seconds: seen / 1000 });
 }
 
 /** The keyboard and the screen reader go on at the heading, which is seen. */

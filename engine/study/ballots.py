@@ -50,6 +50,7 @@ class Ballot:
 
     `token` names the ballot in the answer. `done` of `of` ballots are answered, practice not counted. In a study of
     guesses `classes` are what people guess from, the prediction is kept back, and there is one explanation or none.
+    `age`: seconds since it was given.
     """
 
     token: str
@@ -60,6 +61,7 @@ class Ballot:
     done: int
     of: int
     classes: tuple[str, ...] = ()
+    age: float = 0.0
 
 
 @notes_the_end
@@ -198,6 +200,7 @@ def drawn(session: Session, study: Study, annotator: Annotator, given: Given) ->
         practice=item.practice,
         done=_done(session, annotator),
         of=plan_of(session, study).looks,
+        age=max(0.0, time.time() - given.at),
     )
 
 
