@@ -43,7 +43,7 @@ def results_page() -> None:
 
 
 def _choose(known: Sequence[StudyRecord]) -> StudyRecord | None:
-    """The address says which; choosing another changes the address."""
+    """The address says which; choosing another changes the address. Labels differ: the browser answers with one."""
     named = {study.id: study for study in known}
     asked = st.query_params.get(PARAMETER)
     wanted = known[0].id if asked is None else whole(asked, MOST_NUMBER)
@@ -54,7 +54,7 @@ def _choose(known: Sequence[StudyRecord]) -> StudyRecord | None:
     st.session_state[WIDGET] = wanted if wanted in named else None
     st.selectbox(
         "Study", list(named), key=WIDGET, index=0 if wanted in named else None, placeholder="Choose a study", width=480,
-        on_change=_turn, format_func=lambda id: f"{named[id].design.title} ({named[id].state})",
+        on_change=_turn, format_func=lambda id: f"{named[id].design.title} (#{id}, {named[id].state})",
     )  # fmt: skip
     return named.get(wanted) if wanted is not None else None
 
