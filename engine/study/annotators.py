@@ -15,7 +15,7 @@ from engine.errors import ExegesisError
 from engine.study.codes import code_hash, is_code, is_token, new_code, new_pseudonym
 from engine.study.database import study_database
 from engine.study.limits import Tries
-from engine.study.studies import DRAFT, OPEN, end, is_over
+from engine.study.studies import DRAFT, OPEN, end, was_over
 from engine.study.tables import Annotator, Study
 
 TRIES = Tries(each=100, together=10_000)
@@ -131,23 +131,23 @@ def seat(session: Session, person: int, hold: bool = True) -> tuple[Study, Annot
     study = session.scalars(of_study.with_for_update(read=True) if hold else of_study).one()
     if hold:
         session.refresh(found, with_for_update=True)
-    check_open(study)
+    check_open(session, study)
     return study, found
 
 
-def check_open(study: Study) -> None:
-    """Errors: the study is not open, or its time is over by the server's clock."""
+def check_open(session: Session, study: Study) -> None:
+    """Errors: the study is not open, or its time is over by the server's clock, or was before that was set back."""
     if study.state == DRAFT:
         raise NotOpen("This study has not opened yet. Come back later.")
     if study.state != OPEN:
         raise NotOpen(_IS_OVER)
-    if is_over(study.design.get("closes_at")):
+    if was_over(session, study.design.get("closes_at")):
         raise _Over(study.id)
 
 
 def _linked(session: Session, token: str) -> Study:
     study = _named(session, token)
-    check_open(study)
+    check_open(session, study)
     return study
 
 

@@ -18,7 +18,7 @@ from engine.study.codes import is_token, new_token
 from engine.study.database import study_database
 from engine.study.design import Design, check
 from engine.study.freezing import FrozenItem, freeze
-from engine.study.tables import Event, Item, Study
+from engine.study.tables import Event, Item, Study, Vote
 
 DRAFT, OPEN, CLOSED, ARCHIVED = STATES = ("draft", "open", "closed", "archived")
 _COPY = "Copy of "
@@ -45,6 +45,16 @@ class StudyRecord:
 def is_over(closes_at: int | float | None) -> bool:
     """Whether that time has come by this machine's clock."""
     return closes_at is not None and closes_at <= time.time()
+
+
+def was_over(session: Session, closes_at: int | float | None) -> bool:
+    """Whether that time has come by this machine's clock, or had come before the clock was set back.
+
+    The newest time that the database has seen is the least that it can be now: what happened to any study, and votes of
+    those that are open. (Votes of others may come from a file, with the times of another machine.) A clock that ran
+    ahead while votes came therefore ends the studies whose time it passed, as if somebody had looked at them then.
+    """
+    return closes_at is not None and (is_over(closes_at) or closes_at <= _newest(session))
 
 
 def create(design: Design) -> StudyRecord:
@@ -77,8 +87,9 @@ def change(study: int, design: Design) -> StudyRecord:
 def find(study: int) -> StudyRecord:
     """The study of that number. Errors: there is none."""
     with study_database().reading() as session:
-        found = record_of(_row(session, study))
-    return _ended(found)
+        row = _row(session, study)
+        over = _past(session, row)
+    return end(study) if over else record_of(row)
 
 
 def by_token(token: str) -> StudyRecord | None:
@@ -87,14 +98,17 @@ def by_token(token: str) -> StudyRecord | None:
         return None
     with study_database().reading() as session:
         row = session.scalar(sa.select(Study).where(Study.token == token))
-    return None if row is None else _ended(record_of(row))
+        over = row is not None and _past(session, row)
+    if row is None:
+        return None
+    return end(row.id) if over else record_of(row)
 
 
 def all_studies() -> list[StudyRecord]:
     """The newest first, archived ones too."""
     with study_database().reading() as session:
-        found = [record_of(row) for row in session.scalars(sa.select(Study).order_by(Study.id.desc()))]
-    return [_ended(one) for one in found]
+        found = [(row, _past(session, row)) for row in session.scalars(sa.select(Study).order_by(Study.id.desc()))]
+    return [end(row.id) if over else record_of(row) for row, over in found]
 
 
 def open_study(study: int, report: Report = silent, cancel: CancelToken | None = None) -> StudyRecord:
@@ -160,8 +174,15 @@ def log_of(study: int) -> list[tuple[str, float, dict[str, Any]]]:
         return [(event.kind, event.at, event.details) for event in events]
 
 
-def _ended(found: StudyRecord) -> StudyRecord:
-    return end(found.id) if found.state == OPEN and not found.takes_votes else found
+def _newest(session: Session) -> float:
+    of_study = sa.select(sa.func.max(Vote.at)).where(Vote.study == Study.id).correlate(Study).scalar_subquery()
+    voted = session.scalar(sa.select(sa.func.max(of_study)).where(Study.state == OPEN))
+    return max(voted or 0.0, session.scalar(sa.select(sa.func.max(Event.at))) or 0.0)
+
+
+def _past(session: Session, row: Study) -> bool:
+    """Whether it is open though its time is over."""
+    return row.state == OPEN and was_over(session, row.design.get("closes_at"))
 
 
 def _created(session: Session, design: Design, details: Mapping[str, Any]) -> StudyRecord:

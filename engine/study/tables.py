@@ -153,6 +153,7 @@ class Vote(Base):
             sqlite_where=sa.text("superseded_by IS NULL"),
             postgresql_where=sa.text("superseded_by IS NULL"),
         ),
+        sa.Index(None, "study", "at"),
         {"sqlite_autoincrement": True},
     )
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -178,4 +179,4 @@ class Event(Base):
     study: Mapped[int] = _study()
     kind: Mapped[str]
     details: Mapped[Plain]
-    at: Mapped[float]
+    at: Mapped[float] = mapped_column(index=True)

@@ -16,7 +16,7 @@ from engine.study.codes import new_token
 from engine.study.database import study_database
 from engine.study.tables import Annotator, Study, Vote
 from engine.study.voting import confirm, undo
-from tests.unit.study.polls import agreed, answer, open_study
+from tests.unit.study.polls import agreed, answer, open_study, set_state
 
 pytestmark = pytest.mark.usefixtures("store")
 CLOSES = 5_000_000_000.0
@@ -99,6 +99,51 @@ def test_a_clock_set_back_before_the_end_takes_no_vote_away(set_clock: Callable[
         set_clock(clock)
         confirm(person.id, answer(next_ballot(person.id)))
     assert len(votes_and_people(study)[0]) == 3
+    assert studies.find(study.id).takes_votes
+
+
+def told_by_a_vote(study: Study) -> None:
+    person = agreed(study.token)
+    confirm(person.id, answer(next_ballot(person.id)))
+
+
+TOLD = {"a vote": told_by_a_vote, "what happened": lambda study: studies.close(study.id)}
+
+
+@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("first", ["join", "resume", "consent", "ballot", "answer", "undo", "find", "list", "link"])
+def test_an_end_that_nobody_saw_is_known_by_what_came_after_it(
+    told: str, first: str, set_clock: Callable[[float], None]
+) -> None:
+    study, other = open_study(closes_at=CLOSES), open_study()
+    person, code = join(study.token)
+    consent(person.id)
+    looks = {
+        "find": lambda: studies.find(study.id),
+        "list": lambda: studies.all_studies()[1],
+        "link": lambda: studies.by_token(study.token),
+    }
+    asked = {**attempts(study, person, code), **looks}
+
+    set_clock(CLOSES)
+    TOLD[told](other)
+    set_clock(CLOSES - 1000)
+    if first in looks:
+        assert looks[first]().state == studies.CLOSED
+    else:
+        with pytest.raises(NotOpen, match="is over"):
+            asked[first]()
+    assert studies.find(study.id).state == studies.CLOSED
+
+
+def test_a_time_to_come_is_not_known_from_before_or_from_another_machine(set_clock: Callable[[float], None]) -> None:
+    study, other, imported = open_study(closes_at=CLOSES), open_study(), open_study()
+    set_clock(CLOSES + 1)
+    told_by_a_vote(imported)
+    set_state(imported, studies.CLOSED)  # as a study with votes is that came from a file
+    set_clock(CLOSES - 1)
+    told_by_a_vote(other)
+    told_by_a_vote(study)
     assert studies.find(study.id).takes_votes
 
 
