@@ -1,4 +1,4 @@
-"""What leaves a study and comes back: votes, orders and ratings as CSV and JSON, rankings of other studies from CSV.
+"""What leaves a study and comes back: votes and ratings as CSV and JSON, rankings of other studies from CSV.
 
 People are pseudonyms here; no code, address or name is in any of it.
 """
@@ -10,16 +10,19 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.cells import as_written, defused
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.study.ratings.headline import Rating
-from engine.study.ratings.matches import Match, competition, methods_of, read_ranks
+from engine.study.ratings.matches import Match, competition, read_ranks
 from engine.study.ratings.summary import Summary
+
+if TYPE_CHECKING:
+    from engine.study.tally import Kept
 
 Row = dict[str, Any]
 
@@ -31,34 +34,19 @@ LEFT_OUT = "left_out"
 """The column that says which rule left a vote out, if any did."""
 
 
-@dataclass(frozen=True)
-class Order:
-    """In which order an annotator saw the methods on an item, from place A on."""
+def vote_rows(votes: Sequence[Match | Kept], methods: Sequence[str]) -> list[Row]:
+    """A row a vote: who, what, when, how long, and the rank of each method; no rank in any column: cannot tell.
 
-    annotator: str
-    item: str
-    repeat: int
-    methods: tuple[str, ...]
-
-
-def vote_rows(matches: Sequence[Match]) -> list[Row]:
-    """A row a vote: who, what, when, how long, and the rank of each method."""
-    check_names(methods_of(matches))
-    return [{**{name: getattr(match, name) for name in VOTE}, **match.ranks} for match in matches]
-
-
-def check_names(methods: Sequence[str]) -> None:
-    """Errors: a method has the name of a column that every table of votes has."""
+    Errors: a method has the name of a column that every table of votes has.
+    """
     if taken := [name for name in methods if name in (*VOTE, RANKS, LEFT_OUT)]:
         raise UsageError(f"methods: {taken[0]!r} is the name of another column. Rename the method.")
+    return [{**vote_row(vote), **{name: vote.ranks and vote.ranks[name] for name in methods}} for vote in votes]
 
 
-def order_rows(orders: Iterable[Order]) -> list[Row]:
-    """A row a ballot: the method at each place."""
-    return [
-        {"annotator": order.annotator, "item": order.item, "repeat": order.repeat, "order": ",".join(order.methods)}
-        for order in orders
-    ]
+def vote_row(vote: Match | Kept) -> Row:
+    """What every table of votes says of one, whatever was answered."""
+    return {name: getattr(vote, name) for name in VOTE}
 
 
 def rating_rows(ratings: Sequence[Rating]) -> list[Row]:

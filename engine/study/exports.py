@@ -16,7 +16,7 @@ from engine.errors import unknown
 from engine.request import Example
 from engine.study.database import study_database
 from engine.study.design import PREDICT
-from engine.study.exchange import LEFT_OUT, Row, check_names, rating_rows, summary_plain
+from engine.study.exchange import LEFT_OUT, Row, rating_rows, summary_plain, vote_row, vote_rows
 from engine.study.exclusion import Exclusion, apply
 from engine.study.forward.guesses import WITHOUT
 from engine.study.forward.plain import forward_plain
@@ -77,25 +77,9 @@ def _votes(record: StudyRecord) -> list[Row]:
     out = _rules(apply(record.design.exclusion, votes)[1])
     if record.design.mode == PREDICT:
         said = _predictions(record.id)
-        return [{**_vote(vote), **_guess(vote, *said[vote.item]), LEFT_OUT: _rule(out, vote)} for vote in votes]
-    names = method_names(record.design)
-    check_names(names)
-    return [{**_vote(vote), **_ranks(vote, names), LEFT_OUT: _rule(out, vote)} for vote in votes]
-
-
-def _vote(vote: Kept) -> Row:
-    return {
-        "annotator": vote.annotator,
-        "item": vote.item,
-        "repeat": vote.repeat,
-        "seconds": vote.seconds,
-        "at": vote.at,
-    }
-
-
-def _ranks(vote: Kept, names: Sequence[str]) -> Row:
-    """Nothing in any column: cannot tell."""
-    return {name: None if vote.ranks is None else vote.ranks[name] for name in names}
+        return [{**vote_row(vote), **_guess(vote, *said[vote.item]), LEFT_OUT: _rule(out, vote)} for vote in votes]
+    ranked = vote_rows(votes, method_names(record.design))
+    return [{**row, LEFT_OUT: _rule(out, vote)} for row, vote in zip(ranked, votes, strict=True)]
 
 
 def _guess(vote: Kept, classes: Sequence[str], predicted: str) -> Row:

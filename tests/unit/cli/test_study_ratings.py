@@ -55,7 +55,8 @@ def test_the_share_of_false_differences(run: Run) -> None:
 
 def test_a_file_is_rated_as_its_votes_are(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "votes.csv"
-    file.write_text(as_csv(vote_rows(simulated(Made({"A": 2.0, "B": 1.0, "C": 0.0}, 20, 6, seed=1)))))
+    votes = simulated(Made({"A": 2.0, "B": 1.0, "C": 0.0}, 20, 6, seed=1))
+    file.write_text(as_csv(vote_rows(votes, "ABC")))
     assert (
         run("study", "rate", str(file), "--seed", "1", "--json").json == run("study", "simulate", *KNOWN, "--json").json
     )

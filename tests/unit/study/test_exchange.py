@@ -12,17 +12,15 @@ import pytest
 from engine.cells import as_written, defused
 from engine.errors import ExegesisError, UsageError
 from engine.study.exchange import (
-    Order,
     as_csv,
     as_json,
-    order_rows,
     rating_rows,
     read_rankings,
     summary_plain,
     vote_rows,
 )
 from engine.study.ratings.headline import Rating
-from engine.study.ratings.matches import Match
+from engine.study.ratings.matches import Match, methods_of
 from engine.study.ratings.simulation import Made, simulated
 from engine.study.ratings.summary import summary
 
@@ -35,7 +33,7 @@ def file(tmp_path: Path) -> Path:
 def test_votes_come_back_as_they_were(file: Path) -> None:
     votes = simulated(Made({"a": 1.0, "=b": 0.0, "c": 0.0}, annotators=3, items=2))
     votes += [Match("-al", "@x", {"a": 1, "=b": 1, "c": 3}, repeat=1, seconds=2.5, at=1e9 + 0.125)]
-    file.write_text(as_csv(vote_rows(votes)))
+    file.write_text(as_csv(vote_rows(votes, methods_of(votes))))
     assert read_rankings(file) == votes
 
 
@@ -43,15 +41,12 @@ def test_votes_come_back_as_they_were(file: Path) -> None:
 def test_cells_that_a_spreadsheet_would_run_are_defused(first: str) -> None:
     name = f"{first}cmd"
     votes = [Match(name, name, {name: 1, "b": 2})]
-    for row in csv.reader(io.StringIO(as_csv(vote_rows(votes)), newline="")):
+    for row in csv.reader(io.StringIO(as_csv(vote_rows(votes, (name, "b"))), newline="")):
         assert not any(cell.startswith(first) for cell in row)
-    orders = as_csv(order_rows([Order(name, name, 0, (name, "b"))]))
-    assert all(not cell.startswith(first) for row in csv.reader(io.StringIO(orders, newline="")) for cell in row)
     assert as_written(defused(name)) == name
 
 
-def test_orders_and_ratings() -> None:
-    assert as_csv(order_rows([Order("al", "x", 1, ("b", "a"))])) == 'annotator,item,repeat,order\nal,x,1,"b,a"\n'
+def test_ratings() -> None:
     rows = rating_rows([Rating("a", -0.5, (-1.0, 0.25), 1, 2, 0.125)])
     assert as_csv(rows) == "method,skill,low,high,rank,last,spread\na,-0.5,-1.0,0.25,1,2,0.125\n"
     assert json.loads(as_json(rows)) == rows
@@ -101,7 +96,7 @@ def test_methods_must_be_known(file: Path) -> None:
     with pytest.raises(UsageError, match=r"FILE: must be a CSV file of rankings, got .*absent.csv"):
         read_rankings(file.with_name("absent.csv"))
     with pytest.raises(UsageError, match="'seconds' is the name of another column"):
-        vote_rows([Match("al", "x", {"seconds": 1, "b": 2})])
+        vote_rows([Match("al", "x", {"seconds": 1, "b": 2})], ("seconds", "b"))
 
 
 def test_results_are_plain() -> None:
