@@ -76,6 +76,21 @@ def steps(page: Page) -> Locator:
     return page.get_by_role("list", name="Your order, best first").get_by_role("listitem")
 
 
+def drag(page: Page, name: str, before: int) -> None:
+    """Takes a card by its letter and lets it go above the step of that number, counted from 0."""
+    page.emulate_media(reduced_motion="reduce")  # where a card is asked for, it is
+    grip(page, name).drag_to(steps(page).nth(before), target_position={"x": 40, "y": 4})
+
+
+def press_until(page: Page, name: str, key: str = "Tab") -> None:
+    """Goes on by key until the button of that name has the focus."""
+    for _ in range(30):
+        if button(page, name).count() and button(page, name).evaluate("one => one === document.activeElement"):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"{name} is not reached by {key}")
+
+
 def cards(page: Page) -> list[str]:
     """What the board shows at its places A, B, ...: the markup of each explanation."""
     bodies = page.locator(".xg-rank .xg-ranked")

@@ -11,7 +11,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, ViewportSize, sync_playwright
 
 from tests.browser.server import Server, running
 
@@ -88,14 +88,15 @@ def watch() -> Iterator[Watch]:
 
 @pytest.fixture
 def open_page(browser: Browser, watch: Watch, start_server: Callable[[str], Server]) -> Iterator[Callable[..., Page]]:
-    """Opens an address in a context of its own: `open_page(url, scheme="dark", width=420)`.
+    """Opens an address in a context of its own: `open_page(url, scheme="dark", width=420, touch=True)`.
 
     It asks for `start_server` so that its pages are closed before the server that they talk to stops.
     """
     contexts: list[BrowserContext] = []
 
-    def opener(url: str, scheme: Scheme = "light", width: int = 1280, height: int = 900) -> Page:
-        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
+    def opener(url: str, scheme: Scheme = "light", width: int = 1280, height: int = 900, touch: bool = False) -> Page:
+        size: ViewportSize = {"width": width, "height": height}
+        context = browser.new_context(color_scheme=scheme, viewport=size, has_touch=touch, is_mobile=touch)
         context.set_default_timeout(TIMEOUT_MS)
         watch.attach(context)
         contexts.append(context)

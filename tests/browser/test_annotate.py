@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import sqlalchemy as sa
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from components.annotate_states import OVER
 from engine.study.database import study_database
@@ -15,6 +15,8 @@ from engine.study.tables import Annotator, Vote
 from tests.browser.annotating import (
     AGREE,
     BACK,
+    BEGIN,
+    HAVE_IT,
     at_item,
     begin,
     button,
@@ -24,10 +26,11 @@ from tests.browser.annotating import (
     heading,
     join,
     link,
+    press_until,
     steps,
     store_of,
 )
-from tests.browser.conftest import TIMEOUT_MS, Watch
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.unit.study.samples import text_design
 
@@ -62,15 +65,9 @@ def address(server: Server, own: int) -> str:
 
 
 @pytest.fixture
-def phone(browser: Browser, watch: Watch, address: str) -> Iterator[Page]:
+def phone(open_page: Open, address: str) -> Page:
     """A small screen that is touched."""
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    context.set_default_timeout(TIMEOUT_MS)
-    watch.attach(context)
-    page = context.new_page()
-    page.goto(address)
-    yield page
-    context.close()
+    return open_page(address, width=390, height=844, touch=True)
 
 
 def votes(server: Server, study: int) -> list[list[int] | None]:
@@ -99,15 +96,6 @@ def test_by_mouse_from_the_link_to_the_thanks(server: Server, own: int, address:
         cannot_tell(page, then)
     expect(page.get_by_text("p-")).to_be_visible()
     assert votes(server, own) == [[2, 1, 3], [1, 2, 2], None, None, None]
-
-
-def press_until(page: Page, name: str, key: str = "Tab") -> None:
-    """Goes on by key until the button of that name has the focus."""
-    for _ in range(30):
-        if button(page, name).count() and button(page, name).evaluate("one => one === document.activeElement"):
-            return
-        page.keyboard.press(key)
-    raise AssertionError(f"{name} is not reached by {key}")
 
 
 def test_by_keyboard_alone(server: Server, own: int, address: str, open_page: Open) -> None:
@@ -179,6 +167,19 @@ def test_a_reload_goes_on_in_this_tab_and_a_code_anywhere(
     assert people(server, own) == 1
 
 
+def test_a_reload_shows_the_code_until_they_have_it_and_then_what_to_do(address: str, open_page: Open) -> None:
+    page = open_page(address)
+    code = join(page)
+    page.reload()
+    expect(page.get_by_text(code, exact=True)).to_be_visible(timeout=TIMEOUT_MS)
+    button(page, HAVE_IT).click()
+    expect(heading(page, "What to do")).to_be_visible(timeout=TIMEOUT_MS)
+    page.reload()
+    expect(heading(page, "What to do")).to_be_visible(timeout=TIMEOUT_MS)
+    button(page, BEGIN).click()
+    at_item(page, "Practice")
+
+
 def test_two_tabs_answer_one_ballot_and_the_later_answer_counts(
     server: Server, own: int, address: str, open_page: Open
 ) -> None:
@@ -217,7 +218,7 @@ def test_a_study_that_ends_meanwhile_keeps_what_was_confirmed(
 
 def test_who_is_forgotten_is_not_known_after_a_reload(server: Server, own: int, address: str, open_page: Open) -> None:
     page = open_page(address)
-    join(page)
+    begin(page)
     page.reload()
     at_item(page, "Practice")
     page.get_by_text("Pause", exact=True).click()

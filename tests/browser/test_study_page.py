@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,24 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.organising import LINK, answer, fits, number, press
 from tests.browser.server import Server
 
 TITLE = "Which explanations do people find plausible?"
-LINK = re.compile(r"http://localhost:\d+/annotate\?study=[\w-]{20,}")
-
-
-def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name, exact=True).click()
-
-
-def answer(page: Page, name: str) -> None:
-    page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
-
-
-def number(page: Page, name: str, value: str) -> None:
-    field = page.get_by_role("spinbutton", name=name)
-    field.fill(value)
-    field.press("Tab")
 
 
 def made(page: Page) -> None:
@@ -37,11 +22,6 @@ def made(page: Page) -> None:
     number(page, "Items a person sees", "3")
     press(page, "Save the draft")
     expect(page.get_by_text("The draft is saved")).to_be_visible(timeout=TIMEOUT_MS)
-
-
-def fits(page: Page) -> bool:
-    """Whether nothing of the page stands beyond its right edge."""
-    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])

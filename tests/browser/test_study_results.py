@@ -14,6 +14,7 @@ from components.result_sections import RANKED, VOTES
 from engine.study.database import ADDRESS, study_database
 from engine.study.tables import Study
 from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.organising import ask
 from tests.browser.server import Server
 from tests.unit.study.polls import open_study
 from tests.unit.study.tastes import poll
@@ -37,13 +38,6 @@ def opened(open_page: Callable[..., Page], server: Server, study: Study, scheme:
     page = open_page(f"{server.url}/{RESULTS.url_path}?study={study.id}", scheme=scheme, width=width)
     expect(page.get_by_role("heading", name="People prefer Integrated gradients")).to_be_visible(timeout=TIMEOUT_MS)
     return page
-
-
-def ask(page: Page, title: str) -> None:
-    """Opens a section by the keyboard."""
-    summary = page.locator("summary").filter(has_text=title)
-    summary.focus()
-    summary.press("Enter")
 
 
 @pytest.mark.parametrize("width", [1280, PHONE])

@@ -1,0 +1,35 @@
+"""An organiser's hands on the pages of studies and of results."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page
+
+LINK = re.compile(r"http://localhost:\d+/annotate\?study=[\w-]{20,}")
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def answer(page: Page, name: str) -> None:
+    page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
+
+
+def number(page: Page, name: str, value: str) -> None:
+    field = page.get_by_role("spinbutton", name=name)
+    field.fill(value)
+    field.press("Tab")
+
+
+def ask(page: Page, title: str) -> None:
+    """Opens a section of the results by the keyboard."""
+    summary = page.locator("summary").filter(has_text=title)
+    summary.focus()
+    summary.press("Enter")
+
+
+def fits(page: Page) -> bool:
+    """Whether nothing of the page stands beyond its right edge."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))

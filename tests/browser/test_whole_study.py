@@ -1,0 +1,159 @@
+"""A whole study in Chromium: made by the page, answered by two people in browsers of their own, its results seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.numbers import count, plain
+from components.result_sections import RANKED
+from engine.registry import all_explainers
+from tests.browser.annotating import (
+    AGREE,
+    BEGIN,
+    HAVE_IT,
+    at_item,
+    begin,
+    button,
+    confirm,
+    drag,
+    grip,
+    heading,
+    press_until,
+    steps,
+)
+from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.organising import LINK, answer, ask, fits, number, press
+from tests.browser.server import Server
+from tests.unit.study.samples import text_design
+
+Open = Callable[..., Page]
+Found = dict[str, Any]
+AFTER = ("Item 1 of 3", "Item 2 of 3", "Item 3 of 3", "Thank you")
+"""What follows one item for practice, two, and one of them again."""
+ANSWERS = 3
+"""Of one person; practice does not count."""
+SECTIONS = tuple(RANKED[name][0] for name in ("wins", "agreement"))
+MEASURES = {"Kendall's W": "kendalls_w", "Krippendorff's α": "krippendorffs_alpha"}
+SMALL = {"Number of items": "2", "Practice items": "1", "Items a person sees": "2", "Of these seen twice": "1"}
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_from_the_design_to_the_results(
+    server: Server, open_page: Open, tmp_path: Path, scheme: Scheme, width: int
+) -> None:
+    organiser = open_page(f"{server.url}/study", scheme=scheme, width=width)
+    link = opened(organiser, tmp_path)
+    press(organiser, "Results")
+    expect(organiser.get_by_text("Nobody has answered yet")).to_be_visible(timeout=TIMEOUT_MS)
+    pointed = open_page(link, scheme=scheme, width=width, touch=width < 1280)
+    (by_touch if width < 1280 else by_mouse)(pointed)
+    expect_answers(organiser, ANSWERS, 1)
+    for title in SECTIONS:
+        ask(organiser, title)
+    keyed = open_page(link, scheme=scheme, width=width)
+    by_keyboard(keyed)
+    expect_answers(organiser, 2 * ANSWERS, 2)
+    found = results(server, organiser)
+    assert (found["answers"], found["annotators"]) == (2 * ANSWERS, 2)
+    expect_numbers(organiser, found)
+    for page in (organiser, pointed, keyed):
+        assert fits(page)
+
+
+def opened(page: Page, folder: Path) -> str:
+    """SMaT's study of a tiny checkpoint is made and opened; its join link."""
+    design = text_design(folder)
+    press(page, "New study: SMaT's four methods")
+    expect(button(page, "Save the draft")).to_be_visible(timeout=TIMEOUT_MS)
+    for label, other in (("Model", design.model), ("Data set", design.dataset)):
+        box = page.get_by_role("combobox", name=label)
+        box.fill(other, timeout=TIMEOUT_MS)
+        box.press("Enter")
+    for label, value in SMALL.items():
+        number(page, label, value)
+    press(page, "Save the draft")
+    expect(page.get_by_text("The draft is saved")).to_be_visible(timeout=TIMEOUT_MS)
+    press(page, "Open the study …")
+    answer(page, "Open the study")
+    shown = page.get_by_text(LINK)
+    expect(shown).to_be_visible(timeout=2 * TIMEOUT_MS)
+    return shown.inner_text()
+
+
+def by_mouse(page: Page) -> None:
+    begin(page)
+    for then in AFTER:
+        drag(page, "C", before=0)
+        expect(steps(page).first).to_have_accessible_name("1st of 5: C")
+        confirm(page, then)
+
+
+def by_touch(page: Page) -> None:
+    begin(page)
+    for then in AFTER:
+        button(page, "Move C up").tap()
+        button(page, "Tie D with the one above").tap()
+        expect(steps(page).nth(2)).to_have_accessible_name("3rd of 5: B and D, tied")
+        confirm(page, then)
+
+
+def by_keyboard(page: Page) -> None:
+    """No pointer: Tab, Enter and the board's own keys."""
+    expect(button(page, AGREE)).to_be_visible(timeout=TIMEOUT_MS)
+    for label, then in ((AGREE, "Your code"), (HAVE_IT, "What to do"), (BEGIN, "Practice")):
+        press_until(page, label)
+        page.keyboard.press("Enter")
+        expect(heading(page, then)).to_be_focused(timeout=TIMEOUT_MS)
+    at_item(page, "Practice")
+    for then in AFTER:
+        page.keyboard.press("Tab")
+        expect(grip(page, "A")).to_be_focused()
+        page.keyboard.press("End")
+        expect(steps(page).last).to_have_accessible_name("5th of 5: A")
+        press_until(page, "Confirm")
+        page.keyboard.press("Enter")
+        expect(heading(page, then)).to_be_focused(timeout=TIMEOUT_MS)
+
+
+def results(server: Server, page: Page) -> Found:
+    """What the command says of the study that is on the page."""
+    study = page.url.rpartition("study=")[2]
+    command = [sys.executable, "-m", "engine.cli", "study", "results", study, "--json"]
+    environment = {**os.environ, "EXEGESIS_HOME": str(server.home)}
+    said = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=120)
+    found: Found = json.loads(said.stdout)
+    return found
+
+
+def expect_answers(page: Page, answers: int, people: int) -> None:
+    """The page, which nobody loads again, comes to tell of these."""
+    came = f"{count(answers, 'answer')} by {count(people, 'annotator')}"
+    expect(page.get_by_text(came)).to_be_visible(timeout=TIMEOUT_MS)
+
+
+def expect_numbers(page: Page, found: Found) -> None:
+    """Wins and agreement are those that the command tells."""
+    expect_wins(page, found["summary"]["wins"])
+    for label, name in MEASURES.items():
+        measure = page.get_by_test_id("stMetric").filter(has_text=label)
+        expect(measure).to_contain_text(plain(found["summary"][name]), timeout=TIMEOUT_MS)
+
+
+def expect_wins(page: Page, wins: dict[str, dict[str, float]]) -> None:
+    """Every cell of the matrix, by the names of its row and its column."""
+    table = page.get_by_role("region", name="Share of votes")
+    titles = {all_explainers("text")[id].title: id for id in wins}
+    columns = [titles[name] for name in table.locator("thead th").all_inner_texts()[1:]]
+    for row in table.locator("tbody tr").all():
+        above = titles[row.locator("th").inner_text()]
+        told = ["" if below == above else f"{100 * wins[above][below]:.0f}\u00a0%" for below in columns]
+        expect(row.locator("td")).to_have_text(told, timeout=TIMEOUT_MS)
