@@ -1,0 +1,121 @@
+"""All heads' attention as few bytes for a browser: a byte a cell, shrunk where that is needed, and said so.
+
+The form: `EXH1`, the length of a JSON header in 4 bytes (little end first), the header, the largest value of each head
+in 4-byte floats, then the cells, deflated (zlib). A cell is `level / 254` of its scale; 255 is where a query may not
+attend. Cells run over layer, head, query and key, the last fastest.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from engine.errors import ExegesisError, unknown
+from engine.heads.scores import Attention, PerHead
+
+MAGIC = b"EXH1"
+LEVELS = 254
+MASKED = 255
+SCALES = ("own", "shared")
+SIDE = 256
+"""Cells a side at most: a thumbnail has fewer pixels, and one head is sent whole when a person looks closer."""
+LIMIT = 5_000_000
+"""Bytes at most, whatever the attention."""
+_FAST = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Grids:
+    """Attention in levels of a byte. `scale`: what level 254 stands for; an error is at most `scale / 508`."""
+
+    levels: UInt8[np.ndarray, "layer head row column"]
+    scale: Float[np.ndarray, "layer head"]
+    length: int
+    """Positions of the input."""
+    factor: int
+    """Positions a side that a cell stands for, by the largest of their values; 1 where nothing was shrunk."""
+
+    @property
+    def note(self) -> str:
+        """What a person must be told, or nothing."""
+        if self.factor == 1:
+            return ""
+        side = self.levels.shape[-1]
+        return (
+            f"{self.length} positions are drawn as {side} x {side} cells; each shows the largest of "
+            f"{self.factor} x {self.factor} values."
+        )
+
+
+def grids(attention: Attention, scale: str = "own", side: int = SIDE) -> Grids:
+    """Quantised, at most `side` cells a side. `own`: each head's largest value is the top; `shared`: that of all."""
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
+    return _quantised(attention, scale, -(-attention.shape[-1] // side))
+
+
+def packed(attention: Attention, scale: str = "own", side: int = SIDE, limit: int = LIMIT) -> bytes:
+    """The bytes of such grids, shrunk further until they are at most `limit`."""
+    made = grids(attention, scale, side)
+    while len(body := to_bytes(made)) > limit and made.levels.shape[-1] > 1:
+        made = _quantised(attention, scale, made.factor + 1)
+    return body
+
+
+def values(made: Grids) -> Attention:
+    """The attention that the levels stand for; NaN where a query may not attend."""
+    found = made.levels * (made.scale[..., None, None] / LEVELS)
+    return np.where(made.levels == MASKED, np.nan, found).astype(np.float32)
+
+
+def to_bytes(made: Grids) -> bytes:
+    """The form that this module describes."""
+    header = json.dumps({"shape": made.levels.shape, "length": made.length, "factor": made.factor}).encode()
+    header += b" " * (-len(header) % 4)  # so that the floats lie where a browser can read them in place
+    scale = made.scale.astype("<f4").tobytes()
+    return MAGIC + len(header).to_bytes(4, "little") + header + scale + zlib.compress(made.levels.tobytes(), _FAST)
+
+
+def from_bytes(body: bytes) -> Grids:
+    """What `to_bytes` was given."""
+    if body[:4] != MAGIC:
+        raise ExegesisError("grids: these bytes are none. Make them again from the attention.")
+    start = 8 + int.from_bytes(body[4:8], "little")
+    header = json.loads(body[8:start])
+    layers, heads = header["shape"][:2]
+    scale = np.frombuffer(body, "<f4", layers * heads, start).reshape(layers, heads)
+    cells = np.frombuffer(zlib.decompress(body[start + scale.nbytes :]), np.uint8)
+    return Grids(cells.reshape(header["shape"]), scale, header["length"], header["factor"])
+
+
+def shrunk(attention: Attention, factor: int) -> Float[np.ndarray, "layer head row column"]:
+    """The largest value of each `factor` x `factor` block; NaN only where a block has none."""
+    if factor == 1:
+        return attention
+    starts = np.arange(0, attention.shape[-1], factor)
+    rows = np.fmax.reduceat(attention, starts, axis=-2)
+    return np.fmax.reduceat(rows, starts, axis=-1)
+
+
+def _quantised(attention: Attention, scale: str, factor: int) -> Grids:
+    top = _tops(attention, scale)
+    levels = np.stack([_levels(shrunk(layer[None], factor)[0], of) for layer, of in zip(attention, top, strict=True)])
+    return Grids(levels, top, attention.shape[-1], factor)
+
+
+def _tops(attention: Attention, scale: str) -> PerHead:
+    own = np.nanmax(attention, axis=(2, 3)).astype(np.float32)
+    top = own if scale == "own" else np.full_like(own, own.max())
+    return np.where(top > 0, top, np.float32(1))
+
+
+def _levels(
+    layer: Float[np.ndarray, "head row column"], top: Float[np.ndarray, "head"]
+) -> UInt8[np.ndarray, "head row column"]:
+    # A single precision product a head: double precision over all of them would be most of the time.
+    found = layer.astype(np.float32) * (np.float32(LEVELS) / top)[:, None, None]
+    return np.where(np.isnan(found), np.float32(MASKED), np.rint(found)).astype(np.uint8)

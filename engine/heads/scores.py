@@ -1,0 +1,144 @@
+"""Numbers that say of each head what it looks at, from its attention alone: where a person should look first.
+
+Attention is `[layer head query key]`; NaN stands where a query may not attend (a causal model's future), which is not
+the same as an attention of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from engine.metrics.agreement import spearman
+
+Attention = Float[np.ndarray, "layer head query key"]
+PerHead = Float[np.ndarray, "layer head"]
+
+
+@dataclass(frozen=True)
+class HeadScore:
+    """A number for each head. `signed`: 0 is its middle; otherwise it is at least 0."""
+
+    id: str
+    title: str
+    unit: str
+    about: str
+    citation: str
+    signed: bool = False
+
+
+SCORES = {
+    score.id: score
+    for score in (
+        HeadScore(
+            "distance", "Attention distance", "tokens or patches",
+            "How far away, on average, what a head attends to is. Attention to and from special tokens is left out.",
+            "Vig and Belinkov (2019), section 4.4; for patches Dosovitskiy et al. (2021), figure 7",
+        ),
+        HeadScore(
+            "entropy", "Entropy", "nats",
+            "How spread out its attention is: 0 where each query attends to one position.",
+            "Clark et al. (2019), What does BERT look at?, section 3.3",
+        ),
+        HeadScore(
+            "special", "Attention to special tokens", "share",
+            "The share of attention that goes from tokens or patches to special tokens such as [CLS] and [SEP].",
+            "Clark et al. (2019), What does BERT look at?, section 3.2",
+        ),
+        HeadScore(
+            "importance", "Importance for the class", "logit",
+            "How strongly the logit of the class would react to the head's scale: the size of its derivative.",
+            "Michel et al. (2019), Are sixteen heads really better than one?, section 4.1",
+        ),
+        HeadScore(
+            "off", "Change when switched off", "probability",
+            "What the probability of the class (of a regression head, the score) does when the head is switched off.",
+            "Michel et al. (2019), Are sixteen heads really better than one?, section 3.2",
+            signed=True,
+        ),
+    )
+}  # fmt: skip
+"""The scores by which a map of layers and heads is coloured and sorted."""
+
+
+def attention_distance(
+    attention: Attention, special: Bool[np.ndarray, "seq"], grid: tuple[int, int] | None = None
+) -> PerHead:
+    """Mean distance between query and key, weighted by attention: in tokens, or in patches where there is a grid.
+
+    `sum a_ij d_ij / sum a_ij` over all queries and keys that are no special tokens (Vig and Belinkov, 2019). Patches:
+    the straight line between their centres. NaN where a head attends to special tokens only.
+    """
+    places = np.flatnonzero(~special)
+    far = _distances(places, grid)
+
+    def of_layer(layer: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head"]:
+        among = np.nan_to_num(layer[:, places][:, :, places].astype(np.float64))
+        total = among.sum((1, 2))
+        return np.divide((among * far).sum((1, 2)), total, out=np.full(len(total), np.nan), where=total > 0)
+
+    return _by_layer(attention, of_layer)
+
+
+def entropy(attention: Attention) -> PerHead:
+    """Mean over queries of the entropy of their attention, in nats: from 0 to the log of the number of keys."""
+
+    def of_layer(layer: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head"]:
+        p = np.nan_to_num(layer.astype(np.float64))
+        return -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1).mean(-1) + 0.0
+
+    return _by_layer(attention, of_layer)
+
+
+def special_share(attention: Attention, special: Bool[np.ndarray, "seq"]) -> PerHead:
+    """What special tokens receive of the attention of all others, mean over queries; NaN where there are none."""
+    if not special.any():
+        return np.full(attention.shape[:2], np.nan)
+
+    def of_layer(layer: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head"]:
+        received = np.nan_to_num(layer[:, ~special][:, :, special].astype(np.float64))
+        return received.sum(-1).mean(-1)
+
+    return _by_layer(attention, of_layer)
+
+
+def received(
+    attention: Attention, features: Int[np.ndarray, "feature"], query: int | None = None
+) -> Float[np.ndarray, "layer head feature"]:
+    """What each feature receives of each head: the mean over the queries that may attend to it, or from one query.
+
+    NaN where that query may not attend.
+    """
+    if query is not None:
+        return attention[:, :, query, features].astype(np.float64)
+    return np.stack([np.nanmean(layer[:, :, features], axis=1, dtype=np.float64) for layer in attention])
+
+
+def agreement_with(maps: Float[np.ndarray, "layer head feature"], scores: Float[np.ndarray, "feature"]) -> PerHead:
+    """Spearman's rho between each head's map and the size of an attribution's scores (attention has no sign).
+
+    From -1 to 1; NaN where a map is constant. Features that a map's query may not attend to are left out.
+    """
+    other = np.abs(scores)
+
+    def rho(own: Float[np.ndarray, "feature"]) -> float:
+        seen = ~np.isnan(own)
+        found = spearman(own[seen], other[seen]) if seen.any() else None
+        return np.nan if found is None else found
+
+    return np.array([[rho(own) for own in layer] for layer in maps])
+
+
+def _by_layer(attention: Attention, of_layer: Callable[[np.ndarray], np.ndarray]) -> PerHead:
+    # A layer at a time in double precision: all of them would be gigabytes for long texts.
+    return np.stack([of_layer(layer) for layer in attention])
+
+
+def _distances(places: Int[np.ndarray, "feature"], grid: tuple[int, int] | None) -> Float[np.ndarray, "query key"]:
+    if grid is None:
+        return np.abs(places[:, None] - places).astype(np.float64)
+    row, column = np.divmod(np.arange(len(places)), grid[1])
+    return np.hypot(row[:, None] - row, column[:, None] - column)
