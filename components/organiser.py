@@ -9,6 +9,7 @@ import streamlit as st
 from components.admission import (
     ADMINS,
     PASSWORD,
+    TRIES,
     Visit,
     from_here,
     has_password,
@@ -18,13 +19,9 @@ from components.admission import (
 )
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
-from engine.study.limits import Tries
 
 KNOWN, TYPED, SAID = "organiser_known", "organiser.password", "organiser_said"
-OPEN_HERE = (
-    f"No password is set, so this page opens only in a browser on this machine. Before you let other machines in, or "
-    f"put a proxy before the server, set {PASSWORD}."
-)
+OPEN_HERE = f"No password is set: only this machine opens this page. Before others or a proxy do, set {PASSWORD}."
 CLOSED = (
     "This page is the organiser's, and opens only in a browser on the machine that runs Exegesis. To open it from "
     f"elsewhere, set {PASSWORD} there and start Exegesis again."
@@ -80,7 +77,7 @@ def _password() -> None:
 def _check() -> None:
     given = st.session_state.pop(TYPED, "")
     try:
-        st.session_state[KNOWN] = is_password(given, visit(), _tries())
+        st.session_state[KNOWN] = is_password(given, visit(), TRIES)
         if not st.session_state[KNOWN]:
             st.session_state[SAID] = f"This is not the password. It is what {PASSWORD} is on the server."
     except ExegesisError as error:
@@ -120,9 +117,3 @@ def _user() -> Mapping[str, object] | None:
     """What a log-in provider says of who asks; None where none is set up."""
     told = st.user.to_dict()
     return told if "is_logged_in" in told else None
-
-
-@st.cache_resource(show_spinner=False)
-def _tries() -> Tries:
-    """Those of all sessions of this server."""
-    return Tries()

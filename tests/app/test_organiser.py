@@ -11,12 +11,14 @@ from streamlit.runtime.context import ContextProxy, StreamlitHeaders
 from streamlit.testing.v1 import AppTest
 from streamlit.user_info import UserInfoProxy
 
+from components import organiser
 from components.admission import ADMINS, PASSWORD
+from engine.study.limits import Tries
 from tests.alerts import errors, notes
 
 SECRET = "correct horse"
-LISTED = {"is_logged_in": True, "email": "ada@lab.example"}
-STRANGER = {"is_logged_in": True, "email": "eve@lab.example"}
+LISTED = {"is_logged_in": True, "email": "ada@lab.example", "email_verified": True}
+STRANGER = {"is_logged_in": True, "email": "eve@lab.example", "email_verified": True}
 NOBODY = {"is_logged_in": False}
 
 
@@ -48,7 +50,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings, and no wrong tries from other tests."""
     monkeypatch.delenv(PASSWORD, raising=False)
     monkeypatch.setenv(ADMINS, "ada@lab.example")
-    st.cache_resource.clear()
+    monkeypatch.setattr(organiser, "TRIES", Tries())
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def logged_in(user: dict[str, object]) -> object:
 def test_without_a_password_this_machine_comes_in_and_is_told() -> None:
     page = opened()
     assert inside(page)
-    assert "opens only in a browser on this machine" in notes(page)[0]
+    assert "only this machine opens this page" in notes(page)[0]
     assert PASSWORD in notes(page)[0]
 
 
@@ -106,6 +108,7 @@ def test_after_logging_out_the_password_is_asked_again() -> None:
 def test_wrong_tries_of_all_sessions_count_together() -> None:
     for _ in range(5):
         assert not inside(tried(opened(), "guess"))
+        st.cache_resource.clear()  # as any browser may ask Streamlit
     page = tried(opened(), SECRET)
     assert not inside(page)
     assert "Too many wrong tries" in errors(page)[0]

@@ -6,7 +6,17 @@ import logging
 
 import pytest
 
-from components.admission import ADMINS, PASSWORD, Visit, from_here, is_admin, is_password, providers, source_of
+from components.admission import (
+    ADMINS,
+    PASSWORD,
+    TRUSTED,
+    Visit,
+    from_here,
+    is_admin,
+    is_password,
+    providers,
+    source_of,
+)
 from engine.study.limits import TooManyTries, Tries
 
 SECRET = "correct horse £ staple"
@@ -57,6 +67,7 @@ def test_tries_are_counted_by_the_address_that_the_nearest_proxy_saw() -> None:
     assert source_of(Visit("10.0.0.7", {"x-forwarded-for": "1.2.3.4"})) == "10.0.0.7"
     assert source_of(Visit(None, {"x-forwarded-for": "forged, 1.2.3.4"})) == "1.2.3.4"
     assert source_of(Visit(None)) == source_of(Visit("127.0.0.1")) == "this machine"
+    assert source_of(Visit("2001:db8::1")) == source_of(Visit("2001:db8::2")), "of one host"
 
 
 def test_the_password_is_right_letter_by_letter() -> None:
@@ -99,8 +110,9 @@ def test_addresses_that_change_do_not_get_round_the_count() -> None:
 def test_the_log_names_the_address_and_never_what_was_typed(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         is_password("my guess", Visit("10.0.0.7\nforged line"), Tries())
+        is_password("my guess", Visit("10.0.0.7"), Tries())
         is_password(SECRET, Visit("10.0.0.7"), Tries())
-    assert caplog.messages == [r"organiser: wrong password from '10.0.0.7\nforged line'"]
+    assert caplog.messages == [f"organiser: wrong password from {source!r}" for source in ("unknown", "10.0.0.7")]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +135,14 @@ def test_who_is_listed_and_checked_is_an_organiser(told: dict[str, object], expe
     assert is_admin({**USER, **told}) is expected
 
 
-def test_a_provider_that_says_nothing_of_checking_is_believed() -> None:
-    assert is_admin({name: value for name, value in USER.items() if name != "email_verified"})
+def test_a_provider_that_says_nothing_of_checking_is_believed_only_where_that_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silent = {name: value for name, value in USER.items() if name != "email_verified"}
+    assert not is_admin(silent)
+    monkeypatch.setenv(TRUSTED, "1")
+    assert is_admin(silent)
+    assert not is_admin({**silent, "email_verified": False})
 
 
 def test_with_an_empty_list_nobody_is_an_organiser(monkeypatch: pytest.MonkeyPatch) -> None:
