@@ -132,7 +132,13 @@ def _data(kind: str) -> list[str]:
     return list(dataset_names() if kind == "text" else image_names())
 
 
+def _usual_data(kind: str, model: str | None) -> str | None:
+    """The data set after which the model is named, else the first."""
+    known = _data(kind)
+    return next((name for name in known if (model or "").startswith(name)), next(iter(known), None))
+
+
 def _fill_kind(kind: str, design: Design) -> None:
     put(f"{kind}.model", design.model or next(iter(_models(kind)), None))
-    put(f"{kind}.dataset", design.dataset or next(iter(_data(kind)), None))
+    put(f"{kind}.dataset", design.dataset or _usual_data(kind, value(f"{kind}.model")))
     fill_methods(kind, design.methods)

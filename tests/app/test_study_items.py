@@ -1,4 +1,4 @@
-"""The items in the form of a study: a preview before it opens, and picking them by looking."""
+"""Items and methods in the form of a study: a preview, picking by looking, and one method several times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.study_actions import STUDY
 from components.study_controls import key
 from engine.study import studies
 from engine.study.database import ADDRESS
-from engine.study.design import Design, ItemChoice
+from engine.study.design import Design, ItemChoice, MethodChoice
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.unit.study.samples import TEXTS, image_design, text_design
@@ -114,3 +114,22 @@ def test_pictures_are_picked_by_their_thumbnails(tmp_path: Path) -> None:
     page.checkbox(key=key("pick.4")).check()
     assert run(page).text_area(key=key("items.indices")).value == "0-4"
     assert said(page).count("data:image/webp;base64,") == 6 + 5
+
+
+def test_one_method_with_different_parameters_stands_in_the_form(tmp_path: Path) -> None:
+    twice = (MethodChoice("lime", {"n_samples": 40}), MethodChoice("lime", {"n_samples": 50}))
+    page = form(text_design(tmp_path, methods=twice))
+    assert page.multiselect(key="study.form.text.methods").value == ["lime", "lime#2"]
+    assert page.button(key="study.save").disabled
+    page.selectbox(key="study.form.text.again").set_value("lime")
+    run(page).button(key="study.save").click()
+    run(page)
+    methods = studies.all_studies()[0].design.methods
+    assert [method.id for method in methods] == ["lime"] * 3
+    assert [method.params["n_samples"] for method in methods[:2]] == [40, 50]
+    page.selectbox(key="study.form.text.again").set_value("lime")
+    run(page)
+    assert "lime is there twice with the same parameters" in errors(page)[0]
+    assert page.button(key="study.open").disabled
+    page.multiselect(key="study.form.text.methods").unselect("lime#4")
+    assert not errors(run(page))

@@ -21,7 +21,7 @@ from components.trouble import literal
 from engine.errors import ExegesisError
 from engine.study import studies
 from engine.study.database import ADDRESS, study_database
-from engine.study.design import GUESS_INSTRUCTIONS, GUESS_QUESTION, QUESTION, Design, MethodChoice
+from engine.study.design import GUESS_INSTRUCTIONS, GUESS_QUESTION, QUESTION, Design
 from engine.study.presets import SMAT_METHODS
 from engine.study.study_file import export_study, import_study
 from tests.alerts import errors, notes
@@ -176,6 +176,14 @@ def test_texts_go_with_what_people_do_until_somebody_writes_their_own(tmp_path: 
     assert page.text_input(key="study.form.question").value == QUESTION
 
 
+def test_the_model_that_a_form_begins_with_has_its_own_data() -> None:
+    page = opened(**{NEW: "blank"})
+    page.segmented_control(key="study.form.kind").set_value("image")
+    run(page)
+    data, model = (str(page.selectbox(key=f"study.form.image.{name}").value) for name in ("dataset", "model"))
+    assert model.startswith(data)
+
+
 def test_a_design_of_pictures_fills_the_form_too(tmp_path: Path) -> None:
     made = studies.create(image_design(tmp_path))
     page = opened(**{STUDY: made.id})
@@ -259,24 +267,6 @@ def test_a_title_is_text_wherever_it_stands(tmp_path: Path) -> None:
     for page in (opened(), opened(**{STUDY: study.id})):
         assert literal(EVIL) in titles(page)
         assert "<img" not in "".join(element.proto.body for element in page.get("html"))
-
-
-def test_one_method_with_different_parameters_stands_in_the_form(tmp_path: Path) -> None:
-    twice = (MethodChoice("lime", {"n_samples": 40}), MethodChoice("lime", {"n_samples": 50}))
-    page = opened(**{STUDY: studies.create(text_design(tmp_path, methods=twice)).id})
-    assert page.multiselect(key="study.form.text.methods").value == ["lime", "lime#2"]
-    assert page.button(key="study.save").disabled
-    page.selectbox(key="study.form.text.again").set_value("lime")
-    page = press(run(page), "save")
-    methods = studies.all_studies()[0].design.methods
-    assert [method.id for method in methods] == ["lime"] * 3
-    assert [method.params["n_samples"] for method in methods[:2]] == [40, 50]
-    page.selectbox(key="study.form.text.again").set_value("lime")
-    run(page)
-    assert "lime is there twice with the same parameters" in errors(page)[0]
-    assert page.button(key="study.open").disabled
-    page.multiselect(key="study.form.text.methods").unselect("lime#4")
-    assert not errors(run(page))
 
 
 def test_a_draft_from_a_file_opens_with_what_it_brought(tmp_path: Path) -> None:
