@@ -10,6 +10,8 @@ import pytest
 import trueskill
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 from engine.errors import UsageError
 from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency, w_by_chance
@@ -158,6 +160,24 @@ def test_self_consistency_is_over_repeats_alone() -> None:
 def test_wins_by_hand() -> None:
     shares = win_shares([vote("al", "x", 1, 2, 2), vote("bo", "x", 2, 1, 3)])
     np.testing.assert_allclose(shares, [[0.5, 0.5, 1], [0.5, 0.5, 0.75], [0, 0.25, 0.5]])
+
+
+def test_plackett_luce_is_where_the_likelihood_is_greatest() -> None:
+    orders = [*["abcd"] * 4, "bacd", "bdac", "cabd", "dcba", "acdb", "dabc"]
+    votes = [vote("al", str(i), *(1 + order.index(name) for name in "abcd")) for i, order in enumerate(orders)]
+
+    def surprise(worths: np.ndarray) -> float:
+        """Minus the log of the product, place by place, of who comes next among those who are left."""
+        of = dict(zip("abcd", worths - worths.mean(), strict=True))
+        left = [order[place:] for order in orders for place in range(4)]
+        return float(sum(logsumexp([of[name] for name in names]) - of[names[0]] for names in left))
+
+    wanted = minimize(surprise, np.zeros(4), tol=1e-10).x
+    np.testing.assert_allclose(list(plackett_luce(votes).values()), wanted - wanted.mean(), atol=0.01)
+    two = [vote("al", str(i), *(ranks)) for i, ranks in enumerate([(1, 2)] * 3 + [(2, 1)])]
+    assert plackett_luce(two)["a"] - plackett_luce(two)["b"] == pytest.approx(np.log(3), abs=0.01)
+    ties = plackett_luce([vote("al", "x", 1, 1), *two[2:]])
+    assert ties["a"] == pytest.approx(0, abs=0.35), "a tie is each order as often, drawn by chance"
 
 
 def test_votes_of_one_person_are_one_piece_of_evidence() -> None:
