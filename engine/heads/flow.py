@@ -1,0 +1,165 @@
+"""Attention as a layered graph: how the prediction's share runs back through the layers to the input.
+
+A node is a position at a depth: depth 0 is the input, depth `l + 1` is what layer `l` makes. An edge of layer `l` runs
+from `source` at depth `l` to `target` at depth `l + 1`; its weight is the share of the target that comes from the
+source, so that the weights into a node sum to 1. The prediction reads the positions where the model pools. A flow is
+a share of the prediction: the flows of a layer sum to 1, and those at depth 0 are the rows of rollout that it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from engine.errors import not_allowed, unknown
+from engine.heads.reading import HeadReading
+from engine.heads.scores import Attention
+
+KINDS = ("rollout", "gradient")
+RESIDUAL = 0.5
+"""As Abnar and Zuidema (2020) have it: half of a position stays what it was."""
+MOST_EDGES = 2_000
+"""More cannot be told apart in a drawing."""
+
+Layers = Float[np.ndarray, "layer query key"]
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """The whole graph."""
+
+    kind: str
+    weights: Layers
+    """`[layer target source]`, rows sum to 1."""
+    reads: Float[np.ndarray, "position"]
+    """What share of the prediction each position at the top has."""
+    nodes: Float[np.ndarray, "depth position"]
+    """The flow through each node, from the input (depth 0) to the top."""
+
+    @property
+    def edges(self) -> Layers:
+        """The flow along each edge `[layer target source]`: the target's flow times the weight."""
+        return self.nodes[1:, :, None] * self.weights
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One step of the flow."""
+
+    layer: int
+    source: int
+    target: int
+    weight: float
+    flow: float
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The edges that passed the threshold, the largest flow first, and how much of the prediction they carry."""
+
+    edges: tuple[Edge, ...]
+    carried: float
+    """Share of the prediction that reaches the input along edges that passed, drawn or not."""
+    left_out: int
+    """Edges that passed the threshold but were too many to draw."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """The most important way from an input to the prediction."""
+
+    positions: tuple[int, ...]
+    """From the input to the top, one a depth."""
+    share: float
+    """Share of the prediction that takes just this way: the product of its weights and of what is read at its end."""
+
+
+def flow_of(reading: HeadReading, kind: str = KINDS[0], residual: float = RESIDUAL) -> Flow:
+    """The graph of a reading. `gradient` follows what speaks for the class, `rollout` all attention alike."""
+    if kind not in KINDS:
+        raise unknown("flow", kind, KINDS)
+    if kind == "gradient":
+        return gradient_flow(reading.weighted, reading.reads)
+    return rollout_flow(reading.attention, reading.reads, residual)
+
+
+def rollout_flow(attention: Attention, reads: Float[np.ndarray, "position"], residual: float = RESIDUAL) -> Flow:
+    """Heads averaged, mixed with the residual stream: `(1 - residual) A + residual I` (Abnar and Zuidema, 2020)."""
+    if not 0 <= residual <= 1:
+        raise not_allowed("residual", "from 0 to 1", residual)
+    mean = np.stack([np.nan_to_num(layer).mean(0, dtype=np.float64) for layer in attention])
+    return _graph(KINDS[0], (1 - residual) * mean + residual * np.eye(mean.shape[-1]), reads)
+
+
+def gradient_flow(weighted: Layers, reads: Float[np.ndarray, "position"]) -> Flow:
+    """`I + mean_h((dA * A)+)` (Chefer et al., 2021, eq. 5, 6), but each row divided by its sum.
+
+    Theirs grows from layer to layer; ours stays a share of the prediction, so that steps of different layers compare.
+    """
+    return _graph(KINDS[1], weighted.astype(np.float64) + np.eye(weighted.shape[-1]), reads)
+
+
+def pruned(flow: Flow, threshold: float, most: int = MOST_EDGES) -> Pruned:
+    """Edges whose flow is at least `threshold`, as far as they hang together with the prediction.
+
+    From the top down, as Ferrando and Voita (2024) do: an edge is kept only if one that is kept leads on from it.
+    """
+    edges, kept = flow.edges, np.zeros(flow.weights.shape, dtype=bool)
+    reached = flow.reads > 0
+    for layer in reversed(range(len(edges))):
+        kept[layer] = (edges[layer] >= threshold) & (edges[layer] > 0) & reached[:, None]
+        reached = kept[layer].any(0)
+    found = np.argwhere(kept)
+    order = np.argsort(-edges[kept], kind="stable")[:most]
+    rows = [(int(layer), int(source), int(target)) for layer, target, source in found[order]]
+    shown = tuple(
+        Edge(layer, source, target, float(flow.weights[layer, target, source]), float(edges[layer, target, source]))
+        for layer, source, target in rows
+    )
+    return Pruned(shown, _carried(flow, kept), len(found) - len(shown))
+
+
+def strongest_path(flow: Flow, source: int | None = None) -> Path:
+    """The way with the largest product of weights, from anywhere in the input or from one position.
+
+    By dynamic programming from the input up; of equals the first position. A share of 0 means that no way leads there.
+    """
+    n = len(flow.reads)
+    if source is not None and not 0 <= source < n:
+        raise not_allowed("source", f"a position from 0 to {n - 1}", source)
+    starts = np.ones(n) if source is None else (np.arange(n) == source).astype(float)
+    best, came = _logs(starts), []
+    for layer in _logs(flow.weights):
+        ways = layer + best
+        came.append(ways.argmax(1))
+        best = ways.max(1)
+    ends = best + _logs(flow.reads)
+    return Path(_back(came, int(ends.argmax())), float(np.exp(ends.max())))
+
+
+def _graph(kind: str, raw: Layers, reads: Float[np.ndarray, "position"]) -> Flow:
+    weights = raw / raw.sum(-1, keepdims=True)  # attention was kept in half precision: its rows sum to almost 1
+    nodes = [reads.astype(np.float64)]
+    for layer in reversed(weights):
+        nodes.append(nodes[-1] @ layer)
+    return Flow(kind, weights, nodes[0], np.stack(nodes[::-1]))
+
+
+def _carried(flow: Flow, kept: Bool[np.ndarray, "layer query key"]) -> float:
+    share = flow.reads
+    for layer, of in zip(flow.weights[::-1], kept[::-1], strict=True):
+        share = share @ np.where(of, layer, 0)
+    return float(share.sum())
+
+
+def _back(came: list[Int[np.ndarray, "position"]], end: int) -> tuple[int, ...]:
+    way = [end]
+    for sources in reversed(came):
+        way.append(int(sources[way[-1]]))
+    return tuple(reversed(way))
+
+
+def _logs(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    return np.log(values, where=values > 0, out=np.full(values.shape, -np.inf))

@@ -1,0 +1,147 @@
+"""The flow of attention as a graph: by hand on two layers, and against every path there is."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from engine.errors import UsageError
+from engine.explainers.attention import rollout
+from engine.heads.flow import Flow, flow_of, gradient_flow, pruned, rollout_flow, strongest_path
+from engine.heads.reading import read_heads
+from engine.request import Example, Request
+from tests.explaining import checkpoint
+
+FIRST = [[0.9, 0.1, 0.0], [0.5, 0.0, 0.5], [0.2, 0.2, 0.6]]
+SECOND = [[0.0, 0.75, 0.25], [0.3, 0.3, 0.4], [0.0, 0.5, 0.5]]
+TOP = np.array([1.0, 0.0, 0.0])
+
+
+def by_hand(residual: float = 0.0) -> Flow:
+    return rollout_flow(np.array([[FIRST], [SECOND]]), TOP, residual)
+
+
+def noisy(layers: int, n: int, causal: bool = False) -> Flow:
+    raw = np.random.default_rng(n).exponential(size=(layers, 3, n, n)) ** 3
+    raw[..., ~np.tri(n, dtype=bool) & causal] = np.nan
+    attention = raw / np.nansum(raw, -1, keepdims=True)
+    return rollout_flow(attention, np.eye(n)[-1] if causal else np.full(n, 1 / n))
+
+
+def ways(flow: Flow) -> dict[tuple[int, ...], float]:
+    """The share of every path there is."""
+    n, depths = len(flow.reads), len(flow.weights) + 1
+    return {
+        way: flow.reads[way[-1]] * math.prod(flow.weights[i, way[i + 1], way[i]] for i in range(depths - 1))
+        for way in itertools.product(range(n), repeat=depths)
+    }
+
+
+def test_the_flow_of_two_layers_by_hand() -> None:
+    flow = by_hand()
+    np.testing.assert_allclose(flow.nodes[2], TOP)
+    np.testing.assert_allclose(flow.nodes[1], [0.0, 0.75, 0.25])
+    np.testing.assert_allclose(flow.nodes[0], [0.75 * 0.5 + 0.25 * 0.2, 0.25 * 0.2, 0.75 * 0.5 + 0.25 * 0.6])
+    assert flow.edges[0, 1, 2] == pytest.approx(0.75 * 0.5)
+    found = pruned(flow, 0.3)
+    assert [(e.layer, e.source, e.target) for e in found.edges] == [(1, 1, 0), (0, 0, 1), (0, 2, 1)]
+    assert [(e.weight, e.flow) for e in found.edges] == [(0.75, 0.75), (0.5, 0.375), (0.5, 0.375)]
+    assert found.carried == pytest.approx(0.75)
+    assert found.left_out == 0
+    assert strongest_path(flow).positions == (0, 1, 0)
+    assert strongest_path(flow).share == pytest.approx(0.375)
+    assert strongest_path(flow, source=1).positions == (1, 2, 0)
+
+
+def test_the_residual_stream_keeps_a_share_where_it_was() -> None:
+    flow = by_hand(0.5)
+    assert flow.weights[1, 0, 0] == pytest.approx(0.5)
+    assert flow.weights[1, 0, 1] == pytest.approx(0.375)
+    assert strongest_path(by_hand(1.0)).positions == (0, 0, 0)
+    assert strongest_path(by_hand(1.0)).share == 1
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_flows_and_the_strongest_path_against_every_path(causal: bool) -> None:
+    flow = noisy(3, 5, causal)
+    all_ways = ways(flow)
+    best = max(all_ways, key=lambda way: all_ways[way])
+    found = strongest_path(flow)
+    assert found.positions == best
+    assert found.share == pytest.approx(all_ways[best])
+    for source in range(5):
+        starting = {way: share for way, share in all_ways.items() if way[0] == source}
+        assert flow.nodes[0, source] == pytest.approx(sum(starting.values()))
+        assert strongest_path(flow, source).share == pytest.approx(max(starting.values()))
+    step = sum(share for way, share in all_ways.items() if way[1:3] == (1, 4 if causal else 2))
+    assert flow.edges[1, 4 if causal else 2, 1] == pytest.approx(step)
+    np.testing.assert_allclose(flow.edges.sum((1, 2)), 1)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.005, 0.02, 0.05, 0.2, 2.0])
+def test_pruning_against_every_path(threshold: float) -> None:
+    flow = noisy(3, 5)
+    found = pruned(flow, threshold)
+    strong = flow.edges >= threshold
+    kept: set[tuple[int, int, int]] = set()
+    carried = 0.0
+    for way, share in ways(flow).items():
+        hanging = True
+        for layer in (2, 1, 0):
+            hanging = hanging and bool(strong[layer, way[layer + 1], way[layer]])
+            if hanging:
+                kept.add((layer, way[layer], way[layer + 1]))
+        carried += share if hanging else 0
+    assert {(e.layer, e.source, e.target) for e in found.edges} == kept
+    assert found.carried == pytest.approx(carried)
+    assert [e.flow for e in found.edges] == sorted((e.flow for e in found.edges), reverse=True)
+
+
+def test_too_many_edges_are_cut_and_counted() -> None:
+    flow = noisy(2, 6)
+    found = pruned(flow, 0.0, most=10)
+    assert (len(found.edges), found.left_out) == (10, 62)
+    assert min(e.flow for e in found.edges) == pytest.approx(np.sort(flow.edges.ravel())[-10])
+
+
+def test_gradient_flow_is_a_share_by_hand() -> None:
+    flow = gradient_flow(np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([1.0, 0.0]))
+    np.testing.assert_allclose(flow.weights, [[[0.75, 0.25], [0.0, 1.0]]])
+    np.testing.assert_allclose(flow.nodes, [[0.75, 0.25], [1.0, 0.0]])
+
+
+def test_nothing_that_is_masked_flows() -> None:
+    flow = noisy(3, 5, causal=True)
+    assert all(edge.source <= edge.target for edge in pruned(flow, 0.0).edges)
+
+
+def test_one_token() -> None:
+    flow = rollout_flow(np.ones((2, 3, 1, 1)), np.ones(1))
+    assert strongest_path(flow).positions == (0, 0, 0)
+    assert pruned(flow, 0.5).carried == 1
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("family", ["bert", "gpt2", "t5"])
+def test_the_flow_of_a_reading_ends_in_its_rollout(family: str) -> None:
+    asked = Request(str(checkpoint(family, 3)), "random", Example("the ending is warm"), dtype="float64")
+    reading = read_heads(asked)
+    layers = torch.from_numpy(np.nan_to_num(reading.attention)).double().mean(1)
+    expected = reading.reads @ rollout(layers, 0.5).numpy()
+    np.testing.assert_allclose(flow_of(reading).nodes[0], expected, atol=1e-3)
+    gradient = flow_of(reading, "gradient")
+    assert gradient.nodes[0].sum() == pytest.approx(1)
+    longer = dataclasses.replace(reading, weighted=np.zeros_like(reading.weighted))
+    np.testing.assert_allclose(flow_of(longer, "gradient").nodes[0], reading.reads)
+
+
+def test_what_is_not_allowed_is_told() -> None:
+    with pytest.raises(UsageError, match=r"residual: must be from 0 to 1, got 1\.5"):
+        by_hand(1.5)
+    with pytest.raises(UsageError, match="source: must be a position from 0 to 2, got 3"):
+        strongest_path(by_hand(), 3)
