@@ -9,6 +9,7 @@ export default function ({ data, setTriggerValue }) {
   const { study, code, step, wish, screen } = data;
   keep(CODE + study, code && JSON.stringify({ code, step }), wish, (kept) => setTriggerValue("kept", kept));
   if (look?.screen !== screen) show(screen);
+  look.known = Boolean(step); // somebody takes part: else nothing of the screen is kept
   look.tell = (seen) => setTriggerValue("seen", seen);
   if (look.before) tellSeen();
   document.addEventListener("visibilitychange", turn);
@@ -49,8 +50,8 @@ function turn() {
   const now = performance.now(), { screen, since } = look;
   if (since !== null) look.seen += now - since;
   look.since = document.hidden ? null : now;
-  if (document.hidden) stored((storage) => storage.setItem(LOOK, JSON.stringify({ screen, seen: look.seen })));
-  else tellSeen();
+  if (!document.hidden) tellSeen();
+  else if (look.known) stored((storage) => storage.setItem(LOOK, JSON.stringify({ screen, seen: look.seen })));
 }
 
 function tellSeen() {
