@@ -7,26 +7,31 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from components.ballot_maps import END
+from components.palette import step_of
 from engine.errors import not_allowed, unknown
 from engine.request import Example, Input
-from engine.result import Prediction
+from engine.result import Prediction, Token
 from engine.study.ballots import Ballot, Map
 from engine.study.codes import is_token
 from engine.study.voting import Answer, Guess
+from engine.words import Unit, units
 
-DIGITS = 2
-"""Of a score's: more than a colour tells, and too few to tell by them how it was computed."""
 _FIELDS = ("ballot", "token", "ranks", "guess", "seconds")
 
 
 def ballot_json(given: Ballot) -> dict[str, Any]:
-    """What a participant is shown. Scores are from -1 to 1; a picture is a PNG in base64."""
+    """What a participant is shown, as the page shows it; a picture is a PNG in base64.
+
+    Of a score its step of colour is told, a whole number from -20 (against) to 20 (for): digits would say more than a
+    colour, and of how it was computed.
+    """
     return {
         "token": given.token,
         "input": _input(given.input),
         "prediction": None if given.prediction is None else _prediction(given.prediction),
         "classes": list(given.classes),
-        "explanations": [_explanation(one) for one in given.maps],
+        "explanations": [_explanation(given.input, one) for one in given.maps],
         "practice": given.practice,
         "done": given.done,
         "of": given.of,
@@ -71,16 +76,30 @@ def _prediction(given: Prediction) -> dict[str, Any]:
     return {"label": given.label, "labels": list(given.labels), "probabilities": list(given.probabilities)}
 
 
-def _explanation(one: Map) -> dict[str, Any]:
-    """Without the model's special tokens, which nobody is shown; patches row by row."""
-    seen = [(token, score) for token, score in zip(one.tokens, one.scores.tolist(), strict=True) if not token.special]
+def _explanation(given: Input, one: Map) -> dict[str, Any]:
+    parts = _parts(given, one)
     return {
         "place": one.place,
-        "tokens": [[token.text, token.start, token.end, token.segment] for token, _ in seen],
-        "scores": [round(score, DIGITS) for _, score in seen],
+        "tokens": [[part.text, part.start, part.end, part.segment] for part, _ in parts],
+        "steps": [_step(score) for _, score in parts],
         "grid": one.grid,
         "truncated": one.truncated,
     }
+
+
+def _parts(given: Input, one: Map) -> list[tuple[Token | Unit, float]]:
+    """What has a colour of its own: patches row by row, and of a text what can be told apart in it.
+
+    The model's special tokens are left out, which nobody is shown.
+    """
+    if isinstance(given, Example):
+        return [(unit, unit.score) for unit in units(one.tokens, one.scores, given) if not unit.special]
+    return [(token, score) for token, score in zip(one.tokens, one.scores.tolist(), strict=True) if not token.special]
+
+
+def _step(score: float) -> int:
+    step = step_of(score, END)
+    return -step if score < 0 else step
 
 
 def _ranks(given: object) -> tuple[int, ...] | None:

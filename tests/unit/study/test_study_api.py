@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from PIL import Image
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from components.ballot_maps import explanation_html
 from components.study_api import LARGEST_BODY, study_routes
 from engine.study import annotators, studies
+from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
 from engine.study.database import ADDRESS
 from engine.study.limits import Tries
@@ -146,6 +149,20 @@ def test_nothing_that_is_sent_names_a_method(client: TestClient) -> None:
     assert not [word for word in (*METHODS, *PARAMS, "0" * 40, "provenance", "digest") if word in sent]
 
 
+def test_colours_are_those_of_the_page(client: TestClient) -> None:
+    guest = Guest(client, open_study().token).join()
+    sent = guest.ballot()
+    ballot = next_ballot(annotators.recognise(guest.link, guest.code, "here").id)
+    assert ballot is not None
+    for told, drawn in zip(sent["explanations"], ballot.maps, strict=True):
+        page = re.findall(r'<b(?=[ >])(?: class="?([^">]*))?', explanation_html(ballot.input, drawn))
+        coloured = [re.search(r"\b([fa])(\d+)\b", classes) for classes in page]
+        steps = [0 if found is None else (1 if found[1] == "f" else -1) * int(found[2]) for found in coloured]
+        assert told["steps"] == steps
+        assert max(map(abs, steps)) == 20
+        assert not any(isinstance(step, float) for step in told["steps"])
+
+
 def test_a_picture_is_sent_as_it_was_and_without_metadata(client: TestClient, tmp_path: Path) -> None:
     study = studies.open_study(studies.create(image_design(tmp_path)).id)
     ballot = Guest(client, study.token).join().ballot()
@@ -153,7 +170,7 @@ def test_a_picture_is_sent_as_it_was_and_without_metadata(client: TestClient, tm
     assert picture.info == {}
     assert np.asarray(picture).shape[2] == 3
     for one in ballot["explanations"]:
-        assert len(one["scores"]) == np.prod(one["grid"])
+        assert len(one["steps"]) == len(one["tokens"]) == np.prod(one["grid"])
 
 
 @pytest.mark.parametrize("state", ["draft", "closed", "archived"])
