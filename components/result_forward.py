@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components.numbers import count
-from components.result_ranked import numbers
+from components.result_numbers import numbers
 from components.theme import shown_theme
 from components.trouble import literal
 from engine.study.forward.guesses import WITHOUT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from components.numbers import plain
 from components.result_tables import DECIMALS
 from engine.study.forward.summary import Condition, ForwardSummary, Gain, Share
 
@@ -21,7 +22,7 @@ def sureness_table(found: ForwardSummary) -> pd.DataFrame:
     groups = {"all": found.by_sureness} | {one.name: one.by_sureness for one in found.conditions}
     return pd.DataFrame(
         [
-            {"Explanation": name, "How sure": level, "Guesses": share.guesses, **_share(share)}
+            {"Explanation": name, "How sure": level, "Guesses": share.guesses, **_span(share)}
             for name, levels in groups.items()
             for level, share in levels.items()
         ]
@@ -42,6 +43,12 @@ def _counts(one: Condition) -> dict[str, float | None]:
 def _share(share: Share | None) -> dict[str, float | None]:
     low, high = share.interval if share else (None, None)
     return {"Right": _short(share.accuracy if share else None), "Low": _short(low), "High": _short(high)}
+
+
+def _span(share: Share) -> dict[str, float | str | None]:
+    """With the interval in one column: five fit on a telephone."""
+    low, high = share.interval
+    return {"Right": _short(share.accuracy), "Interval": f"{plain(low)} to {plain(high)}"}
 
 
 def _gain(gain: Gain | None) -> dict[str, float | None]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from components.numbers import plain
+from components.result_numbers import numbers
 from components.result_wins import draw_wins
 from components.theme import shown_theme
 from components.trouble import literal
 from engine.study.ratings.summary import Summary
-
-if TYPE_CHECKING:
-    import pandas
 
 UNKNOWN = "not known"
 FORECAST = "A forecast, not a promise: it supposes that people go on as those before did."
@@ -74,8 +70,3 @@ def power_section(found: Summary) -> None:
     st.caption(f"{found.meanings['needed']} {FORECAST}")
     numbers(needed_table(found), "needed")
     numbers(power_table(found), "power")
-
-
-def numbers(table: pandas.DataFrame, name: str) -> None:
-    """A table of what was drawn."""
-    st.dataframe(table, hide_index=True, width="content", key=f"results_numbers_{name}")

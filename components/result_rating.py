@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from components.result_numbers import numbers
 from components.result_words import PLAUSIBLE, SMAT_WARNING, preferred, rests_on
 from components.theme import shown_theme
 from components.trouble import literal
@@ -18,7 +19,7 @@ def rating_area(found: Summary) -> None:
     st.markdown(literal(f"{found.meanings['placebo']} {rests_on(found)}"))
     st.caption(PLAUSIBLE)
     _intervals(found)
-    st.dataframe(rank_table(found), hide_index=True, key="results_ratings", alt="The numbers of both charts")
+    numbers(rank_table(found), "ratings")
 
 
 def _intervals(found: Summary) -> None:

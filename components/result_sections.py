@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import streamlit as st
 
+from components.result_answers import annotators_section, items_section
 from components.result_downloads import downloads_section
 from components.result_forward import sureness_section
 from components.result_ranked import (
@@ -17,7 +18,7 @@ from components.result_ranked import (
     wins_section,
 )
 from components.result_shown import Shown
-from components.result_votes import annotators_section, excluded_section, items_section, times_section
+from components.result_votes import excluded_section, times_section
 from engine.study.forward.summary import ForwardSummary
 from engine.study.ratings.summary import Summary
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 
 from components.result_words import rank_text
 from engine.study.exclusion import Exclusion
+from engine.study.item_names import NamedItem
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.power import Needed
 from engine.study.ratings.summary import Group, Summary
@@ -115,13 +116,13 @@ def group_table(groups: Sequence[Group], name: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def exclusion_table(excluded: Sequence[Exclusion]) -> pd.DataFrame:
+def exclusion_table(excluded: Sequence[Exclusion], items: Mapping[str, NamedItem]) -> pd.DataFrame:
     """Who or what was left out, and why."""
     return pd.DataFrame(
         [
             {
                 "Annotator": one.annotator,
-                "Item": "all" if one.item is None else one.item,
+                "Item": "all" if one.item is None else items[one.item].name,
                 "Answers": one.votes,
                 "Why": one.reason,
             }

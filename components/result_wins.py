@@ -19,7 +19,7 @@ EVEN = 0.5
 
 def draw_wins(found: Summary) -> None:
     """The table with its style sheet."""
-    st.html(f"<style>{_sheet()}</style>{wins_html(found)}")
+    st.html(f"<style>{sheet()}</style>{wins_html(found)}")
 
 
 def wins_html(found: Summary) -> str:
@@ -48,5 +48,6 @@ def _cell(share: float) -> str:
 
 
 @cache
-def _sheet() -> str:
+def sheet() -> str:
+    """The layout of the tables of results."""
     return compact_css(LAYOUT.read_text(encoding="utf-8"))

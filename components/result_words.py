@@ -6,13 +6,18 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from components.numbers import count
+from engine.result import Prediction
 from engine.study.design import ExclusionRules
+from engine.study.forward.guesses import SUREST, WITHOUT
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.summary import Summary
 from engine.study.results import Results
 from engine.study.tally import Kept
 
-PLAUSIBLE = "What people find plausible need not be what the model does: a study of this kind does not tell."
+PLAUSIBLE = (
+    "Plausible is not helpful, nor faithful: what people find plausible need not help them foresee the model, and need "
+    "not be what the model does. A study of guesses tells the first; a study of this kind tells neither."
+)
 SMAT_WARNING = (
     "For comparison, not for conclusions: in this setting skills drift, so its intervals widen with votes and its "
     "skills depend on the order of the votes."
@@ -57,11 +62,21 @@ def rank_text(rating: Rating) -> str:
 def ranking_words(vote: Kept, titles: Mapping[str, str]) -> str:
     """The best first, ties joined: A › B = C."""
     if vote.ranks is None:
-        return "could not tell" if vote.guess is None else "guessed"
+        return "could not tell"
     steps: dict[int, list[str]] = defaultdict(list)
     for method, rank in vote.ranks.items():
         steps[rank].append(titles[method])
     return " › ".join(" = ".join(sorted(steps[rank])) for rank in sorted(steps))
+
+
+def guess_words(vote: Kept, said: Prediction, titles: Mapping[str, str]) -> str:
+    """What was guessed, whether it is what the model said, how sure they were, and what they saw."""
+    shown = f"with {titles[vote.order[0]]}" if vote.order else f"with {WITHOUT}"
+    if vote.guess is None:
+        return f"could not tell, {shown}"
+    label, sure = vote.guess["label"], f"{vote.guess['sure']} of {SUREST} sure"
+    verdict = "right" if label == said.index else f"wrong, the model said {said.label}"
+    return f"guessed {said.labels[label]}: {verdict}; {sure}, {shown}"
 
 
 def rules_words(rules: ExclusionRules) -> str:

@@ -15,6 +15,7 @@ from engine.study.database import ADDRESS, study_database
 from engine.study.results import results
 from engine.study.tables import Study
 from engine.study.voting import Answer, Guess, confirm
+from tests.app.drawn_tables import tables_of
 from tests.project import ROOT
 from tests.unit.study.polls import agreed, open_study
 
@@ -45,10 +46,15 @@ def opened(study: Study, **query: str) -> AppTest:
     page = page.switch_page(RESULTS.file)
     for name, value in {"study": str(study.id), **query}.items():
         page.query_params[name] = value
-    page.session_state["results.sureness"] = True
+    for name in ("sureness", "items", "annotators"):
+        page.session_state[f"results.{name}"] = True
     page.run()
     assert not page.exception
     return page
+
+
+def drawn(page: AppTest) -> str:
+    return " ".join(element.proto.body for element in page.get("html"))
 
 
 def texts(page: AppTest) -> str:
@@ -66,10 +72,11 @@ def test_the_page_says_whether_explanations_help_and_that_plausible_is_not_helpf
     assert "This rests on 12 guesses by 3 annotators on 4 items." in said
     for part in ("plausible", "leak", "accuracy", "baseline", "consistency"):
         assert found.meanings[part] in said
-    table = page.dataframe[0].value.set_index("Explanation")
-    assert table["Right"].tolist() == [1.0] * 4
+    table = tables_of(page)[0]
+    assert [row["Right"] for row in table] == ["1"] * 4
     lows = [one.share.interval[0] for one in found.conditions if one.share]
-    assert table["Low"].tolist() == pytest.approx(lows, abs=1e-3)
+    assert [float(row["Low"]) for row in table] == pytest.approx(lows, abs=1e-3)
+    assert [row["Gain"] for row in table] == ["–", "0", "0", "0"]
 
 
 def test_answers_that_cannot_tell_are_no_guesses() -> None:
@@ -79,8 +86,33 @@ def test_answers_that_cannot_tell_are_no_guesses() -> None:
     assert "Nobody has guessed yet." in said
 
 
-def test_the_organiser_sees_what_was_guessed_of_what_the_model_said() -> None:
+def test_the_organiser_sees_the_guess_beside_the_models_answer_and_the_one_explanation_or_none() -> None:
     study = guessed(1, Guess(0, 2))
-    for vote in results(study.id).kept:
+    kept = results(study.id).kept
+    alone, explained = (next(vote for vote in kept if bool(vote.order) == shown) for shown in (False, True))
+    for vote in (alone, explained):
         page = opened(study, annotator=vote.annotator, item=vote.item)
-        assert "guessed bad, 2 of 5 sure, where the model said good, after 5" in texts(page)
+        said = drawn(page)
+        assert "<dt>They guessed</dt><dd><bdi>bad</bdi> <span>wrong, 2 of 5 sure, after 5.0 s</span>" in said
+        assert "<dt>The model had said</dt><dd><bdi>good</bdi>" in said
+        assert said.count('class="xg xg-unnamed"') == len(vote.order)
+        assert ("No explanation was shown" in texts(page)) == (not vote.order)
+        assert page.subheader[0].value.endswith(f"on item {int(vote.item) + 1}")
+
+
+def test_guesses_by_item_and_by_annotator_are_told_with_class_names() -> None:
+    study = guessed(3, Guess(0, 2))
+    page = opened(study)
+    by_item, by_annotator = tables_of(page)[-2:]
+    assert [row["Item"] for row in by_item] == [f"Item {number + 1}: Text {number}." for number in range(4)]
+    for row in by_item:
+        told = [row[name] for name in ("Model said", "Guessed", "Right", "How sure", "Cannot tell", "Median seconds")]
+        assert told == ["good", "bad 3", "0 of 3", "2", "0", "5"]
+    kept = results(study.id).kept
+    for row in by_annotator:
+        own = [vote for vote in kept if vote.annotator == row["Annotator"]]
+        without = sum(not vote.order for vote in own)
+        assert row["With an explanation"] == (f"0 of {len(own) - without}")
+        assert row["Without"] == (f"0 of {without}" if without else "–")
+    page.selectbox("results.by.annotator").select(kept[0].annotator).run()
+    assert texts(page).count("guessed bad: wrong, the model said good; 2 of 5 sure, with ") == 4

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.admission import PASSWORD
 from components.frame import RESULTS
+from components.numbers import MINUS
 from components.result_page import WIDGET
 from components.result_sections import RANKED, VOTES
 from components.result_words import PLAUSIBLE, SMAT_WARNING
@@ -24,6 +25,7 @@ from engine.study.results import results
 from engine.study.studies import CLOSED, DRAFT
 from engine.study.voting import Answer, confirm
 from tests.alerts import errors
+from tests.app.drawn_tables import tables_of
 from tests.project import ROOT
 from tests.unit.study.polls import agreed, answer, open_study, set_state
 from tests.unit.study.tastes import poll
@@ -121,23 +123,20 @@ def test_many_votes_give_an_answer_intervals_and_smats_setting_with_its_warning(
     for sentence in (PLAUSIBLE, SMAT_WARNING, "30 rankings by 6 annotators", "better than the placebo, Random"):
         assert sentence in said
     assert "42 answers by 6 annotators; 12 repeats, not rated: they tell how steadily people answer." in said
-    table = page.dataframe[0].value.set_index("Method")
+    rows = {row["Method"]: row for row in tables_of(page)[0]}
     for rating in found.ratings:
-        row = table.loc[
-            {"integrated_gradients": "Integrated gradients", "lime": "LIME", "random": "Random (placebo)"}[
-                rating.method
-            ]
-        ]
-        assert (row["Skill"], row["Low"], row["High"]) == tuple(round(n, 3) for n in (rating.skill, *rating.interval))
+        row = rows[TITLES[rating.method] + (" (placebo)" if rating.method == "random" else "")]
+        told = [f"{number:.3f}".replace("-", MINUS) for number in (rating.skill, *rating.interval)]
+        assert [row[name] for name in ("Skill", "Low", "High")] == told
     assert [box.label for box in page.expander] == TITLES_OF_SECTIONS
 
 
 def test_every_section_draws_when_it_is_opened_and_none_before() -> None:
     study = open_study(repeats=2)
     poll(study, 3, FIRST_BEST)
-    assert len(opened(study=study.id).dataframe) == 1
+    assert len(tables_of(opened(study=study.id))) == 1
     page = opened(*RANKED, *VOTES, study=study.id)
-    assert len(page.dataframe) == 9
+    assert len(tables_of(page)) == 9
     assert [metric.label for metric in page.metric] == [
         "Kendall's W", "Krippendorff's α", "With themselves, Spearman's ρ",
     ]  # fmt: skip
@@ -178,7 +177,7 @@ def test_a_closed_study_is_not_followed_and_says_what_was_left_out() -> None:
     page, found = opened("excluded", study=study.id), results(study.id)
     assert "The study takes no votes now." in words_of(page)
     assert "leave out answers in less than 20 seconds" in words_of(page)
-    reasons = page.dataframe[1].value["Why"].tolist()
+    reasons = [row["Why"] for row in tables_of(page)[1]]
     assert reasons == [one.reason for one in found.excluded] != []
 
 

@@ -45,6 +45,10 @@ class Guessed:
         """Whether it is what the model said, true or not."""
         return self.label == self.target.label
 
+    @property
+    def explained(self) -> bool:
+        return self.condition != WITHOUT
+
 
 def as_guesses(votes: Sequence[Kept], targets: Mapping[str, Target]) -> list[Guessed]:
     """The votes of a study of guesses, those that cannot tell too."""

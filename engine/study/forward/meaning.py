@@ -49,7 +49,10 @@ def _plausible(found: ForwardSummary) -> str:
             f"People are surer with {_and(airs)}, and not shown to be right more often: "
             "what is convincing is not always helpful."
         )
-    return "Plausible is not helpful: that people like an explanation does not say that it helps them guess the model."
+    return (
+        "Plausible is not helpful: guesses say which explanations help people foresee the model, and not which ones "
+        "they find convincing; a study of rankings says that, and the two need not agree."
+    )
 
 
 def _accuracy(found: ForwardSummary) -> str:

@@ -1,0 +1,27 @@
+"""Items go by numbers that an organiser counts, and by the start of their texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.study.item_names import CUT, MOST_CHARACTERS, named_items, pictures_of, start_of
+from tests.unit.study.polls import open_study
+
+pytestmark = pytest.mark.usefixtures("store")
+
+
+def test_practice_is_counted_apart() -> None:
+    study = open_study(items=2, practice=2)
+    found = named_items(study.id)
+    assert {place: one.name for place, one in found.items()} == {
+        "0": "Practice 1", "1": "Practice 2", "2": "Item 1", "3": "Item 2",
+    }  # fmt: skip
+    assert found["2"].title == "Item 1: Text 2."
+    assert found["2"].said.label == "good"
+    assert pictures_of(study.id) == {}
+
+
+def test_the_start_of_a_text_is_one_line_and_says_where_it_was_cut() -> None:
+    assert start_of({"text": "one\n two", "text_pair": "three"}) == "one two / three"
+    assert start_of({"text": "x" * MOST_CHARACTERS, "text_pair": None}) == "x" * MOST_CHARACTERS
+    assert start_of({"text": "x" * (MOST_CHARACTERS + 1), "text_pair": None}) == "x" * MOST_CHARACTERS + CUT
