@@ -29,7 +29,7 @@ def study(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
     monkeypatch.delenv(ADDRESS, raising=False)
     made = open_study(repeats=2)
-    poll(made, 4, FIRST_BEST)
+    poll(made, 8, FIRST_BEST)
     yield made
     study_database().close()
 
@@ -64,12 +64,12 @@ def test_the_page_follows_the_votes_and_what_was_open_stays_open(
     server: Server, study: Study, open_page: Callable[..., Page]
 ) -> None:
     page = opened(open_page, server, study, "light", 1280)
-    expect(page.get_by_text("28 rankings by 4 annotators")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("40 rankings by 8 annotators")).to_be_visible(timeout=TIMEOUT_MS)
     ask(page, "Which method is ranked above which?")
     table = page.get_by_role("region", name="Share of votes")
     expect(table).to_be_visible(timeout=TIMEOUT_MS)
     poll(study, 1, FIRST_BEST, seed=1)
-    expect(page.get_by_text("35 rankings by 5 annotators")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("45 rankings by 9 annotators")).to_be_visible(timeout=TIMEOUT_MS)
     expect(table).to_be_visible()
 
 
