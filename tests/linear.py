@@ -10,7 +10,7 @@ import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor, nn
 
-from engine.models.adapters import Adapter
+from engine.models.adapters import Adapter, LrpParts
 from engine.models.text import TextClassifier
 
 WORDS = (
@@ -65,6 +65,7 @@ ADAPTER = Adapter(
     embeddings="embedding",
     blocks="blocks",
     head=("head",),
+    lrp=LrpParts(norms=(), activations=()),
     position_start=None,
 )
 

@@ -9,6 +9,7 @@ from engine.explainers import (  # noqa: F401, I001
     shap,
     attention,
     relevancy,
+    lrp,
     ensemble,
     baseline,
 )

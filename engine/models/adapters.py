@@ -13,6 +13,21 @@ UNLIMITED = 10**6
 
 
 @dataclass(frozen=True)
+class LrpParts:
+    """Where AttnLRP's rules apply, as last names of modules. A ReLU needs none: its gradient is its rule.
+
+    added: what is added to the embeddings. between: modules with an activation between them that is none itself.
+    gated: where a module has the first, what goes into the second is a product.
+    """
+
+    norms: tuple[str, ...]
+    activations: tuple[str, ...]
+    added: tuple[str, ...] = ()
+    between: tuple[tuple[str, str], ...] = ()
+    gated: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
 class Adapter:
     """One family. Paths are dotted names inside the module.
 
@@ -27,6 +42,7 @@ class Adapter:
     embeddings: str
     blocks: str
     head: tuple[str, ...]
+    lrp: LrpParts
     reading: Reading = "module"
     causal: bool = False
     token_types: bool = False
@@ -48,6 +64,11 @@ class Adapter:
 
 
 _BERT_LORA = ("query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense")
+_ADDED = ("position_embeddings", "token_type_embeddings")
+_BERT_LRP = LrpParts(("LayerNorm",), ("intermediate_act_fn", "activation"), _ADDED)
+_ROBERTA_LRP = LrpParts(
+    ("LayerNorm",), ("intermediate_act_fn",), _ADDED, between=(("classifier.dense", "classifier.out_proj"),)
+)
 
 ADAPTERS: dict[str, Adapter] = {
     "bert": Adapter(
@@ -57,6 +78,7 @@ ADAPTERS: dict[str, Adapter] = {
         embeddings="bert.embeddings.word_embeddings",
         blocks="bert.encoder.layer",
         head=("bert.pooler", "classifier"),
+        lrp=_BERT_LRP,
         token_types=True,
         lora_targets=_BERT_LORA,
     ),
@@ -67,6 +89,7 @@ ADAPTERS: dict[str, Adapter] = {
         embeddings="roberta.embeddings.word_embeddings",
         blocks="roberta.encoder.layer",
         head=("classifier",),
+        lrp=_ROBERTA_LRP,
         position_start="after_pad",
         lora_targets=_BERT_LORA,
     ),
@@ -77,6 +100,7 @@ ADAPTERS: dict[str, Adapter] = {
         embeddings="roberta.embeddings.word_embeddings",
         blocks="roberta.encoder.layer",
         head=("classifier",),
+        lrp=_ROBERTA_LRP,
         position_start="after_pad",
         lora_targets=_BERT_LORA,
     ),
@@ -87,6 +111,7 @@ ADAPTERS: dict[str, Adapter] = {
         embeddings="electra.embeddings.word_embeddings",
         blocks="electra.encoder.layer",
         head=("classifier",),
+        lrp=_BERT_LRP,
         token_types=True,
         lora_targets=_BERT_LORA,
     ),
@@ -97,6 +122,7 @@ ADAPTERS: dict[str, Adapter] = {
         embeddings="distilbert.embeddings.word_embeddings",
         blocks="distilbert.transformer.layer",
         head=("pre_classifier", "classifier"),
+        lrp=LrpParts(("LayerNorm", "sa_layer_norm", "output_layer_norm"), ("activation",), ("position_embeddings",)),
         lora_targets=("q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2"),
     ),
     "gpt2": Adapter(
@@ -106,6 +132,7 @@ ADAPTERS: dict[str, Adapter] = {
         embeddings="transformer.wte",
         blocks="transformer.h",
         head=("score",),
+        lrp=LrpParts(("ln_1", "ln_2", "ln_f"), ("act",), ("wpe",)),
         reading="last",
         causal=True,
         lora_targets=("c_attn", "c_proj", "c_fc"),
@@ -117,6 +144,7 @@ ADAPTERS: dict[str, Adapter] = {
         embeddings="shared",
         blocks="encoder.block",
         head=("classifier",),
+        lrp=LrpParts(("layer_norm", "final_layer_norm"), ("act",), gated=("wi_1", "wo")),
         reading="mean",
         position_start=None,
         lora_targets=("q", "k", "v", "o", "wi", "wo", "wi_0", "wi_1"),

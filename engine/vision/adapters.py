@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from engine.errors import ExegesisError
 from engine.models import catalog
+from engine.models.adapters import LrpParts
+
+_LRP = LrpParts(("layernorm_before", "layernorm_after", "layernorm"), ("activation_fn",), ("position_embeddings",))
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class ImageAdapter:
     first_norm: str = "layernorm_before"
     causal: bool = False
     reading: str = "module"
+    lrp: LrpParts = _LRP
 
     @property
     def tokens_read(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.params import Plain
-from tests.oracles import relevance, text
+from tests.oracles import lrp_models, relevance, text
 from tests.oracles.text import World
 
 NO_ATTENTION = "the linear model has no attention to read"
@@ -65,6 +65,7 @@ ORACLES: dict[str, Entry] = {
     "attention_logits_last": Entry(NO_ATTENTION, text.attention_logits_last),
     "attention_rollout": Entry(NO_ATTENTION, text.attention_rollout),
     "attention_x_gradient": Entry(NO_ATTENTION, relevance.attention_x_gradient),
+    "attn_lrp": Entry("the linear model has no layers to hand relevance through", lrp_models.attn_lrp),
     "ensemble_all": Entry(f"two of its members read attention, and {NO_ATTENTION}", text.ensemble_all),
     "ensemble_top3": Entry(lambda line: line.change / np.abs(line.change).sum(), text.ensemble_top3),
     "random": Entry("it does not look at the model", text.random),

@@ -17,7 +17,7 @@ RANDOM = {"smoothgrad", "lime", "kernel_shap", "random", "ensemble_all", "ensemb
 SCORE_SPECIAL = {
     "gradient", "gradient_l2", "gradient_x_input", "smoothgrad",
     "attention_mean", "attention_last_layer", "attention_head", "attention_rollout",
-    "attention_x_gradient",
+    "attention_x_gradient", "attn_lrp",
 }  # fmt: skip
 """Methods that give special tokens what they get; the others must leave them at 0. Nobody ranks them."""
 

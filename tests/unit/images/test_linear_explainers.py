@@ -58,6 +58,7 @@ KNOWN: dict[str, Known] = {
     "attention_logits_last": Known(NO_ATTENTION),
     "attention_rollout": Known(NO_ATTENTION),
     "attention_x_gradient": Known(NO_ATTENTION),
+    "attn_lrp": Known("the linear model has no layers to hand relevance through"),
     "ensemble_all": Known(f"two of its members read attention, and {NO_ATTENTION}"),
     "ensemble_top3": Known(_shares),
     "random": Known("it does not look at the model"),

@@ -1,0 +1,81 @@
+"""Relevance that is handed back from the logit to the embeddings, layer by layer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.late import torch
+from engine.models.text import as_float64
+from engine.registry import KINDS, Axes, register
+from engine.result import Check
+from engine.runtime import in_chunks, rows_at_once
+from engine.task import Attribution, Task
+
+CHECK = "share of the logit that neither tokens nor biases, positions and softmax account for"
+
+
+@register(
+    "attn_lrp",
+    title="AttnLRP",
+    family="lrp",
+    axes=Axes("none", "logit of the class", "relevance, handed back layer by layer"),
+    inputs=KINDS,
+    differentiable=True,
+    citation="Achtibat et al. (2024), AttnLRP, eq. 8 and 9, propositions 3.1, 3.3 and 3.4",
+    caution="Biases, positions and the softmax of attention keep relevance too, so the map adds up to a part of the "
+    "logit, not to the logit.",
+)
+def attn_lrp(task: Task, params: object) -> list[Attribution]:
+    """Signed, in logits: what each position's embedding holds of the logit when relevance is handed back by rules.
+
+    Linear layers and residuals: in proportion to what each term adds (eq. 8; epsilon 0, since as a gradient nothing is
+    divided). Activations and norms: all of it (eq. 9, proposition 3.4). Products: half to each factor (proposition
+    3.3). Softmax: its Taylor expansion (proposition 3.1).
+
+    Conserved exactly, to rounding: the tokens' relevance, special ones included, with what biases, embeddings of
+    positions and segments, and the softmax keep, makes the logit. That is the check; `extras` has the parts. Not
+    conserved is the tokens' sum alone: it makes the logit only where nothing else keeps any.
+    """
+    longest = max(len(e) for e in task.examples)
+    size = rows_at_once(task.model, longest, gradients=True, attention=True)
+    parts = in_chunks(lambda rows: _relevances(task, np.arange(len(task.items))[rows]), len(task.items), size)
+    return [made for part in parts for made in part]
+
+
+def _relevances(task: Task, index: np.ndarray) -> list[Attribution]:
+    from engine.models.lrp import rules  # late: the list of methods loads without torch
+
+    model, batch = task.model, task.batch(index)
+    targets = torch.tensor([task.targets[i] for i in index], device=model.device)
+    point = model.embed(batch).detach().requires_grad_()
+    with rules(model.module, model.adapter.lrp) as ledger:
+        logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
+        (slope,) = torch.autograd.grad(logits.sum(), point)
+        scores = as_float64((point.detach() * slope).sum(-1))
+        kept = {
+            "biases": _numbers(ledger.biases, len(index)),
+            "positions": sum((as_float64((slope * a).sum((1, 2))) for a in ledger.added), np.zeros(len(index))),
+            "softmax": _numbers(ledger.softmax, len(index)),
+        }
+    made = zip(as_float64(logits).tolist(), scores, batch.lengths.tolist(), strict=True)
+    return [
+        _attribution(logit, row[:length], {name: float(values[i]) for name, values in kept.items()}, model.dtype)
+        for i, (logit, row, length) in enumerate(made)
+    ]
+
+
+def _numbers(booked: torch.Tensor | float, rows: int) -> np.ndarray:
+    return as_float64(booked) if isinstance(booked, torch.Tensor) else np.full(rows, booked)
+
+
+def _attribution(logit: float, scores: np.ndarray, kept: dict[str, float], dtype: torch.dtype) -> Attribution:
+    gap = abs(logit - scores.sum() - sum(kept.values()))
+    whole = max(abs(logit), np.abs(scores).sum(), *map(abs, kept.values()), 1e-3)
+    parts = {"logit": logit, "tokens": float(scores.sum()), **kept}
+    return Attribution(scores, 1, Check(CHECK, float(gap / whole), conserved_limit(dtype)), extras={"relevance": parts})
+
+
+def conserved_limit(dtype: torch.dtype) -> float:
+    """How far the parts may be from the logit when the model runs in that precision."""
+    # Each of a few dozen layers rounds once on the way there and once on the way back.
+    return max(1e-3, 32 * torch.finfo(dtype).eps)
