@@ -132,7 +132,8 @@ def _item(place: int, given: object, design: Design) -> FrozenItem:
         prediction=asdict(said),
         **_input(where, one, design.kind),
     )
-    return FrozenItem(item, tuple(_shown(f"{where}.shown[{n}]", n, each, design) for n, each in enumerate(maps)))
+    spans = _lengths(item.input)
+    return FrozenItem(item, tuple(_shown(f"{where}.shown[{n}]", n, each, design, spans) for n, each in enumerate(maps)))
 
 
 def _input(where: str, one: Plain, kind: str) -> Plain:
@@ -150,6 +151,12 @@ def _input(where: str, one: Plain, kind: str) -> Plain:
     return {"input": picture.as_plain(), "picture": png(picture)}
 
 
+def _lengths(given: Plain) -> tuple[int, ...]:
+    """Characters of each text, for the spans of its tokens; patches have none."""
+    texts = [given[name] for name in ("text", "text_pair") if given.get(name) is not None]
+    return tuple(map(len, texts)) or (0,)
+
+
 def _prediction(where: str, given: object) -> Prediction:
     one = fields(where, given, "labels", "logits", "probabilities", "regression")
     labels = tuple(text(f"{where}.labels", label, _LONGEST_LABEL) for label in a_list(f"{where}.labels", one["labels"]))
@@ -164,26 +171,26 @@ def _prediction(where: str, given: object) -> Prediction:
     return Prediction(labels, logits, probabilities, regression)
 
 
-def _shown(where: str, place: int, given: object, design: Design) -> Shown:
+def _shown(where: str, place: int, given: object, design: Design, lengths: Sequence[int]) -> Shown:
     one = fields(where, given, "body", "digest", "provenance")
     body = base64_bytes(f"{where}.body", one["body"])
     if hashlib.sha256(body).hexdigest() != one["digest"]:
         raise wrong(f"{where}.digest", "that of the explanation", one["digest"])
-    _check_map(f"{where}.body", body, design.kind)
+    _check_map(f"{where}.body", body, design.kind, lengths)
     made = mapping(f"{where}.provenance", one["provenance"])
     if made.get("method") != design.shown[place].id:
         raise wrong(f"{where}.provenance.method", design.shown[place].id, made.get("method"))
     return Shown(place=place, body=body, provenance=made, digest=one["digest"])
 
 
-def _check_map(where: str, body: bytes, kind: str) -> None:
+def _check_map(where: str, body: bytes, kind: str, lengths: Sequence[int]) -> None:
     """Whether the page can draw it: tokens with a finite score each, and for a picture a grid that they fill."""
     try:
         meta, arrays = decode(body)
     except CorruptEntry as error:
         raise ExegesisError(f"FILE: {where}: is no explanation ({error}).") from None
     meta = fields(where, meta, "tokens", "grid", "truncated")
-    tokens = [_token(f"{where}.tokens", one) for one in a_list(f"{where}.tokens", meta["tokens"])]
+    tokens = [_token(f"{where}.tokens", one, lengths) for one in a_list(f"{where}.tokens", meta["tokens"])]
     scores = arrays.get("scores", np.zeros(0))
     if not 0 < len(tokens) <= _MOST_TOKENS or scores.shape != (len(tokens),) or arrays.keys() != {"scores"}:
         raise wrong(where, "tokens with one score each")
@@ -203,12 +210,19 @@ def _check_grid(where: str, given: object, kind: str, patches: int) -> None:
         raise wrong(where, f"rows and columns of {patches} patches", given)
 
 
-def _token(where: str, given: object) -> Token:
+def _token(where: str, given: object, lengths: Sequence[int]) -> Token:
     parts = a_list(where, given)
     kinds = (str, int, int, int, bool)
     if len(parts) != len(kinds) or any(type(part) is not kind for part, kind in zip(parts, kinds, strict=True)):
         raise wrong(where, "a text, start, end, segment, and whether it is special", given)
-    return Token(text(where, parts[0]), *parts[1:])
+    token = Token(text(where, parts[0]), *parts[1:])
+    if token.special:
+        fits = (token.start, token.end, token.segment) == (0, 0, -1)
+    else:
+        fits = 0 <= token.segment < len(lengths) and 0 <= token.start <= token.end <= lengths[token.segment]
+    if not fits:
+        raise wrong(where, "a piece of one of the texts, or a special token, which is of none", given)
+    return token
 
 
 def _votes(given: object, items: Sequence[FrozenItem], design: Design) -> tuple[Answered, ...]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import copy
 import hashlib
 import random
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cache.codec import encode
+from cache.codec import decode, encode
+from components.ballot_maps import explanation_html
 from engine.errors import ExegesisError
 from engine.study import studies
+from engine.study.ballots import Map
+from engine.study.file_parts import read_content
+from engine.study.freezing import frozen_input, frozen_map
 from engine.study.study_file import import_study
 from engine.study.tally import votes_of
 from tests.unit.study.files import File, content_of, sealed, written
@@ -52,17 +56,25 @@ def test_what_is_no_study_file_is_refused(data: bytes, said: str) -> None:
     assert studies_here() == 0
 
 
-def other_body(content: File) -> None:
-    """Sound by its digest, but with one score too few."""
+def other_tokens(content: File, tokens: list[Any], scores: int) -> None:
+    """An explanation that is sound by its digest."""
     one = content["items"][0]["shown"][0]
-    body = encode({"tokens": [["a", 0, 1, 0, False]] * 2, "grid": None, "truncated": 0}, {"scores": np.ones(1)})
+    body = encode({"tokens": tokens, "grid": None, "truncated": 0}, {"scores": np.ones(scores)})
     one["body"], one["digest"] = b64encode(body).decode(), hashlib.sha256(body).hexdigest()
+
+
+def tokens_of(content: File) -> list[Any]:
+    found: list[Any] = decode(b64decode(content["items"][0]["shown"][0]["body"]))[0]["tokens"]
+    return found
 
 
 HOSTILE: dict[str, tuple[Callable[[File], Any], str]] = {
     "another body": (lambda c: c["items"][1]["shown"][0].update(body="AAAA"), r"items\[1\].shown\[0\].digest: must be"),
     "no base64": (lambda c: c["items"][0]["shown"][0].update(body="é"), r"body: must be base64"),
-    "scores that do not fit": (other_body, "must be tokens with one score each"),
+    "scores that do not fit": (
+        lambda c: other_tokens(c, [["a", 0, 1, 0, False]] * 2, 1),
+        "must be tokens with one score each",
+    ),
     "another method": (lambda c: c["items"][0]["shown"][0]["provenance"].update(method="lime"), "must be gradient"),
     "one explanation less": (lambda c: c["items"][0]["shown"].pop(), "must be 3 explanations, got 2"),
     "one item less": (lambda c: c["items"].pop(), "items: must be 1 for practice and then 3, or none, got 3"),
@@ -121,6 +133,46 @@ def test_whatever_is_in_a_file_the_answer_is_a_sentence_or_a_study() -> None:
             import_study(sealed(content))
         except ExegesisError:
             assert studies_here() == before, f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "segment", "special"),
+    [
+        (0, 1, 1, False),
+        (0, 1, -1, False),
+        (0, 1, 10**30, False),
+        (-1, 1, 0, False),
+        (2, 1, 0, False),
+        (0, 10**6, 0, False),
+        (0, 1, -1, True),
+        (0, 0, 0, True),
+    ],
+)
+def test_a_token_is_a_piece_of_its_text(start: int, end: int, segment: int, special: bool) -> None:
+    content = copy.deepcopy(content_of(written("text")))
+    tokens = tokens_of(content)
+    other_tokens(content, [["a", start, end, segment, special], *tokens[1:]], len(tokens))
+    with pytest.raises(ExegesisError, match=r"items\[0\].shown\[0\].body.tokens: must be a piece of one of the texts"):
+        import_study(sealed(content))
+
+
+def test_whatever_tokens_a_file_holds_what_is_taken_can_be_drawn() -> None:
+    taken = 0
+    for seed in range(20):
+        chance, content = random.Random(seed), copy.deepcopy(content_of(written("text")))
+        tokens = tokens_of(content)
+        for _ in range(chance.randint(0, 2)):
+            chance.choice(tokens)[chance.randint(1, 4)] = chance.choice([-1, 0, 1, 2, 3, 40, 10**30, True, "a", None])
+        chance.shuffle(tokens)
+        other_tokens(content, tokens, len(tokens))
+        try:
+            item = read_content(sealed(content)).items[0]
+        except ExegesisError:
+            continue
+        seen = frozen_map(item.shown[0])
+        assert explanation_html(frozen_input(item.item), Map("A", seen.tokens, seen.scores, None, 0)), f"seed {seed}"
+        taken += 1
+    assert taken
 
 
 def test_flipped_bits_are_noticed() -> None:
