@@ -27,6 +27,8 @@ from engine.task import Attribution, Item, Task
 SCHEMA = 1
 EXAMPLES_AT_ONCE = 16
 PREDICTIONS_REMEMBERED = 4096
+HEADS_NAMED = 4
+"""In a note; the provenance names all that are scaled."""
 
 
 def explain(request: Request) -> Explanation:
@@ -203,7 +205,7 @@ def _members(plans: list[_Plan], items: list[Item], method: str) -> list[Attribu
 def _as_member(answer: Explanation, item: Item) -> Attribution:
     """Its own notes come along; what the ensemble says anyway (a cut text, a flat map) does not."""
     made = Attribution(answer.scores, answer.evaluations)
-    said = set(_warnings(item.encoded, made))
+    said = {*_warnings(item.encoded, made), *_scaled(answer.provenance.heads)}
     return dataclasses.replace(made, notes=tuple(note for note in answer.notes if note not in said))
 
 
@@ -272,11 +274,19 @@ def _explanation(
         evaluations=made.evaluations,
         seconds=seconds,
         check=made.check,
-        notes=(*_warnings(encoded, made), *made.notes, *notes),
+        notes=(*_scaled(provenance.heads), *_warnings(encoded, made), *made.notes, *notes),
         truncated=encoded.truncated,
         extras=made.extras,
         grid=encoded.grid,
     )
+
+
+def _scaled(heads: Sequence[tuple[int, int, float]]) -> Iterator[str]:
+    """What is not the model as it is must not be taken for it."""
+    named = [f"layer {layer} head {head} x {scale:g}" for layer, head, scale in heads]
+    if named:
+        more = f" and {len(named) - HEADS_NAMED} more" if len(named) > HEADS_NAMED else ""
+        yield f"The model ran with heads scaled (counted from 0): {', '.join(named[:HEADS_NAMED])}{more}."
 
 
 def _warnings(encoded: Coded, made: Attribution) -> Iterator[str]:

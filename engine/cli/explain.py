@@ -10,9 +10,10 @@ import typer
 
 from engine.cli import values
 from engine.cli.inputs import Asked, given
-from engine.errors import ExegesisError, UsageError, unknown
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 
 if TYPE_CHECKING:
+    from engine.heads.scales import HeadScales
     from engine.registry import Explainer
     from engine.request import Request
     from engine.result import Explanation
@@ -33,6 +34,7 @@ def explain(
     column: Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns, as text=review.")] = None,
     target: Annotated[str | None, typer.Option(metavar="L", help="Class to explain. [default: the predicted]")] = None,
     param: Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="A parameter of a method.")] = None,
+    head: Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", help="Scale a head; 0 is off.")] = None,
     seed: Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")] = "0",
     dtype: Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")] = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list, one object a method.")] = False,
@@ -52,7 +54,8 @@ def explain(
         _check_model(model, source.example.kind)
         methods, every = _methods(method, source.example.kind)
         params = _params(values.pairs("--param", param or [], "n_steps=50"), methods)
-        asked = [Request(model, m.id, source.example, params[m.id], target, number, dtype) for m in methods]
+        heads = _heads(values.pairs("--head", head or [], "3.7=0"))
+        asked = [Request(model, m.id, source.example, params[m.id], target, number, dtype, heads) for m in methods]
         found = _all_that_can(asked) if every else _explained(asked)
     if trouble := result_store().status:
         note(trouble)
@@ -103,6 +106,21 @@ def _params(given: dict[str, str], methods: Sequence[Explainer]) -> dict[str, di
         for name in takers:
             chosen[name][parameter] = value
     return chosen
+
+
+def _heads(given: dict[str, str]) -> HeadScales:
+    """Scales by layer and head, counted from 0 as in the parameters of methods."""
+    from engine.heads.scales import HeadScales
+
+    scales = {}
+    for name, value in given.items():
+        layer, _, head = name.partition(".")
+        try:
+            scales[int(layer), int(head)] = float(value)
+        except ValueError:
+            allowed = "a layer and a head from 0 and a scale from 0 (off) to 2"
+            raise not_allowed("--head", allowed, f"{name}={value}", "Example: --head 3.7=0.") from None
+    return HeadScales.of(scales)
 
 
 def _explained(asked: list[Request]) -> list[Explanation]:

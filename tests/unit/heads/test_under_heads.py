@@ -20,6 +20,7 @@ from tests.oracles.heads import rescaled
 
 pytestmark = pytest.mark.usefixtures("home")
 
+NOTE = "The model ran with heads scaled (counted from 0): layer 0 head 1 x 0, layer 1 head 3 x 0.5, layer 2 head 0 x 2."
 TEXT = Example("the ending is warm and funny")
 UNMOVED = ("random", "gradient", "attention_head")
 """What no head behind the first layer can change: chance, zeros (of BERT), and attention in the first layer."""
@@ -67,6 +68,7 @@ def test_any_method_explains_the_scaled_model(method: str) -> None:
     if not method.startswith("ensemble"):  # its members run at their defaults, which the helper makes cheaper
         np.testing.assert_allclose(made.scores, expected.scores, atol=1e-8)
     assert made.provenance.heads == SCALES.scales
+    assert made.notes.count(NOTE) == 1
     assert plain.provenance.heads == ()
     assert made.prediction != plain.prediction
     assert method in UNMOVED or not np.allclose(made.scores, plain.scores, atol=1e-9)
