@@ -8,6 +8,7 @@ a share of the prediction: the flows of a layer sum to 1, and those at depth 0 a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,15 +122,17 @@ def pruned(flow: Flow, threshold: float, most: int = MOST_EDGES) -> Pruned:
     return Pruned(shown, _carried(flow, kept), len(found) - len(shown))
 
 
-def strongest_path(flow: Flow, source: int | None = None) -> Path:
-    """The way with the largest product of weights, from anywhere in the input or from one position.
+def strongest_path(flow: Flow, sources: Sequence[int] | np.ndarray | None = None) -> Path:
+    """The way with the largest product of weights, from anywhere in the input or from one of some positions.
 
     By dynamic programming from the input up; of equals the first position. A share of 0 means that no way leads there.
+    From anywhere it is often the special token that the model reads, which stays where it is: ask for the features.
     """
     n = len(flow.reads)
-    if source is not None and not 0 <= source < n:
-        raise not_allowed("source", f"a position from 0 to {n - 1}", source)
-    starts = np.ones(n) if source is None else (np.arange(n) == source).astype(float)
+    chosen = range(n) if sources is None else sources
+    if not len(chosen) or not all(0 <= source < n for source in chosen):
+        raise not_allowed("sources", f"at least one position from 0 to {n - 1}", list(chosen))
+    starts = np.isin(np.arange(n), chosen).astype(float)
     best, came = _logs(starts), []
     for layer in _logs(flow.weights):
         ways = layer + best

@@ -30,6 +30,9 @@ LIGHT = (
     "engine.data",
     "engine.explainers",
     "engine.explain",
+    "engine.heads.switching",
+    "engine.heads.flow",
+    "engine.heads.grids",
 )
 HEAVY = {"torch", "transformers", "captum", "peft"}
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

@@ -55,7 +55,7 @@ def test_the_flow_of_two_layers_by_hand() -> None:
     assert found.left_out == 0
     assert strongest_path(flow).positions == (0, 1, 0)
     assert strongest_path(flow).share == pytest.approx(0.375)
-    assert strongest_path(flow, source=1).positions == (1, 2, 0)
+    assert strongest_path(flow, [1]).positions == (1, 2, 0)
 
 
 def test_the_residual_stream_keeps_a_share_where_it_was() -> None:
@@ -77,7 +77,9 @@ def test_flows_and_the_strongest_path_against_every_path(causal: bool) -> None:
     for source in range(5):
         starting = {way: share for way, share in all_ways.items() if way[0] == source}
         assert flow.nodes[0, source] == pytest.approx(sum(starting.values()))
-        assert strongest_path(flow, source).share == pytest.approx(max(starting.values()))
+        assert strongest_path(flow, [source]).share == pytest.approx(max(starting.values()))
+    some = {way: share for way, share in all_ways.items() if way[0] in (1, 3)}
+    assert strongest_path(flow, np.array([1, 3])).positions == max(some, key=lambda way: some[way])
     step = sum(share for way, share in all_ways.items() if way[1:3] == (1, 4 if causal else 2))
     assert flow.edges[1, 4 if causal else 2, 1] == pytest.approx(step)
     np.testing.assert_allclose(flow.edges.sum((1, 2)), 1)
@@ -143,5 +145,5 @@ def test_the_flow_of_a_reading_ends_in_its_rollout(family: str) -> None:
 def test_what_is_not_allowed_is_told() -> None:
     with pytest.raises(UsageError, match=r"residual: must be from 0 to 1, got 1\.5"):
         by_hand(1.5)
-    with pytest.raises(UsageError, match="source: must be a position from 0 to 2, got 3"):
-        strongest_path(by_hand(), 3)
+    with pytest.raises(UsageError, match=r"sources: must be at least one position from 0 to 2, got \[3\]"):
+        strongest_path(by_hand(), [3])
