@@ -55,7 +55,7 @@ def _wish(seat: Seat | None) -> str:
 def _take(key: str, on_code: Callable[[str, Step], None]) -> None:
     """Takes what the browser just sent: a code once, of which nothing is believed yet."""
     sent = _sent(key, "kept")
-    code, steps = sent.get("code"), {name: name for name in STEPS}
+    code, steps = sent.get("code"), {str(name): name for name in STEPS}
     if isinstance(code, str) and len(code) <= LONGEST_CODE and not st.session_state.get(ASKED):
         st.session_state[ASKED] = True
         on_code(code, steps.get(str(sent.get("step")), "items"))
@@ -65,7 +65,9 @@ def _look(key: str, on_seen: Callable[[str, float], None]) -> None:
     """Takes for how long a screen was seen; the server's own time is the most that is believed."""
     sent = _sent(key, "seen")
     screen, seconds = sent.get("screen"), sent.get("seconds")
-    if isinstance(screen, str) and type(seconds) in (int, float) and math.isfinite(seconds):
+    if not isinstance(screen, str) or not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        return
+    if math.isfinite(seconds):
         on_seen(screen, seconds)
 
 

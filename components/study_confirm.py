@@ -26,7 +26,7 @@ def confirm_opening(record: StudyRecord) -> None:
         "close this page."
     )
     with _answers():
-        if st.button("Open the study", type="primary", on_click=study_opening.begin, args=(record.id,)):
+        if st.button("Open the study", type="primary", on_click=_begin, args=(record.id,)):
             st.rerun()
         if st.button("Not yet"):
             st.rerun()
@@ -57,6 +57,10 @@ def confirm_deleting(record: StudyRecord, counted: Counts) -> None:
             st.rerun()
         if st.button("Keep it"):
             st.rerun()
+
+
+def _begin(study: int) -> None:
+    study_opening.begin(study)
 
 
 def _answers() -> st.delta_generator.DeltaGenerator:

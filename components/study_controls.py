@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 import streamlit as st
 
@@ -36,16 +36,17 @@ def number(name: str, label: str, step: int | float = 1) -> None:
     optional = type(None) in get_args(hint)
     kind = float if float in (hint, *get_args(hint)) else int
     low, high = (None if bound is None else kind(bound) for bound in (meta["low"], meta["high"]))
-    st.number_input(
+    draw: Callable[..., object] = st.number_input  # its overloads are of one kind of number each
+    draw(
         label, low, high, value=None if optional else "min", key=key(name), step=kind(step), width=NARROW,
         format="%d" if kind is int else "%g", help=meta["help"], persist_state="page",
         placeholder="none" if optional else None,
     )  # fmt: skip
 
 
-def line(name: str, label: str, help: str | None = None, width: int | str = "stretch") -> None:
+def line(name: str, label: str, help: str | None = None, width: int | Literal["stretch"] = "stretch") -> None:
     """A text on one line."""
-    st.text_input(label, key=key(name), help=help, width=width, persist_state="page")  # type: ignore[arg-type]
+    st.text_input(label, key=key(name), help=help, width=width, persist_state="page")
 
 
 def lines(name: str, label: str, help: str | None = None, height: int = 160) -> None:

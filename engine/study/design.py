@@ -149,7 +149,7 @@ def check(design: Design) -> Design:
 
 def with_usual_texts(design: Design) -> Design:
     """The same design; where it has the usual text of another mode, nobody wrote it, and it gets that of its own."""
-    changed = {
+    changed: dict[str, Any] = {
         name: usual[design.mode] for name, usual in USUAL_TEXTS.items() if getattr(design, name) in usual.values()
     }
     return dataclasses.replace(design, **changed)

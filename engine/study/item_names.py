@@ -9,7 +9,7 @@ from itertools import count
 import sqlalchemy as sa
 from sqlalchemy.orm import defer
 
-from engine.request import Example, Picture
+from engine.request import Picture
 from engine.result import Prediction
 from engine.study.database import study_database
 from engine.study.freezing import frozen_input, frozen_prediction
@@ -57,6 +57,6 @@ def _named(item: Item, number: int) -> NamedItem:
 
 def start_of(given: Mapping[str, str | None]) -> str:
     """The first characters of a text, or of a pair of texts, on one line."""
-    example = Example(**given)
-    line = " ".join(" / ".join(text for text in (example.text, example.text_pair) if text is not None).split())
+    parts = (given.get("text"), given.get("text_pair"))
+    line = " ".join(" / ".join(text for text in parts if text is not None).split())
     return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS].rstrip()}{CUT}"

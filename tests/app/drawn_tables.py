@@ -26,6 +26,9 @@ class _Cells(HTMLParser):
         elif self.inside and tag in ("th", "td"):
             self.tables[-1][-1].append("")
 
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag != "table"
+
     def handle_data(self, data: str) -> None:
         if self.inside and self.tables[-1] and self.tables[-1][-1]:
             self.tables[-1][-1][-1] += data
