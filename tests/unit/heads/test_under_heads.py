@@ -17,6 +17,7 @@ from engine.predictions import cached_predictions, prediction_keys, predictions
 from engine.request import Example, Request
 from tests.explaining import CHEAP, METHODS, checkpoint, run_cheaply, task_for
 from tests.oracles.heads import rescaled
+from tests.unit.images.making import blobs, vit, vit_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -72,6 +73,16 @@ def test_any_method_explains_the_scaled_model(method: str) -> None:
     assert plain.provenance.heads == ()
     assert made.prediction != plain.prediction
     assert method in UNMOVED or not np.allclose(made.scores, plain.scores, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["attention_rollout", "occlusion", "attention_x_gradient", "integrated_gradients"])
+def test_pictures_too(method: str) -> None:
+    asked = Request(str(vit_folder()), method, blobs(), CHEAP.get(method, {}), dtype="float64", heads=SCALES)
+    made = explain(asked)
+    oracle = rescaled(vit(), "vit", SCALES.scales)
+    [expected] = run_cheaply(method, task_for(oracle, [blobs()], made.provenance.target))
+    np.testing.assert_allclose(made.scores, expected.scores, atol=1e-8)
+    assert not np.allclose(made.scores, explain(dataclasses.replace(asked, heads=HeadScales())).scores, atol=1e-9)
 
 
 def test_what_is_kept_says_which_heads_were_scaled() -> None:
