@@ -35,7 +35,9 @@ class Ledger:
     added: list[Tensor] = field(default_factory=list)
 
     def bias(self, output: Tensor, bias: Tensor) -> None:
-        """The bias of what made `output` is booked as the gradient passes."""
+        """The bias of what made `output` is booked as the gradient passes, if one does."""
+        if not output.requires_grad:
+            return
 
         def book(slope: Tensor) -> None:
             self.biases = self.biases + _rows(_wide(slope) @ _wide(bias))
@@ -73,7 +75,7 @@ class _Ratio(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, output: Tensor) -> Tensor:
-        ctx.save_for_backward(torch.where(value == 0, 0, output / value))
+        ctx.save_for_backward((output / value).nan_to_num_(0.0, 0.0, 0.0))
         return output.view_as(output)
 
     @staticmethod
@@ -87,7 +89,8 @@ class _Norm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, output: Tensor, weight: Tensor, epsilon: float, centred: bool) -> Tensor:
         wide = _wide(value)
-        spread = wide.var(-1, unbiased=False, keepdim=True) if centred else wide.pow(2).mean(-1, keepdim=True)
+        away = wide - wide.mean(-1, keepdim=True) if centred else wide
+        spread = torch.linalg.vecdot(away, away)[..., None] / value.shape[-1]
         ctx.save_for_backward(torch.rsqrt(spread + epsilon).to(value.dtype), weight)
         ctx.centred = centred
         return output.view_as(output)
@@ -159,18 +162,19 @@ def _attention(
 
 
 def _hooks(module: nn.Module, parts: LrpParts, ledger: Ledger) -> Iterator[Any]:
-    """A hook at every place that `parts` names, and at every bias."""
-    ledger.added.extend(p for name, p in module.named_parameters() if _last(name) in parts.added)
-    for name, part in module.named_modules():
-        if _last(name) in parts.norms:
-            yield part.register_forward_hook(_here(ledger, lambda norm, x, y: normalised(x, y, norm)))
-        if _last(name) in parts.activations:
+    """One hook at every place that `parts` names, and at every bias: each of them costs time in a short pass."""
+    for path, part in module.named_modules():
+        name, own = _last(path), part._parameters
+        ledger.added.extend(own[added] for added in parts.added if added in own)
+        if name in parts.norms:
+            yield part.register_forward_hook(_here(ledger, _norm_rule(ledger)))
+        elif name in parts.activations:
             yield part.register_forward_hook(_here(ledger, lambda _, x, y: activated(x, y)))
-        if _last(name) in parts.added:
+        elif name in parts.added:
             yield part.register_forward_hook(_here(ledger, lambda _, x, y: ledger.added.append(y)))
-        if isinstance(getattr(part, "bias", None), nn.Parameter):
-            yield part.register_forward_hook(_here(ledger, _booking(ledger)))
-        if parts.gated and hasattr(part, parts.gated[0]):
+        elif own.get("bias") is not None:
+            yield part.register_forward_hook(_here(ledger, lambda layer, _, y: ledger.bias(y, layer.bias)))
+        if parts.gated and parts.gated[0] in part._modules:
             product = part.get_submodule(parts.gated[1])
             yield product.register_forward_pre_hook(_before(ledger, lambda x: share(x, 0.5)))
     for before, after in parts.between:
@@ -184,12 +188,16 @@ def _between(before: nn.Module, after: nn.Module, ledger: Ledger) -> Iterator[An
     yield after.register_forward_pre_hook(_before(ledger, lambda y: activated(given.pop(), y)))
 
 
-def _booking(ledger: Ledger) -> Callable[[nn.Module, Tensor, Tensor], None]:
-    def book(part: Any, _: Tensor, output: Tensor) -> None:
-        if output.requires_grad:
-            ledger.bias(output, part.bias)
+def _norm_rule(ledger: Ledger) -> Callable[[Any, Tensor, Tensor], Tensor]:
+    """T5's norms have no shift that could keep relevance."""
 
-    return book
+    def rule(norm: Any, value: Tensor, output: Tensor) -> Tensor:
+        made = normalised(value, output, norm)
+        if norm._parameters.get("bias") is not None:
+            ledger.bias(made, norm.bias)
+        return made
+
+    return rule
 
 
 def _here(ledger: Ledger, rule: Callable[[Any, Tensor, Tensor], Tensor | None]) -> Any:
