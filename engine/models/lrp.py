@@ -30,19 +30,23 @@ class Ledger:
     queries and keys, T5's position bias included. added: embeddings of positions and segments.
     """
 
-    biases: Tensor | float = 0.0
     softmax: Tensor | float = 0.0
     added: list[Tensor] = field(default_factory=list)
+    _biases: list[Tensor] = field(default_factory=list)
+
+    @property
+    def biases(self) -> Tensor | float:
+        """Summed at the end and at once: there are dozens of them, and a short pass is quick."""
+        if not self._biases:
+            return 0.0
+        return torch.cat([booked.reshape(len(booked), -1) for booked in self._biases], 1).sum(1)
 
     def bias(self, output: Tensor, bias: Tensor) -> None:
         """The bias of what made `output` is booked as the gradient passes, if one does."""
         if not output.requires_grad:
             return
-
-        def book(slope: Tensor) -> None:
-            self.biases = self.biases + _rows(_wide(slope) @ _wide(bias))
-
-        output.register_hook(book)
+        wide = _wide(bias)
+        output.register_hook(lambda slope: self._biases.append(slope.to(wide.dtype) @ wide))
 
     def attention(self, query: Tensor, output: Tensor) -> None:
         """Relevance of the probabilities, half of the output's, less what queries and keys, alike, get of it."""
