@@ -48,17 +48,25 @@ class Ledger:
         wide = _wide(bias)
         output.register_hook(lambda slope: self._biases.append(slope.to(wide.dtype) @ wide))
 
-    def attention(self, query: Tensor, output: Tensor) -> None:
-        """Relevance of the probabilities, half of the output's, less what queries and keys, alike, get of it."""
+    def attention(self, query: Tensor, key: Tensor, output: Tensor) -> None:
+        """Half of the gradient goes on at each product (proposition 3.3), and what the softmax keeps is booked.
 
-        def come(slope: Tensor) -> None:
-            self.softmax = self.softmax + _rows(_wide(output.detach()) * _wide(slope)) / 2
+        That is the relevance of the probabilities, half of the output's, less what queries and keys, alike, get of it.
+        """
 
-        def gone(slope: Tensor) -> None:
-            self.softmax = self.softmax - 2 * _rows(_wide(query.detach()) * _wide(slope))
+        def come(slope: Tensor) -> Tensor:
+            half = slope / 2
+            self.softmax = self.softmax + _rows(_wide(output.detach()) * _wide(half))
+            return half
+
+        def gone(slope: Tensor) -> Tensor:
+            half = slope / 2
+            self.softmax = self.softmax - 2 * _rows(_wide(query.detach()) * _wide(half))
+            return half
 
         output.register_hook(come)
         query.register_hook(gone)
+        key.register_hook(lambda slope: slope / 2)
 
 
 class _Share(torch.autograd.Function):
@@ -154,14 +162,10 @@ def _attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
 ) -> tuple[Tensor, Tensor]:
     """Attention of two products, each of whose factors gets half; softmax by its gradient (proposition 3.1)."""
+    output, probabilities = captured_attention(module, query, key, value, attention_mask, **more)
     ledger = _ledger.get()
-    if ledger is None:
-        return captured_attention(module, query, key, value, attention_mask, **more)
-    output, probabilities = captured_attention(
-        module, share(query, 0.5), share(key, 0.5), value, attention_mask, **more
-    )
-    output = share(output, 0.5)
-    ledger.attention(query, output)
+    if ledger is not None:
+        ledger.attention(query, key, output)
     return output, probabilities
 
 
