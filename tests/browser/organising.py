@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from playwright.sync_api import Page
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
+from tests.browser.conftest import TIMEOUT_MS
+
+AGAIN_MS = 5_000
 LINK = re.compile(r"http://localhost:\d+/annotate\?study=[\w-]{20,}")
 
 
@@ -28,6 +33,16 @@ def ask(page: Page, title: str) -> None:
     summary = page.locator("summary").filter(has_text=title)
     summary.focus()
     summary.press("Enter")
+
+
+def choose_first(page: Page, label: str) -> None:
+    """Takes the first line of a list; it is opened again where the page, still being drawn, has closed it."""
+    for _ in range(5):
+        page.get_by_role("combobox", name=label).click(timeout=TIMEOUT_MS)
+        with suppress(PlaywrightTimeout):
+            page.get_by_role("option").first.click(timeout=AGAIN_MS)
+            return
+    raise AssertionError(f"{label} does not open")
 
 
 def fits(page: Page) -> bool:
