@@ -1,5 +1,7 @@
 """All heads' attention as few bytes for a browser: a byte a cell, shrunk where that is needed, and said so.
 
+Of all queries to all keys or of some to some (`engine.heads.part`), so that it need not be square.
+
 The form: `EXH1`, the length of a JSON header in 4 bytes (little end first), the header, the largest value of each head
 in 4-byte floats, then the cells, deflated (zlib). A cell is `level / 254` of its scale; 255 is where a query may not
 attend. Cells run over layer, head, query and key, the last fastest.
@@ -34,8 +36,8 @@ class Grids:
 
     levels: UInt8[np.ndarray, "layer head row column"]
     scale: Float[np.ndarray, "layer head"]
-    length: int
-    """Positions of the input."""
+    length: tuple[int, int]
+    """Queries and keys that were given, before any were drawn together."""
     factor: int
     """Positions a side that a cell stands for, by the largest of their values; 1 where nothing was shrunk."""
 
@@ -44,9 +46,10 @@ class Grids:
         """What a person must be told, or nothing."""
         if self.factor == 1:
             return ""
-        side = self.levels.shape[-1]
+        (queries, keys), (rows, columns) = self.length, self.levels.shape[2:]
+        given = f"{keys} positions" if queries == keys else f"{queries} queries and {keys} keys"
         return (
-            f"{self.length} positions are drawn as {side} x {side} cells; each shows the largest of "
+            f"{given} are drawn as {rows} x {columns} cells; each shows the largest of "
             f"{self.factor} x {self.factor} values."
         )
 
@@ -55,13 +58,15 @@ def grids(attention: Attention, scale: str = "own", side: int = SIDE) -> Grids:
     """Quantised, at most `side` cells a side. `own`: each head's largest value is the top; `shared`: that of all."""
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
-    return _quantised(attention, scale, -(-attention.shape[-1] // side))
+    if not attention.size:
+        raise ExegesisError(f"attention: must have a value at least, got shape {attention.shape}. Show more positions.")
+    return _quantised(attention, scale, -(-max(attention.shape[2:]) // side))
 
 
 def packed(attention: Attention, scale: str = "own", side: int = SIDE, limit: int = LIMIT) -> bytes:
     """The bytes of such grids, shrunk further until they are at most `limit`."""
     made = grids(attention, scale, side)
-    while len(body := to_bytes(made)) > limit and made.levels.shape[-1] > 1:
+    while len(body := to_bytes(made)) > limit and max(made.levels.shape[2:]) > 1:
         made = _quantised(attention, scale, made.factor + 1)
     return body
 
@@ -89,26 +94,28 @@ def from_bytes(body: bytes) -> Grids:
     layers, heads = header["shape"][:2]
     scale = np.frombuffer(body, "<f4", layers * heads, start).reshape(layers, heads)
     cells = np.frombuffer(zlib.decompress(body[start + scale.nbytes :]), np.uint8)
-    return Grids(cells.reshape(header["shape"]), scale, header["length"], header["factor"])
+    queries, keys = header["length"]
+    return Grids(cells.reshape(header["shape"]), scale, (queries, keys), header["factor"])
 
 
 def shrunk(attention: Attention, factor: int) -> Float[np.ndarray, "layer head row column"]:
     """The largest value of each `factor` x `factor` block; NaN only where a block has none."""
     if factor == 1:
         return attention
-    starts = np.arange(0, attention.shape[-1], factor)
-    rows = np.fmax.reduceat(attention, starts, axis=-2)
-    return np.fmax.reduceat(rows, starts, axis=-1)
+    for axis in (-2, -1):
+        attention = np.fmax.reduceat(attention, np.arange(0, attention.shape[axis], factor), axis=axis)
+    return attention
 
 
 def _quantised(attention: Attention, scale: str, factor: int) -> Grids:
     top = _tops(attention, scale)
     levels = np.stack([_levels(shrunk(layer[None], factor)[0], of) for layer, of in zip(attention, top, strict=True)])
-    return Grids(levels, top, attention.shape[-1], factor)
+    return Grids(levels, top, (attention.shape[2], attention.shape[3]), factor)
 
 
 def _tops(attention: Attention, scale: str) -> PerHead:
-    own = np.nanmax(attention, axis=(2, 3)).astype(np.float32)
+    # Not `nanmax`, which complains of a head that may attend to nothing of what is shown.
+    own = np.nan_to_num(np.fmax.reduce(attention, axis=(2, 3)).astype(np.float32))
     top = own if scale == "own" else np.full_like(own, own.max())
     return np.where(top > 0, top, np.float32(1))
 

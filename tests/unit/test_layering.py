@@ -33,6 +33,7 @@ LIGHT = (
     "engine.heads.switching",
     "engine.heads.flow",
     "engine.heads.grids",
+    "engine.heads.part",
 )
 HEAVY = {"torch", "transformers", "captum", "peft"}
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

@@ -11,6 +11,8 @@ import pytest
 from engine.errors import ExegesisError, UsageError
 from engine.heads.grids import LIMIT, MASKED, from_bytes, grids, packed, shrunk, to_bytes, values
 
+BANDS = (slice(0, 3), slice(3, 6))
+
 
 def noisy(layers: int, heads: int, n: int, causal: bool = False, sharp: float = 1.0) -> np.ndarray:
     """Attention of random logits, in half precision as it is kept."""
@@ -32,7 +34,7 @@ def test_a_value_comes_back_within_half_a_level(scale: str, causal: bool) -> Non
     off = np.nanmax(np.abs(found - expected), axis=(2, 3))
     assert (off <= tops / 508 * (1 + 1e-4)).all()
     assert ((again.levels == MASKED) == np.isnan(expected)).all()
-    assert (again.length, again.factor, grids(attention).note) == (30, 1, "")
+    assert (again.length, again.factor, grids(attention).note) == ((30, 30), 1, "")
 
 
 def test_blocks_are_shrunk_to_their_largest_value() -> None:
@@ -50,6 +52,24 @@ def test_a_long_text_is_shrunk_and_that_is_said() -> None:
     made = grids(noisy(1, 1, 512), side=200)
     assert made.levels.shape == (1, 1, 171, 171)
     assert made.note == "512 positions are drawn as 171 x 171 cells; each shows the largest of 3 x 3 values."
+
+
+def test_a_rectangle_is_shrunk_by_one_factor_and_comes_back() -> None:
+    rectangle = noisy(2, 3, 50)[:, :, :7]
+    made = from_bytes(to_bytes(grids(rectangle, side=20)))
+    assert (made.levels.shape, made.length, made.factor) == ((2, 3, 3, 17), (7, 50), 3)
+    assert made.note == "7 queries and 50 keys are drawn as 3 x 17 cells; each shows the largest of 3 x 3 values."
+    expected = [rectangle[..., rows, columns].max((2, 3)) for rows in BANDS for columns in BANDS]
+    corner = values(made)[:, :, :2, :2].reshape(2, 3, 4)
+    np.testing.assert_allclose(corner, np.stack(expected, -1), atol=made.scale.max() / 507)
+    whole = from_bytes(packed(rectangle))
+    assert (whole.levels.shape, whole.factor) == ((2, 3, 7, 50), 1)
+
+
+def test_a_rectangle_where_nothing_may_be_attended_to_is_masked() -> None:
+    made = grids(noisy(1, 2, 6, causal=True)[:, :, :3, 3:])
+    assert (made.levels == MASKED).all()
+    assert made.scale.tolist() == [[1.0, 1.0]]
 
 
 def test_a_noisy_base_model_fits_whole_and_fast() -> None:
@@ -85,5 +105,7 @@ def test_one_token_and_a_head_without_any_attention() -> None:
 def test_what_is_wrong_is_told() -> None:
     with pytest.raises(UsageError, match="scale: unknown name 'mine'"):
         grids(noisy(1, 1, 2), "mine")
+    with pytest.raises(ExegesisError, match=r"must have a value at least, got shape \(1, 1, 0, 2\)"):
+        grids(noisy(1, 1, 2)[:, :, :0])
     with pytest.raises(ExegesisError, match="these bytes are none"):
         from_bytes(b"something else")
