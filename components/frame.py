@@ -55,6 +55,12 @@ IMAGES = PageEntry(
     "Explain a picture",
     "Which patches does the prediction rest on, and do the methods agree?",
 )
+ATTENTION = PageEntry(
+    "pages/attention.py",
+    "Attention",
+    "See inside: attention",
+    "What does each head look at, and does it matter for the prediction?",
+)
 STUDY = PageEntry(
     "pages/study.py",
     "Study",
@@ -81,7 +87,7 @@ LIBRARY = PageEntry(
     "What is running, and which models, data sets, results and device does it draw on?",
 )
 
-PAGES = (HOME, TEXT, IMAGES, STUDY, RESULTS, LIBRARY, ANNOTATE)
+PAGES = (HOME, TEXT, IMAGES, ATTENTION, STUDY, RESULTS, LIBRARY, ANNOTATE)
 
 
 def navigation() -> Page:

@@ -9,6 +9,14 @@ import streamlit as st
 
 from components.focus import Query
 
+LAST = "looked_at_last"
+"""In the session: the `link` of what was looked at last."""
+
+
+def last_looked() -> str:
+    """The `link` of what the session looked at last; empty before it has looked at anything."""
+    return str(st.session_state.get(LAST, ""))
+
 
 @dataclass(frozen=True)
 class Looking:
@@ -37,6 +45,7 @@ class Looking:
     def carry(self, link: Mapping[str, list[str]]) -> None:
         """Remembers what a page looks at, for every other page."""
         st.session_state[self.link] = self.focus_of(link)
+        st.session_state[LAST] = self.link
 
     def turn_to(self, **names: str) -> None:
         """Looks at another model or data set from now on; the rest stays as far as it goes with it."""

@@ -1,0 +1,30 @@
+"""Attention: what each head of a model looks at in a text or a picture, and whether it matters."""
+
+from __future__ import annotations
+
+from components import attention_session
+from components.attention_area import attention_area
+from components.attention_controls import kind_switch, looking_controls
+from components.engine_room import explainers, warm_up
+from components.frame import ATTENTION, guard, heading
+from components.styles import use_styles
+from components.trouble import say_error
+from engine.models.catalog import embedded_image_models, embedded_models
+
+guard()
+use_styles()
+heading(ATTENTION)
+
+kind = attention_session.chosen_kind()
+kind_switch()
+methods = explainers(kind)
+models = embedded_models() if kind == "text" else embedded_image_models()
+loaded, opened, said = attention_session.load(kind, models, methods)
+for sentence in said:
+    say_error(sentence)
+
+looking_controls(models, opened)
+state = attention_session.from_widgets(loaded, opened)
+attention_session.save(state, loaded)
+attention_area(state, methods)
+warm_up()  # last: see components/engine_room.py
