@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -23,6 +24,8 @@ from engine.registry import Explainer, all_explainers
 from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store
+
+T = TypeVar("T")
 
 
 @st.cache_resource(show_spinner=False)
@@ -66,15 +69,19 @@ def explain(request: Request, tick: Tick | None = None) -> Explanation:
 
     `tick` is told how far the computation is and draws that: a page that nobody sees any more ends there.
     """
-    key = key_of(request)
+    return computed(key_of(request), lambda token: _compute(request, token), tick)
+
+
+def computed(key: str, compute: Callable[[CancelToken], T], tick: Tick | None = None) -> T:
+    """What `compute` makes of its token, at once if the cache has that key; otherwise as `explain` does it."""
     if result_store().contains(key):
-        return engine_explain.explain(request)
+        return compute(CancelToken())
     refuse_stopped(key)
     if tick is not None:
-        return shared(key, lambda token: _compute(request, token), tick)
+        return shared(key, compute, tick)
     place = st.empty()
     try:
-        return shared(key, lambda token: _compute(request, token), lambda words: _say(place, words))
+        return shared(key, compute, lambda words: _say(place, words))
     finally:
         place.empty()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from components.awaiting import awaited
 from components.engine_room import explain, key_of
 from components.prediction import MOST_BARS, prediction_html
-from components.stopping import ProgressLine, go_on_button
-from components.trouble import say_error, say_note, sentence
-from engine.errors import Cancelled, unknown
+from components.trouble import say_error, say_note
+from engine.errors import unknown
 from engine.request import Request
 from engine.result import Explanation, Prediction
 
@@ -32,17 +32,10 @@ def prediction_area(
 
 def _probe(request: Request, kind: str) -> Explanation | None:
     """What carries the prediction; None after saying why there is none."""
-    progress = st.empty()
-    try:
-        line = ProgressLine(progress, [key_of(request)], f"Reading the {kind}")
-        probe = explain(request, line.tick)
-        line.clear()
-        return probe
-    except Cancelled:
-        go_on_button(progress, key_of(request), f"Stopped before the {kind} was read.")
-    except Exception as error:
-        say_error(sentence(error), progress)
-    return None
+    stopped = f"Stopped before the {kind} was read."
+    return awaited(
+        st.empty(), lambda: key_of(request), f"Reading the {kind}", stopped, lambda tick: explain(request, tick)
+    )
 
 
 def _draw_prediction(probe: Explanation, asked: str | None, key: str, most: int, stacked: bool) -> bool:

@@ -54,9 +54,9 @@ _report: ContextVar[Report] = ContextVar("exegesis_report", default=silent)
 
 
 @contextlib.contextmanager
-def reporting(report: Report) -> Iterator[None]:
-    """Everything that runs inside, however deep, tells `report` how many of its model evaluations are done."""
-    before = _report.set(report)
+def reporting(report: Report | None) -> Iterator[None]:
+    """What runs inside, however deep, tells `report` (None: as outside) how many model evaluations are done."""
+    before = _report.set(report or _report.get())
     try:
         yield
     finally:

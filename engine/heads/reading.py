@@ -79,9 +79,14 @@ class Probe:
 
 def probed(request: Request) -> Probe:
     """Costs no pass beyond the prediction."""
-    probe = dataclasses.replace(request, method=PROBE, params={}, seed=0)
+    probe = plain_probe(request)
     made = explain(probe)
     return Probe(dataclasses.replace(probe, target=made.provenance.target), made)
+
+
+def plain_probe(request: Request) -> Request:
+    """What asks for no more than the tokens and the prediction, whatever method was asked for."""
+    return dataclasses.replace(request, method=PROBE, params={}, seed=0)
 
 
 def named(request: Request, kind: str, version: int) -> str:

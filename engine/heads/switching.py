@@ -11,14 +11,14 @@ from jaxtyping import Bool, Float
 from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.explain import require_finite
-from engine.heads.reading import Probe, kept, loaded, named, probed, scales_of
+from engine.heads.reading import Probe, kept, loaded, named, plain_probe, probed, scales_of
 from engine.heads.running import size
 from engine.heads.scales import OFF
 from engine.heads.scores import PerHead
 from engine.late import torch
 from engine.models.attention import scaled_heads
 from engine.models.text import as_float64
-from engine.progress import CancelToken, Report, cancellable, reporting, silent
+from engine.progress import CancelToken, Report, cancellable, reporting
 from engine.request import Request
 
 VERSION = 1
@@ -46,14 +46,17 @@ class SwitchedOff:
         return self.off.argmax(-1) != self.whole.argmax()
 
 
-def switch_off_each(request: Request, report: Report = silent, cancel: CancelToken | None = None) -> SwitchedOff:
+def switch_off_each(request: Request, report: Report | None = None, cancel: CancelToken | None = None) -> SwitchedOff:
     """Of the request's example, on top of its own scales. `report` hears of model evaluations."""
     with cancellable(cancel), reporting(report):
         probe = probed(request)
-        # One for all classes: the answers hold every class.
-        key = named(dataclasses.replace(probe.request, target=None), "heads_off", VERSION)
-        _, arrays, hit = kept(key, lambda: _measured(probe))
+        _, arrays, hit = kept(key_of(request), lambda: _measured(probe))
     return SwitchedOff(arrays["whole"], arrays["off"], probe.made.provenance.target, hit)
+
+
+def key_of(request: Request) -> str:
+    """The cache key of the answers: one for all classes, because they hold every class."""
+    return named(dataclasses.replace(plain_probe(request), target=None), "heads_off", VERSION)
 
 
 def _measured(probe: Probe) -> tuple[Meta, Arrays]:
