@@ -77,29 +77,48 @@ class Path:
     """Share of the prediction that takes just this way: the product of its weights and of what is read at its end."""
 
 
-def flow_of(reading: HeadReading, kind: str = KINDS[0], residual: float = RESIDUAL) -> Flow:
-    """The graph of a reading. `gradient` follows what speaks for the class, `rollout` all attention alike."""
+def flow_of(reading: HeadReading, kind: str = KINDS[0], residual: int | float = RESIDUAL, start_layer: int = 0) -> Flow:
+    """The graph of a reading. `gradient` follows what speaks for the class, `rollout` all attention alike.
+
+    Layers below `start_layer` pass what they get unchanged, as those of the method `attention_rollout` do.
+    """
     if kind not in KINDS:
         raise unknown("flow", kind, KINDS)
     if kind == "gradient":
-        return gradient_flow(reading.weighted, reading.reads)
-    return rollout_flow(reading.attention, reading.reads, residual)
+        return gradient_flow(reading.weighted, reading.reads, start_layer)
+    return rollout_flow(reading.attention, reading.reads, residual, start_layer)
 
 
-def rollout_flow(attention: Attention, reads: Float[np.ndarray, "position"], residual: float = RESIDUAL) -> Flow:
+def rollout_flow(
+    attention: Attention,
+    reads: Float[np.ndarray, "position"],
+    residual: int | float = RESIDUAL,
+    start_layer: int = 0,
+) -> Flow:
     """Heads averaged, mixed with the residual stream: `(1 - residual) A + residual I` (Abnar and Zuidema, 2020)."""
+    return mixed_flow(head_mean(attention), reads, residual, start_layer)
+
+
+def head_mean(attention: Attention) -> Layers:
+    """What rollout makes of all heads: their mean, 0 where a query may not attend."""
+    return np.stack([np.nan_to_num(layer).mean(0, dtype=np.float64) for layer in attention])
+
+
+def mixed_flow(
+    mean: Layers, reads: Float[np.ndarray, "position"], residual: int | float = RESIDUAL, start_layer: int = 0
+) -> Flow:
+    """The flow of rollout where the mean over heads is known already."""
     if not 0 <= residual <= 1:
         raise not_allowed("residual", "from 0 to 1", residual)
-    mean = np.stack([np.nan_to_num(layer).mean(0, dtype=np.float64) for layer in attention])
-    return _graph(KINDS[0], (1 - residual) * mean + residual * np.eye(mean.shape[-1]), reads)
+    return _graph(KINDS[0], (1 - residual) * mean + residual * np.eye(mean.shape[-1]), reads, start_layer)
 
 
-def gradient_flow(weighted: Layers, reads: Float[np.ndarray, "position"]) -> Flow:
+def gradient_flow(weighted: Layers, reads: Float[np.ndarray, "position"], start_layer: int = 0) -> Flow:
     """`I + mean_h((dA * A)+)` (Chefer et al., 2021, eq. 5, 6), but each row divided by its sum.
 
     Theirs grows from layer to layer; ours stays a share of the prediction, so that steps of different layers compare.
     """
-    return _graph(KINDS[1], weighted.astype(np.float64) + np.eye(weighted.shape[-1]), reads)
+    return _graph(KINDS[1], weighted.astype(np.float64) + np.eye(weighted.shape[-1]), reads, start_layer)
 
 
 def pruned(flow: Flow, threshold: float, most: int = MOST_EDGES) -> Pruned:
@@ -122,28 +141,74 @@ def pruned(flow: Flow, threshold: float, most: int = MOST_EDGES) -> Pruned:
     return Pruned(shown, _carried(flow, kept), len(found) - len(shown))
 
 
-def strongest_path(flow: Flow, sources: Sequence[int] | np.ndarray | None = None) -> Path:
+Sources = Sequence[int] | np.ndarray | None
+
+
+def strongest_path(flow: Flow, sources: Sources = None) -> Path:
     """The way with the largest product of weights, from anywhere in the input or from one of some positions.
 
-    By dynamic programming from the input up; of equals the first position. A share of 0 means that no way leads there.
     From anywhere it is often the special token that the model reads, which stays where it is: ask for the features.
     """
-    n = len(flow.reads)
+    ways = Ways(flow, sources)
+    return ways.through(len(flow.weights), int(ways.shares[-1].argmax()))
+
+
+class Ways:
+    """The most important way through each node of a flow, from anywhere in the input or from one of some positions.
+
+    By dynamic programming from the input up and from the top down; of equals the first position. A share of 0 means
+    that no way leads there.
+    """
+
+    shares: Float[np.ndarray, "depth position"]
+    """Share of the prediction that takes just the most important way through a node."""
+
+    def __init__(self, flow: Flow, sources: Sources = None) -> None:
+        layers = _logs(flow.weights)
+        below, self._came = _steps(_starts(len(flow.reads), sources), layers)
+        above, went = _steps(_logs(flow.reads), layers[::-1].swapaxes(1, 2))
+        self._went = went[::-1]
+        self.shares = np.exp(np.stack(below) + np.stack(above[::-1]))
+
+    def through(self, depth: int, position: int) -> Path:
+        """The most important way through a position at a depth."""
+        before = _followed(self._came[:depth][::-1], position)[::-1]
+        after = _followed(self._went[depth:], position)
+        return Path((*before, *after[1:]), float(self.shares[depth, position]))
+
+
+def _starts(n: int, sources: Sources) -> Float[np.ndarray, "position"]:
+    """The logarithm of 1 where a way may start, of 0 elsewhere."""
     chosen = range(n) if sources is None else sources
     if not len(chosen) or not all(0 <= source < n for source in chosen):
         raise not_allowed("sources", f"at least one position from 0 to {n - 1}", list(chosen))
-    starts = np.isin(np.arange(n), chosen).astype(float)
-    best, came = _logs(starts), []
-    for layer in _logs(flow.weights):
-        ways = layer + best
+    return _logs(np.isin(np.arange(n), chosen).astype(float))
+
+
+def _steps(
+    best: Float[np.ndarray, "position"], layers: Float[np.ndarray, "layer to from"]
+) -> tuple[list[Float[np.ndarray, "position"]], list[Int[np.ndarray, "position"]]]:
+    """The best sum of logarithms at each depth, one layer after the other, and where each position had it from."""
+    bests, came = [best], []
+    for layer in layers:
+        ways = layer + bests[-1]
         came.append(ways.argmax(1))
-        best = ways.max(1)
-    ends = best + _logs(flow.reads)
-    return Path(_back(came, int(ends.argmax())), float(np.exp(ends.max())))
+        bests.append(ways.max(1))
+    return bests, came
 
 
-def _graph(kind: str, raw: Layers, reads: Float[np.ndarray, "position"]) -> Flow:
+def _followed(steps: Sequence[Int[np.ndarray, "position"]], position: int) -> tuple[int, ...]:
+    way = [position]
+    for step in steps:
+        way.append(int(step[way[-1]]))
+    return tuple(way)
+
+
+def _graph(kind: str, raw: Layers, reads: Float[np.ndarray, "position"], start_layer: int) -> Flow:
+    if not 0 <= start_layer < len(raw):
+        raise not_allowed("start_layer", f"from 0 to {len(raw) - 1} for this model", start_layer)
     weights = raw / raw.sum(-1, keepdims=True)  # attention was kept in half precision: its rows sum to almost 1
+    weights[:start_layer] = np.eye(raw.shape[-1])
     nodes = [reads.astype(np.float64)]
     for layer in reversed(weights):
         nodes.append(nodes[-1] @ layer)
@@ -155,13 +220,6 @@ def _carried(flow: Flow, kept: Bool[np.ndarray, "layer query key"]) -> float:
     for layer, of in zip(flow.weights[::-1], kept[::-1], strict=True):
         share = share @ np.where(of, layer, 0)
     return float(share.sum())
-
-
-def _back(came: list[Int[np.ndarray, "position"]], end: int) -> tuple[int, ...]:
-    way = [end]
-    for sources in reversed(came):
-        way.append(int(sources[way[-1]]))
-    return tuple(reversed(way))
 
 
 def _logs(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:

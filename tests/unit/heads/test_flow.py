@@ -12,7 +12,7 @@ import torch
 
 from engine.errors import UsageError
 from engine.explainers.attention import rollout
-from engine.heads.flow import Flow, flow_of, gradient_flow, pruned, rollout_flow, strongest_path
+from engine.heads.flow import Flow, Ways, flow_of, gradient_flow, pruned, rollout_flow, strongest_path
 from engine.heads.reading import read_heads
 from engine.request import Example, Request
 from tests.explaining import checkpoint
@@ -80,6 +80,12 @@ def test_flows_and_the_strongest_path_against_every_path(causal: bool) -> None:
         assert strongest_path(flow, [source]).share == pytest.approx(max(starting.values()))
     some = {way: share for way, share in all_ways.items() if way[0] in (1, 3)}
     assert strongest_path(flow, np.array([1, 3])).positions == max(some, key=lambda way: some[way])
+    through = Ways(flow, [1, 3])
+    for depth, position in itertools.product(range(4), range(5)):
+        crossing = {way: share for way, share in some.items() if way[depth] == position and share}
+        assert through.shares[depth, position] == pytest.approx(max(crossing.values(), default=0.0))
+        if crossing:
+            assert through.through(depth, position).positions == max(crossing, key=lambda way: crossing[way])
     step = sum(share for way, share in all_ways.items() if way[1:3] == (1, 4 if causal else 2))
     assert flow.edges[1, 4 if causal else 2, 1] == pytest.approx(step)
     np.testing.assert_allclose(flow.edges.sum((1, 2)), 1)
