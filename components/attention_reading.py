@@ -8,13 +8,11 @@ from collections import OrderedDict
 import streamlit as st
 
 from components.attention_state import AttentionState
-from components.computing import Tick, shared
-from components.engine_room import key_of
+from components.awaiting import awaited
+from components.computing import Tick
+from components.engine_room import computed
 from components.prediction_area import PROBE
-from components.stopping import ProgressLine, go_on_button, refuse_stopped
-from components.trouble import say_error, sentence
-from engine.errors import Cancelled
-from engine.heads.reading import HeadReading, read_heads
+from engine.heads.reading import HeadReading, read_heads, reading_key
 from engine.request import Request
 
 KEPT = 3
@@ -44,18 +42,11 @@ class Recent:
 
 def reading_area(state: AttentionState) -> HeadReading | None:
     """The reading of what the page looks at; None after saying why there is none."""
-    progress, request = st.empty(), state.request(PROBE)
-    key = reading_key(request)
-    line = ProgressLine(progress, [key], "Reading the heads")
-    try:
-        reading = reading_of(request, line.tick)
-        line.clear()
-        return reading
-    except Cancelled:
-        go_on_button(progress, key, "Stopped before the heads were read.")
-    except Exception as error:
-        say_error(sentence(error), progress)
-    return None
+    request = state.request(PROBE)
+    return awaited(
+        st.empty(), lambda: reading_key(request), "Reading the heads", "Stopped before the heads were read.",
+        lambda tick: reading_of(request, tick),
+    )  # fmt: skip
 
 
 def reading_of(request: Request, tick: Tick) -> HeadReading:
@@ -63,15 +54,9 @@ def reading_of(request: Request, tick: Tick) -> HeadReading:
     key = reading_key(request)
     kept = recent().get(key)
     if kept is None:
-        refuse_stopped(key)
-        kept = shared(key, lambda token: read_heads(request, token), tick)
+        kept = computed(key, lambda token: read_heads(request, token), tick)
         recent().put(key, kept)
     return kept
-
-
-def reading_key(request: Request) -> str:
-    """By what a reading is known while it is made and kept."""
-    return f"heads.{key_of(request)}"
 
 
 @st.cache_resource(show_spinner=False)

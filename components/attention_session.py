@@ -91,7 +91,8 @@ def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
 
 def save(state: AttentionState, loaded: AttentionState) -> None:
     """Remembers the state and puts it into the address, unless the address says it already."""
-    changed = state != loaded
+    # An address that does not say the kind would open as whatever was looked at last.
+    changed = state != loaded or st.query_params.get("input") != state.kind
     SESSIONS[state.kind].save(write(state) if changed else {}, changed)
 
 

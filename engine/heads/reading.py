@@ -64,9 +64,13 @@ def read_heads(request: Request, cancel: CancelToken | None = None) -> HeadReadi
     """The reading of the request's example and class, its heads so scaled. The method and the seed do not matter."""
     with cancellable(cancel):
         probe = probed(request)
-        key = named(probe.request, "heads", VERSION)
-        meta, arrays, hit = kept(key, lambda: _measured(probe))
+        meta, arrays, hit = kept(_key(probe), lambda: _measured(probe))
     return _unpacked(probe.made, meta, arrays, hit)
+
+
+def reading_key(request: Request) -> str:
+    """The cache key of the reading. It names the class by its index, so that the prediction is made for it."""
+    return _key(probed(request))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +91,10 @@ def probed(request: Request) -> Probe:
 def plain_probe(request: Request) -> Request:
     """What asks for no more than the tokens and the prediction, whatever method was asked for."""
     return dataclasses.replace(request, method=PROBE, params={}, seed=0)
+
+
+def _key(probe: Probe) -> str:
+    return named(probe.request, "heads", VERSION)
 
 
 def named(request: Request, kind: str, version: int) -> str:

@@ -1,0 +1,121 @@
+"""The Attention page as a script: texts and pictures on one page, its link, and what it says to bad input."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components import focus_controls
+from components.attention_session import KIND, key
+from components.attention_state import KINDS
+from tests.alerts import errors
+from tests.project import ROOT
+from tests.tiny import save_checkpoint
+from tests.unit.images.checkpoints import save_vit
+
+SECONDS = 240
+EMBEDDED = "reviews-minilm"
+TEXT = "a good film and a bad end"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+@pytest.fixture(scope="module")
+def vit(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_vit(tmp_path_factory.mktemp("vit") / "tiny"))
+
+
+def opened(file: str = "pages/attention.py", **query: str) -> AppTest:
+    page = AppTest.from_file(str(ROOT / file), default_timeout=SECONDS)
+    for name, value in query.items():
+        page.query_params[name] = value
+    return page.run()
+
+
+def link_of(page: AppTest) -> dict[str, str]:
+    """What the address says; the page's own names come as lists."""
+    found = {name: page.query_params[name] for name in page.query_params}
+    return {name: value if isinstance(value, str) else value[-1] for name, value in found.items()}
+
+
+def of_text(model: str, **query: str) -> AppTest:
+    return opened(input="text", model=model, text=TEXT, **query)
+
+
+def test_a_text_shows_its_prediction_and_the_controls_of_its_heads(model: str) -> None:
+    page = of_text(model)
+    assert not page.exception
+    assert not errors(page)
+    assert page.selectbox(key("text", "look.score")).value == "importance"
+    assert page.multiselect(key("text", "look.layers")).options
+
+
+def test_a_picture_has_the_same_page_and_its_own_maps(vit: str) -> None:
+    page = opened(input="image", model=vit, data="scenes:count=3")
+    assert not page.exception
+    assert not errors(page)
+    assert page.session_state[KIND] == "image"
+    assert page.session_state[key("image", "look.detail")] == "overlay"
+
+
+def test_turning_from_text_to_picture_and_back_loses_nothing(model: str, vit: str) -> None:
+    page = of_text(model, head="1.0", score="entropy")
+    before = link_of(page)
+    page.session_state[KIND] = "image"
+    page.run()
+    assert not page.exception
+    assert link_of(page)["input"] == "image"
+    assert "head" not in link_of(page)
+    page.session_state[KIND] = "text"
+    page.run()
+    assert link_of(page) == before
+
+
+def test_what_is_changed_stands_in_the_link(model: str) -> None:
+    page = of_text(model)
+    page.selectbox(key("text", "look.score")).set_value("entropy").run()
+    assert link_of(page)["score"] == "entropy"
+    again = opened(**link_of(page))
+    assert again.selectbox(key("text", "look.score")).value == "entropy"
+    assert link_of(again) == link_of(page)
+
+
+def test_another_model_forgets_the_heads_of_the_first(model: str) -> None:
+    page = of_text(model, head="1.1", switched="0.1x0")
+    assert "switched" in link_of(page)
+    page.selectbox(focus_controls.key("model")).set_value(EMBEDDED).run()
+    assert not page.exception
+    assert link_of(page)["model"] == EMBEDDED
+    assert not {"head", "switched"} & set(link_of(page))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_opens_on_what_was_looked_at_last(kind: str, model: str, vit: str) -> None:
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).run()
+    first, query = (
+        ("pages/text.py", {"model": model, "text": TEXT, "method": "random"})
+        if kind == "text"
+        else ("pages/images.py", {"model": vit, "data": "scenes:count=3", "method": "random"})
+    )
+    page = page.switch_page(first)
+    for name, value in query.items():
+        page.query_params[name] = value
+    page.run()
+    page.query_params.clear()
+    page = page.switch_page("pages/attention.py").run()
+    assert not page.exception
+    assert (link_of(page)["input"], link_of(page)["model"]) == (kind, query["model"])
+
+
+def test_an_empty_text_says_what_to_do(model: str) -> None:
+    page = opened(input="text", model=model, text=" ")
+    assert [box.value for box in page.info] == ["Type a text above, or pick an example, to see what the heads look at."]
+
+
+def test_a_model_that_is_not_there_is_named() -> None:
+    page = opened(input="text", model="no-such-model", text=TEXT)
+    assert not page.exception
+    assert any("no-such-model" in said for said in errors(page))

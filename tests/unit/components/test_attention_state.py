@@ -1,0 +1,126 @@
+"""The Attention page's link: what is written is read back, and nothing wrong in it goes unsaid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from components.attention_look import BoardLook, FlowLook, usual_look, write_board
+from components.attention_state import AttentionState, moved, read_picture, read_text, write
+from components.focus import Focus
+from components.open_data import OpenData
+from components.open_pictures import PICTURES, open_pictures
+from components.picture_focus import PictureFocus
+from engine.data.datasets import load
+from engine.errors import UsageError
+from engine.heads.scales import PLAIN, HeadScales
+from engine.registry import all_explainers
+
+METHODS = all_explainers()
+MODELS = ["model-a", "model-b"]
+SWITCHED = HeadScales(((3, 7, 0.0), (2, 1, 0.5)))
+LOOK = BoardLook(
+    "off", "query", 4, "score", "shared", "a_to_b", False, "lines", (0, 5), (11,), (3, 7), True, "kernel_shap"
+)
+
+
+@pytest.fixture(scope="module")
+def opened() -> OpenData:
+    return OpenData("reviews", load("reviews"))
+
+
+def own(text: str = "a text") -> AttentionState:
+    return AttentionState(kind="text", focus=Focus("model-a", text), look=usual_look("text"))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        own(),
+        replace(own("a & b"), target="positive", seed=4, method="lime"),
+        replace(own(), look=LOOK),
+        replace(own(), look=replace(LOOK, head=(0, 0), query=0, alone=False)),
+        replace(own(), switched=SWITCHED, opened=("switch", "flow")),
+        replace(own(), flow=FlowLook("gradient", 0.25, 2, 0.05)),
+        replace(own(), flow=FlowLook("rollout", 0.0, 0, 0.0)),
+    ],
+    ids=["plain", "class", "look", "firsts", "switched", "flow", "zeros"],
+)
+def test_a_link_reopens_what_it_was_written_from(state: AttentionState, opened: OpenData) -> None:
+    assert read_text(write(state), MODELS, METHODS, opened) == (state, [])
+
+
+def test_a_picture_reopens_too() -> None:
+    pictures = open_pictures(PICTURES, "")
+    focus = read_picture({"index": ["3"], "model": ["m"]}, ["m"], all_explainers("image"), pictures)[0].focus
+    look = replace(usual_look("image"), query=5, detail="matrix", head=(1, 2))
+    state = AttentionState(kind="image", focus=focus, look=look)
+    assert read_picture(write(state), ["m"], all_explainers("image"), pictures) == (state, [])
+    assert write(state)["input"] == ["image"]
+
+
+def test_only_what_differs_from_the_usual_is_written() -> None:
+    assert write_board("text", usual_look("text")) == write_board("image", usual_look("image")) == {}
+    assert write(own()) == {"input": ["text"], "model": ["model-a"], "text": ["a text"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "word"),
+    [
+        ("score", "loudness", "score: unknown name"),
+        ("view", "sideways", "view: unknown name"),
+        ("detail", "overlay", "detail: unknown name"),  # of pictures
+        ("head", "3,7", "head: must be a layer and a head such as 3.7"),
+        ("head", "99999.1", "head: must be"),
+        ("query", "-1", "query: must be a whole number"),
+        ("layers", "1,a", "layers: must be numbers"),
+        ("switched", "3.7", "switched: must be heads with their scales"),
+        ("switched", "3.7x9", "from 0 (off) to 2"),
+        ("switched", "3.7x0,3.7x1.5", "named twice"),
+        ("residual", "2", "residual: must be a number from 0 to 1"),
+        ("threshold", "nan", "threshold: must be a number"),
+        ("start_layer", "first", "start_layer: must be a whole number"),
+        ("method", "magic", "method: unknown name"),
+        ("open", "door", "open: unknown name"),
+    ],
+)
+def test_what_is_wrong_in_a_link_is_said_and_left_at_the_usual(
+    name: str, given: str, word: str, opened: OpenData
+) -> None:
+    state, said = read_text({"model": ["model-a"], "text": ["a text"], name: [given]}, MODELS, METHODS, opened)
+    assert state == own()
+    assert len(said) == 1
+    assert word in said[0]
+
+
+def test_another_model_takes_its_heads_with_it() -> None:
+    before = replace(own(), look=LOOK, switched=SWITCHED, target="positive", flow=FlowLook("gradient", 0.5, 3))
+    now = moved(before, replace(before, focus=Focus("model-b", "a text")))
+    assert (now.switched, now.target, now.flow) == (PLAIN, None, FlowLook("gradient"))
+    assert (now.look.head, now.look.alone, now.look.layers, now.look.heads, now.look.query) == (
+        None, False, (), (), None,
+    )  # fmt: skip
+    assert (now.look.score, now.look.scale) == ("off", "shared")
+
+
+def test_another_text_takes_its_query_and_nothing_else() -> None:
+    before = replace(own(), look=LOOK, switched=SWITCHED)
+    now = moved(before, replace(before, focus=Focus("model-a", "another text")))
+    assert now == replace(before, focus=now.focus, look=replace(LOOK, query=None))
+    assert moved(before, before) == before
+
+
+def test_a_request_is_of_the_model_with_its_heads_switched() -> None:
+    state = replace(own(), switched=SWITCHED, target="positive", seed=7)
+    asked = state.request("lime", {"samples": 8})
+    assert (asked.model, asked.method, asked.example, asked.target) == ("model-a", "lime", state.input, "positive")
+    assert (asked.heads, asked.seed, asked.params) == (SWITCHED, 7, {"samples": 8})
+    assert state.request("lime", heads=PLAIN).heads == PLAIN
+
+
+def test_without_a_picture_nothing_can_be_asked() -> None:
+    state = AttentionState(kind="image", focus=PictureFocus("m"), look=usual_look("image"))
+    with pytest.raises(UsageError, match="picture: there is none to read"):
+        state.request("random")
+    assert state.input is None
