@@ -25,7 +25,7 @@ GAP = 3
 def draw(told: Sequence[str], explanations: Sequence[Explanation]) -> None:
     """Prints lines that say what the input is, the prediction, as many tables as the width needs, and all notes."""
     out = console()
-    for line in _header(told, explanations[0]):
+    for line in header(told, explanations[0]):
         out.print(line)
     for group in _fitting(explanations, out):
         out.print()
@@ -34,7 +34,8 @@ def draw(told: Sequence[str], explanations: Sequence[Explanation]) -> None:
         out.print(line)
 
 
-def _header(told: Sequence[str], first: Explanation) -> Iterator[Text]:
+def header(told: Sequence[str], first: Explanation) -> Iterator[Text]:
+    """What ran where, what the input is, and the prediction."""
     origin = first.provenance
     yield Text(visible(f"{origin.model}, revision {origin.revision}, {origin.dtype} on {origin.device}"), style="dim")
     yield from (Text(visible(line)) for line in told)

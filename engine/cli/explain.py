@@ -10,51 +10,66 @@ import typer
 
 from engine.cli import values
 from engine.cli.inputs import Asked, given
-from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.cli.options import (
+    DEFAULT_MODEL,
+    Column,
+    Dataset,
+    Dtype,
+    Head,
+    Image,
+    Index,
+    Model,
+    Seed,
+    Split,
+    Target,
+    Text,
+    TextPair,
+    check_dtype,
+    check_model,
+    head_scales,
+)
+from engine.errors import ExegesisError, UsageError, unknown
 
 if TYPE_CHECKING:
-    from engine.heads.scales import HeadScales
     from engine.registry import Explainer
     from engine.request import Request
     from engine.result import Explanation
 
-DEFAULT_MODEL = "reviews-minilm"
 ALL = "all"
 
 
 def explain(
-    model: Annotated[str, typer.Option(metavar="M", help="Embedded model, folder or hub id.")] = DEFAULT_MODEL,
+    model: Model = DEFAULT_MODEL,
     method: Annotated[str, typer.Option(metavar="A,B", help="Methods between commas, or 'all'.")] = "",
-    text: Annotated[str | None, typer.Option(metavar="T", help="The text; '-' reads stdin.")] = None,
-    text_pair: Annotated[str | None, typer.Option(metavar="T", help="The second text of a pair.")] = None,
-    image: Annotated[str | None, typer.Option(metavar="F", help="A picture: PNG, JPEG, WebP or GIF.")] = None,
-    dataset: Annotated[str | None, typer.Option(metavar="D", help="Take the text or picture from a data set.")] = None,
-    index: Annotated[str | None, typer.Option(metavar="I", help="Which example of it, from 0.")] = None,
-    split: Annotated[str | None, typer.Option(metavar="S", help="Which part of the data set.")] = None,
-    column: Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns, as text=review.")] = None,
-    target: Annotated[str | None, typer.Option(metavar="L", help="Class to explain. [default: the predicted]")] = None,
+    text: Text = None,
+    text_pair: TextPair = None,
+    image: Image = None,
+    dataset: Dataset = None,
+    index: Index = None,
+    split: Split = None,
+    column: Column = None,
+    target: Target = None,
     param: Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="A parameter of a method.")] = None,
-    head: Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", help="Scale a head; 0 is off.")] = None,
-    seed: Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")] = "0",
-    dtype: Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")] = "float32",
+    head: Head = None,
+    seed: Seed = "0",
+    dtype: Dtype = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list, one object a method.")] = False,
 ) -> None:
     """Explain a prediction: one score a token or a patch, by one or more methods."""
     from engine.cli import drawing, output
     from engine.cli.guard import note
     from engine.cli.plain import as_plain
-    from engine.request import DTYPES, Request
+    from engine.request import Request
     from engine.store import result_store
 
-    if dtype not in DTYPES:
-        raise unknown("--dtype", dtype, DTYPES)
+    check_dtype(dtype)
     number = values.whole("--seed", seed)
     with output.only_ours():
-        source = given(Asked(model, text, text_pair, image, dataset, index, split, column))
-        _check_model(model, source.example.kind)
+        source = given(Asked("explain", model, text, text_pair, image, dataset, index, split, column))
+        check_model(model, source.example.kind)
         methods, every = _methods(method, source.example.kind)
         params = _params(values.pairs("--param", param or [], "n_steps=50"), methods)
-        heads = _heads(values.pairs("--head", head or [], "3.7=0"))
+        heads = head_scales(head)
         asked = [Request(model, m.id, source.example, params[m.id], target, number, dtype, heads) for m in methods]
         found = _all_that_can(asked) if every else _explained(asked)
     if trouble := result_store().status:
@@ -63,18 +78,6 @@ def explain(
         output.print_json([as_plain(explanation) for explanation in found])
     else:
         drawing.draw(source.told, found)
-
-
-def _check_model(model: str, kind: str) -> None:
-    """Whether there is such a model, and it reads inputs of that kind, is known before what runs it is loaded."""
-    from engine.models import catalog
-    from engine.vision.view import view_of
-
-    source = catalog.locate(model)
-    if kind == "image":
-        view_of(model)
-    else:
-        catalog.check_text_model(source.id, catalog.config(source))
 
 
 def _methods(given: str, kind: str) -> tuple[list[Explainer], bool]:
@@ -106,21 +109,6 @@ def _params(given: dict[str, str], methods: Sequence[Explainer]) -> dict[str, di
         for name in takers:
             chosen[name][parameter] = value
     return chosen
-
-
-def _heads(given: dict[str, str]) -> HeadScales:
-    """Scales by layer and head, counted from 0 as in the parameters of methods."""
-    from engine.heads.scales import HeadScales
-
-    scales = {}
-    for name, value in given.items():
-        layer, _, head = name.partition(".")
-        try:
-            scales[int(layer), int(head)] = float(value)
-        except ValueError:
-            allowed = "a layer and a head from 0 and a scale from 0 (off) to 2"
-            raise not_allowed("--head", allowed, f"{name}={value}", "Example: --head 3.7=0.") from None
-    return HeadScales.of(scales)
 
 
 def _explained(asked: list[Request]) -> list[Explanation]:

@@ -1,4 +1,4 @@
-"""What `exegesis explain` explains: a text, a picture, or an example of a data set of either."""
+"""What a command looks at: a text, a picture, or an example of a data set of either."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ BELONGS = {"--text-pair": "--text", "--index": "--dataset", "--split": "--datase
 
 @dataclass(frozen=True)
 class Asked:
-    """What the options say of the input; None is what was not given."""
+    """What a command's options say of the input; None is what was not given."""
 
+    command: str
     model: str
     text: str | None
     text_pair: str | None
@@ -49,7 +50,8 @@ def given(asked: Asked) -> Given:
     if len(named) != 1:
         got = " and ".join(named) or "none of them"
         raise UsageError(
-            f"explain: needs one of --text, --image, and --dataset with --index, got {got}. Example: --text 'Not bad.'"
+            f"{asked.command}: needs one of --text, --image, and --dataset with --index, got {got}. "
+            "Example: --text 'Not bad.'"
         )
     _check_others(asked, named[0])
     return sources[named[0]][1](asked)

@@ -18,7 +18,7 @@ def as_plain(explanation: Explanation) -> dict[str, Any]:
         "method": origin.method,
         "version": origin.version,
         "params": dict(origin.params),
-        "prediction": _prediction(explanation),
+        "prediction": prediction_as_plain(explanation),
         "target": origin.target_label,
         **({"features": _features(explanation)} if explanation.grid is None else _patches(explanation)),
         "check": None if check is None else {**dataclasses.asdict(check), "ok": check.ok},
@@ -60,7 +60,7 @@ def _patches(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _prediction(explanation: Explanation) -> dict[str, Any]:
+def prediction_as_plain(explanation: Explanation) -> dict[str, Any]:
     """For a regression head there is no class: label and probabilities are null, the score is not."""
     made = explanation.prediction
     if made.regression:

@@ -34,6 +34,7 @@ LIGHT = (
     "engine.heads.flow",
     "engine.heads.grids",
     "engine.heads.part",
+    "engine.heads.table",
 )
 HEAVY = {"torch", "transformers", "captum", "peft"}
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

@@ -1,0 +1,103 @@
+"""`exegesis heads`: what every attention head looks at in one text or picture, and whether it matters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import values
+from engine.cli.inputs import Asked as Input
+from engine.cli.inputs import given
+from engine.cli.options import (
+    DEFAULT_MODEL,
+    Column,
+    Dataset,
+    Dtype,
+    Head,
+    Image,
+    Index,
+    Model,
+    Seed,
+    Split,
+    Target,
+    Text,
+    TextPair,
+    check_dtype,
+    check_model,
+    head_scales,
+)
+from engine.errors import UsageError
+
+if TYPE_CHECKING:
+    from engine.heads.table import Asked, HeadTable
+    from engine.request import Request
+
+EXAMPLE = "Example: --against integrated_gradients."
+
+
+def heads(
+    model: Model = DEFAULT_MODEL,
+    text: Text = None,
+    text_pair: TextPair = None,
+    image: Image = None,
+    dataset: Dataset = None,
+    index: Index = None,
+    split: Split = None,
+    column: Column = None,
+    target: Target = None,
+    head: Head = None,
+    score: Annotated[str, typer.Option(metavar="A,B", help="Scores between commas. [default: all]")] = "",
+    against: Annotated[str, typer.Option(metavar="METHOD", help="Compare maps with this attribution.")] = "",
+    query: Annotated[str | None, typer.Option(metavar="N", help="Compare what position N attends to.")] = None,
+    top: Annotated[str | None, typer.Option(metavar="N", help="Only the N heads largest by the first score.")] = None,
+    seed: Seed = "0",
+    dtype: Dtype = "float32",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, a row a head.")] = False,
+) -> None:
+    """See what each attention head looks at, and whether it matters: a row a head."""
+    from engine.cli import drawing_heads, output
+    from engine.cli.guard import note
+    from engine.cli.plain_heads import heads_as_plain
+    from engine.heads.reading import PROBE
+    from engine.request import Request
+    from engine.store import result_store
+
+    check_dtype(dtype)
+    most = None if top is None else values.whole("--top", top, 1)
+    number = values.whole("--seed", seed)
+    with output.only_ours():
+        source = given(Input("heads", model, text, text_pair, image, dataset, index, split, column))
+        check_model(model, source.example.kind)
+        asked = _asked(score, against, query, source.example.kind)
+        found = _made(Request(model, PROBE, source.example, {}, target, number, dtype, head_scales(head)), asked)
+    if trouble := result_store().status:
+        note(trouble)
+    if as_json:
+        output.print_json(heads_as_plain(found, most))
+    else:
+        drawing_heads.draw(source.told, found, most)
+
+
+def _asked(score: str, against: str, query: str | None, kind: str) -> Asked:
+    """The scores asked for; a method to compare with adds the agreement."""
+    from engine.heads.table import AGREEMENT, USUAL, Asked
+    from engine.registry import explainer
+
+    names = values.names("--score", score) if score else list(USUAL)
+    if against:
+        explainer(against, kind)
+        names += [] if AGREEMENT in names else [AGREEMENT]
+    elif AGREEMENT in names:
+        raise UsageError(f"--against: is missing; the score '{AGREEMENT}' needs it. {EXAMPLE}")
+    elif query is not None:
+        raise UsageError(f"--query: belongs to --against, which is missing. {EXAMPLE}")
+    return Asked(tuple(names), against, None if query is None else values.whole("--query", query))
+
+
+def _made(request: Request, asked: Asked) -> HeadTable:
+    from engine.cli.progress import shown
+    from engine.heads.table import head_table
+
+    with shown("reading heads") as report:
+        return head_table(request, asked, report)
