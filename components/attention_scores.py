@@ -38,13 +38,6 @@ class HeadMap:
     words: str
     citation: str
 
-    @property
-    def strongest(self) -> tuple[int, int]:
-        """The head with the largest value, whatever its sign; of equals the first, and 0.0 where none has a value."""
-        sizes = np.where(np.isnan(self.values), -1.0, np.abs(self.values))
-        layer, head = np.unravel_index(sizes.argmax(), sizes.shape)
-        return int(layer), int(head)
-
 
 def score_map(state: AttentionState, reading: HeadReading, place: DeltaGenerator) -> HeadMap | None:
     """The chosen score; None after saying in `place`, an empty element, why there is none.

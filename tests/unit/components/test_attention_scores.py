@@ -1,0 +1,66 @@
+"""The map of layers and heads by each score: its numbers, its sign, and the words that say what it means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from components.attention_look import BoardLook
+from components.attention_scores import agreement_map, of_view, off_map, query_of, shown_maps
+from engine.heads.switching import SwitchedOff
+from tests.unit.components.attended import EXAMPLE, reading
+from tests.unit.components.making import explanation
+
+MAPS = [[[0.1, 0.2, 0.3, 0.15, 0.05], [0.3, 0.1, 0.2, 0.05, 0.15]], [[0.1] * 5, [0.05, 0.1, 0.2, 0.25, 0.3]]]
+SCORES = [0.5, -0.9, 0.1, -0.2, 0.3]
+
+
+def test_agreement_is_with_the_size_of_the_scores_of_words_alone() -> None:
+    made, found = explanation(EXAMPLE, SCORES, method="integrated_gradients"), reading(MAPS)
+    shown = agreement_map(found, made, BoardLook(view="received"))
+    sizes = np.abs(SCORES)
+    assert shown.values[0, 1] == pytest.approx(spearmanr(MAPS[0][1], sizes).statistic)
+    assert shown.values[1, 1] == pytest.approx(spearmanr(MAPS[1][1], sizes).statistic)
+    assert np.isnan(shown.values[1, 0])
+    assert shown.signed
+    assert shown.title == "Agreement with Integrated gradients"
+    assert "received" in shown.words
+    assert "orders the tokens as the sizes of the scores by Integrated gradients do" in shown.words
+
+
+def test_maps_from_one_position_are_those_of_the_position_that_the_model_reads_unless_another_is_asked_for() -> None:
+    found = reading(MAPS, causal=True)
+    look = BoardLook(view="query")
+    assert query_of(found, look) == 0
+    assert np.isnan(shown_maps(found, look)).all()
+    asked = replace(look, query=3)
+    np.testing.assert_allclose(shown_maps(found, asked)[0, 0, :3], MAPS[0][0][:3], rtol=1e-3)
+    assert np.isnan(shown_maps(found, asked)[..., 3:]).all()
+    assert query_of(found, replace(look, query=99)) == 0
+    assert of_view(found, asked) == "the attention from «bad»"
+
+
+def switched(off: list[list[list[float]]]) -> SwitchedOff:
+    return SwitchedOff(np.array([0.2, 0.8]), np.array(off), 1)
+
+
+def test_a_head_switched_off_changes_the_probability_and_flips_are_counted() -> None:
+    shown = off_map(switched([[[0.6, 0.4], [0.1, 0.9]], [[0.2, 0.8], [0.7, 0.3]]]), regression=False)
+    np.testing.assert_allclose(shown.values, [[-0.4, 0.1], [0.0, -0.5]], atol=1e-12)
+    assert shown.signed
+    assert shown.unit == "probability"
+    assert "Without 2 heads another class is predicted." in shown.words
+    one = off_map(switched([[[0.6, 0.4], [0.1, 0.9]]]), regression=False)
+    assert "Without 1 head another class is predicted." in one.words
+    none = off_map(switched([[[0.3, 0.7]]]), regression=False)
+    assert "No head alone changes the class." in none.words
+
+
+def test_a_regression_head_has_a_score_and_no_classes() -> None:
+    shown = off_map(SwitchedOff(np.array([1.5]), np.array([[[2.0], [0.5]]]), 0), regression=True)
+    np.testing.assert_allclose(shown.values, [[0.5, -1.0]])
+    assert shown.unit == "score"
+    assert "predicted" not in shown.words
