@@ -5,7 +5,7 @@ The browser shows a click at once, counts what it asks, and is answered with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -106,16 +106,18 @@ def turn_of(fields: Mapping[str, object], next_step: str) -> int:
     return turn
 
 
-def component(name: str, file: str) -> Component:
-    """The component whose style sheet and script have the name `file`; both build on those of all strips."""
-    css = compact_css(_joined(file, "css")).replace("}", "}\n")  # one line alone would be taken for the name of a file
-    script = compact_script(_joined(file, "js"))
+def component(name: str, *files: str) -> Component:
+    """The component whose style sheets and scripts, one after the other, have these names; strips begin them all."""
+    css = compact_css(_joined(files, "css")).replace("}", "}\n")  # one line alone would be taken for the name of a file
+    script = compact_script(_joined(files, "js"))
     made: Component = st.components.v2.component(name, css=css, js=script, isolate_styles=False)
     return made
 
 
-def _joined(file: str, kind: str) -> str:
-    return "\n".join((ASSETS / f"{name}.{kind}").read_text(encoding="utf-8") for name in ("pins", file))
+def _joined(files: Sequence[str], kind: str) -> str:
+    """What there is of that kind: not every script has a style sheet."""
+    paths = [ASSETS / f"{name}.{kind}" for name in ("pins", *files)]
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
 
 
 def _turn(key: str) -> int:

@@ -1,0 +1,242 @@
+// The board of heads: the map of their scores, their thumbnails, and one of them closely. Hovering costs no run: Python
+// hears of a head that is locked, and of a position whose attention is asked for. How it is asked is in pins.js.
+
+const HINT = "Hover to look, click to lock, double-click to see a head alone. By keyboard: arrows, Enter, Escape.";
+const LATE_WORDS = "The attention of all heads is on its way …";
+const LOST_WORDS = "The attention did not arrive whole. Load the page again.";
+const MASK_WORDS = "hatched: the model reads from left to right, so that a query may not attend there";
+const SCORE_HEIGHT = 20; // pixels at most
+
+export default function (given) {
+  return showPicker(Board, given);
+}
+
+class Board extends Owned {
+  build() {
+    Object.assign(this, { wanted: { head: null, alone: false }, lit: null, painted: "", due: 0 });
+    this.scores = new HeadGrid("Score of each head", this);
+    this.small = new HeadGrid("What each head looks at", this);
+    this.thumbs = new Thumbs();
+    this.scoreTitle = element("p", { class: "xg-title" });
+    this.scoreFoot = element("div");
+    this.smallTitle = element("p", { class: "xg-title" });
+    this.smallFoot = element("div");
+    this.state = element("p", { class: "xg-small", role: "status" });
+    this.facts = element("p", { class: "xg-small", "aria-live": "polite" });
+    this.unlocker = element("button", { type: "button" }, "Unlock");
+    this.isolator = element("button", { type: "button" }, "Alone");
+    this.host = element("div", { class: "xg-host" });
+    this.stage = element("div", { class: "xg-stage" }, this.thumbs.canvas, this.small.root);
+    const bar = element("div", { class: "xg-pick" }, this.facts, this.unlocker, this.isolator);
+    this.scorePart = element("section", { class: "xg-of-scores", "aria-label": "Map of scores" }, this.scoreTitle, this.scores.root, this.scoreFoot);
+    const detail = element("section", { class: "xg-detail", "aria-label": "One head" }, bar, this.host);
+    const thumbs = element("section", { class: "xg-of-thumbs", "aria-label": "All heads" }, this.smallTitle, this.state, this.stage, this.smallFoot);
+    this.board = element("div", { class: "xg-board" }, this.scorePart, detail, thumbs);
+    this.root = element("div", { class: "xg" }, this.board);
+    this.listen();
+  }
+
+  listen() {
+    this.on(this.unlocker, "click", () => this.unlock());
+    this.on(this.isolator, "click", () => this.isolate(this.looked));
+    this.sized = new ResizeObserver(() => this.data && this.layOut());
+    this.sized.observe(this.scorePart);
+  }
+
+  take() {
+    const model = new BoardModel(this.data, new Colours(this.root), (wanted) => this.askFor(wanted));
+    this.model = model;
+    this.ofScores = new Scores(this.data, model.colours);
+    const place = arrivalOf(this.data.digest);
+    if (place.grids) model.grids = place.grids;
+    else place.promise.then((grids) => this.arrived(model, (place.grids = grids)), () => this.lost(model));
+  }
+
+  adopt() {
+    this.wanted = { head: this.data.head, alone: this.data.alone };
+  }
+
+  arrived(model, grids) {
+    model.grids = grids;
+    if (this.model === model) this.draw();
+  }
+
+  lost(model) {
+    if (this.model === model) this.state.textContent = LOST_WORDS;
+  }
+
+  leave() {
+    super.leave();
+    this.sized.disconnect();
+    cancelAnimationFrame(this.due);
+  }
+
+  /** The head that is shown closely. */
+  get looked() {
+    return this.lit ?? this.wanted.head ?? this.data.strongest;
+  }
+
+  light(head) {
+    if (JSON.stringify(head) === JSON.stringify(this.lit)) return;
+    this.lit = head;
+    this.due ||= requestAnimationFrame(() => this.drawShown());
+  }
+
+  lock(head) {
+    const alone = this.wanted.alone && headName(head) === headName(this.wanted.head);
+    if (this.wanted.head && headName(head) === headName(this.wanted.head)) return;
+    this.tell({ head, alone });
+  }
+
+  unlock() {
+    this.lit = null;
+    if (this.wanted.head) this.tell({ head: null, alone: false });
+    else this.drawShown();
+  }
+
+  isolate(head) {
+    const same = this.wanted.head && headName(head) === headName(this.wanted.head);
+    this.tell({ head, alone: !(same && this.wanted.alone) });
+  }
+
+  tell(wanted) {
+    this.wanted = wanted;
+    this.asked += 1;
+    this.drawShown();
+    this.send("locked", { ...wanted, turn: this.asked });
+  }
+
+  askFor({ query }) {
+    this.asked += 1;
+    this.send("asked", { query, turn: this.asked });
+  }
+
+  draw() {
+    this.drawWords();
+    this.layOut();
+    this.drawShown();
+  }
+
+  /** Cells as wide as the place allows; both grids have them in the same columns. */
+  layOut() {
+    const { layers, heads, order, grid, view } = this.data, width = this.scorePart.clientWidth;
+    if (!width) return;
+    const side = sideFor(width, heads.length), byLayer = layers.map((layer) => lineOf(layer, heads));
+    const ratio = view === "matrix" ? 1 : grid ? grid[0] / grid[1] : BARS, height = Math.round(side * ratio);
+    this.scores.show(byLayer, heads, side, Math.min(side, SCORE_HEIGHT));
+    if (order === "score") this.small.show(ranked(this.ofScores.sorted, heads.length), [], side, height);
+    else this.small.show(byLayer, heads, side, height);
+    for (const [name, cell] of this.scores.cells) this.paintScore(cell, name.split(".").map(Number));
+    this.paint(side, height);
+    this.mark();
+  }
+
+  paintScore(cell, head) {
+    cell.style.backgroundColor = this.ofScores.colour(head);
+    cell.classList.toggle("xg-none", this.ofScores.of(head) === null);
+  }
+
+  /** The thumbnails, unless they are there already. */
+  paint(side, height) {
+    const { digest, view, query, scale, order } = this.data, dense = window.devicePixelRatio || 1;
+    if (!this.model.grids) return;
+    const look = [digest, view, query, scale, order, this.small.drawn, side, dense, this.model.ink(1), this.model.ink(0)];
+    const wanted = JSON.stringify(look);
+    if (this.painted === wanted) return;
+    this.painted = wanted;
+    const { width, height: high } = this.small.root.getBoundingClientRect(), { left, top } = this.small.root.getBoundingClientRect();
+    const places = [...this.small.cells.values()].map((cell) => {
+      const box = cell.getBoundingClientRect();
+      return [Math.round((box.left - left) * dense), Math.round((box.top - top) * dense)];
+    });
+    const heads = this.small.lines.flatMap((line) => line.heads);
+    const size = { width: Math.round(side * dense), height: Math.round(height * dense) };
+    this.thumbs.draw(this.model, heads, places, size, { width: Math.round(width * dense), height: Math.round(high * dense) });
+    Object.assign(this.thumbs.canvas.style, { width: `${width}px`, height: `${high}px` });
+    this.thumbs.canvas.dataset.drawn = digest;
+  }
+
+  /** All that changes while a person goes from head to head. */
+  drawShown() {
+    cancelAnimationFrame(this.due);
+    this.due = 0;
+    this.board.toggleAttribute("data-alone", this.wanted.alone);
+    this.mark();
+    this.drawDetail();
+  }
+
+  mark() {
+    const { wanted, lit, looked: shown } = this, dim = wanted.alone && !lit;
+    const said = (head) => this.nameOf(head), change = (head) => changeOf(this.data, head);
+    this.scores.mark({ shown, locked: wanted.head, lit, dim, said, badge: change });
+    const badge = (head) => [this.data.order === "score" ? headName(head) : "", change(head)].filter(Boolean).join(" ");
+    this.small.mark({ shown, locked: wanted.head, lit, dim, said, badge });
+  }
+
+  /** "layer 3, head 7: importance 0.12 logit, rank 3 of 72". */
+  nameOf(head) {
+    const { score } = this.data, change = changeOf(this.data, head);
+    const words = score ? `: ${score.title} ${this.ofScores.words(head)}` : "";
+    return `layer ${head[0]}, head ${head[1]}${words}${change === "off" ? ", switched off" : change ? `, scaled by ${change.slice(1)}` : ""}`;
+  }
+
+  drawDetail() {
+    const { looked: shown, wanted, data } = this, isLocked = wanted.head && headName(shown) === headName(wanted.head);
+    const name = this.nameOf(shown);
+    this.facts.replaceChildren(element("b", {}, `${name[0].toUpperCase()}${name.slice(1)}`), ` · ${isLocked ? "locked" : this.lit ? "click to lock" : "the strongest"}`);
+    this.unlocker.hidden = !wanted.head;
+    this.isolator.setAttribute("aria-pressed", wanted.alone);
+    if (!this.model.grids) return;
+    if (data.detail === "lines") drawLines(this.host, this.model, this.activeHeads());
+    else if (data.detail === "overlay") drawOverlay(this.host, this.model, shown);
+    else drawMatrix(this.host, this.model, shown);
+  }
+
+  /** Whose lines are drawn: all of the layer that are shown, or the one that is isolated. */
+  activeHeads() {
+    const [layer] = this.looked, { heads } = this.data;
+    return this.wanted.alone ? [this.looked] : heads.map((head) => [layer, head]);
+  }
+
+  drawWords() {
+    const { score, viewWords, causal, notes, scale, order } = this.data;
+    this.scoreTitle.textContent = score ? score.title : "No score";
+    this.scoreFoot.replaceChildren(...(score ? [this.scoreLegend(), small(score.words)] : []), small(HINT));
+    this.smallTitle.textContent = viewWords;
+    const sorted = order === "score" ? [small("The largest score first, whatever its sign.")] : [];
+    const masks = causal ? [small(element("i", { class: "xg-scale xg-hatched" }), MASK_WORDS)] : [];
+    const end = scale === "shared" ? "the largest of all heads" : "the largest of each head";
+    const legend = small("0 ", element("i", { class: "xg-scale xg-amount" }), end);
+    this.smallFoot.replaceChildren(legend, ...masks, ...sorted, ...notes.map((note) => small(note)));
+    this.state.textContent = this.model.grids ? "" : LATE_WORDS;
+    this.state.hidden = Boolean(this.model.grids);
+  }
+
+  scoreLegend() {
+    const { score } = this.data, { end } = this.ofScores, printed = (value) => this.ofScores.printed(value);
+    const scale = element("i", { class: `xg-scale ${score.signed ? "xg-signed" : "xg-amount"}` });
+    return small(score.signed ? `${printed(-end)} ` : "0 ", scale, `${printed(end)} ${score.unit}`);
+  }
+}
+
+function small(...words) {
+  return element("p", { class: "xg-small" }, ...words);
+}
+
+function lineOf(layer, heads) {
+  return { name: String(layer), said: `layer ${layer}`, heads: heads.map((head) => [layer, head]) };
+}
+
+/** Lines of so many heads in their order. */
+function ranked(sorted, count) {
+  return Array.from({ length: Math.ceil(sorted.length / count) }, (_, at) => {
+    const heads = sorted.slice(at * count, (at + 1) * count), first = at * count + 1;
+    return { name: String(first), said: `ranks ${first} to ${first + heads.length - 1}`, heads };
+  });
+}
+
+/** "off", "×0.5", or nothing where the head is as it was. */
+function changeOf(told, head) {
+  const scale = told.changed[headName(head)];
+  return scale === undefined ? "" : scale === 0 ? "off" : `×${plainNumber(scale)}`;
+}

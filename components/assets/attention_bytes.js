@@ -1,0 +1,5 @@
+// Brings the bytes of all heads into the window; see attention_cells.js.
+
+export default function ({ data }) {
+  layDown(data);
+}

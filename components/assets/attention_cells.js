@@ -1,0 +1,137 @@
+// All heads' attention as bytes (engine/heads/grids.py): taken apart once, and what the board's drawings ask of it.
+// Two elements of a page meet in the window: one brings the bytes, under their digest the other waits for them.
+
+const DIGEST = 16; // characters before the bytes
+const LEVELS = 254; // of a cell: its share of the head's largest value
+const KEPT = 2; // tensors in the window: what is shown, and what is on its way
+const STEPS = 20; // of colour, as components/palette.py has them
+const SIDES = { for: "f", against: "a", amount: "m" };
+const MAP_TOP = 65534; // of a map's levels; one more may not be attended to
+const shelf = (window.exegesisAttention ??= new Map());
+
+/** Where the bytes of a digest arrive, whoever asks first. */
+function arrivalOf(digest) {
+  const place = shelf.get(digest) ?? {};
+  place.promise ??= new Promise((resolve, reject) => Object.assign(place, { resolve, reject }));
+  shelf.delete(digest);
+  shelf.set(digest, place);
+  for (const old of [...shelf.keys()].slice(0, -KEPT)) shelf.delete(old);
+  return place;
+}
+
+/** Lays bytes down for the board, unless they are there already. */
+function layDown(data) {
+  const bytes = data.slice(); // from the start of its memory: floats are read in place
+  const place = arrivalOf(new TextDecoder().decode(bytes.subarray(0, DIGEST)));
+  if (place.begun) return;
+  place.begun = true;
+  unpacked(bytes).then(place.resolve, place.reject);
+}
+
+async function unpacked(bytes) {
+  const start = DIGEST + 8, size = new DataView(bytes.buffer).getUint32(DIGEST + 4, true);
+  const { shape, factor } = JSON.parse(new TextDecoder().decode(bytes.subarray(start, start + size)));
+  const scales = new Float32Array(bytes.buffer, start + size, shape[0] * shape[1]);
+  const packed = new Blob([bytes.subarray(start + size + scales.byteLength)]);
+  const stream = packed.stream().pipeThrough(new DecompressionStream("deflate"));
+  const cells = new Uint8Array(await new Response(stream).arrayBuffer());
+  if (cells.length !== shape.reduce((all, part) => all * part)) throw new Error("attention: cells are missing");
+  return { shape, factor, scales, cells, largest: scales.reduce((most, scale) => Math.max(most, scale)) };
+}
+
+/** The colours of the page's theme: of every step, and where a query may not attend. */
+class Colours {
+  constructor(inside) {
+    const probe = inside.appendChild(element("i", { class: "xg" })), dot = probe.appendChild(element("i"));
+    const read = (name, background = "") => {
+      dot.className = name;
+      dot.style.backgroundColor = background;
+      return getComputedStyle(dot).backgroundColor.match(/[\d.]+/g).slice(0, 3).map(Number);
+    };
+    const named = (name) => read("", `var(--xg-${name})`);
+    const steps = (tone) => Array.from({ length: STEPS + 1 }, (_, step) => (step ? read(`${tone}${step}`) : named("ground")));
+    this.sides = Object.fromEntries(Object.entries(SIDES).map(([side, tone]) => [side, steps(tone)]));
+    [this.masked, this.hatch, this.ground] = [named("special"), named("muted"), named("ground")].map(pixel);
+    probe.remove();
+  }
+
+  /** Red, green, blue of a share of the scale, between two steps where it lies there. */
+  at(side, share) {
+    const place = Math.min(Math.max(share, 0), 1) * STEPS, low = Math.min(Math.floor(place), STEPS - 1);
+    const [from, to] = this.sides[side].slice(low, low + 2);
+    return from.map((channel, at) => Math.round(channel + (place - low) * (to[at] - channel)));
+  }
+
+  css(side, share) {
+    return `rgb(${this.at(side, share).join(" ")})`;
+  }
+
+  /** A pixel for each level, whose largest has this share of the scale. */
+  table(share) {
+    return Uint32Array.from({ length: LEVELS + 1 }, (_, level) => pixel(this.at("amount", (share * level) / LEVELS)));
+  }
+}
+
+/** As ImageData has it in memory. */
+function pixel([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** What the drawings know: what Python told, the bytes once they are there, colours, and how to ask. */
+class BoardModel {
+  constructor(told, colours, ask) {
+    Object.assign(this, { told, colours, ask, grids: null, tables: new Map() });
+    if (told.maps) this.maps = mapsOf(told);
+  }
+
+  get size() {
+    const [, , rows, columns] = this.grids.shape;
+    return { rows, columns, factor: this.grids.factor };
+  }
+
+  /** Levels of a head, row by row; null while they are on their way. */
+  cells(layer, head) {
+    if (!this.grids) return null;
+    const { rows, columns } = this.size, start = this.place(layer, head) * rows * columns;
+    return this.grids.cells.subarray(start, start + rows * columns);
+  }
+
+  scale(layer, head) {
+    return this.grids.scales[this.place(layer, head)];
+  }
+
+  /** Where the colour scale of a head's matrix ends. */
+  end(layer, head) {
+    return this.told.scale === "shared" ? this.grids.largest : this.scale(layer, head);
+  }
+
+  /** What each feature has of a head; NaN where it may not be attended to. */
+  map(layer, head) {
+    const { levels, ends, count } = this.maps, at = this.place(layer, head), step = ends[at] / MAP_TOP;
+    return Float32Array.from(levels.subarray(at * count, (at + 1) * count), (level) => (level > MAP_TOP ? NaN : level * step));
+  }
+
+  mapEnd(layer, head) {
+    return this.told.scale === "shared" ? this.maps.largest : this.maps.ends[this.place(layer, head)];
+  }
+
+  ink(share) {
+    return this.colours.css("amount", share);
+  }
+
+  /** Pixels of a head's levels where the colours end at `end`. */
+  table(scale, end) {
+    const share = scale / end;
+    if (!this.tables.has(share)) this.tables.set(share, this.colours.table(share));
+    return this.tables.get(share);
+  }
+
+  place(layer, head) {
+    return layer * this.told.size[1] + head;
+  }
+}
+
+function mapsOf({ maps, features }) {
+  const bytes = Uint8Array.from(atob(maps.levels), (letter) => letter.charCodeAt(0));
+  return { levels: new Uint16Array(bytes.buffer), ends: maps.ends.flat(), largest: Math.max(...maps.ends.flat()), count: features.length };
+}

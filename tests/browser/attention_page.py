@@ -1,0 +1,126 @@
+"""A page with the board of heads alone, of attention that is made up; it writes what Python holds.
+
+In its address: `of` says whose attention, all else is as in a link of the Attention page. `of=noise` shows nothing
+until "Next" is clicked, then a tensor of 12 x 12 x 197 x 197 from the cache, another one with each click.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+
+from cache.codec import Arrays, Meta
+from components.attention_board import board_area
+from components.attention_look import LOOK, read_board, read_switched
+from components.attention_scores import HeadMap, off_map
+from components.attention_session import SESSIONS
+from components.attention_state import AttentionState
+from components.focus import Focus
+from components.picture_focus import PictureFocus
+from components.picture_styles import use_picture_styles
+from components.picture_variables import picture_style
+from components.styles import use_styles
+from engine.heads.reading import HeadReading, kept
+from engine.heads.scores import SCORES
+from engine.heads.switching import SwitchedOff
+from tests.head_readings import WORDS, noise, patch_tokens, reading, text_tokens
+
+LARGE, GRID = (12, 12, 197), (14, 14)
+PAIR = ["[CLS]", "A", "cat", "sat", "[SEP]", "An", "animal", "is", "sitting", "[SEP]"]
+
+
+def sky() -> np.ndarray:
+    rows, columns = np.mgrid[:224, :224] / 224
+    return (255 * np.stack([0.7 - 0.5 * rows, 0.8 - 0.4 * columns, 0.9 - 0.2 * rows], axis=2)).astype(np.uint8)
+
+
+def text() -> HeadReading:
+    made = noise(6, 12, len(WORDS))
+    made[1, 2] = np.eye(len(WORDS))
+    return reading(made, text_tokens(WORDS))
+
+
+def noisy() -> HeadReading | None:
+    """The next tensor, from the cache but for the first time."""
+    clicks = st.session_state.get("clicks", 0)
+    if not clicks:
+        return None
+
+    def compute() -> tuple[Meta, Arrays]:
+        return {}, {"attention": noise(*LARGE, seed=clicks)}
+
+    _, arrays, _ = kept(f"noise.{clicks}", compute)
+    return reading(arrays["attention"], patch_tokens(GRID), GRID)
+
+
+def long(length: int = 512) -> HeadReading:
+    words = ["[CLS]", *(f"word{at}" for at in range(length - 2)), "[SEP]"]
+    return reading(noise(2, 4, length), text_tokens(words))
+
+
+READINGS: dict[str, Callable[[], HeadReading | None]] = {
+    "text": text,
+    "picture": lambda: reading(noise(*LARGE), patch_tokens(GRID), GRID),
+    "causal": lambda: reading(noise(6, 12, 8), text_tokens(WORDS[1:9]), causal=True),
+    "one": lambda: reading(np.ones((2, 3, 1, 1), np.float16), text_tokens(["good"])),
+    "pair": lambda: reading(noise(4, 6, len(PAIR)), text_tokens(PAIR, 5)),
+    "long": long,
+    "noise": noisy,
+}
+
+
+@st.cache_resource
+def remembered(of: str) -> HeadReading | None:
+    return READINGS[of]()
+
+
+def scores(found: HeadReading, name: str) -> HeadMap:
+    if name in found.scores:
+        score = SCORES[name]
+        return HeadMap(name, score.title, score.unit, score.signed, found.scores[name], score.about, score.citation)
+    whole = np.array([0.27, 0.73])
+    off = whole + found.slope[..., None] * [-1, 1]
+    return off_map(SwitchedOff(whole, off, 1), regression=False)
+
+
+def state_of(found: HeadReading) -> AttentionState:
+    """As the address has it, but for what was clicked since."""
+    query = dict(st.query_params)
+    kind = "text" if found.of.grid is None else "image"
+    look = read_board(kind, query, [])
+    names = [field.name for field in dataclasses.fields(look)]
+    clicked = {
+        name: SESSIONS[kind].value(f"{LOOK}{name}")
+        for name in names
+        if SESSIONS[kind].key(f"{LOOK}{name}") in st.session_state
+    }
+    focus = Focus("model-a", "") if kind == "text" else PictureFocus("model-a")
+    look = dataclasses.replace(look, **clicked)
+    return AttentionState(kind=kind, focus=focus, look=look, switched=read_switched(query, []))
+
+
+def count() -> None:
+    st.session_state.clicks = st.session_state.get("clicks", 0) + 1
+
+
+st.set_page_config(layout="wide")
+use_styles()
+use_picture_styles()
+st.session_state.runs = st.session_state.get("runs", 0) + 1
+again, following = st.columns(2)
+again.button("Run again")
+following.button("Next", on_click=count)
+of = st.query_params.get("of", "text")
+found = noisy() if of == "noise" else remembered(of)
+if found is not None:
+    state = state_of(found)
+    if found.of.grid:
+        st.html(picture_style(sky()))
+    board_area(state, found, scores(found, state.look.score))
+    held = state.look
+    st.text(f"Python holds {held.head} alone {held.alone} query {held.query} after {st.session_state.runs} runs")
+else:
+    st.text("Nothing yet")
