@@ -70,6 +70,11 @@ def step_of(score: float, largest: float, gamma: float = 1.0) -> int:
     return round(STEPS * min(1.0, abs(score) / largest) ** gamma)
 
 
+def hued(lightness: float, chroma: float, hue: float) -> str:
+    """A colour by its place in OKLCH as #rrggbb, as far as the screen can show it; the hue in degrees."""
+    return _format(_from_oklab(_screened(lightness, chroma, hue)))
+
+
 def contrast(one: str, other: str) -> float:
     """The contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
     low, high = sorted(_luminance(_parse(c)) for c in (one, other))
@@ -82,10 +87,15 @@ def lightness(colour: str) -> float:
 
 
 def _end(palette: Palette, side: Side) -> RGB:
-    """The end of a scale in OKLab, its chroma reduced until the screen can show it."""
-    hue, chroma = math.radians(HUES[side]), palette.chroma
+    """The end of a scale in OKLab."""
+    return _screened(palette.lightness, palette.chroma, HUES[side])
+
+
+def _screened(lightness: float, chroma: float, hue: float) -> RGB:
+    """A colour in OKLab, its chroma reduced until the screen can show it; the hue in degrees."""
+    angle = math.radians(hue)
     while True:
-        point = (palette.lightness, chroma * math.cos(hue), chroma * math.sin(hue))
+        point = (lightness, chroma * math.cos(angle), chroma * math.sin(angle))
         if all(-1e-4 <= channel <= 1 + 1e-4 for channel in _from_oklab(point)):
             return point
         chroma -= 0.002

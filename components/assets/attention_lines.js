@@ -1,0 +1,227 @@
+// Lines from tokens that look (left) to those that they look at (right), a hue a head; opacity is weight by the number
+// of heads (BertViz). Only what is seen of a long text is drawn.
+
+const LINES = { row: 21, most: 3000, faintest: 0.01, names: 0.34, widest: 170, high: 460, wide: 2 };
+const LINES_HINT = "Left: tokens that look. Right: what they look at. Hover a token, or go to it by arrows, for its lines alone.";
+const MOST_NAMED_LINES = 4;
+
+function drawLines(host, model, heads) {
+  drawingIn(host, LinesDrawing, model, heads);
+}
+
+class LinesDrawing extends Drawing {
+  build() {
+    this.at = null;
+    this.title = element("div", { class: "xg-heads" });
+    this.canvas = element("canvas", { "aria-hidden": "true" });
+    [this.queries, this.keys] = ["Tokens that look", "What they look at"].map((name) => element("div", { class: "xg-lines-names", role: "listbox", "aria-label": name }));
+    this.sheet = element("div", { class: "xg-lines-sheet" }, this.queries, this.canvas, this.keys);
+    this.scroller = element("div", { class: "xg-lines-scroll" }, this.sheet);
+    this.said = element("p", { class: "xg-said" });
+    this.note = element("p", { class: "xg-small" });
+    this.told = element("div", { class: "xg-unseen", "aria-live": "polite" });
+    this.root = element("div", { class: "xg-one" }, this.title, this.scroller, this.said, this.note, this.told);
+    this.listen();
+  }
+
+  listen() {
+    this.on(this.scroller, "scroll", () => this.data && this.paint());
+    this.on(this.sheet, "pointerover", (event) => event.pointerType === "mouse" && this.point(this.placeOf(event)));
+    this.on(this.sheet, "pointerleave", (event) => event.pointerType === "mouse" && this.point(this.focused()));
+    this.on(this.sheet, "click", (event) => this.onClick(event));
+    this.on(this.sheet, "focusin", (event) => this.point(this.placeOf(event), true));
+    this.on(this.sheet, "focusout", () => this.point(null));
+    this.on(this.sheet, "keydown", (event) => this.onKey(event));
+  }
+
+  show(model, heads) {
+    Object.assign(this, { model, heads, data: heads.map((head) => headCells(model, head)) });
+    if (!heads.length || this.data.includes(null)) this.data = null;
+    this.title.replaceChildren(...heads.map(headBadge));
+    this.title.hidden = heads.length < 2;
+    this.root.style.setProperty("--xg-hue", heads.length === 1 ? headHue(heads[0][1]) : "");
+    this.scroller.hidden = !this.data;
+    if (!this.data) return this.wait();
+    this.name();
+    this.draw();
+  }
+
+  wait() {
+    this.note.textContent = "";
+    this.said.textContent = this.heads.length ? "These heads are on their way …" : "No head is active. Click one of the score map.";
+  }
+
+  /** The tokens of both sides, anew where they are others than before. */
+  name() {
+    const { told } = this.model, { factor, rows, columns } = this.data[0];
+    const names = [[told.rows, rows], [told.columns, columns]].map(([shown, count]) => Array.from({ length: count }, (_, at) => [cellName(told, shown, factor, at), told.tokens[shown[at * factor]]]));
+    const written = JSON.stringify(names);
+    if (this.written === written) return;
+    [this.written, this.at] = [written, null];
+    [this.queries, this.keys].forEach((list, side) => {
+      const edge = partEdge(told, side ? told.columns : told.rows, factor);
+      list.replaceChildren(...names[side].map(([name, token], at) => this.option(name, token, side, at, edge)));
+    });
+  }
+
+  option(name, token, side, at, edge) {
+    const classes = [token.special && "xg-special-name", at === edge && "xg-edge"].filter(Boolean).join(" ");
+    const option = element("div", { role: "option", "aria-selected": "false", class: classes, tabindex: at ? -1 : 0, "data-side": side, "data-at": at, title: name });
+    option.append(element("span", {}, name), element("b"));
+    return option;
+  }
+
+  draw() {
+    const width = this.root.clientWidth;
+    if (!this.data || !width) return;
+    const { rows, columns } = this.data[0], longest = Math.max(rows, columns);
+    this.sheet.style.height = `${longest * LINES.row}px`;
+    this.high = Math.min(longest * LINES.row, LINES.high);
+    this.scroller.style.maxHeight = `${this.high}px`;
+    const names = Math.min(LINES.widest, this.scroller.clientWidth * LINES.names);
+    this.sheet.style.gridTemplateColumns = `${names}px minmax(0, 1fr) ${names}px`;
+    this.wide = this.scroller.clientWidth - 2 * names;
+    this.colours = this.heads.map(([, head]) => resolved(this.root, headHue(head)));
+    this.cut = this.leastDrawn();
+    this.paint();
+    this.write();
+  }
+
+  /** The weight from which lines are drawn: 0.01, or more where there would be too many to tell apart. */
+  leastDrawn() {
+    const least = LINES.faintest, hundredths = new Float64Array(102);
+    for (const head of this.data) {
+      for (let at = 0; at < head.cells.length; at += 1) {
+        if (head.cells[at] !== MAY_NOT) hundredths[Math.min(100, Math.floor(100 * head.value(at)))] += 1;
+      }
+    }
+    let [from, lines] = [100, hundredths[100]];
+    while (from > 1 && lines + hundredths[from - 1] <= LINES.most) lines += hundredths[(from -= 1)];
+    return Math.max(least, from / 100);
+  }
+
+  paint() {
+    const pen = sharpPen(this.canvas, this.wide, this.high), top = this.scroller.scrollTop;
+    pen.lineWidth = LINES.wide;
+    this.data.forEach((head, number) => {
+      pen.strokeStyle = this.colours[number];
+      this.at ? this.paintOne(pen, head, top) : this.paintAll(pen, head, top);
+    });
+  }
+
+  paintAll(pen, head, top) {
+    const { columns, cells } = head;
+    for (let at = 0; at < cells.length; at += 1) {
+      if (cells[at] === MAY_NOT || head.value(at) < this.cut) continue;
+      this.paintLine(pen, Math.floor(at / columns), at % columns, head.value(at) / this.heads.length, top);
+    }
+  }
+
+  paintOne(pen, head, top) {
+    for (const { row, column, at } of this.linesOf(head)) this.paintLine(pen, row, column, head.value(at), top);
+  }
+
+  /** The lines of the token in hand that can be seen. */
+  linesOf({ columns, rows, cells, value }) {
+    const { side, at: place } = this.at, lines = [];
+    for (let other = 0; other < (side ? rows : columns); other += 1) {
+      const [row, column] = side ? [other, place] : [place, other], at = row * columns + column;
+      if (cells[at] !== MAY_NOT && value(at) >= LINES.faintest) lines.push({ row, column, at, other });
+    }
+    return lines;
+  }
+
+  paintLine(pen, row, column, opacity, top) {
+    const from = (row + 0.5) * LINES.row - top, to = (column + 0.5) * LINES.row - top;
+    if (Math.max(from, to) < 0 || Math.min(from, to) > this.high) return;
+    pen.globalAlpha = Math.min(1, opacity);
+    pen.beginPath();
+    pen.moveTo(0, from);
+    pen.bezierCurveTo(this.wide / 2, from, this.wide / 2, to, this.wide, to);
+    pen.stroke();
+  }
+
+  write() {
+    const { told } = this.model, { rows, columns } = this.data[0];
+    const scrolls = Math.max(rows, columns) * LINES.row > LINES.high ? "Scroll to see all tokens; a line may lead out of sight." : "";
+    const { length } = this.heads, many = this.cut > LINES.faintest;
+    const opacity = length > 1 ? `The opacity of a line is its weight divided by ${length}, the number of active heads; of a token in hand it is the weight.` : "The opacity of a line is its weight.";
+    const cut = `Lines below ${plainNumber(this.cut)} are not drawn${many ? ` because there are so many; those of a token in hand are, from ${LINES.faintest}` : ""}.`;
+    const masked = this.data.some(({ cells }) => cells.includes(MAY_NOT)) ? "Where a token may not attend there is no line." : "";
+    this.note.textContent = [opacity, cut, masked, scrolls, shrunkWords(told, this.data[0])].filter(Boolean).join(" ");
+    this.mark();
+    this.say();
+  }
+
+  /** Values stand beside the other ends of the lines of the token in hand. */
+  mark() {
+    const sums = new Map(), { at } = this;
+    if (at) for (const head of this.data) for (const line of this.linesOf(head)) sums.set(line.other, (sums.get(line.other) ?? 0) + head.value(line.at));
+    [this.queries, this.keys].forEach((list, side) => [...list.children].forEach((option, place) => {
+      const sum = at && side !== at.side ? sums.get(place) : undefined, inHand = Boolean(at) && side === at.side && place === at.at;
+      option.lastChild.textContent = sum === undefined ? "" : (sum / this.heads.length).toFixed(2);
+      option.classList.toggle("xg-in-hand", inHand);
+      option.classList.toggle("xg-out", Boolean(at) && !inHand && sum === undefined);
+      option.setAttribute("aria-selected", inHand);
+    }));
+  }
+
+  say() {
+    const { at } = this;
+    this.said.replaceChildren(at ? this.words() : LINES_HINT);
+  }
+
+  /** Where the token in hand looks, or who looks at it, by each head. */
+  words() {
+    const { side, at } = this.at, [own, other] = side ? [this.keys, this.queries] : [this.queries, this.keys];
+    const name = (list, place) => list.children[place].title;
+    const all = this.data.flatMap((head, number) => this.linesOf(head).map((line) => ({ ...line, head, number })));
+    const named = all.sort((a, b) => b.head.value(b.at) - a.head.value(a.at)).slice(0, MOST_NAMED_LINES).map((line) => {
+      const by = this.heads.length > 1 ? ` by ${headName(this.heads[line.number])}` : "";
+      return `${name(other, line.other)} ${saidValue(line.head, line.at)}${by}`;
+    });
+    const verb = side ? "is looked at most by" : "looks most at";
+    const beside = this.heads.length > 1 ? " The numbers beside tokens are means over the active heads." : "";
+    return `${name(own, at)} ${verb} ${named.join(", ") || "nothing shown here"}.${beside}`;
+  }
+
+  placeOf(event) {
+    const option = event.target.closest?.("[data-side]");
+    return option ? { side: Number(option.dataset.side), at: Number(option.dataset.at) } : null;
+  }
+
+  focused() {
+    return this.sheet.contains(document.activeElement) ? this.placeOf({ target: document.activeElement }) : null;
+  }
+
+  point(at, byKey = false) {
+    if (!this.data || (at?.side === this.at?.side && at?.at === this.at?.at)) return;
+    this.at = at;
+    this.paint();
+    this.mark();
+    this.say();
+    if (at && byKey) this.told.textContent = this.words();
+  }
+
+  onClick(event) {
+    event.target.closest?.("[data-side]")?.focus({ preventScroll: true });
+  }
+
+  onKey(event) {
+    const at = this.placeOf(event), { key } = event;
+    if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
+    const list = at.side ? this.keys : this.queries, other = at.side ? this.queries : this.keys, end = list.children.length - 1;
+    const places = { ArrowUp: at.at - 1, ArrowDown: at.at + 1, Home: 0, End: end, PageUp: at.at - 10, PageDown: at.at + 10 };
+    if (key in places) this.focusOn(list, places[key]);
+    else if (key === "ArrowLeft" || key === "ArrowRight") this.focusOn((key === "ArrowRight") === Boolean(at.side) ? list : other, at.at);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  focusOn(list, place) {
+    const option = list.children[Math.min(Math.max(place, 0), list.children.length - 1)];
+    for (const sibling of list.children) sibling.tabIndex = sibling === option ? 0 : -1;
+    option.focus();
+  }
+}
