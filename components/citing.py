@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from components.request_link import differing
 from engine.home import product_version
 from engine.registry import Explainer
-from engine.result import Explanation
+from engine.result import Explanation, Provenance
 
 Shown = tuple[tuple[Explainer, Explanation], ...]
 """Each method that is shown with its explanation: all of one model, one input and one class."""
@@ -27,20 +27,36 @@ def arguments_of(shown: Shown, looked_at: list[str]) -> list[str]:
     first = shown[0][1]
     origin = first.provenance
     given = ["explain", "--model", origin.model, "--method", ",".join(method.id for method, _ in shown), *looked_at]
-    if not first.prediction.regression and origin.target != first.prediction.index:
-        given += ["--target", _target(first)]
+    given += target_arguments(first)
     for method, made in shown:
         for name, value in differing(method, made.provenance.params).items():
             given += ["--param", f"{method.id}.{name}={value}"]
-    given += [] if origin.seed == 0 else ["--seed", str(origin.seed)]
-    given += [] if origin.dtype == "float32" else ["--dtype", origin.dtype]
-    return [*given, "--json"]
+    return [*given, *run_arguments(origin, origin.seed), "--json"]
+
+
+def target_arguments(made: Explanation) -> list[str]:
+    """The class, where it is not the one that the command takes by itself."""
+    if made.prediction.regression or made.provenance.target == made.prediction.index:
+        return []
+    return ["--target", _target(made)]
+
+
+def run_arguments(origin: Provenance, seed: int) -> list[str]:
+    """How the model ran: its scaled heads, the seed, the precision."""
+    given = [part for layer, head, scale in origin.heads for part in ("--head", f"{layer}.{head}={scale:g}")]
+    given += [] if seed == 0 else ["--seed", str(seed)]
+    return given + ([] if origin.dtype == "float32" else ["--dtype", origin.dtype])
 
 
 def cite_html(shown: Shown) -> str:
     """Product, version, model and revision, and a reference for each method. Everything foreign is escaped."""
-    lines = "".join(f"<li>{escape(line)}</li>" for line in references(shown))
-    return f'<div class="xg"><p>{escape(cite(shown))}</p><ul class="xg-small">{lines}</ul></div>'
+    return cited_html(cite(shown), references(shown))
+
+
+def cited_html(sentence: str, lines: Iterable[str]) -> str:
+    """What to cite: a sentence, and below it a line for each reference."""
+    listed = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f'<div class="xg"><p>{escape(sentence)}</p><ul class="xg-small">{listed}</ul></div>'
 
 
 def cite(shown: Shown) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool
 
 from components.citing import Shown, arguments_of, cite, json_of, references
+from components.looked_at import command_line, picture_arguments
 from components.numbers import percent
 from components.patch_card import extent, patch_card, patch_map
 from components.patch_image import Sheet, sheet_png
@@ -23,7 +23,6 @@ from engine.errors import UsageError
 from engine.result import Explanation
 from engine.vision.view import view_of
 
-PICTURE_FILE = "picture.png"
 COLUMNS = ("method", "row", "column", "score", "rank", "in_mask", "pinned")
 
 
@@ -97,26 +96,12 @@ def json_list(kept: KeptPicture) -> str:
 
 def command(kept: KeptPicture) -> str:
     """The command that makes the same numbers, quoted for a POSIX shell."""
-    return shlex.join(["exegesis", *arguments(kept)])
+    return command_line(arguments(kept))
 
 
 def arguments(kept: KeptPicture) -> list[str]:
     """The command's arguments."""
-    focus = kept.focus
-    if focus.own:
-        return arguments_of(kept.shown, ["--image", PICTURE_FILE])
-    split = ["--split", focus.split] if focus.split else []
-    return arguments_of(kept.shown, ["--dataset", focus.data, *split, "--index", str(focus.index)])
-
-
-def picture_file(kept: KeptPicture) -> bytes:
-    """The picture as it came, without loss: what the command reads."""
-    from PIL import Image
-
-    file = io.BytesIO()
-    if kept.focus.picture is not None:
-        Image.fromarray(kept.focus.picture.pixels).save(file, "PNG", optimize=True)
-    return file.getvalue()
+    return arguments_of(kept.shown, picture_arguments(kept.focus))
 
 
 def _head(kept: KeptPicture) -> tuple[str, str]:

@@ -6,16 +6,9 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from components.keeping import cite_box, file_button
-from components.picture_export import (
-    PICTURE_FILE,
-    KeptPicture,
-    command,
-    csv_table,
-    json_list,
-    picture_file,
-    png,
-)
+from components.citing import cite_html
+from components.keeping import cite_box, file_button, how_to_repeat_picture, picture_button
+from components.picture_export import KeptPicture, command, csv_table, json_list, png
 from components.picture_results import Truth
 from components.picture_state import PictureState
 from engine.registry import Explainer
@@ -26,7 +19,6 @@ FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
     ("PNG", "exegesis-maps.png", "image/png", png, "The picture and its maps side by side, light, with references."),
     ("CSV", "exegesis-patches.csv", "text/csv", csv_table, "A row a patch a method: place, score, rank, truth."),
     ("JSON", "exegesis-patches.json", "application/json", json_list, "What the command below prints."),
-    ("Picture", PICTURE_FILE, "image/png", picture_file, "The picture as it came, before the model's preprocessing."),
 )
 
 
@@ -42,17 +34,9 @@ def keep_area(
     with st.container(horizontal=True, gap="small", key="picture_keep"):
         for label, name, kind, build, help in FILES:
             _button(label, name, kind, build, help, kept)
-    cite_box(kept.shown, command(kept), _how_to_repeat(kept), "picture_cite")
+        picture_button(state.focus, "picture_keep_Picture")
+    cite_box(cite_html(shown), [(how_to_repeat_picture(state.focus), command(kept))], "picture_cite")
 
 
 def _button(label: str, name: str, kind: str, build: Builder, help: str, kept: KeptPicture) -> None:
     file_button(label, name, kind, lambda: build(kept), help, f"picture_keep_{label}")
-
-
-def _how_to_repeat(kept: KeptPicture) -> str:
-    if not kept.focus.own:
-        return "This command makes the same numbers:"
-    return (
-        f"This command makes the same numbers. It reads the picture from a file: save {PICTURE_FILE} with the button "
-        "above."
-    )

@@ -7,18 +7,10 @@ from functools import partial
 
 import streamlit as st
 
-from components.export import (
-    TEXT_FILE,
-    Kept,
-    command,
-    csv_table,
-    from_stdin,
-    html,
-    json_list,
-    stdin_file,
-)
+from components.citing import cite_html
+from components.export import Kept, command, csv_table, html, json_list
 from components.export_svg import svg
-from components.keeping import cite_box, file_button
+from components.keeping import cite_box, file_button, how_to_repeat_text, text_button
 from components.method_row import MethodRow
 from components.png_button import png_button
 from components.text_state import TextState
@@ -49,18 +41,9 @@ def keep_area(
         for label, name, kind, build, help in FILES:
             _button(label, name, kind, build, help, kept)
         png_button("PNG", PNG_FILE, partial(svg, kept, dark=False), PNG_HELP, key="text_keep_PNG")
-        if from_stdin(kept) is not None:
-            _button("Text", TEXT_FILE, "text/plain", stdin_file, "What the command below reads.", kept)
-    cite_box(shown, command(kept), _how_to_repeat(kept), "text_cite")
+        text_button(state.example, "text_keep_Text")
+    cite_box(cite_html(shown), [(how_to_repeat_text(state.example), command(kept))], "text_cite")
 
 
 def _button(label: str, name: str, kind: str, build: Builder, help: str, kept: Kept) -> None:
     file_button(label, name, kind, lambda: build(kept), help, f"text_keep_{label}")
-
-
-def _how_to_repeat(kept: Kept) -> str:
-    if from_stdin(kept) is None:
-        return "This command makes the same numbers:"
-    return (
-        f"This command makes the same numbers. It reads the text from a file: save {TEXT_FILE} with the button above."
-    )

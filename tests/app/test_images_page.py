@@ -248,7 +248,10 @@ def test_a_picture_that_cannot_be_read_is_one_sentence_and_the_next_one_works(mo
 
 def test_every_file_is_offered_and_the_command_says_what_is_shown(model: str) -> None:
     page = opened(model=model, method=QUICK, index="2", seed="4")
-    assert [button.proto.label for button in page.get("download_button")] == [label for label, *_ in FILES]
+    assert [button.proto.label for button in page.get("download_button")] == [
+        *(label for label, *_ in FILES),
+        "Picture",
+    ]
     assert shlex.split(page.code[0].value) == [
         "exegesis", "explain", "--model", model, "--method", ",".join(QUICK), "--dataset", SCENES, "--index", "2",
         "--seed", "4", "--json",

@@ -13,10 +13,10 @@ import pytest
 from PIL import Image, ImageColor
 from playwright.sync_api import Page, expect
 
-from components.export_svg import WIDTH
 from components.frame import TEXT
 from components.palette import PALETTES, STEPS, Theme, colour
 from components.png_button import SCALE
+from components.svg_sheet import WIDTH
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.tiny import save_checkpoint

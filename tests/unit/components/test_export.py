@@ -15,11 +15,13 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from components.export import Kept, arguments, command, csv_table, from_stdin, html, json_list, stdin_file
-from components.export_svg import CELLS, Piece, cells, in_sight, lines, svg
+from components.export import Kept, arguments, command, csv_table, html, json_list
+from components.export_svg import in_sight, svg
 from components.look import Look
+from components.looked_at import from_stdin, stdin_file
 from components.palette import STEPS
 from components.rationale import rationale_rows
+from components.svg_sheet import CELLS, Piece, cells, lines
 from engine.cells import defused
 from engine.cli.root import app
 from engine.data.datasets import LabelledExample, load
@@ -263,12 +265,12 @@ def test_the_command_makes_the_same_numbers(
     asked = {"occlusion": {"window": "2"}, "smoothgrad": {"n_samples": "3"}, "random": {}}
     made = {id: explain(Request(model, id, example, given, target, 7)) for id, given in asked.items()}
     one = Kept(example, "token", tuple((explainer(id), answer) for id, answer in made.items()))
-    line, _, file = command(one).partition(" < ") if from_stdin(one) else (command(one), "", "")
+    line, _, file = command(one).partition(" < ") if from_stdin(one.example) else (command(one), "", "")
     words = shlex.split(line)
     assert words == ["exegesis", *arguments(one)]
-    assert bool(file) == (from_stdin(one) is not None)
+    assert bool(file) == (from_stdin(one.example) is not None)
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "elsewhere"))
-    done = CliRunner().invoke(app, words[1:], input=stdin_file(one) if file else b"")
+    done = CliRunner().invoke(app, words[1:], input=stdin_file(one.example) if file else b"")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert not any(answer["cached"] for answer in found), "the numbers are made again"

@@ -15,6 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from components.citing import Shown
+from components.looked_at import picture_file
 from components.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
 from components.picture_export import (
     COLUMNS,
@@ -23,7 +24,6 @@ from components.picture_export import (
     command,
     csv_table,
     json_list,
-    picture_file,
     png,
     sheet,
 )
@@ -146,9 +146,9 @@ def test_a_picture_of_ones_own_is_saved_for_the_command(
     assert shown is not None
     focus = PictureFocus(model, picture_sha=digest, shown=shown)
     kept = KeptPicture(focus, shown_by(model, Picture(pixels)))
-    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(picture_file(kept)))), pixels)
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(picture_file(kept.focus)))), pixels)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "picture.png").write_bytes(picture_file(kept))
+    (tmp_path / "picture.png").write_bytes(picture_file(kept.focus))
     same_numbers(shlex.split(command(kept)), kept)
 
 
