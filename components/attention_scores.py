@@ -114,7 +114,7 @@ def query_of(reading: HeadReading, look: BoardLook) -> int:
 def of_view(reading: HeadReading, look: BoardLook) -> str:
     """What its maps show, in words."""
     if look.view != "query":
-        return "the attention received, mean over queries"
+        return "the mean attention received"
     return f"the attention from «{reading.of.tokens[query_of(reading, look)].text}»"
 
 

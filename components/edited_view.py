@@ -18,7 +18,7 @@ from jaxtyping import Float
 from components.look import PLAIN, SCALES, Look
 from components.method_row import token_map
 from components.numbers import brief, count, percent, plain, points, signed
-from components.prediction import prediction_html
+from components.prediction import MOST_BARS, prediction_html
 from components.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
 from engine.alignment import Column, align
 from engine.metrics.agreement import is_constant, spearman
@@ -34,12 +34,13 @@ NONE = "<i>–</i>"
 
 @dataclass(frozen=True)
 class EditedMap:
-    """A method's maps of both versions, on one scale."""
+    """A method's maps of both versions, on one scale. `same`: they are of one text, so that all of it is kept."""
 
     title: str
     before: TokenMap
     after: TokenMap
     unit: str = UNITS[0]
+    same: bool = False
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -65,7 +66,9 @@ def edited_map(
     """Both maps end their scale at the larger of their largest scores."""
     old, new = token_map(method, before, parent, unit), token_map(method, after, child, unit)
     end, own = max(old.largest, new.largest), replace(look, scale=SCALES[0])
-    return EditedMap(method.title, replace(old, look=own, end=end), replace(new, look=own, end=end), unit)
+    return EditedMap(
+        method.title, replace(old, look=own, end=end), replace(new, look=own, end=end), unit, parent == child
+    )
 
 
 def edited_map_html(view: EditedMap) -> str:
@@ -83,7 +86,7 @@ def edited_map_html(view: EditedMap) -> str:
 
 def order_words(view: EditedMap) -> str:
     """Whether the kept units keep their order: Spearman's rho, or why there is none."""
-    kept = count(len(view.kept), f"kept {view.unit}")
+    kept = count(len(view.kept), view.unit if view.same else f"kept {view.unit}")
     if len(view.kept) < FEWEST:
         return f"{kept}: too few to compare their order"
     if any(is_constant(scores) for scores in view.scores):
@@ -98,17 +101,23 @@ def largest_html(view: EditedMap) -> str:
     changes = view.scores[1] - view.scores[0]
     place = int(np.abs(changes).argmax())
     if changes[place] == 0:
-        return "no kept score changed"
+        return "no score changed" if view.same else "no kept score changed"
     form = signed if view.before.signed else plain
     old, new = (escape(form(float(score))) for score in view.scores[:, place])
     return f"largest change: «<bdi>{escape(view.kept[place][0].text)}</bdi>» {old} → {new}"
 
 
-def predictions_html(before: Prediction, after: Prediction, target: int) -> str:
-    """Both predictions side by side, then the change of the explained class in words."""
+def predictions_html(
+    before: Prediction,
+    after: Prediction,
+    target: int,
+    names: tuple[str, str] = ("before", "after the edit"),
+    most: int = MOST_BARS,
+) -> str:
+    """Both predictions side by side, `most` classes each, then the change of the explained class in words."""
     sides = "".join(
-        f'<div><p class="xg-small">{name}</p>{prediction_html(prediction, target, like=before)}</div>'
-        for name, prediction in (("before", before), ("after the edit", after))
+        f'<div><p class="xg-small">{name}</p>{prediction_html(prediction, target, before, most)}</div>'
+        for name, prediction in zip(names, (before, after), strict=True)
     )
     return f'<div class="xg"><div class="xg-beside">{sides}</div><p>{change_html(before, after, target)}</p></div>'
 

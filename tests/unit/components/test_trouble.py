@@ -51,6 +51,10 @@ SAFE = {
         "f\"Left out, because there is no map (above it says why): {', '.join(titles)}.\"",
     ): "titles of methods",
     (
+        "components/attention_words.py",
+        "f'This {kind} has one {unit} that could be ordered, so there is nothing to compare.'",
+    ): "our words",
+    (
         "components/annotate_ballot.py",
         "f'{saved}{trial}' or 'Take the time that you need.'",
     ): "our words",
