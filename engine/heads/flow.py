@@ -8,6 +8,7 @@ a share of the prediction: the flows of a layer sum to 1, and those at depth 0 a
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -101,7 +102,8 @@ def rollout_flow(
 
 def head_mean(attention: Attention) -> Layers:
     """What rollout makes of all heads: their mean, 0 where a query may not attend."""
-    return np.stack([np.nan_to_num(layer).mean(0, dtype=np.float64) for layer in attention])
+    # Widened before it is added up: half precision is slow. A position that is masked is masked in each head.
+    return np.nan_to_num(np.stack([layer.astype(np.float32).mean(0, dtype=np.float64) for layer in attention]))
 
 
 def mixed_flow(
@@ -121,16 +123,18 @@ def gradient_flow(weighted: Layers, reads: Float[np.ndarray, "position"], start_
     return _graph(KINDS[1], weighted.astype(np.float64) + np.eye(weighted.shape[-1]), reads, start_layer)
 
 
-def pruned(flow: Flow, threshold: float, most: int = MOST_EDGES) -> Pruned:
+def above(flow: Flow, start_layer: int) -> Flow:
+    """What begins at that layer: the layers below it, which pass what they get unchanged, are left away."""
+    return dataclasses.replace(flow, weights=flow.weights[start_layer:], nodes=flow.nodes[start_layer:])
+
+
+def pruned(flow: Flow, threshold: int | float, most: int = MOST_EDGES) -> Pruned:
     """Edges whose flow is at least `threshold`, as far as they hang together with the prediction.
 
     From the top down, as Ferrando and Voita (2024) do: an edge is kept only if one that is kept leads on from it.
     """
-    edges, kept = flow.edges, np.zeros(flow.weights.shape, dtype=bool)
-    reached = flow.reads > 0
-    for layer in reversed(range(len(edges))):
-        kept[layer] = (edges[layer] >= threshold) & (edges[layer] > 0) & reached[:, None]
-        reached = kept[layer].any(0)
+    edges = flow.edges
+    kept = _kept(flow, edges, threshold)
     found = np.argwhere(kept)
     order = np.argsort(-edges[kept], kind="stable")[:most]
     rows = [(int(layer), int(source), int(target)) for layer, target, source in found[order]]
@@ -139,6 +143,17 @@ def pruned(flow: Flow, threshold: float, most: int = MOST_EDGES) -> Pruned:
         for layer, source, target in rows
     )
     return Pruned(shown, _carried(flow, kept), len(found) - len(shown))
+
+
+def finest(flow: Flow, thresholds: Sequence[float], most: int) -> float:
+    """The least threshold that keeps at most `most` edges, of those that keep any; else the largest that keeps one."""
+    edges, chosen = flow.edges, None
+    for threshold in sorted(thresholds, reverse=True):
+        kept = int(_kept(flow, edges, threshold).sum())
+        if chosen is not None and kept > most:
+            return chosen
+        chosen = threshold if kept else chosen
+    return min(thresholds) if chosen is None else chosen
 
 
 Sources = Sequence[int] | np.ndarray | None
@@ -213,6 +228,14 @@ def _graph(kind: str, raw: Layers, reads: Float[np.ndarray, "position"], start_l
     for layer in reversed(weights):
         nodes.append(nodes[-1] @ layer)
     return Flow(kind, weights, nodes[0], np.stack(nodes[::-1]))
+
+
+def _kept(flow: Flow, edges: Layers, threshold: int | float) -> Bool[np.ndarray, "layer query key"]:
+    kept, reached = np.zeros(edges.shape, dtype=bool), flow.reads > 0
+    for layer in reversed(range(len(edges))):
+        kept[layer] = (edges[layer] >= threshold) & (edges[layer] > 0) & reached[:, None]
+        reached = kept[layer].any(0)
+    return kept
 
 
 def _carried(flow: Flow, kept: Bool[np.ndarray, "layer query key"]) -> float:

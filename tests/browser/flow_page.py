@@ -1,0 +1,31 @@
+"""A page of one flow. In its address: `patches` for a picture, `long` for 512 tokens, `start` and `threshold`."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from components.flow_graph import flow_graph
+from components.flow_told import flow_graph_of
+from components.picture_styles import use_picture_styles
+from components.picture_variables import picture_style
+from components.styles import use_styles
+from engine.heads.flow import flow_of
+from tests.unit.components.flows import TEXT, picture, picture_reading, text_reading
+
+LONG = " ".join([TEXT.rstrip(".")] * 56)
+PATCHES = "patches" in st.query_params
+START = int(st.query_params.get("start", 0))
+
+if "wide" in st.query_params:
+    st.set_page_config(layout="wide")
+use_styles()
+if PATCHES:
+    use_picture_styles()
+    st.html(picture_style(picture()))
+reading = picture_reading() if PATCHES else text_reading(LONG) if "long" in st.query_params else text_reading()
+threshold = st.query_params.get("threshold")
+if st.button("Show the strongest steps alone"):
+    threshold = "0.1"
+graph = flow_graph_of(reading, flow_of(reading, start_layer=START), START, float(threshold) if threshold else None)
+flow_graph(graph, "flow")
+st.text(f"{len(graph.edges)} steps are drawn")
