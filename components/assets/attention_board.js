@@ -6,6 +6,7 @@ const LATE_WORDS = "The attention of all heads is on its way …";
 const LOST_WORDS = "The attention did not arrive whole. Load the page again.";
 const MASK_WORDS = "hatched: the model reads from left to right, so that a query may not attend there";
 const SCORE_HEIGHT = 20; // pixels at most
+const BADGED = 48; // pixels across at least where each thumbnail has its name
 
 export default function (given) {
   return showPicker(Board, given);
@@ -117,14 +118,16 @@ class Board extends Owned {
     this.drawShown();
   }
 
-  /** Cells as wide as the place allows; both grids have them in the same columns. */
+  /** Cells as wide as the place allows; by layer both grids have them in the same columns. */
   layOut() {
     const { layers, heads, order, grid, view } = this.data, width = this.scorePart.clientWidth;
     if (!width) return;
-    const side = sideFor(width, heads.length), byLayer = layers.map((layer) => lineOf(layer, heads));
-    const ratio = view === "matrix" ? 1 : grid ? grid[0] / grid[1] : BARS, height = Math.round(side * ratio);
-    this.scores.show(byLayer, heads, side, Math.min(side, SCORE_HEIGHT));
-    if (order === "score") this.small.show(ranked(this.ofScores.sorted, heads.length), [], side, height);
+    const byLayer = layers.map((layer) => lineOf(layer, heads)), own = sideFor(width, heads.length);
+    const across = order === "score" ? Math.min(heads.length, Math.floor(width / BADGED)) : heads.length;
+    const ratio = view === "matrix" ? 1 : grid ? grid[0] / grid[1] : BARS;
+    const side = sideFor(width, across), height = Math.round(side * ratio);
+    this.scores.show(byLayer, heads, own, Math.min(own, SCORE_HEIGHT));
+    if (order === "score") this.small.show(ranked(this.ofScores.sorted, across), [], side, height);
     else this.small.show(byLayer, heads, side, height);
     for (const [name, cell] of this.scores.cells) this.paintScore(cell, name.split(".").map(Number));
     this.paint(side, height);
@@ -199,17 +202,23 @@ class Board extends Owned {
   }
 
   drawWords() {
-    const { score, viewWords, causal, notes, scale, order } = this.data;
+    const { score, viewWords, causal, notes, order } = this.data;
     this.scoreTitle.textContent = score ? score.title : "No score";
     this.scoreFoot.replaceChildren(...(score ? [this.scoreLegend(), small(score.words)] : []), small(HINT));
     this.smallTitle.textContent = viewWords;
     const sorted = order === "score" ? [small("The largest score first, whatever its sign.")] : [];
     const masks = causal ? [small(element("i", { class: "xg-scale xg-hatched" }), MASK_WORDS)] : [];
-    const end = scale === "shared" ? "the largest of all heads" : "the largest of each head";
-    const legend = small("0 ", element("i", { class: "xg-scale xg-amount" }), end);
-    this.smallFoot.replaceChildren(legend, ...masks, ...sorted, ...notes.map((note) => small(note)));
+    this.smallFoot.replaceChildren(this.thumbLegend(), ...masks, ...sorted, ...notes.map((note) => small(note)));
     this.state.textContent = this.model.grids ? "" : LATE_WORDS;
     this.state.hidden = Boolean(this.model.grids);
+  }
+
+  thumbLegend() {
+    const { scale, view, grid } = this.data, { grids, maps } = this.model;
+    const largest = (view === "matrix" ? grids : maps)?.largest, printed = largest === undefined ? "" : `${plainNumber(largest)}, `;
+    const end = scale === "shared" ? `${printed}the largest of all heads` : "the largest of each head";
+    if (view !== "matrix" && !grid) return small(`A bar a token, as high as its attention; full height: ${end}.`);
+    return small("0 ", element("i", { class: "xg-scale xg-amount" }), end);
   }
 
   scoreLegend() {

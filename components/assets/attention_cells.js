@@ -51,7 +51,7 @@ class Colours {
     const named = (name) => read("", `var(--xg-${name})`);
     const steps = (tone) => Array.from({ length: STEPS + 1 }, (_, step) => (step ? read(`${tone}${step}`) : named("ground")));
     this.sides = Object.fromEntries(Object.entries(SIDES).map(([side, tone]) => [side, steps(tone)]));
-    [this.masked, this.hatch, this.ground] = [named("special"), named("muted"), named("ground")].map(pixel);
+    [this.masked, this.hatch, this.ground] = [named("special"), named("line"), named("ground")].map(pixel);
     probe.remove();
   }
 

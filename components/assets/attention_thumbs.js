@@ -73,7 +73,7 @@ function fillCells(pixels, raised, table, width, colours) {
   for (let at = 0; at < raised.length; at += 1) pixels[at] = raised[at] ? table[raised[at] - 1] : maskedAt(at, width, colours);
 }
 
-/** A bar a token, as high as it has attention. */
+/** A bar a token, as high as its attention; pale colours would be lost in so little room. */
 function fillBars(pixels, raised, table, width, height, colours, count) {
   const starts = width / count >= APART ? firstCells(count, width) : null;
   for (let at = 0; at < pixels.length; at += 1) {
@@ -81,6 +81,6 @@ function fillBars(pixels, raised, table, width, height, colours, count) {
     const gap = starts && x + 1 < width && starts[x] !== starts[x + 1];
     const high = level > 0 ? Math.max(1, Math.round((level / LEVELS) * height)) : 0;
     if (level < 0) pixels[at] = maskedAt(at, width, colours);
-    else pixels[at] = above <= high && !gap ? table[level] : colours.ground;
+    else pixels[at] = above <= high && !gap ? table[LEVELS] : colours.ground;
   }
 }

@@ -26,8 +26,9 @@ from components.styles import use_styles
 from engine.heads.reading import HeadReading, kept
 from engine.heads.scores import SCORES
 from engine.heads.switching import SwitchedOff
-from tests.head_readings import WORDS, noise, patch_tokens, reading, text_tokens
+from tests.head_readings import WORDS, explained, noise, patch_tokens, reading, text_tokens
 
+CACHED = ("distance", "entropy", "special", "importance")
 LARGE, GRID = (12, 12, 197), (14, 14)
 PAIR = ["[CLS]", "A", "cat", "sat", "[SEP]", "An", "animal", "is", "sitting", "[SEP]"]
 
@@ -44,16 +45,20 @@ def text() -> HeadReading:
 
 
 def noisy() -> HeadReading | None:
-    """The next tensor, from the cache but for the first time."""
+    """The next one, from the cache but for the first time."""
     clicks = st.session_state.get("clicks", 0)
     if not clicks:
         return None
+    tokens = patch_tokens(GRID)
 
     def compute() -> tuple[Meta, Arrays]:
-        return {}, {"attention": noise(*LARGE, seed=clicks)}
+        made = reading(noise(*LARGE, seed=clicks), tokens, GRID)
+        own = {name: getattr(made, name) for name in ("attention", "slope", "weighted", "reads")}
+        return {}, own | {name: made.scores[name] for name in CACHED}
 
     _, arrays, _ = kept(f"noise.{clicks}", compute)
-    return reading(arrays["attention"], patch_tokens(GRID), GRID)
+    scores = {name: arrays.pop(name) for name in CACHED}
+    return HeadReading(of=explained(tokens, GRID), scores=scores, causal=False, **arrays)
 
 
 def long(length: int = 512) -> HeadReading:

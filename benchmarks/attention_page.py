@@ -1,0 +1,102 @@
+"""From cached attention to pixels: `python -m benchmarks.attention_page [--rounds 5] [--json]`.
+
+A real server and a real Chromium; a tensor of 12 x 12 x 197 x 197 noise, which compresses badly, from the cache on
+disk. Seconds from the click until every thumbnail stands on the canvas and the frame has ended: reading, packing,
+sending, inflating and drawing are in it. Each round has another tensor, so that nothing is packed already. Bytes are
+all that the server sends for it; then the script runs again with the same tensor, which must not be sent again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from benchmarks.limits import Limit, judge, load
+from benchmarks.page_bytes import Traffic
+from benchmarks.timing import show
+from tests.browser.conftest import ARGUMENTS, CHROMIUM, TIMEOUT_MS
+from tests.browser.server import running
+from tests.project import ROOT
+
+SCRIPT = ROOT / "tests" / "browser" / "attention_page.py"
+MOST_SECONDS, MOST_MB, MOST_AGAIN_KB = 1.0, 5.0, 250.0
+UNTIL_DRAWN = """async (button) => {
+    const frame = () => new Promise(requestAnimationFrame);
+    const drawn = () => document.querySelector("canvas[data-drawn]")?.dataset.drawn;
+    const before = drawn(), started = performance.now();
+    button.click();
+    while (drawn() === before) await frame();
+    await frame();
+    return (performance.now() - started) / 1e3;
+}"""
+
+
+def opened(browser: Browser, url: str) -> tuple[Page, Traffic]:
+    """A fresh page that shows nothing yet."""
+    page = browser.new_page()
+    traffic = Traffic(page)
+    page.goto(f"{url}/?of=noise&view=matrix&detail=overlay")
+    page.get_by_text("Nothing yet").wait_for(timeout=TIMEOUT_MS)
+    return page, traffic
+
+
+def next_one(page: Page) -> float:
+    """Seconds until the next tensor is drawn."""
+    button = page.get_by_role("button", name="Next")
+    return float(button.evaluate(UNTIL_DRAWN))
+
+
+def again(page: Page, runs: int) -> None:
+    page.get_by_role("button", name="Run again").click()
+    page.get_by_text(f"after {runs} runs").wait_for(timeout=TIMEOUT_MS)
+
+
+def measure(browser: Browser, url: str, rounds: int) -> list[dict[str, Any]]:
+    """A page that fills the cache, then one that is measured."""
+    page, _ = opened(browser, url)
+    for _ in range(rounds):
+        next_one(page)
+    page.close()
+    page, traffic = opened(browser, url)
+    rows = []
+    for turn in range(rounds):
+        traffic.take()
+        seconds, sent = next_one(page), traffic.take()
+        again(page, 2 * turn + 3)
+        rows.append({"round": turn + 1, "s": seconds, "MB": sent["kB"] / 1e3, "again, kB": traffic.take()["kB"]})
+    page.close()
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    before = load()
+    with (
+        tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder,
+        running(Path(folder), "streamlit", str(SCRIPT)) as server,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        rows = measure(browser, server.url, given.rounds)
+        browser.close()
+    show(f"All heads' attention, from the cache to pixels, load {before} to {load()}", rows, given.json)
+    return judge(
+        [
+            Limit("median from the cache to pixels", statistics.median(row["s"] for row in rows), MOST_SECONDS, "s"),
+            Limit("sent at most", max(row["MB"] for row in rows), MOST_MB, "MB"),
+            Limit("sent when the script runs again", max(row["again, kB"] for row in rows), MOST_AGAIN_KB, "kB"),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
