@@ -11,16 +11,16 @@ from jaxtyping import Bool, Float, Int
 
 from cache import key_for
 from engine import runtime
-from engine.classifiers import AnyClassifier, Coded, load_classifier
-from engine.errors import ExegesisError, unknown
+from engine.classifiers import Coded, load_classifier
+from engine.errors import ExegesisError, not_allowed, unknown
 from engine.explain import explain_many, key_of
 from engine.heads.running import under
 from engine.heads.scales import HeadScales
 from engine.metrics.ranking import number_of, ranking
+from engine.metrics.shared_rows import SharedRows, Tally
 from engine.operators import check_operator, operators_of
-from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
-from engine.removal import coalition_values, token_masks
-from engine.request import Example, Picture, Request
+from engine.progress import CancelToken, Report, cancellable, silent
+from engine.request import Example, Input, Picture, Request
 from engine.result import Explanation
 from engine.store import result_store
 from engine.words import UNITS, unit_scores, units
@@ -31,12 +31,11 @@ PERCENTS = tuple(range(0, 101, 10))
 WAYS = ("deletion", "insertion")
 """From the whole input, the units with the highest scores go first; or from nothing, they come back first."""
 UNITS_OF = {"text": UNITS, "image": ("patch",)}
-COUNTED = {"text": "shortened texts", "image": "pictures with holes"}
 
 
 @dataclass(frozen=True)
 class RemovalCurve:
-    """m(x) along the shares of the units, `removed[i]` of them being removed at `PERCENTS[i]`.
+    """m(x) along the shares of the units, `removed[i]` of them being removed at `percents[i]`.
 
     Deletion: so many of those with the highest scores are removed. Insertion: all but those are. `values` are
     probabilities of the explained class, from 0 to 1; for a regression head they are scores.
@@ -47,10 +46,11 @@ class RemovalCurve:
     removed: tuple[int, ...]
     cached: bool = False
     way: str = WAYS[0]
+    percents: tuple[int, ...] = PERCENTS
 
     def __post_init__(self) -> None:
-        if not len(self.values) == len(self.removed) == len(PERCENTS):
-            raise ValueError(f"values, removed: {len(PERCENTS)} each, got {len(self.values)} and {len(self.removed)}")
+        if not len(self.values) == len(self.removed) == (wanted := len(self.percents)):
+            raise ValueError(f"values, removed: {wanted} each, got {len(self.values)} and {len(self.removed)}")
         if not np.isfinite(self.values).all():
             raise ExegesisError(
                 f"removal curve of {self.method}: the model's answers with features removed are not finite numbers. "
@@ -74,7 +74,11 @@ class RemovalCurve:
 
         Low where m falls at once by deletion, high where it rises at once by insertion.
         """
-        return float(np.mean((self.values[1:] + self.values[:-1]) / 2))
+        return float(np.trapezoid(self.values, np.array(self.percents) / 100))
+
+    def at(self, percent: int) -> float:
+        """m where that share of the units with the highest scores is removed, or is back."""
+        return float(self.values[self.percents.index(percent)])
 
 
 def removal_curves(
@@ -84,28 +88,33 @@ def removal_curves(
     cancel: CancelToken | None = None,
     unit: str | None = None,
     ways: Sequence[str] = WAYS[:1],
+    percents: Sequence[int] = PERCENTS,
+    tally: Tally | None = None,
 ) -> list[RemovalCurve]:
     """A curve a request, in the order asked, of the first way, then of the next.
 
-    Each map is made (or found), then m is measured at 0, 10, ... 100 %. Requests may differ in method, example and
-    target; those of one model share passes, and a set of units that several curves name is measured once. A `unit`
-    is a token, or a word, which goes as a whole and whose score is that of `engine.words.unit_scores`; of a picture
-    a patch. The number removed or brought back is max(1, round(k n)); the most important for the target go first,
-    which is the highest score, for unsigned methods too. Ties: `engine.metrics.ranking`. Without `removal` and
-    `unit`, the first of the input's kind.
+    Each map is made (or found), then m is measured at the `percents`, which rise from 0 to 100. Requests may differ
+    in method, example and target; those of one model share passes, and a set of units that several curves name is
+    measured once. A `unit` is a token, or a word, which goes as a whole and whose score is that of
+    `engine.words.unit_scores`; of a picture a patch. The number removed or brought back is max(1, round(k n)); the
+    most important for the target go first, which is the highest score, for unsigned methods too. Ties:
+    `engine.metrics.ranking`. Without `removal` and `unit`, the first of the input's kind. `tally` counts the rows that
+    were asked for and run; what is found in the cache is neither.
 
     Sources: Samek et al. (2017), section III (most relevant first); Petsiuk et al. (2018), section 3.3 (deletion and
     insertion); DeYoung et al. (2020), section 5, whose comprehensiveness and sufficiency are mean heights of the fall.
     """
     _check(requests, removal, unit, ways)
+    check_percents(percents)
     with cancellable(cancel):
         pairs = list(zip(requests, explain_many(requests), strict=True))
-        asked = [_Asked(request, made, removal, unit, way) for way in ways for request, made in pairs]
+        hows = [_How(removal, unit, way, tuple(percents)) for way in ways]
+        asked = [_Asked(request, made, how) for how in hows for request, made in pairs]
         answers = _found(asked)
         for group in _groups([a for a in asked if a.key not in answers]):
             with runtime.turn():
                 answers |= _found(group)
-                answers |= _measure([a for a in group if a.key not in answers], report)
+                answers |= _measure([a for a in group if a.key not in answers], report, tally)
     return [dataclasses.replace(answers[a.key], method=a.request.method) for a in asked]
 
 
@@ -120,26 +129,55 @@ def _check(requests: Sequence[Request], removal: str | None, unit: str | None, w
             raise unknown("unit", unit, UNITS_OF[kind])
 
 
+def check_percents(percents: Sequence[int]) -> None:
+    """Refuses shares that do not lead from nothing to all."""
+    rising = list(percents) == sorted(set(percents)) and all(type(percent) is int for percent in percents)
+    if not rising or not percents or (percents[0], percents[-1]) != (0, 100):
+        raise not_allowed("percents", "whole numbers that rise from 0 to 100", list(percents))
+
+
+@dataclass(frozen=True)
+class _How:
+    """How units are taken away along a curve; None stands for the first of the input's kind."""
+
+    removal: str | None
+    unit: str | None
+    way: str
+    percents: tuple[int, ...]
+
+
 class _Asked:
     """A curve that is asked for: the map that it follows and its cache key."""
 
-    def __init__(self, request: Request, made: Explanation, removal: str | None, unit: str | None, way: str) -> None:
+    def __init__(self, request: Request, made: Explanation, how: _How) -> None:
         kind = request.example.kind
         # By its index, so that "the predicted class" and its name are one curve.
         self.request = dataclasses.replace(request, target=made.provenance.target)
-        self.made, self.way = made, way
-        self.removal = operators_of(kind)[0] if removal is None else removal
-        self.unit = UNITS_OF[kind][0] if unit is None else unit
+        self.made, self.way, self.percents = made, how.way, how.percents
+        self.removal = operators_of(kind)[0] if how.removal is None else how.removal
+        self.unit = UNITS_OF[kind][0] if how.unit is None else how.unit
         named = {
             "kind": "removal_curve",
             "version": VERSION,
             "explanation": key_of(self.request),
             "removal": self.removal,
             "unit": self.unit,
-            "percents": list(PERCENTS),
+            "percents": list(self.percents),
         }
         # Deletion goes without saying, so that what was kept before there was another way is found.
-        self.key = key_for(named if way == WAYS[0] else {**named, "way": way})
+        self.key = key_for(named if self.way == WAYS[0] else {**named, "way": self.way})
+
+    def plan(self, rows: SharedRows, encoded: Coded) -> tuple[tuple[int, ...], Int[np.ndarray, "percent"]]:
+        """The numbers of units removed along the curve, and the rows that hold its values."""
+        scores, owner = ranked_units(self.made, self.request.example, self.unit)
+        order = ranking(scores, (self.request.seed, *encoded.ids.tolist()))
+        fewer = without_top(order, [number_of(percent, len(order)) for percent in self.percents])
+        kept = fewer if self.way == WAYS[0] else ~fewer
+        removed = tuple((~kept).sum(axis=1).tolist())
+        return removed, rows.ask(encoded, self.made.provenance.target, kept[:, owner])
+
+    def curve(self, values: Float[np.ndarray, "percent"], removed: Sequence[int], cached: bool = False) -> RemovalCurve:
+        return RemovalCurve(self.request.method, values, tuple(removed), cached, self.way, self.percents)
 
 
 def _groups(asked: Sequence[_Asked]) -> list[list[_Asked]]:
@@ -155,89 +193,36 @@ def _found(asked: Sequence[_Asked]) -> dict[str, RemovalCurve]:
         entry = store.get(one.key)
         if entry is not None:
             meta, arrays = entry
-            found[one.key] = RemovalCurve(
-                one.request.method, np.array(arrays["values"]), tuple(meta["removed"]), cached=True, way=one.way
-            )
+            found[one.key] = one.curve(np.array(arrays["values"]), meta["removed"], cached=True)
     return found
 
 
-def _measure(asked: Sequence[_Asked], report: Report) -> dict[str, RemovalCurve]:
+def _measure(asked: Sequence[_Asked], report: Report, tally: Tally | None) -> dict[str, RemovalCurve]:
     """Curves of one model. The caller holds the turn."""
     if not asked:
         return {}
     request = asked[0].request
     model = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
-    rows = _Rows()
-    plans = [rows.add(one, model.encode(one.request.example)) for one in asked]
+    rows = SharedRows(tally)
+    encoded = {example: model.encode(example) for example in {one.request.example for one in asked}}
+    plans = [one.plan(rows, encoded[one.request.example]) for one in asked]
     with under(model, request.heads) as running:
         values = rows.values(running, asked[0].removal, report)
     made = {}
     for one, (removed, places) in zip(asked, plans, strict=True):
-        curve = RemovalCurve(one.request.method, values[places], removed, way=one.way)
+        curve = one.curve(values[places], removed)
         result_store().put(one.key, {"removed": list(removed)}, {"values": curve.values})
         made[one.key] = curve
     return made
 
 
-class _Rows:
-    """The shortened inputs of many curves, each once."""
-
-    def __init__(self) -> None:
-        self.cases: dict[tuple[bytes, int], int] = {}
-        self.examples: list[Coded] = []
-        self.targets: list[int] = []
-        self.places: dict[tuple[int, bytes], int] = {}
-        self.kept: list[tuple[int, np.ndarray]] = []
-
-    def add(self, asked: _Asked, encoded: Coded) -> tuple[tuple[int, ...], Int[np.ndarray, "percent"]]:
-        """The numbers of units removed along the curve, and the rows that hold its values."""
-        case = self._case(encoded, asked.made.provenance.target)
-        scores, owner = _units(asked)
-        order = ranking(scores, (asked.request.seed, *encoded.ids.tolist()))
-        fewer = without_top(order, [number_of(percent, len(order)) for percent in PERCENTS])
-        kept = fewer if asked.way == "deletion" else ~fewer
-        removed = tuple((~kept).sum(axis=1).tolist())
-        return removed, np.array([self._row(case, row[owner]) for row in kept])
-
-    def _case(self, encoded: Coded, target: int) -> int:
-        name = (encoded.key, target)
-        if name not in self.cases:
-            self.cases[name] = len(self.examples)
-            self.examples.append(encoded)
-            self.targets.append(target)
-        return self.cases[name]
-
-    def _row(self, case: int, kept: Bool[np.ndarray, "feature"]) -> int:
-        name = (case, kept.tobytes())
-        if name not in self.places:
-            self.places[name] = len(self.kept)
-            self.kept.append((case, kept))
-        return self.places[name]
-
-    def values(self, model: AnyClassifier, removal: str, report: Report) -> Float[np.ndarray, "row"]:
-        """m of every row, the short texts first, so that little of a pass is padding."""
-        order = sorted(range(len(self.kept)), key=lambda row: len(self.examples[self.kept[row][0]]))
-        width = max(len(example) for example in self.examples)
-        size, values = runtime.rows_at_once(model, width), np.empty(len(order))
-        for start in range(0, len(order), size):
-            check_cancelled()
-            report(start, len(order), COUNTED[model.kind])
-            rows = order[start : start + size]
-            index = np.array([self.kept[row][0] for row in rows])
-            keep = np.concatenate(
-                [token_masks(self.examples[c], k[None], width) for c, k in map(self.kept.__getitem__, rows)]
-            )
-            values[rows] = coalition_values(model, self.examples, self.targets, index, keep, removal)
-        report(len(order), len(order), "")
-        return values
-
-
-def _units(asked: _Asked) -> tuple[Float[np.ndarray, "unit"], Int[np.ndarray, "feature"]]:
-    """The scores of the units, and the number of the unit that each feature belongs to."""
-    made, example = asked.made, asked.request.example
+def ranked_units(
+    made: Explanation, example: Input, unit: str
+) -> tuple[Float[np.ndarray, "unit"], Int[np.ndarray, "feature"]]:
+    """The scores of the units that can be ranked, and the number of the unit that each feature belongs to."""
     if isinstance(example, Picture):
         return made.scores[made.features], np.arange(len(made.features))
-    return unit_scores(made, example, asked.unit), unit_of_feature(made, example, asked.unit)
+    return unit_scores(made, example, unit), unit_of_feature(made, example, unit)
 
 
 def unit_of_feature(made: Explanation, example: Example, unit: str) -> Int[np.ndarray, "feature"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import engine.metrics.curves as curves
+import engine.metrics.shared_rows as shared_rows
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.metrics.curves import PERCENTS, WAYS, removal_curves
@@ -24,7 +24,7 @@ METHODS = ("gradient_x_input", "gradient_l2", "random")
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pictures with holes each call of the engine measured."""
-    return counted(monkeypatch, curves, "coalition_values", lambda *given: len(given[3]))
+    return counted(monkeypatch, shared_rows, "coalition_values", lambda *given: len(given[3]))
 
 
 def asked(*methods: str, picture: Picture | None = None) -> list[Request]:

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine.metrics.curves as curves
+import engine.metrics.shared_rows as shared_rows
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.explain import explain
-from engine.metrics.curves import PERCENTS, RemovalCurve, removal_curves, without_top
+from engine.metrics.curves import PERCENTS, WAYS, RemovalCurve, removal_curves, without_top
+from engine.metrics.shared_rows import Tally
 from engine.progress import CancelToken
 from engine.request import Example, Request
 from tests.counted import counted
@@ -26,7 +27,7 @@ METHODS = ("gradient_x_input", "gradient_l2", "random")
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many shortened texts each call of the engine measured."""
-    return counted(monkeypatch, curves, "coalition_values", lambda *given: len(given[3]))
+    return counted(monkeypatch, shared_rows, "coalition_values", lambda *given: len(given[3]))
 
 
 def asked(family: str = "bert", methods: tuple[str, ...] = METHODS, text: str = TEXT, labels: int = 2) -> list[Request]:
@@ -145,3 +146,28 @@ def test_wrong_arguments_and_broken_numbers_are_named() -> None:
     with pytest.raises(ExegesisError, match=r"removal curve of lime: .* not finite"):
         RemovalCurve("lime", np.full(11, np.nan), tuple(range(11)))
     assert removal_curves([]) == []
+
+
+def test_other_shares_are_other_curves_and_the_rows_that_they_share_are_counted_once() -> None:
+    tally = Tally()
+    usual = removal_curves(asked(methods=METHODS[:1]))[0]
+    fine = removal_curves(asked(methods=METHODS[:1]), percents=(0, 5, 50, 100), tally=tally)[0]
+    assert not fine.cached
+    assert fine.percents == (0, 5, 50, 100)
+    assert (fine.at(0), fine.at(50), fine.at(100)) == pytest.approx(
+        (usual.at(0), usual.at(50), usual.at(100)), abs=1e-6
+    )
+    assert fine.area == pytest.approx(np.mean(fine.values[:2]) * 0.05 + np.mean(fine.values[1:3]) * 0.45
+                                      + np.mean(fine.values[2:]) * 0.5)  # fmt: skip
+    assert tally == Tally(4, 4)
+    both = removal_curves(asked(methods=METHODS[:1]), ways=WAYS, percents=(0, 50, 100), tally=(ends := Tally()))
+    assert ends == Tally(6, 4), "the ends of both ways are the same rows"
+    removal_curves(asked(methods=METHODS[:1]), ways=WAYS, percents=(0, 50, 100), tally=(found := Tally()))
+    assert found == Tally(0, 0)
+    assert both[1].at(100) == both[0].at(0)
+
+
+@pytest.mark.parametrize("percents", [(), (0, 50), (0, 50, 50, 100), (0, 60, 50, 100), (0, 100, 110)])
+def test_shares_rise_from_nothing_to_all(percents: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="percents: must be whole numbers that rise from 0 to 100"):
+        removal_curves(asked(), percents=percents)
