@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -53,7 +53,7 @@ def with_and_without(state: AttentionState) -> None:
     if isinstance(state.input, Example):
         st.html(edited_map_html(edited_map(method, *made, state.input, state.input, "token")))
     elif isinstance(state.input, Picture):
-        _cards(state, state.input, method, made)
+        _cards(state, state.input, method, made, probes[1].notes)
 
 
 def _both(state: AttentionState, method: str, name: str, place: DeltaGenerator) -> Pair | None:
@@ -79,15 +79,15 @@ def _method_control(state: AttentionState, methods: Mapping[str, Explainer]) -> 
     return chosen
 
 
-def _cards(state: AttentionState, picture: Picture, method: Explainer, made: Pair) -> None:
-    """The picture beside both maps, which have one scale."""
+def _cards(state: AttentionState, picture: Picture, method: Explainer, made: Pair, said: Sequence[str]) -> None:
+    """The picture beside both maps, which have one scale. `said`: notes that stand elsewhere on the page."""
     use_picture_styles()
     end = max(extent(method, one)[1] for one in made)
     with st.container(gap=None, key=CARDS):
         st.html(picture_style(view_of(state.model).seen(picture.pixels)))
         st.html(picture_card_html("As the model sees it", (agreement_words(*made),)))
         for name, one in zip(SIDES, made, strict=True):
-            card = patch_card(method, one)
+            card = patch_card(method, one, said)
             view = replace(card.view, end=end, sharing="two maps", look=Look(scale="shared"))
             st.html(patch_card_html(replace(card, title=f"{method.title}, {name}", view=view)))
 
