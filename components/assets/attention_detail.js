@@ -78,7 +78,7 @@ function halfFloat(bits) {
 function saidValue(head, at) {
   if (head.cells[at] === MAY_NOT) return "may not attend";
   if (head.exact) return plainNumber(head.value(at));
-  return `about ${head.value(at).toFixed(Math.max(2, Math.ceil(-Math.log10(head.step))))}`;
+  return `about ${head.value(at).toFixed(Math.max(2, Math.round(-Math.log10(head.step))))}`;
 }
 
 /** "3 good"; of a pair "A 3 good". Special tokens of a pair belong to no text. */
@@ -96,7 +96,7 @@ function cellName(told, shown, factor, at) {
 /** Of a head whose cells stand for several positions, in words. */
 function shrunkWords(told, { rows, columns, factor }) {
   if (factor === 1) return "";
-  return `${told.rows.length} × ${told.columns.length} values are drawn as ${rows} × ${columns} cells, each the largest of ${factor} × ${factor}. Lock the head to see all of them.`;
+  return `${told.rows.length} × ${told.columns.length} values are drawn as ${rows} × ${columns} cells, each the largest of ${factor} × ${factor}.`;
 }
 
 function isPair(told) {

@@ -66,7 +66,7 @@ class LinesDrawing extends Drawing {
 
   option(name, token, side, at, edge) {
     const classes = [token.special && "xg-special-name", at === edge && "xg-edge"].filter(Boolean).join(" ");
-    const option = element("div", { role: "option", "aria-selected": "false", class: classes, tabindex: at ? -1 : 0, "data-side": side, "data-at": at, title: name });
+    const option = element("div", { role: "option", "aria-selected": "false", class: classes, tabindex: at ? -1 : 0, "data-side": side, "data-at": at, title: name, "aria-label": name });
     option.append(element("span", {}, name), element("b"));
     return option;
   }
@@ -159,11 +159,16 @@ class LinesDrawing extends Drawing {
     if (at) for (const head of this.data) for (const line of this.linesOf(head)) sums.set(line.other, (sums.get(line.other) ?? 0) + head.value(line.at));
     [this.queries, this.keys].forEach((list, side) => [...list.children].forEach((option, place) => {
       const sum = at && side !== at.side ? sums.get(place) : undefined, inHand = Boolean(at) && side === at.side && place === at.at;
-      option.lastChild.textContent = sum === undefined ? "" : (sum / this.heads.length).toFixed(2);
+      option.lastChild.textContent = sum === undefined ? "" : this.meanWords(sum);
       option.classList.toggle("xg-in-hand", inHand);
       option.classList.toggle("xg-out", Boolean(at) && !inHand && sum === undefined);
       option.setAttribute("aria-selected", inHand);
     }));
+  }
+
+  meanWords(sum) {
+    const mean = sum / this.heads.length;
+    return mean < 0.005 ? "<0.01" : mean.toFixed(2);
   }
 
   say() {

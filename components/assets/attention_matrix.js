@@ -4,6 +4,7 @@ const MATRIX = { most: 36, side: 560, label: 104, labelShare: 0.28, font: 11.5, 
 const MATRIX_HINT = "A row is a token that looks (query), a column what it looks at (key). Hover for values.";
 const MATRIX_KEYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e4], End: [0, 1e4], PageUp: [-10, 0], PageDown: [10, 0] };
 const MOST_NAMED_KEYS = 3;
+const FAINT_GAMMA = 0.5; // of the colours where faint values are wanted
 
 function drawMatrix(host, model, head) {
   drawingIn(host, MatrixDrawing, model, [head]);
@@ -17,7 +18,9 @@ class MatrixDrawing extends Drawing {
     this.farther = element("button", { type: "button", "aria-label": "Zoom out", title: "Zoom out: −" }, "−");
     this.whole = element("button", { type: "button", title: "The whole matrix: 0" }, "Whole");
     const hint = element("span", { class: "xg-small" }, "Drag to move. Click, then wheel to zoom.");
-    this.tools = element("div", { class: "xg-one-tools" }, this.closer, this.farther, this.whole, hint);
+    this.zoomer = element("span", { class: "xg-one-tools" }, this.closer, this.farther, this.whole, hint);
+    this.faint = element("input", { type: "checkbox" });
+    this.tools = element("div", { class: "xg-one-tools" }, element("label", { class: "xg-small" }, this.faint, "Strengthen faint values"), this.zoomer);
     this.said = element("p", { class: "xg-said" });
     this.legend = element("p", { class: "xg-small xg-one-legend" });
     this.note = element("p", { class: "xg-small" });
@@ -39,6 +42,7 @@ class MatrixDrawing extends Drawing {
     this.on(this.closer, "click", () => this.zoomBy(ZOOM_STEP));
     this.on(this.farther, "click", () => this.zoomBy(1 / ZOOM_STEP));
     this.on(this.whole, "click", () => this.zoomBy(0));
+    this.on(this.faint, "change", () => this.recolour());
   }
 
   show(model, [head]) {
@@ -48,6 +52,15 @@ class MatrixDrawing extends Drawing {
     if (this.data && (row >= this.data.rows || column >= this.data.columns)) this.at = null;
     this.root.style.setProperty("--xg-hue", headHue(head[1]));
     this.draw();
+  }
+
+  recolour() {
+    this.image = null;
+    this.draw();
+  }
+
+  get gamma() {
+    return this.faint.checked ? FAINT_GAMMA : 1;
   }
 
   draw() {
@@ -124,7 +137,7 @@ class MatrixDrawing extends Drawing {
     const { cells, columns, rows, step } = this.data, [wide, high] = [Math.ceil(columns / together), Math.ceil(rows / together)];
     const picture = Object.assign(document.createElement("canvas"), { width: wide, height: high }), pen = picture.getContext("2d");
     const made = pen.createImageData(wide, high), pixels = new Uint32Array(made.data.buffer);
-    const table = this.model.table(step * LEVELS, this.model.end(...this.head)), seen = new Int16Array(wide * high).fill(-1);
+    const table = this.inks(step * LEVELS), seen = new Int16Array(wide * high).fill(-1);
     for (let at = 0; at < cells.length; at += 1) {
       if (cells[at] === MAY_NOT) continue;
       const to = Math.floor(Math.floor(at / columns) / together) * wide + Math.floor((at % columns) / together);
@@ -133,6 +146,12 @@ class MatrixDrawing extends Drawing {
     seen.forEach((most, at) => most >= 0 && (pixels[at] = table[most]));
     pen.putImageData(made, 0, 0);
     return { together, picture };
+  }
+
+  /** A pixel for each level of a head whose largest value is `top`. */
+  inks(top) {
+    const table = this.model.table(1, 1), share = top / this.model.end(...this.head);
+    return table.map((_, level) => table[Math.round(LEVELS * Math.min(1, (share * level) / LEVELS) ** this.gamma)]);
   }
 
   hatch() {
@@ -219,15 +238,16 @@ class MatrixDrawing extends Drawing {
 
   /** Words below the matrix, and what a screen reader hears of it. */
   write() {
-    const { rows, columns, cells } = this.data, { told } = this.model;
+    const { rows, columns, cells, factor } = this.data, { told } = this.model;
     this.canvas.setAttribute("aria-label", `Attention of head ${headName(this.head)}: ${rows} rows that look, ${columns} columns that they look at`);
     this.canvas.style.touchAction = this.zoom.times > 1 ? "none" : "pan-y";
-    this.tools.hidden = this.zoom.most <= 1;
-    const hatched = cells.includes(MAY_NOT) ? [element("i", { class: "xg-hatch" }), "may not attend"] : [];
-    const end = plainNumber(this.model.end(...this.head));
-    this.legend.replaceChildren(element("i", { class: "xg-scale xg-amount" }), `0 to ${end}`, ...hatched);
+    this.zoomer.hidden = this.zoom.most <= 1;
+    const hatched = cells.includes(MAY_NOT) ? [element("i", { class: "xg-hatch" }), element("span", {}, "may not attend")] : [];
+    const end = this.model.end(...this.head), half = end * 0.5 ** (1 / this.gamma);
+    const bent = this.gamma === 1 ? "" : ` · gamma ${FAINT_GAMMA}: half the colour at ${plainNumber(half)}`;
+    this.legend.replaceChildren(element("i", { class: "xg-scale xg-amount" }), `0 to ${plainNumber(end)}${bent}`, ...hatched);
     if (isPair(told)) this.legend.append(element("span", {}, "A: first text, B: second text"));
-    this.note.textContent = [shrunkWords(told, this.data), this.togetherWords()].filter(Boolean).join(" ");
+    this.note.textContent = [shrunkWords(told, this.data), factor > 1 && "Lock the head to see each.", this.togetherWords()].filter(Boolean).join(" ");
     this.say();
   }
 

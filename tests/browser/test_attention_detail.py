@@ -1,0 +1,221 @@
+"""The drawings of one head in Chromium: values, colours and words of a matrix, of lines and of a map over a picture."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from components.palette import PALETTES, STEPS, colour
+from tests.browser import detail_page
+from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.server import Server, running
+from tests.project import ROOT
+
+Open = Callable[..., Page]
+LAYER, HEAD = 1, 7
+WORDS = detail_page.WORDS
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    script = str(Path(ROOT, "tests/browser/detail_page.py"))
+    with running(tmp_path_factory.mktemp("server"), "streamlit", script) as one:
+        yield one
+
+
+def opened(server: Server, open_page: Open, query: str, **more: object) -> Page:
+    page = open_page(f"{server.url}/?{query}", **more)
+    expect(said(page)).not_to_be_empty(timeout=TIMEOUT_MS)
+    return page
+
+
+def said(page: Page) -> Locator:
+    return page.locator(".xg-one > .xg-said")
+
+
+def matrix(page: Page) -> Locator:
+    return page.get_by_role("application", name="Attention of head")
+
+
+def go_to(page: Page, row: int, column: int) -> None:
+    """By keys, from the first cell."""
+    matrix(page).focus()
+    page.keyboard.press("Home")
+    for _ in range(row):
+        page.keyboard.press("ArrowDown")
+    for _ in range(column):
+        page.keyboard.press("ArrowRight")
+
+
+def values(name: str = "text") -> np.ndarray:
+    found: np.ndarray = detail_page.attention(name)[LAYER, HEAD].astype(np.float64)
+    return found
+
+
+def printed(value: float) -> str:
+    """Three significant digits, as JavaScript writes them."""
+    return np.format_float_positional(float(f"{value:.3g}"), trim="-")
+
+
+def pixels(place: Locator) -> np.ndarray:
+    with Image.open(io.BytesIO(place.screenshot(animations="disabled"))) as file:
+        return np.asarray(file.convert("RGB")).astype(int)
+
+
+def rgb(colour: str) -> np.ndarray:
+    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+
+
+def cell_colours(shown: np.ndarray, rows: int, columns: int, side: int = 36) -> np.ndarray:
+    """The middles of the cells, which end two pixels before the right and lower edge."""
+    bottom, right = shown.shape[0] - 2, shown.shape[1] - 2
+    ys = bottom - side * (rows - np.arange(rows)) + side // 2
+    xs = right - side * (columns - np.arange(columns)) + side // 2
+    return shown[np.ix_(ys, xs)]
+
+
+def test_the_matrix_says_the_exact_value_and_where_the_row_looks(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "whole=1")
+    go_to(page, 2, 9)
+    expect(said(page)).to_contain_text(f"2 actors → 9 good: {printed(values()[2, 9])}")
+    best = int(values()[2].argmax())
+    expect(said(page)).to_contain_text(f"2 actors looks most at {best} {WORDS[best]} ({printed(values()[2, best])})")
+    expect(said(page)).to_contain_text("Its row adds up to 1.00.")
+    expect(page.locator(".xg-one > [aria-live]")).to_contain_text("2 actors → 9 good")
+
+
+def test_a_value_of_a_byte_is_said_to_be_about_it(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "show=text")
+    go_to(page, 2, 9)
+    expect(said(page)).to_contain_text("2 actors → 9 good: about ")
+    words = said(page).inner_text().split("about ")[1].split("\n")[0]
+    assert float(words) == pytest.approx(values()[2, 9], abs=values().max() / 508 + 0.0005)
+
+
+def test_hovering_a_cell_says_its_value_and_a_label_its_row(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "whole=1")
+    box = matrix(page).bounding_box()
+    assert box is not None
+    right, bottom = box["x"] + box["width"] - 2, box["y"] + box["height"] - 2
+    page.mouse.move(right - 36 * 3 + 10, bottom - 36 * 2 + 10)
+    expect(said(page)).to_contain_text(f"10 good → 9 good: {printed(values()[10, 9])}")
+    page.mouse.move(box["x"] + 5, bottom - 10)
+    expect(said(page)).to_contain_text("11 [SEP] looks most at")
+    page.mouse.move(1, 1)
+    expect(said(page)).to_contain_text("A row is a token that looks")
+
+
+def test_cells_have_the_colours_of_the_palette(server: Server, open_page: Open, scheme: Scheme) -> None:
+    page = opened(server, open_page, "whole=1", scheme=scheme)
+    shown = cell_colours(pixels(matrix(page)), 12, 12)
+    shares = values() / values().max()
+    near = np.array([[rgb(colour(scheme, "amount", round(STEPS * share))) for share in row] for row in shares])
+    palette = np.array([rgb(colour(scheme, "amount", step)) for step in range(STEPS + 1)])
+    step = np.abs(np.diff(palette, axis=0)).max()
+    assert np.abs(shown - near).max() <= step, "colours lie between two steps of the palette"
+    at = np.unravel_index(shares.argmax(), shares.shape)
+    assert np.abs(shown[at] - rgb(colour(scheme, "amount", STEPS))).max() <= 1
+
+
+def test_where_a_token_may_not_attend_there_is_a_hatch_and_no_number(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "show=causal&whole=1")
+    expect(page.get_by_text("may not attend", exact=True)).to_be_visible()
+    go_to(page, 2, 9)
+    expect(said(page)).to_contain_text("2 actors → 9 good: may not attend")
+    expect(said(page)).to_contain_text("Its row adds up to 1.00.")
+    shown = pixels(matrix(page))
+    bottom, right = shown.shape[0] - 2, shown.shape[1] - 2
+    hatched = shown[bottom - 36 * 12 + 4 : bottom - 36 * 11 - 4, right - 36 + 4 : right - 4].reshape(-1, 3)
+    assert len(np.unique(hatched, axis=0)) > 2, "lines on the ground"
+    assert np.abs(hatched - rgb(PALETTES["light"].ground)).max() > 60
+    allowed = opened(server, open_page, "show=text")
+    expect(allowed.get_by_text("may not attend", exact=True)).to_be_hidden()
+
+
+def test_one_token_is_a_matrix_of_one_cell(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "show=one&whole=1")
+    go_to(page, 1, 1)
+    expect(said(page)).to_contain_text("0 good → 0 good: 1")
+    expect(page.get_by_role("button", name="Zoom in")).to_be_hidden()
+
+
+def test_texts_of_a_pair_are_told_apart_and_a_part_is_said_to_be_one(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "show=pair&between=a_to_b&whole=1")
+    go_to(page, 3, 1)
+    expect(said(page)).to_contain_text(f"A 3 are → B 13 dull: {printed(values('pair')[3, 13])}")
+    part = values("pair")[3, 12:].sum()
+    expect(said(page)).to_contain_text(f"Its row adds up to {part:.2f} over the tokens shown, and to 1 over all.")
+    expect(page.get_by_text("A: first text, B: second text")).to_be_visible()
+
+
+def test_a_long_text_is_shrunk_and_says_so_and_whole_where_it_is_locked(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "show=long")
+    note = page.get_by_text("512 × 512 values are drawn as 256 × 256 cells, each the largest of 2 × 2.")
+    expect(note).to_be_visible()
+    whole = opened(server, open_page, "show=long&whole=1")
+    expect(whole.get_by_text("512 × 512 values are drawn as")).to_be_hidden()
+    go_to(whole, 4, 3)
+    expect(said(whole)).to_contain_text(f"4 word4 → 3 word3: {printed(values('long')[4, 3])}")
+
+
+def test_zoom_by_keys_wheel_and_buttons_and_dragging_moves(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "show=long&whole=1")
+    start = pixels(matrix(page))
+    page.get_by_role("button", name="Zoom in").click()
+    closer = pixels(matrix(page))
+    assert (closer != start).any()
+    page.get_by_role("button", name="Whole").click()
+    assert (pixels(matrix(page)) == start).all()
+    matrix(page).focus()
+    for key in "+++++++++":
+        page.keyboard.press(key)
+    under = cell_under(page)
+    page.mouse.down()
+    page.mouse.move(*middle(page, -78))
+    page.mouse.up()
+    page.mouse.move(*middle(page, 0))
+    row, column = cell_under(page)
+    assert (row - under[0], column - under[1]) == (3, 3), "78 pixels are 3 of the largest cells"
+    page.keyboard.press("0")
+    page.mouse.wheel(0, -300)
+    zoomed = pixels(matrix(page))
+    page.keyboard.press("0")
+    assert (pixels(matrix(page)) != zoomed).any()
+
+
+def middle(page: Page, aside: float) -> tuple[float, float]:
+    box = matrix(page).bounding_box()
+    assert box is not None
+    return box["x"] + 0.6 * box["width"] + aside, box["y"] + 0.6 * box["height"] + aside
+
+
+def cell_under(page: Page) -> tuple[int, int]:
+    """The cell that is said of the middle."""
+    page.mouse.move(*middle(page, 1))
+    page.mouse.move(*middle(page, 0))
+    row, column = said(page).locator("b").inner_text().split(":")[0].split(" → ")
+    return int(row.split()[0]), int(column.split()[0])
+
+
+def test_without_focus_the_wheel_scrolls_the_page(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "show=long", height=500)
+    start = matrix(page).evaluate("canvas => canvas.toDataURL()")
+    page.mouse.move(*middle(page, 0))
+    page.mouse.wheel(0, 200)
+    page.mouse.move(1, 1)
+    assert matrix(page).evaluate("canvas => canvas.toDataURL()") == start
+
+
+def test_a_finger_sees_a_value_and_nothing_is_wider_than_a_phone(server: Server, open_page: Open) -> None:
+    for query in ("show=sixty&width=350", "show=sixty&width=350&detail=lines", "show=image&width=350&detail=overlay"):
+        page = opened(server, open_page, query, width=390, height=844, touch=True)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page = opened(server, open_page, "show=sixty&width=350", width=390, height=844, touch=True)
+    page.touchscreen.tap(*middle(page, 0))
+    expect(said(page)).to_contain_text("→")
