@@ -61,12 +61,17 @@ def cited_html(sentence: str, lines: Iterable[str]) -> str:
 
 def cite(shown: Shown) -> str:
     """One sentence: what made these numbers, of which model, in which run."""
-    first = shown[0][1]
-    origin = first.provenance
-    explained = "its score" if first.prediction.regression else f"class {origin.target_label}"
+    return origin_of(shown[0][1])
+
+
+def origin_of(made: Explanation) -> str:
+    """The same of one explanation, with the heads that were scaled."""
+    origin = made.provenance
+    explained = "its score" if made.prediction.regression else f"class {origin.target_label}"
+    heads = ", ".join(f"{layer}.{head} x {scale:g}" for layer, head, scale in origin.heads)
     return (
         f"Exegesis {product_version()}. Model {origin.model}, revision {origin.revision}, {explained}, "
-        f"{origin.dtype} on {origin.device}, seed {origin.seed}."
+        f"{origin.dtype} on {origin.device}, seed {origin.seed}{f', heads scaled: {heads}' if heads else ''}."
     )
 
 

@@ -12,7 +12,7 @@ from engine.explain import explain
 from engine.heads.reading import HeadReading, read_heads
 from engine.heads.scores import SCORES, HeadScore, PerHead, agreement_with
 from engine.heads.switching import switch_off_each
-from engine.progress import CancelToken, Report, cancellable, reporting, silent
+from engine.progress import Report, reporting, silent
 from engine.request import Request
 from engine.result import Explanation
 
@@ -83,15 +83,15 @@ class HeadTable:
 
 
 def head_table(
-    request: Request, asked: Asked | None = None, report: Report = silent, cancel: CancelToken | None = None
+    request: Request, asked: Asked | None = None, report: Report = silent, reading: HeadReading | None = None
 ) -> HeadTable:
     """The scores of every head on the request's example and class, its heads so scaled.
 
-    The request's method does not matter, its seed is that of the attribution.
+    The request's method does not matter, its seed is that of the attribution. `reading`: where it is at hand.
     """
     asked = asked or Asked()
-    with cancellable(cancel), reporting(report):
-        reading = read_heads(request)
+    with reporting(report):
+        reading = reading or read_heads(request)
         _check_query(asked.query, reading)
         off = switch_off_each(request, report) if OFF in asked.scores else None
         made = explain(replace(request, method=asked.against, params={})) if AGREEMENT in asked.scores else None
