@@ -12,7 +12,8 @@ from components.method_row import MethodRow
 from components.numbers import count
 from components.token_map import TokenMap
 from engine.data.datasets import Dataset
-from engine.data.examples import LabelledExample, Span
+from engine.data.examples import LabelledExample
+from engine.metrics.marks import spans_of, touched
 from engine.result import Explanation, Token
 from engine.words import Unit, units
 
@@ -52,10 +53,9 @@ def rationale_row(data: Dataset, index: int, made: Explanation, unit: str) -> Me
 
 def marked(tokens: Sequence[Token], labelled: LabelledExample, unit: str) -> tuple[Unit, ...]:
     """The units of the text, each with 1 where a person marked a part of it, else 0."""
-    sides = (labelled.rationale, labelled.rationale_pair)
     drawn = units(tokens, np.zeros(len(tokens)), labelled.example, unit)
-    return tuple(one if one.special else replace(one, score=_touched(one, sides[one.segment])) for one in drawn)
+    return tuple(one if one.special else replace(one, score=_score(one, labelled)) for one in drawn)
 
 
-def _touched(unit: Unit, spans: Sequence[Span]) -> float:
-    return float(any(unit.start < end and start < unit.end for start, end in spans))
+def _score(unit: Unit, labelled: LabelledExample) -> float:
+    return float(touched(unit, spans_of(labelled, unit.segment)))

@@ -1,0 +1,106 @@
+"""The metrics: what each measures, in which unit, which way is better, what it needs, and who it is from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.errors import unknown
+
+Better = Literal["high", "low", "neither"]
+Needs = Literal["nothing", "removal", "marks", "pair", "others", "perturbation"]
+
+SIDES = {"first": 0, "second": 1}
+"""The texts of a pair, such as source and translation, and the segment that their tokens have."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`needs`: nothing but the map; inputs with features `removal`; `marks` of what is true or what people marked, of
+    one text of a `pair`; the maps of `others`; maps of inputs under small `perturbation`.
+    """
+
+    id: str
+    title: str
+    better: Better
+    unit: str
+    about: str
+    citation: str
+    needs: Needs
+    by_percent: bool = False
+    side: str = ""
+
+
+_DEYOUNG = "DeYoung et al. (2020), ERASER, section 5"
+_THESIS = "The thesis, section 2.2.3.1"
+_SMAT = "Fernandes et al. (2022), SMaT, section 5; Fomicheva et al. (2021), Eval4NLP shared task"
+_BHATT = "Bhatt et al. (2020), Evaluating and aggregating feature-based model explanations"
+
+_PLAUSIBILITY = (
+    Metric("plausibility_auc", "Plausibility, AUC", "high", "from 0 to 1",
+           "How often a marked unit has a higher score than an unmarked one; 0.5 by chance.", _SMAT, "marks"),
+    Metric("plausibility_ap", "Plausibility, average precision", "high", "from 0 to 1",
+           "Precision where each marked unit is found, averaged; about the share of marked units by chance.",
+           f"{_DEYOUNG}, soft scores", "marks"),
+    Metric("token_f1", "Plausibility, F1", "high", "from 0 to 1",
+           "F1 of as many of the highest scores as are marked in an average example of the data set.",
+           f"{_DEYOUNG}, token-level F1", "marks"),
+    Metric("recall_at_k", "Plausibility, recall at k", "high", "from 0 to 1",
+           "The share of the marked units among the k highest scores.", "Manning, Raghavan and Schütze (2008), 8.4",
+           "marks"),
+)  # fmt: skip
+
+
+def _of_side(metric: Metric, side: str) -> Metric:
+    return Metric(f"{metric.id}_{side}", f"{metric.title}, {side} text", metric.better, metric.unit,
+                  f"{metric.about} In the {side} text alone.", metric.citation, "pair", side=side)  # fmt: skip
+
+
+METRICS = {
+    metric.id: metric
+    for metric in (
+        Metric("comprehensiveness", "Comprehensiveness", "high", "fall of the probability",
+               "What the class loses when the units with the highest scores go.", _DEYOUNG, "removal"),
+        Metric("sufficiency", "Sufficiency", "low", "fall of the probability",
+               "What the class loses when only the units with the highest scores stay.", _DEYOUNG, "removal"),
+        Metric("without_top", "Probability without the top", "low", "probability",
+               "The class when a share of the units with the highest scores is gone.",
+               "Samek et al. (2017), section III", "removal", by_percent=True),
+        Metric("with_top", "Probability with the top alone", "high", "probability",
+               "The class when a share of the units with the highest scores is all that is there.",
+               "Petsiuk et al. (2018), section 3.3", "removal", by_percent=True),
+        Metric("gt_overlap", "Overlap with the truth", "high", "share of examples",
+               "How often the |L| highest scores are the true units L.", _THESIS, "marks"),
+        Metric("gt_share", "Share of the truth found", "high", "from 0 to 1",
+               "The share of the true units L among the |L| highest scores.", _THESIS, "marks"),
+        Metric("mean_rank", "Mean rank", "low", "rank",
+               "The smallest r for which the r highest scores hold all true units.", _THESIS, "marks"),
+        Metric("mean_rank_pct", "Mean rank, share", "low", "share of the units",
+               "The mean rank divided by the number of units.", _THESIS, "marks"),
+        *_PLAUSIBILITY,
+        *(_of_side(metric, side) for side in SIDES for metric in _PLAUSIBILITY),
+        Metric("rank_spearman", "Rank agreement", "neither", "rho",
+               "Spearman's rho with the map of another method.", "Spearman (1904)", "others"),
+        Metric("rank_top_k", "Agreement of the top", "neither", "from 0 to 1",
+               "The share of the 15 % highest scores that the map of another method has too.",
+               "The thesis, section 3.5", "others"),
+        Metric("complexity", "Complexity", "low", "nats",
+               "Entropy of the shares that the units have of all scores, signs aside.", f"{_BHATT}, complexity",
+               "nothing"),
+        Metric("sensitivity", "Sensitivity", "low", "relative change",
+               "The largest change of the map when the input changes a little and the prediction does not.",
+               f"Yeh et al. (2019), On the (in)fidelity and sensitivity of explanations, SENS_MAX; {_BHATT}",
+               "perturbation"),
+        Metric("evaluations", "Model evaluations", "low", "rows an example",
+               "How often the model was run for the map.", "", "nothing"),
+        Metric("seconds", "Seconds", "low", "seconds an example",
+               "How long the map took where it was made.", "", "nothing"),
+    )
+}  # fmt: skip
+
+
+def metric(id: str) -> Metric:
+    """The metric of that id. Errors list the known ones."""
+    if id not in METRICS:
+        raise unknown("metric", id, METRICS)
+    return METRICS[id]

@@ -1,0 +1,122 @@
+"""What metrics find: a row an example, and what the rows of all examples come to, with an interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.errors import ExegesisError
+from engine.metrics.bootstrap import Interval, interval
+from engine.metrics.catalog import Better, metric
+
+
+@dataclass(frozen=True)
+class Of:
+    """What a number is of, apart from the example.
+
+    `against`: the other method, where two are compared. `percent`: the share of units, along a removal curve.
+    """
+
+    model: str
+    dataset: str
+    method: str
+    metric: str
+    against: str = ""
+    percent: int | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One observation: a metric of one method's map of one example, by its place in the data set."""
+
+    of: Of
+    example: int
+    value: float
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.value):
+            raise ExegesisError(
+                f"{self.of.metric} of {self.of.method}, example {self.example}: must be a finite number, "
+                f"got {self.value}."
+            )
+
+    def as_plain(self) -> dict[str, str | int | float | None]:
+        """The columns of a tidy table."""
+        of = self.of
+        return {
+            "model": of.model,
+            "dataset": of.dataset,
+            "example": self.example,
+            "method": of.method,
+            "metric": of.metric,
+            "value": self.value,
+            "against": of.against,
+            "percent": of.percent,
+        }
+
+
+@dataclass(frozen=True)
+class Skip:
+    """An example of which a metric has no value for a method, and why."""
+
+    of: Of
+    example: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Score:
+    """The mean of a metric over `n` examples with its 95 % interval; None where no example has one.
+
+    `skipped`: how many examples have no value, by reason.
+    """
+
+    metric: str
+    method: str
+    value: float | None
+    interval: Interval | None
+    n: int
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    better: Better = "high"
+    model: str = ""
+    dataset: str = ""
+    against: str = ""
+    percent: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.value is None) != (self.n == 0):
+            raise ValueError(f"value: one exactly where there are examples, got {self.value} of {self.n}")
+
+
+def scores(rows: Iterable[Row], skips: Iterable[Skip] = (), seed: int = 0) -> list[Score]:
+    """A score for all that the rows and skips are of, in the order in which they first come.
+
+    Give the rows of some examples only, and they are scores of that slice.
+    """
+    values: dict[Of, list[float]] = {}
+    reasons: dict[Of, Counter[str]] = {}
+    for row in rows:
+        values.setdefault(row.of, []).append(row.value)
+    for skip in skips:
+        reasons.setdefault(skip.of, Counter())[skip.reason] += 1
+    return [_score(of, values.get(of, []), reasons.get(of, {}), seed) for of in {**values, **reasons}]
+
+
+def _score(of: Of, values: Sequence[float], skipped: Mapping[str, int], seed: int) -> Score:
+    found = np.array(values, dtype=np.float64)
+    return Score(
+        metric=of.metric,
+        method=of.method,
+        value=float(found.mean()) if values else None,
+        interval=interval(found, seed),
+        n=len(values),
+        skipped=dict(skipped),
+        better=metric(of.metric).better,
+        model=of.model,
+        dataset=of.dataset,
+        against=of.against,
+        percent=of.percent,
+    )

@@ -1,0 +1,68 @@
+"""Intervals of a mean: against scipy, by simulated coverage, and at their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from engine.metrics.bootstrap import interval
+
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+
+NORMAL: Draw = lambda rng, n: rng.normal(0.3, 1.0, n)  # noqa: E731
+SKEWED: Draw = lambda rng, n: rng.exponential(1.0, n)  # noqa: E731
+FALLS: Draw = lambda rng, n: rng.beta(0.4, 1.2, n)  # noqa: E731
+SHARES: Draw = lambda rng, n: (rng.random(n) < 0.3).astype(float)  # noqa: E731
+
+
+@pytest.mark.parametrize(("draw", "truth", "n", "least"), [
+    (NORMAL, 0.3, 10, 0.93),
+    (NORMAL, 0.3, 50, 0.93),
+    (SKEWED, 1.0, 20, 0.90),
+    (SKEWED, 1.0, 100, 0.93),
+    (FALLS, 0.25, 20, 0.91),
+    (FALLS, 0.25, 500, 0.93),
+    (SHARES, 0.3, 50, 0.92),
+])  # fmt: skip
+def test_it_covers_the_true_mean_in_about_95_of_100_samples(draw: Draw, truth: float, n: int, least: float) -> None:
+    """Over 800 samples, of which the error is under 0.008 (one standard deviation at 95 %)."""
+    rng = np.random.default_rng(11)
+    found = [interval(draw(rng, n)) for _ in range(800)]
+    covered = np.mean([low <= truth <= high for low, high in filter(None, found)])
+    assert least <= covered <= 0.985
+
+
+def test_of_many_examples_it_is_scipys() -> None:
+    values = np.random.default_rng(2).exponential(1.0, 400)
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng(0))
+    assert interval(values) == pytest.approx(tuple(theirs.confidence_interval), abs=0.012)
+
+
+def test_a_skewed_mean_has_more_room_above() -> None:
+    values = np.random.default_rng(5).exponential(1.0, 40)
+    low, high = interval(values) or (0.0, 0.0)
+    assert high - values.mean() > 1.1 * (values.mean() - low) > 0
+
+
+def test_the_same_seed_gives_the_same_and_another_nearly_the_same() -> None:
+    values = np.random.default_rng(1).normal(size=60)
+    assert interval(values, 3) == interval(values, 3)
+    assert interval(values, 3) != interval(values, 4)
+    assert interval(values, 3) == pytest.approx(interval(values, 4), abs=0.05)
+
+
+def test_it_moves_and_grows_with_the_values() -> None:
+    values = np.random.default_rng(1).normal(size=30)
+    low, high = interval(values) or (0.0, 0.0)
+    assert interval(2 * values + 1) == pytest.approx((2 * low + 1, 2 * high + 1))
+
+
+def test_few_or_equal_values() -> None:
+    assert interval(np.array([])) is None
+    assert interval(np.array([0.3])) is None
+    assert interval(np.full(9, 0.3)) == (0.3, 0.3)
+    low, high = interval(np.array([0.0, 1.0])) or (1.0, 0.0)
+    assert 0 <= low < 0.5 < high <= 1
