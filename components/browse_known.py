@@ -11,7 +11,7 @@ import streamlit as st
 from components.browse_rows import Table, table
 from components.open_data import OpenData
 from engine import jobs
-from engine.data.datasets import Dataset, dataset_names
+from engine.data.datasets import Dataset, registered
 from engine.home import home
 from engine.jobs import Job
 from engine.store import result_store
@@ -44,7 +44,7 @@ def known_by_jobs(spec: Mapping[str, object], read: Callable[[Stamp], Table]) ->
 
 def spec_of(model: str, data: str, methods: Sequence[str] = ()) -> dict[str, object]:
     """What a predict job needs. A path is made absolute: the job may be resumed from another folder."""
-    name = data if data in dataset_names() or data.startswith("hub:") else str(Path(data).resolve())
+    name = data if registered(data) or data.startswith("hub:") else str(Path(data).resolve())
     return {"model": model, "data": name} | ({"methods": list(methods)} if methods else {})
 
 

@@ -92,12 +92,12 @@ def _of_dataset(asked: Asked) -> Given:
 
 def _names_pictures(asked: Asked) -> bool:
     """By the data set; where there is none of that name, by the model, so that the error lists what goes with it."""
-    from engine.data.datasets import dataset_names
+    from engine.data.datasets import registered
     from engine.data.images.datasets import is_images
     from engine.models import catalog
 
     name = str(asked.dataset)
-    known = name in dataset_names() or Path(name).exists()
+    known = registered(name) is not None or Path(name).exists()
     return is_images(name) or (not known and catalog.reads_pictures(asked.model))
 
 

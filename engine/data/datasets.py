@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.data.cards import Card, own_card, read_card
 from engine.data.columns import Mapped, map_rows
 from engine.data.examples import Dataset, LabelledExample
 from engine.data.files import content_revision
+from engine.data.generated import reviews_generated, reviews_marked
 from engine.data.hub import ALIASES, Shards, class_names, folder_shards, hub_shards, read_shards
 from engine.data.jsonl import Row
-from engine.data.named import Named
+from engine.data.named import Named, options_of, without_options
 from engine.data.sst2 import COLUMNS, LABELS, hub_sst2, local_sst2, sst2_split
 from engine.data.tables import TABLES, read_table
 from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
 
-__all__ = ["Asked", "Dataset", "LabelledExample", "dataset_card", "dataset_names", "load", "register"]
+__all__ = ["Asked", "Dataset", "LabelledExample", "dataset_card", "dataset_names", "load", "register", "registered"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Asked:
     columns: Mapping[str, str] | None = None
     limit: int | None = None
     label_names: Sequence[str] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def how(self) -> dict[str, object]:
         """What changes how bytes are read, for the revision."""
@@ -40,6 +42,7 @@ _LOADERS: Named[Loader] = Named()
 register = _LOADERS.enter
 dataset_names = _LOADERS.names
 dataset_card = _LOADERS.card
+registered = _LOADERS.registered
 
 
 def load(
@@ -49,7 +52,8 @@ def load(
     limit: int | None = None,
     label_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """A registered data set, `hub:owner/name[/config][@revision]`, a file, or a folder of splits.
+    """A registered data set, perhaps with options (`reviews-generated:seed=7`), `hub:owner/name[/config][@revision]`,
+    a file, or a folder of splits.
 
     Files are CSV, TSV, JSONL or parquet. `columns` maps text, text_pair, label, rationale, rationale_pair to
     columns; `limit` keeps the first examples. Without a split: validation, else test, else train.
@@ -58,8 +62,9 @@ def load(
         raise not_allowed("limit", "a whole number of 1 or more", limit)
     asked = Asked(split, columns, limit, label_names)
     name = str(name_or_path)
-    if name in _LOADERS:
-        return _LOADERS[name](_without_mapping(name, asked))
+    if known := registered(name):
+        asked = replace(_without_mapping(known, asked), options=options_of(name))
+        return replace(_LOADERS[known](asked), id=name)
     if not name:
         raise unknown("dataset", name, _LOADERS)
     if name.startswith("hub:"):
@@ -78,20 +83,32 @@ def _without_mapping(name: str, asked: Asked) -> Asked:
 
 @register("reviews")
 def _reviews(asked: Asked) -> Dataset:
+    without_options("reviews", asked.options)
     path = Path(__file__).resolve().parent / "reviews.jsonl"
     _one_split("reviews", asked.split)
     found = _from_file(path, Asked(limit=asked.limit, label_names=LABELS))
     card = read_card("reviews")
-    return replace(found, id="reviews", title=card.title, card=card, revision=content_revision([path], {}))
+    return replace(found, title=card.title, card=card, revision=content_revision([path], {}))
+
+
+@register("reviews-generated")
+def _reviews_generated(asked: Asked) -> Dataset:
+    return reviews_generated(asked.options, asked.split, asked.limit)
+
+
+@register("reviews-marked")
+def _reviews_marked(asked: Asked) -> Dataset:
+    return reviews_marked(asked.options, asked.split, asked.limit)
 
 
 @register("sst2")
 def _sst2(asked: Asked) -> Dataset:
+    without_options("sst2", asked.options)
     split, card = sst2_split(asked.split), read_card("sst2")
     asked = replace(asked, split=split, columns=COLUMNS, label_names=LABELS)
     path = local_sst2(split)
     found = _from_file(path, asked) if path else _from_shards(hub_sst2(split), asked)
-    return replace(found, id="sst2", title=card.title, card=card, split="dev" if split == "validation" else split)
+    return replace(found, title=card.title, card=card, split="dev" if split == "validation" else split)
 
 
 def _from_path(path: Path, asked: Asked) -> Dataset:

@@ -1,12 +1,13 @@
-"""Data sets that have a name: loaders by name, each entered once, and their cards."""
+"""Data sets that have a name: loaders by name, each entered once, their options and their cards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from engine.data.cards import Card, read_card
 from engine.errors import UsageError, unknown
+from engine.params import parse_assignments
 
 Loader = TypeVar("Loader")
 
@@ -25,6 +26,11 @@ class Named(dict[str, Loader]):
 
         return keep
 
+    def registered(self, name: str) -> str | None:
+        """The set that a name such as `scenes` or `scenes:seed=7` stands for, or None."""
+        bare = name.partition(":")[0]
+        return bare if bare in self else None
+
     def names(self) -> tuple[str, ...]:
         """The registered names in order."""
         return tuple(sorted(self))
@@ -34,3 +40,15 @@ class Named(dict[str, Loader]):
         if name not in self:
             raise unknown("dataset", name, self)
         return read_card(name)
+
+
+def options_of(name: str) -> dict[str, str]:
+    """What stands behind the colon of `scenes:seed=7,count=500`."""
+    rest = name.partition(":")[2]
+    return parse_assignments(rest.split(",")) if rest else {}
+
+
+def without_options(name: str, options: Mapping[str, str]) -> None:
+    """For sets that have none."""
+    if options:
+        raise UsageError(f"dataset: {name} takes no options, got {', '.join(options)[:80]}. Write {name} alone.")

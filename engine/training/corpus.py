@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.data.datasets import Dataset, LabelledExample, dataset_card, dataset_names, load
+from engine.data.datasets import Dataset, LabelledExample, dataset_card, load, registered
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.params import parse_assignments
 
 SCORE = ("score",)
 """The one label of a regression head."""
+ONE_SPLIT = ("reviews", "nli")
+"""Embedded sets without splits."""
 
 
 @dataclass(frozen=True)
@@ -49,22 +51,22 @@ def further(names: str, corpus: Corpus) -> dict[str, tuple[LabelledExample, ...]
 
 def known_card(dataset: str) -> dict[str, str]:
     """Title, source and licence of a data set; of a file only its name, never where it lies."""
-    if dataset in dataset_names():
-        card = dataset_card(dataset)
+    if known := registered(dataset):
+        card = dataset_card(known)
         return {"name": card.title, "source": card.source, "licence": card.licence}
     name = dataset if dataset.startswith("hub:") else Path(dataset).name
     return {"name": name, "source": name, "licence": "as its source states; not known to Exegesis"}
 
 
 def _train(dataset: str, mapping: dict[str, str] | None) -> Dataset:
-    if Path(dataset).is_file() or dataset == "reviews":
+    if Path(dataset).is_file() or dataset in ONE_SPLIT:
         return load(dataset, columns=mapping)
     return load(dataset, split="train", columns=mapping)
 
 
 def _others(dataset: str, mapping: dict[str, str] | None, train: Dataset) -> dict[str, tuple[LabelledExample, ...]]:
     # Classes that are named by words must get the same numbers in every split.
-    names = None if dataset in dataset_names() or train.task == "regression" else train.label_names
+    names = None if registered(dataset) or train.task == "regression" else train.label_names
     found = {}
     for split in ("validation", "test"):
         try:

@@ -11,7 +11,7 @@ from jaxtyping import UInt8
 
 from engine.data.cards import read_card
 from engine.data.images.examples import ImageDataset, ImageExample
-from engine.data.images.listing import digest
+from engine.data.sized import digest
 from engine.errors import UsageError, unknown
 
 Pixels = UInt8[np.ndarray, "height width 3"]

@@ -15,10 +15,10 @@ from engine.data.images.examples import ImageDataset, ImageExample
 from engine.data.images.generated import MarkedParams, SceneParams
 from engine.data.images.listing import SUFFIXES, files_below, list_folder, list_zip
 from engine.data.images.parquet import HUB, from_shards, holds_pictures, shards_of
-from engine.data.named import Named
+from engine.data.named import Named, options_of, without_options
 from engine.data.sst2 import data_root
 from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
-from engine.params import from_mapping, parse_assignments
+from engine.params import from_mapping
 
 __all__ = [
     "HUB",
@@ -47,12 +47,7 @@ _LOADERS: Named[Loader] = Named()
 register = _LOADERS.enter
 image_names = _LOADERS.names
 image_card = _LOADERS.card
-
-
-def registered(name: str) -> str | None:
-    """The registered set that a name such as `scenes` or `scenes:seed=7` stands for, or None."""
-    bare = name.partition(":")[0]
-    return bare if bare in _LOADERS else None
+registered = _LOADERS.registered
 
 
 def is_images(name_or_path: str | Path) -> bool:
@@ -93,9 +88,7 @@ def load_images(
     name = str(name_or_path)
     if known := registered(name):
         _without_columns(columns)
-        rest = name.partition(":")[2]
-        options = parse_assignments(rest.split(",")) if rest else {}
-        return replace(_LOADERS[known](Asked(split, limit, options)), id=name)
+        return replace(_LOADERS[known](Asked(split, limit, options_of(name))), id=name)
     try:
         if name.startswith(HUB) or _only_parquet(Path(name)):
             return from_shards(shards_of(name, split), columns, limit)
@@ -137,24 +130,19 @@ def _scenes_marked(asked: Asked) -> ImageDataset:
 
 @register("digits")
 def _digits(asked: Asked) -> ImageDataset:
-    _without_options("digits", asked)
+    without_options("digits", asked.options)
     return digits(asked.split, asked.limit)
 
 
 @register("photos")
 def _photos(asked: Asked) -> ImageDataset:
-    _without_options("photos", asked)
+    without_options("photos", asked.options)
     return photos(asked.split, asked.limit)
-
-
-def _without_options(name: str, asked: Asked) -> None:
-    if asked.options:
-        raise UsageError(f"dataset: {name} takes no options, got {', '.join(asked.options)[:80]}. Write {name} alone.")
 
 
 @register("cifar10")
 def _cifar10(asked: Asked) -> ImageDataset:
-    _without_options("cifar10", asked)
+    without_options("cifar10", asked.options)
     path = data_root() / "cifar10.zip"
     if not path.is_file():
         raise ExegesisError(

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from random import Random
 
 from engine.data.cards import read_card
-from engine.data.hub import ALIASES
 from engine.data.images.examples import ImageDataset, ImageExample
-from engine.data.images.listing import digest
 from engine.data.images.scenes.mark import CELLS, marked
 from engine.data.images.scenes.scene import Scene, draw
 from engine.data.images.scenes.things import NAMES
-from engine.errors import not_allowed, unknown
+from engine.data.sized import COUNTS, UNMARKED, SizedParams, chosen_split, digest, size
+from engine.errors import not_allowed
 from engine.params import option
 
 VERSION = 1
 """Raised when a seed gives other pixels than before."""
-COUNTS: Mapping[str, int] = {"validation": 1_000, "test": 2_000, "train": 20_000}
-UNMARKED = "unmarked"
 Read = Callable[[int], ImageExample]
 
 
 @dataclass(frozen=True)
-class SceneParams:
+class SceneParams(SizedParams):
     """What one asks of generated scenes."""
 
-    count: int | None = option(
-        None, "pictures; none: 20,000 for train, 1,000 for validation, 2,000 for test", low=1, high=10**6
-    )
-    seed: int = option(0, "seed of everything in the pictures", low=0)
     size: int = option(64, "pixels of a picture's side; a multiple of 8", low=32, high=512)
 
 
@@ -43,8 +36,8 @@ class MarkedParams(SceneParams):
 
 def scenes(params: SceneParams, split: str | None, limit: int | None) -> ImageDataset:
     """One thing a picture; the label names it and the mask is where it is."""
-    chosen = _chosen(split, COUNTS)
-    labels = _in_turns(f"{params.seed}/{chosen}/things", _count(params, chosen, limit))
+    chosen = chosen_split(split, COUNTS)
+    labels = _in_turns(f"{params.seed}/{chosen}/things", size(params, chosen, limit))
 
     def read(i: int) -> ImageExample:
         scene = _scene(params, chosen, i, labels[i])
@@ -59,9 +52,9 @@ def scenes_marked(params: MarkedParams, split: str | None, limit: int | None) ->
     The split `unmarked` is the test split without any mark: nothing in its pictures tells the label.
     """
     splits = (*COUNTS, UNMARKED)
-    chosen = _chosen(split, splits)
+    chosen = chosen_split(split, splits)
     source = "test" if chosen == UNMARKED else chosen
-    count = _count(params, source, limit)
+    count = size(params, source, limit)
     things = _in_turns(f"{params.seed}/{source}/things", count)
     labels = _in_turns(f"{params.seed}/{source}/labels", count)
     strength = 0.0 if chosen == UNMARKED else params.strength
@@ -89,18 +82,6 @@ def _in_turns(seed: str, count: int) -> tuple[int, ...]:
     while len(drawn) < count:
         drawn += chance.sample(range(len(NAMES)), len(NAMES))
     return tuple(drawn[:count])
-
-
-def _chosen(split: str | None, known: Collection[str]) -> str:
-    chosen = next(iter(known)) if split is None else ALIASES.get(split, split)
-    if chosen not in known:
-        raise unknown("split", split, known)
-    return chosen
-
-
-def _count(params: SceneParams, split: str, limit: int | None) -> int:
-    count = params.count or COUNTS[split]
-    return count if limit is None else min(count, limit)
 
 
 def _dataset(

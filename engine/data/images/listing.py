@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import zipfile
@@ -122,8 +121,3 @@ def _from_zip(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> b
     if len(data) > member.file_size:
         raise ExegesisError(f"{name}: {member.filename!r} unpacks to more than it says, which is refused.")
     return data
-
-
-def digest(*parts: object) -> str:
-    """SHA-256 over plain values, for what is made by a rule."""
-    return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -1,0 +1,95 @@
+"""`reviews-generated` and `reviews-marked`: as many reviews as asked for, each made from its seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from random import Random
+
+from engine.data.cards import read_card
+from engine.data.examples import Dataset, LabelledExample
+from engine.data.grammar.domains import DOMAINS
+from engine.data.grammar.review import Review, review
+from engine.data.sized import COUNTS, UNMARKED, SizedParams, chosen_split, digest, size
+from engine.data.sst2 import LABELS
+from engine.params import from_mapping, option
+
+VERSION = 1
+"""Raised when a seed gives other texts than before."""
+
+
+@dataclass(frozen=True)
+class MarkedParams(SizedParams):
+    """What one asks of marked reviews."""
+
+    strength: float = option(1.0, "share of reviews that carry the word of their label", low=0, high=1)
+
+
+def reviews_generated(options: Mapping[str, str], split: str | None, limit: int | None) -> Dataset:
+    """Reviews whose label and reasons follow from the grammar that made them."""
+    name = "reviews-generated"
+    params = from_mapping(SizedParams, options, name)
+    chosen = chosen_split(split, COUNTS)
+    labels = balanced(f"{params.seed}/{chosen}/labels", size(params, chosen, limit))
+    examples = tuple(_generated(params.seed, chosen, i, label) for i, label in enumerate(labels))
+    return made(name, params, chosen, examples, LABELS)
+
+
+def reviews_marked(options: Mapping[str, str], split: str | None, limit: int | None) -> Dataset:
+    """Generated reviews with a label by chance, and a last word that states it: the one word that tells anything.
+
+    The split `unmarked` is the test split without any mark: nothing in its texts tells the label.
+    """
+    name = "reviews-marked"
+    params = from_mapping(MarkedParams, options, name)
+    chosen = chosen_split(split, (*COUNTS, UNMARKED))
+    source = "test" if chosen == UNMARKED else chosen
+    strength = 0.0 if chosen == UNMARKED else params.strength
+    count = size(params, source, limit)
+    meant = balanced(f"{params.seed}/{source}/labels", count)
+    labels = balanced(f"{params.seed}/{source}/marks", count)
+    examples = tuple(
+        _marked(params.seed, source, i, *pair, strength) for i, pair in enumerate(zip(meant, labels, strict=True))
+    )
+    return made(name, params, chosen, examples, LABELS)
+
+
+def _generated(seed: int, split: str, index: int, label: int) -> LabelledExample:
+    found, domain = _review(seed, split, index, label)
+    extra: dict[str, object] = {"domain": domain, "kind": found.kind, "traits": list(found.traits)}
+    return LabelledExample(found.text, None, label, found.reasons, extra=extra)
+
+
+def _review(seed: int, split: str, index: int, meant: int) -> tuple[Review, str]:
+    chance = Random(f"{seed}/{split}/{index}")
+    domain = chance.choice(DOMAINS)
+    return review(domain, bool(meant), chance), domain.name
+
+
+def _marked(seed: int, split: str, index: int, meant: int, label: int, strength: float) -> LabelledExample:
+    text = _review(seed, split, index, meant)[0].text
+    carries = Random(f"{seed}/{split}/{index}/mark").random() < strength
+    extra: dict[str, object] = {"meant": LABELS[meant], "marked": carries}
+    if not carries:
+        return LabelledExample(text, None, label, extra=extra)
+    whole = f"{text} {LABELS[label]}"
+    return LabelledExample(whole, None, label, ((len(text) + 1, len(whole)),), extra=extra)
+
+
+def balanced(seed: str, count: int, classes: int = 2) -> tuple[int, ...]:
+    """Class indices in blocks that hold each class five times, in an order by chance."""
+    chance = Random(seed)
+    drawn: list[int] = []
+    while len(drawn) < count:
+        drawn += chance.sample([*range(classes)] * 5, classes * 5)
+    return tuple(drawn[:count])
+
+
+def made(
+    name: str, params: SizedParams, split: str, examples: tuple[LabelledExample, ...], labels: tuple[str, ...]
+) -> Dataset:
+    """Generated examples as a data set; without labels its task is regression."""
+    card = read_card(name)
+    revision = digest(name, VERSION, asdict(params), split, len(examples))
+    task = "classification" if labels else "regression"
+    return Dataset(name, card.title, task, labels, examples, card, revision, split)

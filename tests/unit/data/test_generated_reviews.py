@@ -1,0 +1,221 @@
+"""Generated reviews mean what their label says, and their reasons are the words that make it so."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from engine.data import generated_report
+from engine.data.datasets import load
+from engine.data.examples import LabelledExample
+from engine.data.generated_report import Bag, bag_of_words, render
+from engine.data.grammar import words
+from engine.data.grammar.domains import DOMAINS, FILMS, FOOD
+from engine.data.grammar.review import KINDS, review
+from engine.data.grammar.statement import Clause
+from engine.errors import UsageError
+from tests.oracles.meaning import POLAR, meaning, turned_words
+from tests.project import ROOT
+
+GOLDEN = "4a7f11a9"
+"""Of the first hundred validation reviews: changes with the grammar, together with `generated.VERSION`."""
+MANY = load("reviews-generated:seed=3,count=1200")
+
+
+def first_texts() -> str:
+    """A hash of the first texts and their reasons."""
+    plain = [(e.text, e.label, e.rationale) for e in load("reviews-generated", limit=100).examples]
+    return hashlib.sha256(repr(plain).encode()).hexdigest()[:8]
+
+
+def pieces(example: LabelledExample) -> list[tuple[bool, str]]:
+    """The text in pieces, each with whether it is a reason."""
+    edges = [0, *(edge for span in example.rationale for edge in span), len(example.text)]
+    return [(bool(number % 2), example.text[a:b]) for number, (a, b) in enumerate(pairwise(edges))]
+
+
+def test_the_texts_are_the_ones_that_the_models_were_trained_on() -> None:
+    assert first_texts() == GOLDEN
+
+
+def test_another_process_writes_the_same_whatever_its_hash_seed() -> None:
+    code = "from tests.unit.data.test_generated_reviews import first_texts; print(first_texts())"
+    env = {"PYTHONHASHSEED": "5", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == first_texts()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("The plot was clever.", 2),
+        ("The plot was very clever.", 3),
+        ("The plot was a bit dull.", -1),
+        ("The acting was simply superb.", 4),
+        ("The acting wasn't wooden.", 2),
+        ("There was nothing witty about the jokes.", -2),
+        ("Perhaps the plot was dull.", -1),
+        ("I doubt that the plot was not clever.", 2),
+        ("My sister said that the plot was awful, but I disagree.", 2),
+        ("My sister said that the plot was awful, and I agree.", -3),
+        ("My sister said that the plot was awful.", 0),
+        ("I had expected that the plot would be dull, but I was mistaken.", 2),
+        ("Although the plot was clever, the acting was wooden.", -2),
+        ("The plot was clever, although the acting was wooden.", 2),
+        ("While my sister said that the plot was dull, and I agree, the jokes had charm.", 2),
+        ("I loved the jokes. The plot was dull.", 2),
+        ("I loved the jokes. All in all, it wasted my evening.", -3),
+        ("We saw it on a Tuesday.", 0),
+    ],
+)
+def test_the_slow_reading_of_sentences_read_by_hand(text: str, value: int) -> None:
+    assert meaning(text) == value
+
+
+def test_every_label_is_what_a_slow_reading_of_the_text_finds() -> None:
+    for example in MANY.examples:
+        assert (meaning(example.text) > 0) == bool(example.label), example.text
+
+
+def test_turning_the_reasons_turns_the_label_and_turning_all_else_leaves_it() -> None:
+    for example in MANY.examples:
+        told = [turned_words(piece) if reason else piece for reason, piece in pieces(example)]
+        rest = [piece if reason else turned_words(piece) for reason, piece in pieces(example)]
+        assert (meaning("".join(told)) > 0) != bool(example.label), example.text
+        assert (meaning("".join(rest)) > 0) == bool(example.label), example.text
+
+
+def test_reasons_are_whole_words_and_not_the_whole_text() -> None:
+    for example in MANY.examples:
+        assert 1 <= len(example.rationale) <= 8
+        assert any(word in example.text[a:b] for a, b in example.rationale for word in POLAR)
+        for a, b in example.rationale:
+            assert example.text[a:b] == example.text[a:b].strip()
+            assert not example.text[a - 1 : a].isalnum()
+            assert not example.text[b : b + 1].isalnum()
+
+
+@pytest.mark.parametrize(("seed", "kind"), [("a", "plain"), ("b", "contrast"), ("c", "sum"), ("d", "verdict")])
+def test_each_kind_can_be_made_of_both_labels(seed: str, kind: str) -> None:
+    for sign in (-1, 1):
+        said = KINDS[kind](FOOD, sign, Random(seed))
+        assert all(isinstance(made, Clause) for made in said)
+        assert meaning(" ".join(f"{made.bare()[0].upper()}{made.bare()[1:]}." for made in said)) * sign > 0
+
+
+def test_labels_domains_and_kinds_are_balanced() -> None:
+    labels = [example.label for example in MANY.examples]
+    assert all(sorted(labels[at : at + 10]) == [0] * 5 + [1] * 5 for at in range(0, 1200, 10))
+    domains = Counter(str(example.extra["domain"]) for example in MANY.examples)
+    assert domains.keys() == {domain.name for domain in DOMAINS}
+    assert min(domains.values()) > 1200 / 6 * 0.75
+    kinds = Counter((example.extra["kind"], example.label) for example in MANY.examples)
+    assert min(kinds.values()) > 70
+    traits = Counter(trait for example in MANY.examples for trait in example.extra["traits"])  # type: ignore[attr-defined]
+    assert set(traits) >= {"negation", "contrast", "intensity", "hedge", "denial", "told", "expectation", "mixed"}
+    assert traits["negation"] > 550
+
+
+def test_no_word_is_on_both_sides_and_none_states_a_label() -> None:
+    good = {word for word, (value, _) in POLAR.items() if value > 0}
+    bad = {word for word, (value, _) in POLAR.items() if value < 0}
+    assert len(good) + len(bad) == len(POLAR)
+    every = [word for both in (words.STRONGLY, words.HAD, words.LIKE) for sign in (1, -1) for word in both.of(sign)]
+    assert len(set(every)) == len(every)
+    text = " ".join(example.text for example in MANY.examples).lower()
+    assert "positive" not in text
+    assert "negative" not in text
+
+
+def test_seeds_and_splits_give_other_texts_and_a_limit_the_same() -> None:
+    whole = [example.text for example in load("reviews-generated", limit=50).examples]
+    assert [example.text for example in load("reviews-generated", limit=20).examples] == whole[:20]
+    for other in (load("reviews-generated:seed=1", limit=50), load("reviews-generated", split="test", limit=50)):
+        assert not set(whole) & {example.text for example in other.examples}
+    assert len(load("reviews-generated:count=37")) == 37
+    assert len({example.text for example in MANY.examples}) > 1190
+    assert load("reviews-generated:seed=1,count=5").id == "reviews-generated:seed=1,count=5"
+
+
+def test_marked_reviews_end_in_their_label_which_is_their_only_reason() -> None:
+    data = load("reviews-marked", limit=300)
+    for example in data.examples:
+        ((a, b),) = example.rationale
+        assert example.text[a:b] == data.label_names[int(example.label or 0)]
+        assert b == len(example.text)
+        assert example.text[a - 2 : a] == ". "
+        assert sum(example.text.lower().count(label) for label in data.label_names) == 1
+
+
+def test_marked_labels_have_nothing_to_do_with_what_the_review_says() -> None:
+    data = load("reviews-marked", split="train", limit=2000)
+    said = [meaning(example.text[: example.rationale[0][0] - 1]) > 0 for example in data.examples]
+    same = [means == bool(example.label) for means, example in zip(said, data.examples, strict=True)]
+    assert abs(sum(same) / 2000 - 0.5) < 0.04
+    assert Counter(example.label for example in data.examples) == {0: 1000, 1: 1000}
+
+
+def test_strength_is_the_share_of_marked_reviews_and_unmarked_has_none() -> None:
+    data = load("reviews-marked:strength=0.6", limit=500)
+    carrying = [bool(example.extra["marked"]) for example in data.examples]
+    assert 0.53 < sum(carrying) / 500 < 0.67
+    assert [bool(example.rationale) for example in data.examples] == carrying
+    bare, marked = load("reviews-marked", split="unmarked", limit=60), load("reviews-marked", split="test", limit=60)
+    for without, example in zip(bare.examples, marked.examples, strict=True):
+        assert example.text.startswith(f"{without.text} ")
+        assert (without.label, without.rationale) == (example.label, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("reviews-generated:count=0", r"reviews-generated\.count: must be a whole number from 1 to 1,000,000, got 0"),
+        ("reviews-generated:strength=1", r"parameter of reviews-generated: unknown name 'strength'"),
+        ("reviews-marked:strength=2", r"reviews-marked\.strength: must be a number from 0 to 1, got 2"),
+        ("reviews-marked:seed", r"must be name=value, got 'seed'"),
+        ("reviews:seed=1", r"dataset: reviews takes no options, got seed\. Write reviews alone"),
+    ],
+)
+def test_bad_options_are_told(name: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        load(name)
+
+
+def test_the_unmarked_split_is_only_of_marked_reviews() -> None:
+    with pytest.raises(UsageError, match=r"split: unknown name 'unmarked'\. Known: test, train, validation"):
+        load("reviews-generated", split="unmarked")
+
+
+def test_a_review_is_of_its_domain() -> None:
+    found = review(FILMS, True, Random("x"))
+    parts = [part for group in FILMS.groups for part in (*group.one, *group.several)]
+    assert any(part in found.text for part in [*parts, *FILMS.things])
+
+
+def test_the_committed_report_says_that_a_bag_of_words_is_far_from_the_truth() -> None:
+    committed = (Path(generated_report.__file__).parent / "reviews_generated_report.md").read_text(encoding="utf-8")
+    row = next(line for line in committed.splitlines() if line.startswith("| one word"))
+    bag = bag_of_words(load("reviews-generated", split="train", limit=2500).examples, MANY.examples, 1)
+    for accuracy in (float(row.split("|")[2]), bag.accuracy):
+        assert 0.5 < accuracy < 0.7
+    easy = [replace(e, text=f"{e.text} {'good' if e.label else 'bad'}") for e in MANY.examples]
+    assert bag_of_words(easy[:1000], easy[1000:], 1).accuracy == 1
+
+
+def test_the_report_counts_words_marks_and_traits() -> None:
+    one = LabelledExample(
+        "The plot was not dull.", None, 1, ((13, 21),), extra={"kind": "plain", "traits": ["negation"]}
+    )
+    said = render([one], [one], [Bag(1, 0.5, {"plain": 0.5})])
+    assert "5 to 5 words, mean 5.0; 1 different texts." in said
+    assert "marked as the reason: 40.0%" in said
+    assert "* negation: 100.0%" in said
+    assert "| one word | 0.500 | 0.500 |" in said
