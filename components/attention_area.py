@@ -7,12 +7,17 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from components.attention_board import board_area
 from components.attention_controls import board_controls
+from components.attention_keep import keep_area
 from components.attention_reading import reading_area
+from components.attention_scores import score_map
 from components.attention_session import key
 from components.attention_state import AttentionState
+from components.attention_words import words_area
+from components.flow_area import flow_area
+from components.head_switches import switch_area
 from components.prediction_area import PROBE, prediction_area
-from engine.heads.scales import HeadScales
 from engine.registry import Explainer
 from engine.request import Example, Request
 
@@ -32,15 +37,13 @@ def attention_area(state: AttentionState, methods: Mapping[str, Explainer]) -> N
     reading = reading_area(state)
     if reading is None:
         return
-    if state.switched:
-        st.caption(changed_words(state.switched))
     board_controls(state, reading)
-
-
-def changed_words(switched: HeadScales) -> str:
-    """Which heads are not as the model has them."""
-    names = [f"{layer}.{head} {'off' if scale == 0 else f'×{scale:g}'}" for layer, head, scale in switched.scales]
-    return f"Everything here is of the model with changed heads: {', '.join(names)}."
+    scores = score_map(state, reading, st.empty())
+    board_area(state, reading, scores)
+    words_area(state, reading, scores)
+    switch_area(state, reading, scores)
+    flow_area(state, reading)
+    keep_area(state, reading, scores)
 
 
 def _probe(state: AttentionState) -> Request:
