@@ -36,7 +36,7 @@ def bag_of_words(train: Sequence[LabelledExample], test: Sequence[LabelledExampl
     seen = bags.fit_transform([example.text for example in train])
     model = LogisticRegression(C=0.3, max_iter=1000).fit(seen, [example.label for example in train])
     guessed = model.predict(bags.transform([example.text for example in test]))
-    right = [guess == example.label for guess, example in zip(guessed, test, strict=True)]
+    right = [bool(guess == example.label) for guess, example in zip(guessed, test, strict=True)]
     kinds = [str(example.extra["kind"]) for example in test]
     by_kind = {kind: _mean([r for r, k in zip(right, kinds, strict=True) if k == kind]) for kind in sorted(set(kinds))}
     return Bag(longest, _mean(right), by_kind)
