@@ -196,5 +196,5 @@ def _path(graph: FlowGraph, path: Path) -> list[object]:
 
 
 def _short(share: float) -> float:
-    """Four digits are more than anybody sees."""
-    return float(f"{share:.4g}")
+    """Three digits are seen: six keep them from being rounded twice."""
+    return float(f"{share:.6g}")

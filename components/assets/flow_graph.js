@@ -51,8 +51,9 @@ class FlowGraph extends Owned {
     this.on(this.svg, "pointerleave", () => this.hover(null));
     this.on(this.svg, "click", (event) => this.onClick(event));
     this.on(this.svg, "keydown", (event) => this.onKey(event));
-    this.on(this.svg, "focusin", (event) => event.target.matches(":focus-visible") && this.hover(this.thing(event), true));
-    this.on(this.svg, "focusout", () => this.hover(null));
+    // Of the sheet: Chromium gives the keyboard's focus to an SVG that listens for it.
+    this.on(this.sheet, "focusin", (event) => event.target.matches(":focus-visible") && this.hover(this.thing(event), true));
+    this.on(this.sheet, "focusout", () => this.hover(null));
     this.on(window, "scroll", () => this.hover(null), true);
     this.resized = new ResizeObserver(() => this.box.clientWidth !== this.width && this.data && this.draw());
     this.resized.observe(this.box);
