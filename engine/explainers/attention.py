@@ -42,9 +42,19 @@ class HeadParams:
 @dataclass(frozen=True)
 class RolloutParams:
     residual: float = option(
-        0.0, "Share of the residual stream: 0 as in the thesis, 0.5 as Abnar and Zuidema", low=0, high=1
+        0.0,
+        "How much of a position passes each layer unchanged: 0 is attention alone, as in the thesis; 0.5 keeps half, "
+        "as Abnar and Zuidema do, so that the map stays nearer to what each position was",
+        low=0,
+        high=1,
     )
-    start_layer: int = option(0, "First layer that counts, from 0", low=0, high=1000)
+    start_layer: int = option(
+        0,
+        "First layer that counts, from 0. Early layers mix positions most and overpower rollout: leave them out to see "
+        "what late ones read",
+        low=0,
+        high=1000,
+    )
 
 
 @register(
