@@ -10,10 +10,10 @@ import streamlit as st
 
 from components.open_pictures import Stamp, stamp
 from components.thumbnails import thumbnail_url
+from engine.data.sources import Candidate, Source, source_of
 from engine.request import Picture
 from engine.study.choosing import candidates
 from engine.study.design import Design
-from engine.study.sources import Candidate, Source, source_of
 
 FIRST = 6
 """So many items are shown of what the choice gives."""

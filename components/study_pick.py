@@ -11,8 +11,8 @@ from components.study_examples import Look, look_at, opened_source
 from components.study_fields import read_indices, write_indices
 from components.thumbnails import Thumbnail, thumbnails_html, use_thumbnails
 from components.trouble import literal, say_error, sentence
+from engine.data.sources import Source
 from engine.errors import ExegesisError
-from engine.study.sources import Source
 
 A_PAGE = 12
 TILE = 120

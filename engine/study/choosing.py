@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.data.classes import match_classes
+from engine.data.sources import Candidate, Source, source_of
 from engine.errors import ExegesisError, UsageError
 from engine.predictions import predictions
 from engine.progress import CancelToken, Report, silent
 from engine.request import Example, Input
 from engine.result import Prediction
 from engine.study.design import Design, ItemChoice
-from engine.study.sources import Candidate, Source, source_of
 
 TOGETHER = 64
 """Candidates that are read and judged at a time."""

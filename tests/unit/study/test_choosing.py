@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from components.study_examples import awaits_model, first_items, look_at, wanted
+from engine.data.sources import Source, source_of
 from engine.study.choosing import candidates, choose
 from engine.study.design import Design, ItemChoice
-from engine.study.sources import Source, source_of
 from tests.unit.study.samples import LABELS, TEXTS, image_design, text_design
 
 pytestmark = pytest.mark.usefixtures("store")

@@ -1,4 +1,4 @@
-"""A data set of texts or of pictures as a study reads it: one example at a time, free of any model."""
+"""A data set of texts or of pictures, read alike: one example at a time, free of any model."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.data.classes import PLACED, UNNAMED
+from engine.data.examples import LabelledExample
+from engine.data.images.examples import ImageExample
 from engine.request import Input, Picture
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An example that may become an item, by its place in the data set.
+    """An example by its place in the data set, with all that is known of it.
 
     `known`: the index of its class in the data set, None where it is not known or a number.
     """
@@ -21,17 +23,23 @@ class Candidate:
     input: Input
     label: str | None
     known: int | None
+    given: LabelledExample | ImageExample
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set of texts or pictures, read one at a time. `unnamed`: class names that stand for none."""
+    """A data set of texts or pictures, read one at a time. `unnamed`: class names that stand for none.
+
+    `pairs`: its texts are pairs. `revision`: of the content.
+    """
 
     name: str
     count: int
     labels: tuple[str, ...]
     unnamed: re.Pattern[str]
     read: Callable[[int], Candidate]
+    pairs: bool = False
+    revision: str = ""
 
 
 def source_of(kind: str, dataset: str, split: str | None = None) -> Source:
@@ -48,9 +56,9 @@ def _texts(dataset: str, split: str | None) -> Source:
         one = data[index]
         known = one.label if isinstance(one.label, int) and data.label_names else None
         label = one.label if known is None else data.label_names[known]
-        return Candidate(index, one.example, None if label is None else str(label), known)
+        return Candidate(index, one.example, None if label is None else str(label), known, one)
 
-    return Source(data.id, len(data), data.label_names, UNNAMED, read)
+    return Source(data.id, len(data), data.label_names, UNNAMED, read, data.pairs, data.revision)
 
 
 def _pictures(dataset: str, split: str | None) -> Source:
@@ -61,6 +69,6 @@ def _pictures(dataset: str, split: str | None) -> Source:
     def read(index: int) -> Candidate:
         one = data[index]
         label = None if one.label is None else data.label_names[one.label]
-        return Candidate(index, Picture(one.pixels), label, one.label)
+        return Candidate(index, Picture(one.pixels), label, one.label, one)
 
-    return Source(data.id, len(data), data.label_names, PLACED, read)
+    return Source(data.id, len(data), data.label_names, PLACED, read, revision=data.revision)
