@@ -5,6 +5,7 @@
 const MAY_NOT = 255; // the level of a cell whose query may not attend to its key
 const HUES = 16;
 const drawings = new WeakMap(); // by host
+const pairs = new WeakMap(); // by what Python told: whether it is of two texts
 const wholeHeads = new WeakMap(); // by told.exact: its cells
 
 /** The host's drawing of that kind, made anew where it shows another one; it leaves with its host. */
@@ -84,7 +85,7 @@ function saidValue(head, at) {
 /** "3 good"; of a pair "A 3 good". Special tokens of a pair belong to no text. */
 function tokenName(told, position) {
   const { text, part } = told.tokens[position];
-  return isPair(told) && part >= 0 ? `${"AB"[part]} ${text}` : text;
+  return `${isPair(told) && part >= 0 ? `${"AB"[part]} ` : ""}${position} ${text}`;
 }
 
 /** A cell may stand for several tokens: the first and the last are named. */
@@ -100,7 +101,8 @@ function shrunkWords(told, { rows, columns, factor }) {
 }
 
 function isPair(told) {
-  return told.tokens.some((token) => token.part === 1);
+  if (!pairs.has(told)) pairs.set(told, told.tokens.some((token) => token.part === 1));
+  return pairs.get(told);
 }
 
 /** Where B begins among the cells of one side; -1 where it does not. */

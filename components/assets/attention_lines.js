@@ -35,6 +35,7 @@ class LinesDrawing extends Drawing {
   }
 
   show(model, heads) {
+    if (this.data && model === this.model && String(heads) === String(this.heads)) return;
     Object.assign(this, { model, heads, data: heads.map((head) => headCells(model, head)) });
     if (!heads.length || this.data.includes(null)) this.data = null;
     this.title.replaceChildren(...heads.map(headBadge));
@@ -157,13 +158,17 @@ class LinesDrawing extends Drawing {
   mark() {
     const sums = new Map(), { at } = this;
     if (at) for (const head of this.data) for (const line of this.linesOf(head)) sums.set(line.other, (sums.get(line.other) ?? 0) + head.value(line.at));
-    [this.queries, this.keys].forEach((list, side) => [...list.children].forEach((option, place) => {
-      const sum = at && side !== at.side ? sums.get(place) : undefined, inHand = Boolean(at) && side === at.side && place === at.at;
-      option.lastChild.textContent = sum === undefined ? "" : this.meanWords(sum);
-      option.classList.toggle("xg-in-hand", inHand);
-      option.classList.toggle("xg-out", Boolean(at) && !inHand && sum === undefined);
-      option.setAttribute("aria-selected", inHand);
-    }));
+    for (const option of this.sheet.querySelectorAll("[data-side]")) {
+      const { side, at: place } = this.placeOf({ target: option }), other = at && side !== at.side;
+      this.markOne(option, other ? sums.get(place) : undefined, Boolean(at) && !other && place === at.at);
+    }
+  }
+
+  markOne(option, sum, inHand) {
+    const number = option.lastChild, words = sum === undefined ? "" : this.meanWords(sum);
+    if (number.textContent !== words) number.textContent = words;
+    option.classList.toggle("xg-out", Boolean(this.at) && !inHand && sum === undefined);
+    if (option.classList.toggle("xg-in-hand", inHand) !== (option.ariaSelected === "true")) option.ariaSelected = inHand;
   }
 
   meanWords(sum) {

@@ -46,7 +46,7 @@ class MatrixDrawing extends Drawing {
   }
 
   show(model, [head]) {
-    Object.assign(this, { model, head, image: null });
+    Object.assign(this, { model, head, image: null, colours: null });
     this.data = headCells(model, head);
     const { row = 0, column = 0 } = this.at ?? {};
     if (this.data && (row >= this.data.rows || column >= this.data.columns)) this.at = null;
@@ -73,13 +73,13 @@ class MatrixDrawing extends Drawing {
 
   /** Where the cells are, in pixels of the canvas, and how large all of them are. */
   place() {
-    const { rows, columns } = this.data, width = this.root.clientWidth, most = Math.min(MATRIX.label, width * MATRIX.labelShare);
+    const { rows, columns, factor } = this.data, { told } = this.model, width = this.root.clientWidth, most = Math.min(MATRIX.label, width * MATRIX.labelShare);
     const pen = this.canvas.getContext("2d");
     this.font = `${MATRIX.font}px ${getComputedStyle(this.root).fontFamily}`;
     pen.font = `bold ${this.font}`;
-    const longest = (count, name) => Math.min(most, Math.max(...Array.from({ length: count }, (_, at) => pen.measureText(name(at)).width)));
-    const left = Math.ceil(longest(rows, (at) => this.label(at, true))) + MATRIX.strip + 4;
-    const top = Math.ceil(longest(columns, (at) => this.label(at, false))) + MATRIX.strip + 4;
+    const longest = (count, ofRows) => Math.max(...Array.from({ length: count }, (_, at) => pen.measureText(this.label(at, ofRows)).width));
+    if (this.measured?.told !== told || this.measured.factor !== factor) this.measured = { told, factor, names: [longest(rows, true), longest(columns, false)] };
+    const [left, top] = this.measured.names.map((name) => Math.ceil(Math.min(most, name)) + MATRIX.strip + 4);
     const side = Math.min(width - left - 2, MATRIX.side);
     const across = Math.min(MATRIX.most, side / columns), down = Math.min(MATRIX.most, side / rows);
     this.box = { left, top, width: across * columns, height: down * rows };
@@ -107,7 +107,7 @@ class MatrixDrawing extends Drawing {
   paint() {
     const { left, top, width, height } = this.box;
     const pen = sharpPen(this.canvas, left + width + 2, top + height + 2);
-    this.colours = Object.fromEntries(["text", "muted", "ground", "line"].map((name) => [name, resolved(this.root, `var(--xg-${name})`)]));
+    this.colours ??= Object.fromEntries(["text", "muted", "ground"].map((name) => [name, resolved(this.root, `var(--xg-${name})`)]));
     pen.save();
     pen.beginPath();
     pen.rect(left, top, width, height);

@@ -3,6 +3,7 @@
 
 const PATCH_KEYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e3], End: [0, 1e3], PageUp: [-1e3, 0], PageDown: [1e3, 0] };
 const PATCH_HINT = "Hover a patch for its value. Click one, or press Enter on it, to see where it looks.";
+const NO_MAP = "In this view heads have matrices and no maps of patches. Choose above what patches receive, or where one looks.";
 const MAP_OPACITY = 70; // percent, as on the Images page
 
 function drawOverlay(host, model, head) {
@@ -47,8 +48,8 @@ class OverlayDrawing extends Drawing {
   }
 
   draw() {
-    this.map.hidden = !this.values;
-    if (!this.values) return (this.said.textContent = "This head is on its way …");
+    for (const part of [this.map, this.tools, this.legend, this.from]) part.hidden = !this.values;
+    if (!this.values) return (this.said.textContent = NO_MAP);
     this.map.style.setProperty("--xg-opacity", Number(this.slider.value) / 100);
     this.paint();
     this.write();

@@ -114,7 +114,7 @@ def told(name: str, part: Part, head: tuple[int, int]) -> dict[str, object]:
         "size": [LAYERS, HEADS],
         "heads": list(range(HEADS)),
         "tokens": [
-            {"text": f"{at} {word}", "special": special[at], "part": _segment(case, at)}
+            {"text": word, "special": special[at], "part": _segment(case, at)}
             for at, word in enumerate(case.words)
         ],
         "rows": part.rows,
