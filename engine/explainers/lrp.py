@@ -48,24 +48,20 @@ def _relevances(task: Task, index: np.ndarray) -> list[Attribution]:
     model, batch = task.model, task.batch(index)
     targets = torch.tensor([task.targets[i] for i in index], device=model.device)
     point = model.embed(batch).detach().requires_grad_()
-    with rules(model.module, model.adapter.lrp) as ledger:
+    with rules(model.module, model.adapter.lrp, len(index)) as ledger:
         logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
         (slope,) = torch.autograd.grad(logits.sum(), point)
         scores = as_float64((point.detach() * slope).sum(-1))
         kept = {
-            "biases": _numbers(ledger.biases, len(index)),
+            "biases": as_float64(ledger.biases()),
             "positions": sum((as_float64((slope * a).sum((1, 2))) for a in ledger.added), np.zeros(len(index))),
-            "softmax": _numbers(ledger.softmax, len(index)),
+            "softmax": as_float64(ledger.softmax()),
         }
     made = zip(as_float64(logits).tolist(), scores, batch.lengths.tolist(), strict=True)
     return [
         _attribution(logit, row[:length], {name: float(values[i]) for name, values in kept.items()}, model.dtype)
         for i, (logit, row, length) in enumerate(made)
     ]
-
-
-def _numbers(booked: torch.Tensor | float, rows: int) -> np.ndarray:
-    return as_float64(booked) if isinstance(booked, torch.Tensor) else np.full(rows, booked)
 
 
 def _attribution(logit: float, scores: np.ndarray, kept: dict[str, float], dtype: torch.dtype) -> Attribution:

@@ -17,56 +17,59 @@ import torch
 from torch import Tensor, nn
 
 from engine.models.adapters import LrpParts
-from engine.models.attention import captured_attention, implementation
+from engine.models.attention import fused_attention, implementation
 
 LRP = "exegesis_lrp"
+_WIDE = (torch.float32, torch.float64)
 
 
 @dataclass
 class Ledger:
-    """What takes relevance and hands it no further, in logits, one number a row.
+    """What takes relevance and hands it no further, in logits, one number for each of so many rows.
 
     biases: of linear layers, and the shifts of norms. softmax: what is lost between attention's probabilities and its
     queries and keys, T5's position bias included. added: embeddings of positions and segments.
     """
 
-    softmax: Tensor | float = 0.0
+    rows: int
     added: list[Tensor] = field(default_factory=list)
-    _biases: list[Tensor] = field(default_factory=list)
+    _biases: dict[int, Tensor] = field(default_factory=dict)
+    _come: list[Tensor] = field(default_factory=list)
+    _gone: list[Tensor] = field(default_factory=list)
 
-    @property
-    def biases(self) -> Tensor | float:
-        """Summed at the end and at once: there are dozens of them, and a short pass is quick."""
-        if not self._biases:
-            return 0.0
-        return torch.cat([booked.reshape(len(booked), -1) for booked in self._biases], 1).sum(1)
+    def biases(self) -> Tensor:
+        """Summed over positions here, at the end: there are dozens of biases, and a short pass is quick."""
+        kept = [booked.reshape(self.rows, -1) for booked in self._biases.values()]
+        return torch.cat(kept, 1).sum(1) if kept else torch.zeros(self.rows)
 
-    def bias(self, output: Tensor, bias: Tensor) -> None:
-        """The bias of what made `output` is booked as the gradient passes, if one does."""
-        if not output.requires_grad:
-            return
-        wide = _wide(bias)
-        output.register_hook(lambda slope: self._biases.append(slope.to(wide.dtype) @ wide))
+    def softmax(self) -> Tensor:
+        lost = [*self._come, *self._gone]
+        return 2 * torch.stack(lost).sum(0) if lost else torch.zeros(self.rows)
 
-    def attention(self, query: Tensor, key: Tensor, output: Tensor) -> None:
+    def bias(self, slope: Tensor, bias: Tensor) -> None:
+        """Books the part of a bias, `slope` the gradient at what it was added to."""
+        flat = _wide(slope).flatten(0, -2)
+        if len(flat) not in self._biases:
+            self._biases[len(flat)] = flat.new_zeros(len(flat))
+        self._biases[len(flat)].addmv_(flat, _wide(bias))
+
+    def attention(self, query: Tensor, value: Tensor, output: Tensor) -> None:
         """Half of the gradient goes on at each product (proposition 3.3), and what the softmax keeps is booked.
 
-        That is the relevance of the probabilities, half of the output's, less what queries and keys, alike, get of it.
+        Queries and keys are behind two products, values behind one. What the softmax keeps is the relevance of the
+        probabilities, half of the output's, less that of queries and keys, which is alike.
         """
+        # Detached out here: a hook that held on to its own tensor would keep the whole pass in memory.
+        made, asked = output.detach(), query.detach().transpose(1, 2)
 
         def come(slope: Tensor) -> Tensor:
-            half = slope / 2
-            self.softmax = self.softmax + _rows(_wide(output.detach()) * _wide(half))
-            return half
-
-        def gone(slope: Tensor) -> Tensor:
-            half = slope / 2
-            self.softmax = self.softmax - 2 * _rows(_wide(query.detach()) * _wide(half))
-            return half
+            quarter = slope / 4
+            self._come.append(_product(made, quarter))
+            return quarter
 
         output.register_hook(come)
-        query.register_hook(gone)
-        key.register_hook(lambda slope: slope / 2)
+        value.register_hook(lambda slope: slope * 2)
+        query.register_hook(lambda slope: self._gone.append(-_product(asked, slope.transpose(1, 2))))
 
 
 class _Share(torch.autograd.Function):
@@ -88,7 +91,7 @@ class _Ratio(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, output: Tensor) -> Tensor:
         ctx.save_for_backward((output / value).nan_to_num_(0.0, 0.0, 0.0))
-        return output.view_as(output)
+        return output
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None]:
@@ -99,20 +102,20 @@ class _Norm(torch.autograd.Function):
     """`output = norm(value)`, its standard deviation a constant: the identity rule of norms (proposition 3.4)."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, output: Tensor, weight: Tensor, epsilon: float, centred: bool) -> Tensor:
-        wide = _wide(value)
-        away = wide - wide.mean(-1, keepdim=True) if centred else wide
-        spread = torch.linalg.vecdot(away, away)[..., None] / value.shape[-1]
-        ctx.save_for_backward(torch.rsqrt(spread + epsilon).to(value.dtype), weight)
-        ctx.centred = centred
-        return output.view_as(output)
+    def forward(ctx: Any, value: Tensor, output: Tensor, scale: Tensor, norm: nn.Module, ledger: Ledger) -> Tensor:
+        ctx.save_for_backward(scale)
+        ctx.norm, ctx.ledger = norm, ledger
+        return output
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None, None, None]:
-        scale, weight = ctx.saved_tensors
-        slope = slopes[0] * weight * scale
+        (slope,), (scale,), own = slopes, ctx.saved_tensors, ctx.norm._parameters
+        if own.get("bias") is not None:
+            ctx.ledger.bias(slope, own["bias"])
+        slope = slope * own["weight"] * scale
         # Taking the mean away is linear, so its gradient is its rule.
-        return slope - slope.mean(-1, keepdim=True) if ctx.centred else slope, None, None, None, None
+        centred = slope - slope.mean(-1, keepdim=True) if isinstance(ctx.norm, nn.LayerNorm) else slope
+        return centred, None, None, None, None
 
 
 def share(value: Tensor, part: float) -> Tensor:
@@ -125,21 +128,30 @@ def activated(value: Tensor, output: Tensor) -> Tensor:
     return _Ratio.apply(value, output.detach())
 
 
-def normalised(value: Tensor, output: Tensor, norm: nn.Module) -> Tensor:
-    """The identity rule of LayerNorm, or of T5's RMSNorm, whose variance is not taken about the mean."""
-    centred = isinstance(norm, nn.LayerNorm)
-    epsilon = norm.eps if isinstance(norm, nn.LayerNorm) else norm.variance_epsilon
-    return _Norm.apply(value, output.detach(), norm.weight, epsilon, centred)
+def normalised(value: Tensor, output: Tensor, norm: nn.Module, ledger: Ledger) -> Tensor:
+    """The identity rule of LayerNorm, or of T5's RMSNorm, which takes no mean away and has no shift to book."""
+    return _Norm.apply(value, output.detach(), _scale(value, output, norm), norm, ledger)
+
+
+def _scale(value: Tensor, output: Tensor, norm: Any) -> Tensor:
+    """What the norm multiplies by, a number a position. That of LayerNorm it has kept for its own gradient."""
+    if isinstance(norm, nn.LayerNorm):
+        return output.grad_fn._saved_result2  # type: ignore[union-attr]
+    wide = _wide(value.detach())
+    return torch.rsqrt(wide.square().mean(-1, keepdim=True) + norm.variance_epsilon).to(value.dtype)
 
 
 _ledger: ContextVar[Ledger | None] = ContextVar("exegesis_lrp_ledger", default=None)
 
 
 @contextlib.contextmanager
-def rules(module: nn.Module, parts: LrpParts) -> Iterator[Ledger]:
-    """Gradients of passes inside, in this thread, follow AttnLRP's rules. Afterwards the module is as it was."""
+def rules(module: nn.Module, parts: LrpParts, rows: int) -> Iterator[Ledger]:
+    """Gradients of a pass of so many rows inside, in this thread, follow AttnLRP's rules.
+
+    Afterwards the module is as it was.
+    """
     _register()
-    ledger = Ledger()
+    ledger = Ledger(rows)
     token = _ledger.set(ledger)
     with contextlib.ExitStack() as stack:
         stack.callback(_ledger.reset, token)
@@ -160,28 +172,28 @@ def _register() -> None:
 
 def _attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, None]:
     """Attention of two products, each of whose factors gets half; softmax by its gradient (proposition 3.1)."""
-    output, probabilities = captured_attention(module, query, key, value, attention_mask, **more)
+    output = fused_attention(module, query, key, value, attention_mask, **more)
     ledger = _ledger.get()
-    if ledger is not None:
-        ledger.attention(query, key, output)
-    return output, probabilities
+    if ledger is not None and output.requires_grad:
+        ledger.attention(query, value, output)
+    return output, None
 
 
 def _hooks(module: nn.Module, parts: LrpParts, ledger: Ledger) -> Iterator[Any]:
     """One hook at every place that `parts` names, and at every bias: each of them costs time in a short pass."""
-    for path, part in module.named_modules():
-        name, own = _last(path), part._parameters
-        ledger.added.extend(own[added] for added in parts.added if added in own)
+    for part, name in _named(module).items():
+        own = part._parameters
+        ledger.added.extend(added for name in parts.added if (added := own.get(name)) is not None)
         if name in parts.norms:
-            yield part.register_forward_hook(_here(ledger, _norm_rule(ledger)))
+            yield part.register_forward_hook(_here(ledger, lambda norm, x, y: normalised(x, y, norm, ledger)))
         elif name in parts.activations:
             yield part.register_forward_hook(_here(ledger, lambda _, x, y: activated(x, y)))
         elif name in parts.added:
             yield part.register_forward_hook(_here(ledger, lambda _, x, y: ledger.added.append(y)))
-        elif own.get("bias") is not None:
-            yield part.register_forward_hook(_here(ledger, lambda layer, _, y: ledger.bias(y, layer.bias)))
+        elif (bias := own.get("bias")) is not None:
+            yield part.register_forward_hook(_here(ledger, _booked(ledger, bias)))
         if parts.gated and parts.gated[0] in part._modules:
             product = part.get_submodule(parts.gated[1])
             yield product.register_forward_pre_hook(_before(ledger, lambda x: share(x, 0.5)))
@@ -189,23 +201,29 @@ def _hooks(module: nn.Module, parts: LrpParts, ledger: Ledger) -> Iterator[Any]:
         yield from _between(module.get_submodule(before), module.get_submodule(after), ledger)
 
 
+def _named(module: nn.Module) -> dict[nn.Module, str]:
+    """Every module by its last name, each once. Torch's own walk, which makes whole names, takes a while."""
+    found, queue = {module: ""}, [module]
+    for part in queue:
+        new = {child: name for name, child in part._modules.items() if child is not None and child not in found}
+        found.update(new)
+        queue.extend(new)
+    return found
+
+
+def _booked(ledger: Ledger, bias: Tensor) -> Callable[[Any, Tensor, Tensor], None]:
+    def rule(_: Any, given: Tensor, made: Tensor) -> None:
+        if made.requires_grad:
+            made.register_hook(lambda slope: ledger.bias(slope, bias))
+
+    return rule
+
+
 def _between(before: nn.Module, after: nn.Module, ledger: Ledger) -> Iterator[Any]:
     """An activation that is no module of its own: from what `before` gives to what `after` is given."""
     given: list[Tensor] = []
     yield before.register_forward_hook(_here(ledger, lambda _, x, y: given.append(y)))
     yield after.register_forward_pre_hook(_before(ledger, lambda y: activated(given.pop(), y)))
-
-
-def _norm_rule(ledger: Ledger) -> Callable[[Any, Tensor, Tensor], Tensor]:
-    """T5's norms have no shift that could keep relevance."""
-
-    def rule(norm: Any, value: Tensor, output: Tensor) -> Tensor:
-        made = normalised(value, output, norm)
-        if norm._parameters.get("bias") is not None:
-            ledger.bias(made, norm.bias)
-        return made
-
-    return rule
 
 
 def _here(ledger: Ledger, rule: Callable[[Any, Tensor, Tensor], Tensor | None]) -> Any:
@@ -221,14 +239,10 @@ def _inside(ledger: Ledger) -> bool:
     return _ledger.get() is ledger
 
 
-def _last(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
 def _wide(values: Tensor) -> Tensor:
-    return values.to(torch.promote_types(values.dtype, torch.float32))
+    return values if values.dtype in _WIDE else values.float()
 
 
-def _rows(values: Tensor) -> Tensor:
-    """The sum of each row of a batch."""
-    return values.flatten(1).sum(1) if values.dim() > 1 else values
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """Of each row of a batch with the same row of the other."""
+    return torch.linalg.vecdot(_wide(a.flatten(1)), _wide(b.flatten(1)))

@@ -6,6 +6,7 @@ No further witness: lxt 2.1 cannot be imported beside transformers 5 (its BERT a
 from __future__ import annotations
 
 import functools
+import gc
 import shutil
 import tempfile
 from pathlib import Path
@@ -102,6 +103,20 @@ def test_the_model_is_as_it_was_after_an_error(monkeypatch: pytest.MonkeyPatch) 
             run("attn_lrp", task)
     assert fingerprint(model) == before
     assert not any(part._forward_hooks for part in model.module.modules())
+
+
+def test_a_pass_is_freed_when_it_is_over() -> None:
+    """Hooks that hold on to their own tensors would keep it until Python looks for cycles."""
+    task = task_for(classifier("bert", 3), TEXTS)
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        run("attn_lrp", task)
+        gc.collect()
+        assert not any(isinstance(left, torch.Tensor) for left in gc.garbage)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
 
 
 def _explained(family: str) -> list[tuple[Any, Attribution]]:
