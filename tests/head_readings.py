@@ -11,6 +11,9 @@ from engine.heads.scores import Attention, attention_distance, entropy, special_
 from engine.result import Explanation, Prediction, Provenance, Token
 
 WORDS = ["[CLS]", "The", "film", "is", "good", "and", "the", "cast", "is", "not", "bad", "[SEP]"]
+CAUSAL = WORDS[1:9]
+LARGE, GRID = (12, 12, 197), (14, 14)
+"""Layers, heads and positions of a ViT-Base, and its patches."""
 LABELS = ("negative", "positive")
 
 
@@ -35,7 +38,7 @@ def noise(layers: int, heads: int, length: int, seed: int = 0) -> Attention:
     """Rows that sum to 1, some heads sharper than others; it compresses badly."""
     drawn = np.random.default_rng(seed).random((layers, heads, length, length), dtype=np.float32)
     sharp = np.linspace(1, 12, layers * heads, dtype=np.float32).reshape(layers, heads, 1, 1)
-    raised = drawn**sharp
+    raised = drawn**sharp + np.float32(1e-3)
     return (raised / raised.sum(-1, keepdims=True)).astype(np.float16)
 
 
@@ -60,6 +63,21 @@ def reading(
     return HeadReading(
         explained(tokens, grid), attention, scores, slope, np.nan_to_num(attention).mean(1), reads, causal
     )
+
+
+def text_reading() -> HeadReading:
+    """Six layers of twelve heads; 1.2 attends to itself."""
+    made = noise(6, 12, len(WORDS))
+    made[1, 2] = np.eye(len(WORDS))
+    return reading(made, text_tokens(WORDS))
+
+
+def causal_reading() -> HeadReading:
+    return reading(noise(6, 12, len(CAUSAL)), text_tokens(CAUSAL), causal=True)
+
+
+def picture_reading() -> HeadReading:
+    return reading(noise(*LARGE), patch_tokens(GRID), GRID)
 
 
 def explained(tokens: Sequence[Token], grid: tuple[int, int] | None) -> Explanation:

@@ -32,8 +32,7 @@ class Board extends Owned {
     this.scorePart = element("section", { class: "xg-of-scores", "aria-label": "Map of scores" }, this.scoreTitle, this.scores.root, this.scoreFoot);
     const detail = element("section", { class: "xg-detail", "aria-label": "One head" }, bar, this.host);
     const thumbs = element("section", { class: "xg-of-thumbs", "aria-label": "All heads" }, this.smallTitle, this.state, this.stage, this.smallFoot);
-    this.board = element("div", { class: "xg-board" }, this.scorePart, detail, thumbs);
-    this.root = element("div", { class: "xg" }, this.board);
+    this.root = element("div", { class: "xg" }, element("div", { class: "xg-board" }, this.scorePart, detail, thumbs));
     this.listen();
   }
 
@@ -163,7 +162,6 @@ class Board extends Owned {
   drawShown() {
     cancelAnimationFrame(this.due);
     this.due = 0;
-    this.board.toggleAttribute("data-alone", this.wanted.alone);
     this.mark();
     this.drawDetail();
   }

@@ -26,22 +26,26 @@ from components.styles import use_styles
 from engine.heads.reading import HeadReading, kept
 from engine.heads.scores import SCORES
 from engine.heads.switching import SwitchedOff
-from tests.head_readings import WORDS, explained, noise, patch_tokens, reading, text_tokens
+from tests.head_readings import (
+    GRID,
+    LARGE,
+    causal_reading,
+    explained,
+    noise,
+    patch_tokens,
+    picture_reading,
+    reading,
+    text_reading,
+    text_tokens,
+)
 
 CACHED = ("distance", "entropy", "special", "importance")
-LARGE, GRID = (12, 12, 197), (14, 14)
 PAIR = ["[CLS]", "A", "cat", "sat", "[SEP]", "An", "animal", "is", "sitting", "[SEP]"]
 
 
 def sky() -> np.ndarray:
     rows, columns = np.mgrid[:224, :224] / 224
     return (255 * np.stack([0.7 - 0.5 * rows, 0.8 - 0.4 * columns, 0.9 - 0.2 * rows], axis=2)).astype(np.uint8)
-
-
-def text() -> HeadReading:
-    made = noise(6, 12, len(WORDS))
-    made[1, 2] = np.eye(len(WORDS))
-    return reading(made, text_tokens(WORDS))
 
 
 def noisy() -> HeadReading | None:
@@ -67,9 +71,9 @@ def long(length: int = 512) -> HeadReading:
 
 
 READINGS: dict[str, Callable[[], HeadReading | None]] = {
-    "text": text,
-    "picture": lambda: reading(noise(*LARGE), patch_tokens(GRID), GRID),
-    "causal": lambda: reading(noise(6, 12, 8), text_tokens(WORDS[1:9]), causal=True),
+    "text": text_reading,
+    "picture": picture_reading,
+    "causal": causal_reading,
     "one": lambda: reading(np.ones((2, 3, 1, 1), np.float16), text_tokens(["good"])),
     "pair": lambda: reading(noise(4, 6, len(PAIR)), text_tokens(PAIR, 5)),
     "long": long,
