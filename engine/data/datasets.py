@@ -14,6 +14,7 @@ from engine.data.generated import reviews_generated, reviews_marked
 from engine.data.hub import ALIASES, Shards, class_names, folder_shards, hub_shards, read_shards
 from engine.data.jsonl import Row
 from engine.data.named import Named, options_of, without_options
+from engine.data.quality.rows import quality
 from engine.data.sst2 import COLUMNS, LABELS, hub_sst2, local_sst2, sst2_split
 from engine.data.tables import TABLES, read_table
 from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
@@ -99,6 +100,11 @@ def _reviews_generated(asked: Asked) -> Dataset:
 @register("reviews-marked")
 def _reviews_marked(asked: Asked) -> Dataset:
     return reviews_marked(asked.options, asked.split, asked.limit)
+
+
+@register("quality")
+def _quality(asked: Asked) -> Dataset:
+    return quality(asked.options, asked.split, asked.limit)
 
 
 @register("sst2")
