@@ -129,7 +129,7 @@ def _score_map(sheet: Sheet, kept: KeptHeads, scores: HeadMap) -> None:
         )
         sheet.parts += [_score(scores, (layer, head), left + head * side, sheet.y, side, end) for head in range(heads)]
         if kept.head[0] == layer:
-            sheet.parts.append(_frame(left + kept.head[1] * side, sheet.y, side))
+            sheet.parts.append(_frame(left + kept.head[1] * side, sheet.y, side, side, "text", 2))
         sheet.y += side
     ends = f"{signed(-end)} to {signed(end)}" if scores.signed else f"0 to {plain(end)}"
     told = f"{ends} {scores.unit}; down: layers, across: heads" if end else "All scores are zero"
@@ -150,20 +150,25 @@ def _number(number: int, x: float, y: float, anchor: str) -> str:
     return words(str(number), x, y, f'{SMALLER} text-anchor="{anchor}"', "muted")
 
 
-def _frame(x: float, y: float, side: float) -> str:
-    place = f'x="{x:g}" y="{y:g}" width="{side:g}" height="{side:g}"'
-    return f'<rect {place} fill="none" stroke="{PALETTES["light"].text}" stroke-width="2"/>'
+def _frame(x: float, y: float, width: float, height: float, ink: str, stroke: int) -> str:
+    place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
+    return f'<rect {place} fill="none" stroke="{getattr(PALETTES["light"], ink)}" stroke-width="{stroke}"/>'
 
 
 def _shown_head(sheet: Sheet, kept: KeptHeads) -> None:
     """The map over the picture, or the matrix."""
     name, look, given = head_name(kept.head), kept.state.look, kept.state.input
     if isinstance(given, Picture) and look.detail == "overlay":
-        _title(sheet, f"Head {name}", f"{of_view(kept.reading, look).capitalize()}.")
+        _title(sheet, f"Head {name}", _sentence(of_view(kept.reading, look)))
         _over_picture(sheet, kept, given)
         return
     _title(sheet, f"Head {name}", " ".join(filter(None, ("Queries down, keys across.", kept.part.note))))
     _matrix(sheet, kept)
+
+
+def _sentence(words: str) -> str:
+    # Not `capitalize`, which would write «[cls]».
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _over_picture(sheet: Sheet, kept: KeptHeads, given: Picture) -> None:
@@ -187,6 +192,7 @@ def _matrix(sheet: Sheet, kept: KeptHeads) -> None:
     sheet.parts += _names(rows, x - 6, y, side, upwards=False)
     sheet.parts += _names(columns, x, y - 6, side, upwards=True)
     sheet.parts.append(_image(_matrix_png(matrix, end), x, y, side * len(columns), side * len(rows)))
+    sheet.parts.append(_frame(x, y, side * len(columns), side * len(rows), "line", 1))
     sheet.y = y + side * len(rows)
     masked = "; grey: may not attend" if np.isnan(matrix).any() else ""
     scale_bar(sheet, f"0 to {plain(end)}{masked}", "amount")

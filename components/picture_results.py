@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -10,8 +11,10 @@ from jaxtyping import Bool
 from streamlit.delta_generator import DeltaGenerator
 
 from components.filling import Place, fill
+from components.heads_link import heads_link
 from components.patch_card import extent, patch_card
 from components.patch_card_html import patch_card_html, picture_card_html, quiet_card_html
+from components.picture_focus import write_picture_focus
 from components.picture_session import key
 from components.picture_state import PictureState
 from components.picture_truth import truth_lines
@@ -49,7 +52,8 @@ def prediction_area(state: PictureState) -> Explanation | None:
         st.info("Pick a model above, or type the folder of a checkpoint or a hub id.")
         return None
     probe = Request(state.model, PROBE, state.picture, {}, None, state.seed)
-    return draw_prediction(probe, state.target, key("target"), "picture", MOST_CLASSES, stacked=True)
+    see = partial(heads_link, "image", write_picture_focus(state.focus), state.target, key("heads"))
+    return draw_prediction(probe, state.target, key("target"), "picture", MOST_CLASSES, stacked=True, beside=see)
 
 
 def method_cards(

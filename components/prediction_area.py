@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -19,15 +21,22 @@ PREDICTED = ""
 
 
 def prediction_area(
-    request: Request, target: str | None, key: str, kind: str, most: int = MOST_BARS, stacked: bool = False
+    request: Request,
+    target: str | None,
+    key: str,
+    kind: str,
+    most: int = MOST_BARS,
+    stacked: bool = False,
+    beside: Callable[[], None] | None = None,
 ) -> Explanation | None:
     """Draws the prediction; None after saying why there is none. `request` asks for `PROBE`, of the predicted class.
 
     `target`: the class to explain, by its label or number. `key`: of the control that chooses it. `kind`: what is
-    looked at, in a word. `most`: classes that have a bar. `stacked`: the choice of the class below the bars.
+    looked at, in a word. `most`: classes that have a bar. `stacked`: the choice of the class below the bars. `beside`
+    draws what stands below that choice.
     """
     probe = _probe(request, kind)
-    return probe if probe is not None and _draw_prediction(probe, target, key, most, stacked) else None
+    return probe if probe is not None and _draw_prediction(probe, target, key, most, stacked, beside) else None
 
 
 def _probe(request: Request, kind: str) -> Explanation | None:
@@ -38,12 +47,16 @@ def _probe(request: Request, kind: str) -> Explanation | None:
     )
 
 
-def _draw_prediction(probe: Explanation, asked: str | None, key: str, most: int, stacked: bool) -> bool:
+def _draw_prediction(
+    probe: Explanation, asked: str | None, key: str, most: int, stacked: bool, beside: Callable[[], None] | None
+) -> bool:
     """Whether the class to explain is one of the model's."""
     prediction, target = probe.prediction, target_index(probe.prediction, asked)
     bars, choice = _stacked() if stacked else st.columns([2, 1], gap="medium", vertical_alignment="center")
     with choice:
         class_control(prediction, asked, key)
+        if beside is not None:
+            beside()
     bars.html(prediction_html(prediction, prediction.index if target is None else target, most=most))
     for note in probe.notes:
         say_note(note)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import streamlit as st
 
 from components.filling import Place, fill
+from components.focus import write_focus
+from components.heads_link import heads_link
 from components.map_stack import Flow, Stack, Table
 from components.method_row import MethodRow, method_row, token_map
 from components.prediction_area import PROBE
@@ -34,7 +37,8 @@ def prediction_area(state: TextState) -> Explanation | None:
         st.info(missing)
         return None
     probe = Request(state.model, PROBE, state.example, {}, None, state.seed)
-    return draw_prediction(probe, state.target, key("target"), "text")
+    see = partial(heads_link, "text", write_focus(state.focus), state.target, key("heads"))
+    return draw_prediction(probe, state.target, key("target"), "text", beside=see)
 
 
 def method_rows(
