@@ -1,0 +1,73 @@
+"""Heads switched and scaled in Chromium: by button and by keys, at any width, in both themes, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.frame import ATTENTION
+from components.palette import PALETTES
+from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.server import Server
+from tests.tiny import save_checkpoint
+
+TEXT = "the acting is warm and funny"
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+def address(server: Server, model: str, **query: str) -> str:
+    asked = {"input": "text", "model": model, "text": TEXT, "head": "1.2", "open": "switch", **query}
+    return f"{server.url}/{ATTENTION.url_path}?{urlencode(asked)}"
+
+
+def rgb(colour: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+
+
+def test_a_head_is_switched_off_scaled_by_keys_and_restored(
+    server: Server, model: str, open_page: Open, scheme: Scheme
+) -> None:
+    page = open_page(address(server, model), scheme=scheme)
+    page.get_by_role("button", name="Switch off head 1.2").click(timeout=TIMEOUT_MS)
+    told = page.locator(".xg-beside ~ p", has_text="percentage points")
+    expect(told).to_be_visible(timeout=TIMEOUT_MS)
+    expect(told).to_have_css("color", rgb(PALETTES[scheme].text))
+    expect(page).to_have_url(re.compile(r"switched=1\.2x0(&|$)"))
+    expect(page.locator(".xg-pair .xg-versions")).to_contain_text("beforeafter", timeout=TIMEOUT_MS)
+    slider = page.get_by_role("slider", name="Scale of head 1.2")
+    expect(slider).to_have_value("0")
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(page.get_by_role("button", name="1.2 × 0.1")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile(r"switched=1\.2x0\.1"))
+    page.get_by_role("button", name="Restore all heads").click()
+    expect(page.get_by_text("Nothing is changed yet.")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page).not_to_have_url(re.compile("switched"))
+    expect(page.locator(".xg-pair")).to_have_count(0)
+
+
+def test_a_link_with_a_layer_off_fits_a_phone(server: Server, model: str, open_page: Open) -> None:
+    off = ",".join(f"1.{head}x0" for head in range(4))
+    page = open_page(address(server, model, switched=off), width=390)
+    expect(page.get_by_role("button", name="layer 1 off")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.locator(".xg-pair .xg-col").first).to_be_visible(timeout=TIMEOUT_MS)
+    assert page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth")
+    ends = page.locator(".xg-pair .xg-col").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+    assert max(ends) <= 390
+
+
+def test_the_agreement_of_heads_is_computed_when_it_is_asked_for(server: Server, model: str, open_page: Open) -> None:
+    page = open_page(address(server, model, view="received"))
+    page.get_by_role("button", name="Compare the heads with Integrated gradients").click(timeout=TIMEOUT_MS)
+    expect(page.get_by_text(re.compile("Head 1.2, shown above: ρ ="))).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_role("radio", name="Kernel SHAP").click()
+    expect(page.get_by_role("button", name="Compare the heads with Kernel SHAP")).to_be_visible(timeout=TIMEOUT_MS)
