@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -11,10 +12,13 @@ from components.attention_look import FLOW, FlowLook
 from components.attention_reading import reading_key
 from components.attention_session import key
 from components.attention_state import AttentionState
+from components.flow_export import flow_csv, flow_svg
 from components.flow_graph import flow_graph
 from components.flow_maps import FlowMap, maps_html, maps_of
 from components.flow_told import STEPS, FlowGraph, carried_words, flow_graph_of, share_words
+from components.keeping import file_button
 from components.picture_styles import use_picture_styles
+from components.png_button import png_button
 from components.prediction_area import PROBE
 from components.trouble import literal, say_error, say_note, sentence
 from engine.errors import not_allowed
@@ -38,6 +42,11 @@ CAUTION = (
     "A flow says along which attention the prediction could read the input, not what it made of it: values, "
     "feed-forward layers and signs are left out (Abnar and Zuidema, 2020; Jain and Wallace, 2019)."
 )
+COMPARED = "What the input has of the prediction, and what the residual share and the first layer change:"
+FILE = "exegesis-flow"
+SVG_HELP = "The steps that are drawn, with the most important path; light."
+CSV_HELP = "A row for each step that is drawn: its layer, both ends, weight and flow in full."
+PNG_HELP = "The same picture in pixels, drawn by this browser."
 ROWS = (
     "These maps are read {read}. The method “Attention rollout” on the Text and Images pages takes the mean over all "
     "positions at the top instead."
@@ -59,16 +68,35 @@ def _section(state: AttentionState, reading: HeadReading) -> None:
     start, known = _start(state, len(reading.weighted)), reading_key(state.request(PROBE))
     look = dataclasses.replace(state.flow, start_layer=start)
     usual = _graph(known, dataclasses.replace(look, threshold=None), reading)
-    _controls(state, len(reading.weighted), look.threshold or usual.threshold)
+    _controls(state, len(reading.weighted), usual.threshold if look.threshold is None else look.threshold)
     graph = usual if look.threshold is None else _graph(known, look, reading)
     st.caption(carried_words(graph))
     if state.kind == "image":
         use_picture_styles()
     flow_graph(graph, key(state.kind, "flow_graph"))
     st.caption(CAUTION)
+    _keep(state.kind, graph, reading, look)
     if state.input is not None:
+        st.caption(COMPARED)
         st.html(maps_html(_maps(known, look, reading), reading, state.input))
         st.caption(rows_words(reading))
+
+
+def _keep(kind: str, graph: FlowGraph, reading: HeadReading, look: FlowLook) -> None:
+    def svg() -> str:
+        return flow_svg(graph, reading.of, settings_words(look))
+
+    files = (("SVG", "image/svg+xml", svg, SVG_HELP), ("CSV", "text/csv", partial(flow_csv, graph), CSV_HELP))
+    with st.container(horizontal=True, gap="small"):
+        for label, form, build, help in files:
+            file_button(label, f"{FILE}.{label.lower()}", form, build, help, key(kind, f"{FLOW}{label}"))
+        png_button("PNG", f"{FILE}.png", svg, PNG_HELP, key(kind, f"{FLOW}PNG"))
+
+
+def settings_words(look: FlowLook) -> str:
+    """How the flow was made, behind its name."""
+    mixed = f", residual {look.residual:g}" if look.kind == "rollout" else ""
+    return f"{mixed}, from layer {look.start_layer}"
 
 
 def rows_words(reading: HeadReading) -> str:
@@ -119,13 +147,13 @@ def _start(state: AttentionState, layers: int) -> int:
     return 0
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner="Following the flow …")
 def _graph(known: str, look: FlowLook, _reading: HeadReading) -> FlowGraph:
     """What is drawn of the reading with that key: small, and the same for every session."""
     flow = flow_of(_reading, look.kind, look.residual, look.start_layer)
     return flow_graph_of(_reading, flow, look.start_layer, look.threshold)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner="Following the flow …")
 def _maps(known: str, look: FlowLook, _reading: HeadReading) -> tuple[FlowMap, ...]:
     return maps_of(_reading, look)

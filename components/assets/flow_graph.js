@@ -3,7 +3,7 @@
 
 const ROW = 24; // pixels from row to row
 const PAD = 16; // pixels around the outermost nodes
-const GAPS = [22, 170]; // the least and the most pixels from depth to depth
+const GAPS = [22, 240]; // the least and the most pixels from depth to depth
 const WIDEST = 10; // pixels of the step that carries most
 const FAINTEST = 0.35;
 const LARGEST = 8; // radius of a node that all of the prediction runs through
