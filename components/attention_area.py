@@ -16,7 +16,7 @@ from components.attention_session import key
 from components.attention_state import AttentionState
 from components.attention_words import words_area
 from components.flow_area import flow_area
-from components.head_switches import switch_area
+from components.head_switches import restore_button, switch_area
 from components.prediction_area import PROBE, prediction_area
 from engine.registry import Explainer
 from engine.request import Example, Request
@@ -33,6 +33,7 @@ def attention_area(state: AttentionState, methods: Mapping[str, Explainer]) -> N
         return
     word, target = KIND_WORDS[state.kind], key(state.kind, "target")
     if prediction_area(_probe(state), state.target, target, word, MOST_CLASSES) is None:
+        restore_button(state)
         return
     reading = reading_area(state)
     if reading is None:

@@ -73,13 +73,19 @@ def _change(state: AttentionState, shown: Head, scales: HeadScales) -> None:
     lock(state.kind, shown, alone=state.look.alone)
 
 
+def restore_button(state: AttentionState) -> None:
+    """Takes every change back: also where a link changes heads that the model does not have."""
+    if state.switched:
+        st.button("Restore all heads", key=key(state.kind, "restore"), on_click=switch, args=(state.kind, PLAIN))
+
+
 def _list(state: AttentionState, count: int) -> None:
     """Everything that is changed, each to be taken back, and all of it at once."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=key(state.kind, "changed")):
         st.caption("Changed, to be taken back by a click:", width="content")
         for change in changes(state.switched, count):
             _back_button(state, change)
-        st.button("Restore all heads", key=key(state.kind, "restore"), on_click=switch, args=(state.kind, PLAIN))
+        restore_button(state)
 
 
 def _back_button(state: AttentionState, change: Change) -> None:

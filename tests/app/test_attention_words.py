@@ -90,7 +90,8 @@ def test_switching_each_head_off_can_be_stopped_and_goes_on(model: str, monkeypa
 
     def slow(probe: object) -> None:
         try:
-            while not time.sleep(0.01):
+            while True:
+                time.sleep(0.01)
                 check_cancelled()
         finally:
             ended.set()

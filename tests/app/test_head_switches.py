@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import engine.heads.reading as reading
 from components.attention_session import key
 from engine import runtime
 from engine.classifiers import load_classifier
@@ -127,6 +128,23 @@ def test_all_heads_off_has_numbers_and_says_what_that_is(model: str) -> None:
     press(page, "layer 1 off")
     assert "1.0x0" not in switched(page)
     assert "0.0x0" in switched(page)
+
+
+def test_a_link_to_heads_that_the_model_does_not_have_says_so_and_can_be_undone(model: str) -> None:
+    page = opened(model=model, switched="7.1x0")
+    assert errors(page) == ["heads: must be layers from 0 to 2 for this model, got 7."]
+    press(page, "Restore all heads")
+    assert not errors(page)
+    assert switched(page) == ""
+
+
+def test_a_model_that_yields_no_attention_says_so(model: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    no_attention = reading.require_attention
+    monkeypatch.setattr(reading, "require_attention", lambda of, _: no_attention(of, 0))
+    page = opened(model=model, text="not read before")
+    [said] = errors(page)
+    assert "0 of its 3 layers yield attention, so its heads cannot be shown" in said
+    assert not page.toggle
 
 
 def test_a_regression_head_has_a_score_instead_of_probabilities(regression: str) -> None:
