@@ -1,6 +1,7 @@
 """AttnLRP on whole models: the rule-by-rule reference, conservation, and the model as it was.
 
-No further witness: lxt 2.1 cannot be imported beside transformers 5 (its BERT asks for a function that is gone).
+No further witness for whole models: those of lxt 2.1 do not import beside transformers 5 (its BERT asks for a function
+that is gone). Its rules do: test_lrp_witness.py.
 """
 
 from __future__ import annotations
