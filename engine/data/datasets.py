@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from engine.data.build_nli import LABELS as NLI_LABELS
 from engine.data.cards import Card, own_card, read_card
 from engine.data.columns import Mapped, map_rows
 from engine.data.examples import Dataset, LabelledExample
@@ -84,11 +85,20 @@ def _without_mapping(name: str, asked: Asked) -> Asked:
 
 @register("reviews")
 def _reviews(asked: Asked) -> Dataset:
-    without_options("reviews", asked.options)
-    path = Path(__file__).resolve().parent / "reviews.jsonl"
-    _one_split("reviews", asked.split)
-    found = _from_file(path, Asked(limit=asked.limit, label_names=LABELS))
-    card = read_card("reviews")
+    return _embedded("reviews", asked, LABELS)
+
+
+@register("nli")
+def _nli(asked: Asked) -> Dataset:
+    return _embedded("nli", asked, NLI_LABELS)
+
+
+def _embedded(name: str, asked: Asked, label_names: Sequence[str]) -> Dataset:
+    """A set of one file that is part of the project."""
+    without_options(name, asked.options)
+    _one_split(name, asked.split)
+    path, card = Path(__file__).resolve().parent / f"{name}.jsonl", read_card(name)
+    found = _from_file(path, Asked(limit=asked.limit, label_names=label_names))
     return replace(found, title=card.title, card=card, revision=content_revision([path], {}))
 
 

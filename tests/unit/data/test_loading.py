@@ -54,7 +54,7 @@ def test_a_limit_keeps_the_first_examples_and_the_revision() -> None:
 
 
 def test_every_registered_data_set_has_a_card_with_every_field_filled() -> None:
-    assert set(dataset_names()) == {"quality", "reviews", "reviews-generated", "reviews-marked", "sst2"}
+    assert set(dataset_names()) == {"nli", "quality", "reviews", "reviews-generated", "reviews-marked", "sst2"}
     assert {*dataset_names(), *image_names()} == set(card_names())
     for name in dataset_names():
         card = dataset_card(name)
