@@ -208,7 +208,9 @@ def _end(kept: KeptHeads, matrix: Float[np.ndarray, "row column"]) -> float:
 
 def _label(kept: KeptHeads, position: int) -> str:
     name = clean(position_name(kept.made, position))
-    return name if cells(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+    if cells(name) <= LONGEST:
+        return name
+    return next(f"{name[:end]}…" for end in range(LONGEST, 0, -1) if cells(name[:end]) < LONGEST)
 
 
 def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool) -> list[str]:
@@ -218,7 +220,8 @@ def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool)
         middle = (at + 0.5) * side + 4
         right, down = (x + middle, y) if upwards else (x, y + middle)
         turned = f' transform="rotate(-90 {right:g} {down:g})"' if upwards else ' text-anchor="end"'
-        found.append(words(names[at], right, down, f"{SMALLER}{turned}"))
+        length = f' textLength="{SMALL * CELL * cells(names[at]):g}" lengthAdjust="spacingAndGlyphs"'
+        found.append(words(names[at], right, down, f"{SMALLER}{length}{turned}"))
     return found
 
 
