@@ -30,10 +30,9 @@ from engine.request import Picture
 from engine.vision.view import view_of
 
 NAME = "exegesis_attention_board"
-FILES = tuple(
-    f"attention_{name}"
-    for name in ("cells", "detail", "zoom", "scores", "thumbs", "matrix", "lines", "overlay", "board")
-)
+DETAIL = ("detail", "zoom", "matrix_words", "matrix_paint", "matrix", "lines", "overlay")
+"""The drawings of one head. A script uses those before it."""
+FILES = tuple(f"attention_{name}" for name in ("cells", *DETAIL, "scores", "thumbs", "board"))
 STAYS = "The board stays as it was. Load the page again if this happens twice."
 
 
@@ -93,8 +92,9 @@ def parse_asked(sent: object, length: int) -> Asked:
 
 
 def _is_head(head: object, size: tuple[int, int]) -> bool:
-    pair = isinstance(head, list) and len(head) == 2
-    return pair and all(type(at) is int and 0 <= at < count for at, count in zip(head, size, strict=True))
+    if not isinstance(head, list) or len(head) != 2:
+        return False
+    return all(type(at) is int and 0 <= at < count for at, count in zip(head, size, strict=True))
 
 
 def _styles(state: AttentionState) -> None:

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 import streamlit as st
 
+from components.attention_board import DETAIL
 from components.attention_exact import exact
 from components.attention_told import maps_of
 from components.compact import compact_css, compact_script
@@ -27,14 +28,7 @@ from engine.heads.scores import received
 LAYERS, HEADS = 2, 12
 GRID, SIDE = (6, 8), 16
 """Rows and columns of patches, and pixels of a patch."""
-FILES = (
-    "attention_cells",
-    "attention_detail",
-    "attention_zoom",
-    "attention_matrix",
-    "attention_lines",
-    "attention_overlay",
-)
+FILES = ("attention_cells", *(f"attention_{name}" for name in DETAIL))
 WORDS = ("[CLS]", "the", "actors", "are", "warm", "&", "<b>funny</b>", "and", "very", "good", "good", "[SEP]")
 DRAW = """
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -114,8 +108,7 @@ def told(name: str, part: Part, head: tuple[int, int]) -> dict[str, object]:
         "size": [LAYERS, HEADS],
         "heads": list(range(HEADS)),
         "tokens": [
-            {"text": word, "special": special[at], "part": _segment(case, at)}
-            for at, word in enumerate(case.words)
+            {"text": word, "special": special[at], "part": _segment(case, at)} for at, word in enumerate(case.words)
         ],
         "rows": part.rows,
         "columns": part.columns,

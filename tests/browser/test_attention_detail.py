@@ -189,6 +189,19 @@ def test_zoom_by_keys_wheel_and_buttons_and_dragging_moves(server: Server, open_
     assert (pixels(matrix(page)) != zoomed).any()
 
 
+def test_faint_values_are_strengthened_and_the_legend_says_how(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "whole=1")
+    expect(page.get_by_text("gamma")).to_be_hidden()
+    plain = cell_colours(pixels(matrix(page)), 12, 12)
+    page.get_by_role("checkbox", name="Strengthen faint values").check()
+    half = printed(values().max() / 4)
+    expect(page.get_by_text(f"gamma 0.5: half the colour at {half}")).to_be_visible()
+    strong, shares = cell_colours(pixels(matrix(page)), 12, 12), values() / values().max()
+    darker = (plain - strong).sum(axis=2)
+    assert (darker[(shares > 0.02) & (shares < 0.9)] > 0).all()
+    assert np.abs(darker[shares == 1]).max() == 0
+
+
 def middle(page: Page, aside: float) -> tuple[float, float]:
     box = matrix(page).bounding_box()
     assert box is not None
