@@ -9,7 +9,6 @@ import numpy as np
 import streamlit as st
 
 from components.attention_look import FLOW, FlowLook
-from components.attention_reading import reading_key
 from components.attention_session import key
 from components.attention_state import AttentionState
 from components.flow_export import flow_csv, flow_svg
@@ -23,7 +22,7 @@ from components.prediction_area import PROBE
 from components.trouble import literal, say_error, say_note, sentence
 from engine.errors import not_allowed
 from engine.heads.flow import KINDS, flow_of
-from engine.heads.reading import HeadReading
+from engine.heads.reading import HeadReading, reading_key
 
 TITLES = {"rollout": "Rollout", "gradient": "Gradient-weighted"}
 KIND_HELP = (

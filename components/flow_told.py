@@ -13,6 +13,8 @@ from engine.heads.reading import HeadReading
 Told = dict[str, object]
 STEPS = tuple(round(digit / scale, 4) for scale in (10, 100, 1_000, 10_000) for digit in (7, 5, 3, 2, 1))
 """Shares of the prediction of which the slider lets the least be chosen that a step must carry."""
+LEAST = STEPS[-1]
+"""Smaller shares are not told apart."""
 READABLE = 60
 """Steps that a person can still follow: the usual threshold draws at most so many where there is a choice."""
 MOST_DRAWN = 400
@@ -148,8 +150,8 @@ def path_words(graph: FlowGraph, path: Path) -> str:
 
 
 def share_words(share: float) -> str:
-    """A share as people read it: 12.3 %, 0.02 %."""
-    return f"{plain(100 * share)}\u00a0%"
+    """A share as people read it: 12.3 %, 0.02 %, < 0.01 %."""
+    return f"{plain(100 * share)}\u00a0%" if share >= LEAST or share == 0 else f"<\u00a0{plain(100 * LEAST)}\u00a0%"
 
 
 def _ends(edges: Iterable[Edge]) -> Iterator[Spot]:

@@ -7,6 +7,7 @@ const GAPS = [22, 240]; // the least and the most pixels from depth to depth
 const WIDEST = 10; // pixels of the step that carries most
 const FAINTEST = 0.35;
 const LARGEST = 8; // radius of a node that all of the prediction runs through
+const LEAST = 0.0001; // smaller shares are not told apart
 const HINT = "Hover a step or a node for its share; click a node for the most important path through it. By keyboard: arrows and Enter.";
 
 export default function (given) {
@@ -20,8 +21,9 @@ function drawn(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** 12.3 %, 0.02 %: a share of 1. */
+/** 12.3 %, 0.02 %, < 0.01 %: a share of 1. */
 function percent(share) {
+  if (share > 0 && share < LEAST) return `<\u00a0${100 * LEAST}\u00a0%`;
   return `${Number((100 * share).toPrecision(3))}\u00a0%`;
 }
 

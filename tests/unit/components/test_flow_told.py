@@ -128,6 +128,16 @@ def test_a_text_of_special_tokens_alone_has_a_path_too() -> None:
     assert {row.name for row in graph.rows} == {"0 [CLS]", "1 [SEP]"}
 
 
+def test_where_the_model_reads_the_mean_of_all_some_of_the_largest_steps_are_drawn() -> None:
+    reading = text_reading(LONG)
+    n = len(reading.of.tokens)
+    graph = drawn(dataclasses.replace(reading, reads=np.full(n, 1 / n)))
+    assert 0 < len(graph.edges) <= READABLE
+    assert graph.found.left_out > 0
+    flows = [edge.flow for edge in graph.edges]
+    assert flows == sorted(flows, reverse=True)
+
+
 def test_how_much_is_shown_is_said() -> None:
     graph = drawn(by_hand(), 0.3, residual=0.0)
     assert carried_words(graph) == (
@@ -142,6 +152,8 @@ def test_how_much_is_shown_is_said() -> None:
     assert told(none)["best"] == [[1, 2, 0], 0.05]
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.1234, "12.3"), (0.0002, "0.02"), (1.0, "100")])
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.1234, "12.3"), (0.0002, "0.02"), (1.0, "100"), (0.0, "0"), (3e-5, "<\u00a00.01")]
+)
 def test_shares_are_percent(share: float, said: str) -> None:
     assert share_words(share) == f"{said}\u00a0%"

@@ -9,7 +9,7 @@ import torch
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.explainers.attention import rollout
-from engine.heads.flow import Ways, flow_of, gradient_flow, pruned, rollout_flow, strongest_path
+from engine.heads.flow import Ways, above, finest, flow_of, gradient_flow, pruned, rollout_flow, strongest_path
 from engine.heads.reading import HeadReading, read_heads
 from engine.params import Plain
 from engine.request import Example, Input, Request
@@ -50,6 +50,26 @@ def test_a_layer_below_the_first_passes_what_it_gets_by_hand() -> None:
 def test_gradient_flow_begins_there_too_by_hand() -> None:
     flow = gradient_flow(np.array([ONE, [[0.5, 0.5], [0.0, 1.0]]]), TOP, 1)
     np.testing.assert_allclose(flow.nodes, [[0.75, 0.25], [0.75, 0.25], [1.0, 0.0]])
+
+
+def test_what_begins_at_a_layer_is_the_flow_of_the_layers_that_count() -> None:
+    whole = rollout_flow(np.array([[ONE], [TWO]]), TOP, 0.0, 1)
+    alone = rollout_flow(np.array([[TWO]]), TOP, 0.0)
+    np.testing.assert_allclose(above(whole, 1).weights, alone.weights)
+    np.testing.assert_allclose(above(whole, 1).nodes, alone.nodes)
+    assert pruned(above(whole, 1), 0.0) == pruned(alone, 0.0)
+
+
+@pytest.mark.parametrize(("most", "expected"), [(5, 0.1), (4, 0.3), (3, 0.3), (2, 0.6), (1, 0.6), (0, 0.6)])
+def test_the_finest_threshold_that_keeps_as_many_steps_as_can_be_read_by_hand(most: int, expected: float) -> None:
+    flow = rollout_flow(np.array([[ONE], [TWO]]), TOP, 0.0)  # flows 0.75, 0.25 above; 0.225, 0.025, 0.375, 0.375 below
+    counts = {threshold: len(pruned(flow, threshold).edges) for threshold in (0.9, 0.6, 0.3, 0.1)}
+    assert counts == {0.9: 0, 0.6: 1, 0.3: 3, 0.1: 5}
+    assert finest(flow, list(counts), most) == expected
+
+
+def test_where_no_threshold_keeps_a_step_it_is_the_least() -> None:
+    assert finest(rollout_flow(np.array([[ONE], [TWO]]), TOP, 0.0), [0.9, 0.8], 60) == 0.8
 
 
 @pytest.mark.usefixtures("home")
