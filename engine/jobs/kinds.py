@@ -14,7 +14,11 @@ Plan = Callable[[Spec], Iterable["Unit"]]
 Check = Callable[[Spec], object]
 Batch = Callable[[Sequence["Unit"]], object]
 
-MODULES = {"explain": "engine.jobs.explaining", "predict": "engine.jobs.predicting"}
+MODULES = {
+    "explain": "engine.jobs.explaining",
+    "predict": "engine.jobs.predicting",
+    "evaluate": "engine.jobs.evaluating",
+}
 """Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""
 
 

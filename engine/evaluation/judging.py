@@ -1,0 +1,101 @@
+"""The metrics that need nothing but maps and marks: rows of each example."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from engine.evaluation.maps import Maps
+from engine.evaluation.notes import Notes
+from engine.evaluation.plan import Plan
+from engine.metrics.agreement import agreement
+from engine.metrics.catalog import METRICS, SIDES, Metric
+from engine.metrics.complexity import FLAT, complexity
+from engine.metrics.marks import Marks, undecided
+from engine.metrics.plausibility import average_precision, recall_at_k, roc_auc, token_f1
+from engine.metrics.truth import truth_scores
+
+NO_ORDER = "one of the two maps has no order: its scores are all equal"
+TRUTH = {"gt_overlap": "exact", "gt_share": "overlap", "mean_rank": "mean_rank", "mean_rank_pct": "mean_rank_pct"}
+"""The metrics by truth, and what they are called in `engine.metrics.truth`."""
+AGREEMENT = {"rank_spearman": "spearman", "rank_top_k": "top_k"}
+
+Scores = Float[np.ndarray, "unit"]
+
+
+def judge(plan: Plan, maps: Sequence[Maps], notes: Notes) -> None:
+    """Notes the values of all examples of one model, all at once: F1 takes as many units as are usually marked."""
+    shares = {side: _usual_share(maps, side) for side in ("", *SIDES)}
+    for one in maps:
+        for id in (*plan.needs("nothing"), *plan.needs("marks"), *plan.needs("pair")):
+            for method in plan.company:
+                notes.note(one.index, method, id, _value(plan, one, method, METRICS[id], shares))
+        for id in plan.needs("others"):
+            for (a, b), found in _agreements(one, AGREEMENT[id], plan.company):
+                notes.note(one.index, a, id, found, against=b)
+
+
+def _value(plan: Plan, one: Maps, method: str, metric: Metric, shares: Mapping[str, float]) -> float | str:
+    """The metric's value, or why it has none."""
+    if method in one.failed:
+        return one.failed[method]
+    if metric.needs == "nothing":
+        return _alone(one, method, metric.id)
+    chosen = of_side(one, metric.side)
+    if isinstance(chosen, str):
+        return chosen
+    marks, inside = chosen
+    scores = one.scores[method][inside]
+    if metric.id in TRUTH:
+        found: Any = truth_scores(scores, marks, one.ties)
+        return float(getattr(found, TRUTH[metric.id]))
+    return _plausible(metric.id.removesuffix(f"_{metric.side}"), scores, marks, one.ties, plan.k, shares[metric.side])
+
+
+def _alone(one: Maps, method: str, id: str) -> float | str:
+    evaluations, seconds = one.cost[method]
+    if id == "complexity":
+        found = complexity(one.scores[method])
+        return FLAT if found is None else found
+    return {"evaluations": float(evaluations), "seconds": seconds}[id]
+
+
+def _plausible(id: str, scores: Scores, marks: Marks, ties: Sequence[int], k: int, share: float) -> float:
+    if id == "plausibility_auc":
+        return roc_auc(scores, marks)
+    if id == "plausibility_ap":
+        return average_precision(scores, marks)
+    return token_f1(scores, marks, share, ties) if id == "token_f1" else recall_at_k(scores, marks, k, ties)
+
+
+def of_side(one: Maps, side: str = "") -> tuple[Marks, np.ndarray] | str:
+    """The marks of both texts or of one, and which units those are; or why nothing can be judged by them.
+
+    An example in which nothing is marked at all is no example of a mistake, in neither text; that is said as such.
+    """
+    if isinstance(one.marks, str):
+        return one.marks
+    inside = np.ones(len(one.marks), dtype=bool) if not side else one.segments == SIDES[side]
+    marks = one.marks[inside]
+    why = undecided(marks)
+    return (marks, inside) if why is None else why if not side or not one.marks.any() else f"{why} in the {side} text"
+
+
+def _usual_share(maps: Sequence[Maps], side: str) -> float:
+    """The mean over examples of the share of units that are marked, of those that can be judged."""
+    found = [chosen[0].mean() for one in maps if not isinstance(chosen := of_side(one, side), str)]
+    return float(np.mean(found)) if found else 1.0
+
+
+def _agreements(one: Maps, measure: str, methods: Sequence[str]) -> Iterator[tuple[tuple[str, str], float | str]]:
+    made = [method for method in methods if method in one.scores]
+    values = agreement({method: one.scores[method] for method in made}, measure, seed=one.ties).values if made else []
+    place = {method: number for number, method in enumerate(made)}
+    for a, b in itertools.combinations(methods, 2):
+        failed = one.failed.get(a) or one.failed.get(b)
+        found = failed or float(values[place[a], place[b]])  # type: ignore[call-overload]
+        yield (a, b), NO_ORDER if isinstance(found, float) and np.isnan(found) else found

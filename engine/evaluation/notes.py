@@ -1,0 +1,27 @@
+"""What is found while a model is evaluated: values and the reasons why there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.metrics.results import Of, Row, Skip
+
+
+@dataclass
+class Notes:
+    """Of one model on one data set."""
+
+    model: str
+    dataset: str
+    rows: list[Row] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+
+    def note(
+        self, example: int, method: str, metric: str, found: float | str, against: str = "", percent: int | None = None
+    ) -> None:
+        """A value, or in its place the reason why there is none."""
+        of = Of(self.model, self.dataset, method, metric, against, percent)
+        if isinstance(found, str):
+            self.skips.append(Skip(of, example, found))
+        else:
+            self.rows.append(Row(of, example, float(found)))

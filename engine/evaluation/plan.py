@@ -1,0 +1,132 @@
+"""What is to be evaluated: plain values, checked before anything is run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.errors import UsageError, not_allowed, unknown
+from engine.explainers.ensemble import SEVEN, TOP_THREE
+from engine.metrics.catalog import METRICS, Needs, metric
+from engine.metrics.curves import PERCENTS, UNITS_OF, check_percents
+from engine.metrics.faithfulness import SHARES
+from engine.metrics.plausibility import K
+from engine.metrics.sensitivity import SAMPLES
+from engine.models import catalog
+from engine.operators import check_operator, operators_of
+from engine.params import Plain, from_mapping
+from engine.registry import explainer
+from engine.request import DTYPES
+
+EXAMPLES = 500
+RANDOM = "random"
+MEMBERS = {"ensemble_all": SEVEN, "ensemble_top3": TOP_THREE}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`metrics`: none for all that suit the data set (sensitivity only where it is named, for it costs most).
+
+    `unit`, `removal`: the first of the input's kind where they are None. `shares`: the percentages over which
+    comprehensiveness and sufficiency are means. `k`: of `recall_at_k`. `samples`: of sensitivity. `params`: of methods,
+    where not at their defaults.
+    """
+
+    models: tuple[str, ...]
+    dataset: str
+    methods: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    examples: int = EXAMPLES
+    seed: int = 0
+    split: str | None = None
+    unit: str | None = None
+    removal: str | None = None
+    dtype: str = DTYPES[0]
+    shares: tuple[int, ...] = SHARES
+    k: int = K
+    samples: int = SAMPLES
+    params: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """What the models read, "text" or "image"."""
+        return "image" if catalog.reads_pictures(self.models[0]) else "text"
+
+    @property
+    def company(self) -> tuple[str, ...]:
+        """The methods with what each evaluation shows beside them: an ensemble's members, and a random order."""
+        members = (member for method in self.methods for member in MEMBERS.get(method, ()))
+        return tuple(dict.fromkeys((*self.methods, *members, RANDOM)))
+
+    @property
+    def units(self) -> str:
+        """What is ranked and removed: "token", "word" or "patch"."""
+        return self.unit or UNITS_OF[self.kind][0]
+
+    @property
+    def percents(self) -> tuple[int, ...]:
+        """Those of the full curves, and those that the means need."""
+        return tuple(sorted({*PERCENTS, *self.shares}))
+
+    def needs(self, what: Needs) -> list[str]:
+        """The metrics asked for that need it."""
+        return [id for id in self.metrics if METRICS[id].needs == what]
+
+    def params_of(self, method: str) -> Mapping[str, Plain]:
+        return self.params.get(method, {})
+
+    def as_plain(self) -> dict[str, object]:
+        return dataclasses.asdict(self)
+
+
+def check(plan: Plan) -> None:
+    """Refuses a plan that cannot be carried out. A hub's model may be downloaded for it; no model is loaded."""
+    _check_lists(plan)
+    kind = plan.kind
+    for model in plan.models:
+        if catalog.reads_pictures(model) != (kind == "image"):
+            raise UsageError(f"models: {plan.models[0]} and {model} must both read texts or both read pictures.")
+    for method in {*plan.methods, *plan.params}:
+        from_mapping(explainer(method, kind).params, plan.params_of(method), method)
+    for id in plan.metrics:
+        metric(id)
+    if plan.removal is not None:
+        check_operator(plan.removal, kind)
+    if plan.unit is not None and plan.unit not in UNITS_OF[kind]:
+        raise unknown("unit", plan.unit, UNITS_OF[kind])
+    _check_numbers(plan)
+
+
+def _check_lists(plan: Plan) -> None:
+    for name, values in (("models", plan.models), ("methods", plan.methods)):
+        _check_distinct(name, values)
+        if not values:
+            raise UsageError(f"{name}: must name at least one, got none.")
+    _check_distinct("metrics", plan.metrics)
+    for method in plan.params:
+        if method not in plan.company:
+            raise unknown("params: method", method, plan.company)
+
+
+def _check_distinct(name: str, values: Sequence[str]) -> None:
+    if len(set(values)) < len(values):
+        raise not_allowed(name, "different names", list(values))
+
+
+def _check_numbers(plan: Plan) -> None:
+    for name in ("examples", "k", "samples"):
+        if type(getattr(plan, name)) is not int or getattr(plan, name) < 1:
+            raise not_allowed(name, "a whole number of at least 1", getattr(plan, name))
+    if type(plan.seed) is not int or plan.seed < 0:
+        raise not_allowed("seed", "a whole number of at least 0", plan.seed)
+    if plan.dtype not in DTYPES:
+        raise unknown("dtype", plan.dtype, DTYPES)
+    if not plan.shares or 0 in plan.shares:
+        raise not_allowed("shares", "at least one percentage above 0", list(plan.shares))
+    check_percents(plan.percents)
+
+
+def removal_of(plan: Plan) -> str:
+    """The operator by which units are removed."""
+    return plan.removal or operators_of(plan.kind)[0]

@@ -1,0 +1,89 @@
+"""The examples that are evaluated: drawn by the seed, read a few at a time, since pictures can be large."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.data.examples import LabelledExample
+from engine.data.sources import Candidate, Source, source_of
+from engine.errors import ExegesisError
+from engine.evaluation.plan import Plan
+from engine.metrics.catalog import METRICS
+
+AT_ONCE = 32
+"""Examples that are held, explained and measured together."""
+SAMPLE = 0x5A3E
+"""Keeps the draw apart from those of methods with the same seed."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """An example that cannot be read, and why."""
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some examples of a data set, by their places in it."""
+
+    source: Source
+    indices: tuple[int, ...]
+
+    def groups(self) -> Iterator[list[Candidate | Unread]]:
+        """The examples in order, a few at a time."""
+        for start in range(0, len(self.indices), AT_ONCE):
+            yield self.read(self.indices[start : start + AT_ONCE])
+
+    def read(self, indices: Sequence[int]) -> list[Candidate | Unread]:
+        """The examples at these places."""
+        return [self._one(index) for index in indices]
+
+    def _one(self, index: int) -> Candidate | Unread:
+        try:
+            return self.source.read(index)
+        except ExegesisError as error:
+            return Unread(index, reason(error))
+
+
+def reason(error: ExegesisError) -> str:
+    """In one line, as it is counted."""
+    return " ".join(str(error).split())
+
+
+def sample_of(plan: Plan) -> Sample:
+    """As many examples as asked for, or all there are, in the data set's order. Errors: those of reading it."""
+    source = source_of(plan.kind, plan.dataset, plan.split)
+    if not source.count:
+        raise ExegesisError(f"dataset: {source.name} has no examples, so that nothing can be evaluated.")
+    drawn = np.random.default_rng([SAMPLE, plan.seed]).permutation(source.count)[: plan.examples]
+    return Sample(source, tuple(sorted(drawn.tolist())))
+
+
+def with_metrics(plan: Plan, sample: Sample) -> Plan:
+    """The plan with the metrics that the data set allows for, where none are named; sensitivity must be."""
+    return plan if plan.metrics else dataclasses.replace(plan, metrics=_suited(sample))
+
+
+def _suited(sample: Sample) -> tuple[str, ...]:
+    known = {"nothing", "removal", "others"}
+    if _marked(sample):
+        known |= {"marks", "pair"} if sample.source.pairs else {"marks"}
+    return tuple(metric.id for metric in METRICS.values() if metric.needs in known)
+
+
+def _marked(sample: Sample) -> bool:
+    """Whether any of them says what is true, or what people marked."""
+    return any(isinstance(one, Candidate) and has_marks(one) for group in sample.groups() for one in group)
+
+
+def has_marks(one: Candidate) -> bool:
+    """Whether the example says what matters in it."""
+    if isinstance(one.given, LabelledExample):
+        return bool(one.given.rationale or one.given.rationale_pair)
+    return one.given.mask is not None
