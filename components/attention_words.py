@@ -75,6 +75,8 @@ def words_area(state: AttentionState, reading: HeadReading, scores: HeadMap | No
         st.info(f"This {kind} has one {unit} that could be ordered, so there is nothing to compare.")
         return
     _against_control(state)
+    if scores is None and state.look.score == AGREEMENT:  # it stands above the board why there is none
+        return
     place = st.empty()
     if not _is_wanted(state):
         _offer(state, place)

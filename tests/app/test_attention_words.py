@@ -12,7 +12,6 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-import engine.heads.switching as switching
 from components import computing, stopping
 from components.attention_look import LOOK
 from components.attention_session import key
@@ -20,7 +19,6 @@ from components.numbers import signed
 from engine.explain import explain, key_of
 from engine.heads.reading import read_heads
 from engine.heads.scores import agreement_with
-from engine.heads.switching import switch_off_each
 from engine.progress import check_cancelled
 from engine.request import Example, Request
 from engine.store import result_store
@@ -85,29 +83,47 @@ def test_one_word_has_no_order(model: str) -> None:
     assert any("nothing to compare" in box.value for box in page.info)
 
 
-def test_switching_each_head_off_can_be_stopped_and_goes_on(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    tick, ended = stopping.ProgressLine.tick, threading.Event()
+class Stopper:
+    """Stops at the first sign of work whose head names `what`, as a click does: by drawing the page again."""
 
-    def slow(probe: object) -> None:
+    def __init__(self, what: str) -> None:
+        self._what, self._tick, self.ended = what, stopping.ProgressLine.tick, threading.Event()
+
+    def slow(self, *given: object) -> None:
         try:
             while True:
                 time.sleep(0.01)
                 check_cancelled()
         finally:
-            ended.set()
+            self.ended.set()
 
-    def stop(line: stopping.ProgressLine, words: str) -> None:
-        tick(line, words)
-        if "Switching" in line._head:
+    def tick(self, line: stopping.ProgressLine, words: str) -> None:
+        self._tick(line, words)
+        if self._what in line._head:
             stopping._stop(line._keys)
             st.rerun()
 
+
+@pytest.mark.parametrize(
+    ("score", "work", "what", "said"),
+    [
+        ("off", "engine.heads.switching._measured", "Switching", "Stopped before every head was switched off."),
+        ("agreement", "engine.explain._compute", "Integrated", "Stopped: Integrated gradients."),
+    ],
+)
+def test_a_score_that_takes_long_can_be_stopped_and_goes_on(
+    score: str, work: str, what: str, said: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(model=model, text=TEXT)
+    stopper = Stopper(what)
     monkeypatch.setattr(computing, "GRACE_SECONDS", 0.3)
     with monkeypatch.context() as patched:
-        patched.setattr(switching, "_measured", slow)
-        patched.setattr(stopping.ProgressLine, "tick", stop)
-        page = opened(model=model, text=TEXT, score="off")
-        assert ended.wait(60)
-    assert any("Stopped before every head was switched off." in box.value for box in page.info)
+        patched.setattr(work, stopper.slow)
+        patched.setattr(stopping.ProgressLine, "tick", lambda line, words: stopper.tick(line, words))
+        page = opened(model=model, text=TEXT, score=score)
+        assert stopper.ended.wait(60)
+    assert [box.value for box in page.info] == [said]
+    assert labels(page).count("Go on") == 1
     press(page, "Go on")
-    assert switch_off_each(Request(model, "random", Example(TEXT))).cached
+    assert not page.info
+    assert "Go on" not in labels(page)

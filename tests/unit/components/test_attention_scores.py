@@ -10,16 +10,27 @@ from scipy.stats import spearmanr
 
 from components.attention_look import BoardLook
 from components.attention_scores import agreement_map, of_view, off_map, query_of, shown_maps
+from engine.heads.reading import HeadReading
 from engine.heads.switching import SwitchedOff
-from tests.unit.components.attended import EXAMPLE, reading
+from engine.request import Example
+from tests.head_readings import reading, text_tokens
 from tests.unit.components.making import explanation
 
+EXAMPLE = Example("good food bad service here")
 MAPS = [[[0.1, 0.2, 0.3, 0.15, 0.05], [0.3, 0.1, 0.2, 0.05, 0.15]], [[0.1] * 5, [0.05, 0.1, 0.2, 0.25, 0.3]]]
 SCORES = [0.5, -0.9, 0.1, -0.2, 0.3]
 
 
+def attending(causal: bool = False) -> HeadReading:
+    """`MAPS`, alike from every query: what [CLS], five words and [SEP] receive."""
+    tokens = text_tokens(["[CLS]", *EXAMPLE.text.split(), "[SEP]"])
+    attention = np.full((2, 2, len(tokens), len(tokens)), 0.1)
+    attention[..., 1:-1] = np.array(MAPS)[:, :, None]
+    return reading(attention.astype(np.float16), tokens, causal=causal)
+
+
 def test_agreement_is_with_the_size_of_the_scores_of_words_alone() -> None:
-    made, found = explanation(EXAMPLE, SCORES, method="integrated_gradients"), reading(MAPS)
+    made, found = explanation(EXAMPLE, SCORES, method="integrated_gradients"), attending()
     shown = agreement_map(found, made, BoardLook(view="received"))
     sizes = np.abs(SCORES)
     assert shown.values[0, 1] == pytest.approx(spearmanr(MAPS[0][1], sizes).statistic)
@@ -32,14 +43,14 @@ def test_agreement_is_with_the_size_of_the_scores_of_words_alone() -> None:
 
 
 def test_maps_from_one_position_are_those_of_the_position_that_the_model_reads_unless_another_is_asked_for() -> None:
-    found = reading(MAPS, causal=True)
-    look = BoardLook(view="query")
-    assert query_of(found, look) == 0
-    assert np.isnan(shown_maps(found, look)).all()
+    found, look = attending(causal=True), BoardLook(view="query")
+    assert query_of(found, look) == 6
+    assert not np.isnan(shown_maps(found, look)).any()
     asked = replace(look, query=3)
-    np.testing.assert_allclose(shown_maps(found, asked)[0, 0, :3], MAPS[0][0][:3], rtol=1e-3)
+    shown = shown_maps(found, asked)[0, 0]
+    np.testing.assert_allclose(shown[:3] / shown[0], np.array(MAPS[0][0][:3]) / MAPS[0][0][0], rtol=1e-2)
     assert np.isnan(shown_maps(found, asked)[..., 3:]).all()
-    assert query_of(found, replace(look, query=99)) == 0
+    assert query_of(found, replace(look, query=99)) == 6
     assert of_view(found, asked) == "the attention from «bad»"
 
 
