@@ -84,8 +84,20 @@ def facts(method: Explainer, made: Explanation) -> Facts:
         ("removed by", axes.removal),
         ("explains", axes.behaviour),
         ("summarised as", axes.summary),
+        *_shares(made),
         ("source", method.citation),
     )
+
+
+def _shares(made: Explanation) -> Facts:
+    """Where the logit went, for a method that hands all of it back: not all of it reaches the input."""
+    parts = made.extras.get("relevance")
+    if parts is None:
+        return ()
+    input = "tokens" if made.grid is None else "patches and special tokens"
+    named = {"tokens": input, "biases": "biases", "positions": "positions", "softmax": "softmax of attention"}
+    told = " + ".join(f"{plain(parts[part])} ({name})" for part, name in named.items())
+    return (("score" if made.prediction.regression else "logit", f"{plain(parts['logit'])} = {told}"),)
 
 
 def cost_line(made: Explanation) -> str:

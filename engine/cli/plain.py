@@ -28,6 +28,7 @@ def as_plain(explanation: Explanation) -> dict[str, Any]:
         "seed": origin.seed,
         "dtype": origin.dtype,
         "device": origin.device,
+        **({"extras": dict(explanation.extras)} if explanation.extras else {}),
         **({"heads": [list(head) for head in origin.heads]} if origin.heads else {}),
         "truncated": explanation.truncated,
         "notes": list(explanation.notes),

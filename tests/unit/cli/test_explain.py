@@ -50,6 +50,13 @@ def test_the_json_has_one_object_a_method(run: Run, bert: str) -> None:
         assert set(one) == {*KEYS, "check"}
 
 
+def test_the_json_says_where_the_logit_went(run: Run, bert: str) -> None:
+    [one] = explained(run, "--model", bert, "--method", "attn_lrp", "--text", "a warm film")
+    parts = one["extras"]["relevance"]
+    assert sum(f["score"] for f in one["features"]) == pytest.approx(parts["tokens"])
+    assert parts.pop("logit") == pytest.approx(sum(parts.values()), abs=1e-4)
+
+
 def test_the_json_holds_the_engines_numbers(run: Run, bert: str) -> None:
     text = "the film is a quiet triumph"
     [one] = explained(

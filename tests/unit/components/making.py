@@ -41,6 +41,7 @@ def explanation(
     method: str = "occlusion",
     cached: bool = False,
     truncated: int = 0,
+    extras: dict[str, object] | None = None,
 ) -> Explanation:
     """Scores are those of the tokens that are not special; by default 1, 2, 3, ... in turn with both signs."""
     tokens = encoded(example, pieces)
@@ -62,4 +63,5 @@ def explanation(
         notes=notes,
         truncated=truncated,
         cached=cached,
+        extras=extras or {},
     )

@@ -76,6 +76,13 @@ def test_everything_that_the_numbers_depend_on_is_in_the_details() -> None:
     assert facts["removed by"] == "mask token"
 
 
+def test_where_the_logit_went_is_in_the_details() -> None:
+    parts = {"logit": 2.0, "tokens": 2.5, "biases": -0.75, "positions": 0.0, "softmax": 0.25}
+    html = drawn(extras={"relevance": parts})
+    assert "<dt>logit</dt><dd>2 = 2.5 (tokens) + −0.75 (biases) + 0 (positions) + 0.25 (softmax of attention)" in html
+    assert "<dt>logit</dt>" not in drawn()
+
+
 def test_words_join_tokens_in_the_map() -> None:
     made = explanation(EXAMPLE, pieces=r"the|c|at|sat")
     tokens, words = (method_row(method(), made, EXAMPLE, unit).view.units for unit in ("token", "word"))

@@ -133,6 +133,13 @@ def test_a_map_is_said_to_have_its_own_scale_only_once_all_are_there(ends: dict[
     assert ("own scale" in legend_html(card.view)) == own
 
 
+def test_a_card_tells_in_its_details_where_the_logit_went() -> None:
+    parts = {"logit": 2.0, "tokens": 1.0, "biases": 0.5, "positions": 0.25, "softmax": 0.25}
+    made = replace(explanation(Example("a b"), extras={"relevance": parts}), grid=(1, 2))
+    html = patch_card_html(patch_card(explainer("attn_lrp", "image"), made))
+    assert "<dt>logit</dt><dd>2 = 1 (patches and special tokens) + 0.5 (biases) + 0.25 (positions) + " in html
+
+
 def test_the_outline_runs_along_the_edges_of_the_mask() -> None:
     assert outline_path(np.array([[True, True], [False, True]])) == "M0 0h2M0 1h1M1 2h1M0 0v1M1 1v1M2 0v2"
     assert outline_path(np.zeros((3, 3), bool)) == ""
