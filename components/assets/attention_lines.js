@@ -90,7 +90,7 @@ class LinesDrawing extends Drawing {
 
   /** The weight from which lines are drawn: 0.01, or more where there would be too many to tell apart. */
   leastDrawn() {
-    const least = LINES.faintest, hundredths = new Float64Array(102);
+    const least = LINES.faintest, hundredths = new Float64Array(101);
     for (const head of this.data) {
       for (let at = 0; at < head.cells.length; at += 1) {
         if (head.cells[at] !== MAY_NOT) hundredths[Math.min(100, Math.floor(100 * head.value(at)))] += 1;
@@ -156,24 +156,25 @@ class LinesDrawing extends Drawing {
 
   /** Values stand beside the other ends of the lines of the token in hand. */
   mark() {
-    const sums = new Map(), { at } = this;
-    if (at) for (const head of this.data) for (const line of this.linesOf(head)) sums.set(line.other, (sums.get(line.other) ?? 0) + head.value(line.at));
+    const { at } = this, lit = new Set(at ? this.data.flatMap((head) => this.linesOf(head).map(({ other }) => other)) : []);
     for (const option of this.sheet.querySelectorAll("[data-side]")) {
-      const { side, at: place } = this.placeOf({ target: option }), other = at && side !== at.side;
-      this.markOne(option, other ? sums.get(place) : undefined, Boolean(at) && !other && place === at.at);
+      const { side, at: place } = this.placeOf({ target: option }), across = at && side !== at.side;
+      this.markOne(option, across && lit.has(place) ? this.meanOf(place) : undefined, Boolean(at) && !across && place === at.at);
     }
   }
 
-  markOne(option, sum, inHand) {
-    const number = option.lastChild, words = sum === undefined ? "" : this.meanWords(sum);
-    if (number.textContent !== words) number.textContent = words;
-    option.classList.toggle("xg-out", Boolean(this.at) && !inHand && sum === undefined);
-    if (option.classList.toggle("xg-in-hand", inHand) !== (option.ariaSelected === "true")) option.ariaSelected = inHand;
+  /** What lies between the token in hand and that one, mean over the heads. */
+  meanOf(place) {
+    const [row, column] = this.at.side ? [place, this.at.at] : [this.at.at, place];
+    const values = this.data.map(({ cells, columns, value }) => (cells[row * columns + column] === MAY_NOT ? 0 : value(row * columns + column)));
+    return values.reduce((sum, value) => sum + value, 0) / values.length;
   }
 
-  meanWords(sum) {
-    const mean = sum / this.heads.length;
-    return mean < 0.005 ? "<0.01" : mean.toFixed(2);
+  markOne(option, mean, inHand) {
+    const number = option.lastChild, words = mean === undefined ? "" : mean < 0.005 ? "<0.01" : mean.toFixed(2);
+    if (number.textContent !== words) number.textContent = words;
+    option.classList.toggle("xg-out", Boolean(this.at) && !inHand && mean === undefined);
+    if (option.classList.toggle("xg-in-hand", inHand) !== (option.ariaSelected === "true")) option.ariaSelected = inHand;
   }
 
   say() {

@@ -120,7 +120,6 @@ class MatrixPainting extends Drawing {
     const every = Math.ceil(MATRIX.line / size), inHand = (ofRows ? this.at?.row : this.at?.column) ?? -1;
     pen.save();
     pen.textBaseline = "middle";
-    pen.textAlign = "right";
     if (!ofRows) pen.transform(0, -1, 1, 0, 0, 0);
     for (let at = Math.floor(first); at < first + seen; at += 1) {
       const middle = (ofRows ? this.yOf(at) : this.xOf(at)) + size / 2, start = ofRows ? box.top : box.left;
@@ -138,7 +137,7 @@ class MatrixPainting extends Drawing {
     pen.fillStyle = token.special && !inHand ? this.colours.muted : this.colours.text;
     pen.font = inHand ? `bold ${this.font}` : this.font;
     const name = fitted(pen, this.label(at, ofRows), room);
-    // Turned by a quarter, "right" is where the matrix begins, which lies at negative places.
+    // Turned by a quarter, a label begins at the far end, and the matrix lies at negative places.
     pen.textAlign = ofRows ? "right" : "left";
     pen.fillText(name, ofRows ? room : -room, middle);
   }

@@ -59,6 +59,19 @@ def test_a_token_in_hand_shows_its_lines_alone_with_their_values(server: Server,
     expect(said(page)).to_contain_text("Left: tokens that look.")
 
 
+def test_of_several_heads_the_mean_stands_beside_a_token(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "detail=lines")
+    token(page, "What they look at", "9 good").hover()
+    column = detail_page.attention("text")[LAYER, :, :, 9].astype(float)
+    for at, word in enumerate(detail_page.WORDS):
+        told = token(page, "Tokens that look", f"{at} {word}").locator("b")
+        if column[:, at].mean() > 0.006:
+            assert float(told.inner_text()) == pytest.approx(column[:, at].mean(), abs=0.007)
+    head, row = np.unravel_index(column.argmax(), column.shape)
+    expect(said(page)).to_contain_text(f"9 good is looked at most by {row} {detail_page.WORDS[row]} about")
+    expect(said(page)).to_contain_text(f"by 1.{head}")
+
+
 def test_keys_go_through_both_sides(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "detail=lines&alone=1")
     token(page, "Tokens that look", "0 [CLS]").focus()
