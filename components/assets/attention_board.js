@@ -24,14 +24,17 @@ class Board extends Owned {
     this.smallFoot = element("div");
     this.state = element("p", { class: "xg-small", role: "status" });
     this.facts = element("p", { class: "xg-small", "aria-live": "polite" });
+    this.badge = element("span");
     this.unlocker = element("button", { type: "button" }, "Unlock");
     this.isolator = element("button", { type: "button" }, "Alone");
     this.host = element("div", { class: "xg-host" });
+    this.faint = element("input", { type: "checkbox" });
+    this.fainter = element("label", { class: "xg-small" }, this.faint, "Strengthen faint values");
     this.stage = element("div", { class: "xg-stage" }, this.thumbs.canvas, this.small.root);
-    const bar = element("div", { class: "xg-pick" }, this.facts, this.unlocker, this.isolator);
+    const bar = element("div", { class: "xg-pick" }, this.badge, this.facts, this.unlocker, this.isolator);
     this.scorePart = element("section", { class: "xg-of-scores", "aria-label": "Map of scores" }, this.scoreTitle, this.scores.root, this.scoreFoot);
     const detail = element("section", { class: "xg-detail", "aria-label": "One head" }, bar, this.host);
-    const thumbs = element("section", { class: "xg-of-thumbs", "aria-label": "All heads" }, this.smallTitle, this.state, this.stage, this.smallFoot);
+    const thumbs = element("section", { class: "xg-of-thumbs", "aria-label": "All heads" }, this.smallTitle, this.state, this.stage, this.fainter, this.smallFoot);
     this.root = element("div", { class: "xg" }, element("div", { class: "xg-board" }, this.scorePart, detail, thumbs));
     this.listen();
   }
@@ -39,14 +42,14 @@ class Board extends Owned {
   listen() {
     this.on(this.unlocker, "click", () => this.unlock());
     this.on(this.isolator, "click", () => this.isolate(this.looked));
-    this.sized = new ResizeObserver(() => this.data && this.layOut());
+    this.on(this.faint, "change", () => this.draw());
+    this.sized = new ResizeObserver(() => this.model?.colours.known && this.layOut());
     this.sized.observe(this.scorePart);
   }
 
   take() {
     const model = new BoardModel(this.data, new Colours(this.root), (wanted) => this.askFor(wanted));
     this.model = model;
-    this.ofScores = new Scores(this.data, model.colours);
     const place = arrivalOf(this.data.digest);
     if (place.grids) model.grids = place.grids;
     else place.promise.then((grids) => this.arrived(model, (place.grids = grids)), () => this.lost(model));
@@ -67,6 +70,7 @@ class Board extends Owned {
 
   leave() {
     super.leave();
+    this.model = null;
     this.sized.disconnect();
     cancelAnimationFrame(this.due);
   }
@@ -76,10 +80,14 @@ class Board extends Owned {
     return this.lit ?? this.wanted.head ?? this.data.strongest;
   }
 
+  get gamma() {
+    return this.faint.checked ? FAINT_GAMMA : 1;
+  }
+
   light(head) {
     if (JSON.stringify(head) === JSON.stringify(this.lit)) return;
     this.lit = head;
-    this.due ||= requestAnimationFrame(() => this.drawShown());
+    this.due ||= requestAnimationFrame(() => this.model?.colours.known && this.drawShown());
   }
 
   lock(head) {
@@ -112,9 +120,19 @@ class Board extends Owned {
   }
 
   draw() {
+    if (!this.coloured()) return;
     this.drawWords();
     this.layOut();
     this.drawShown();
+  }
+
+  /** Whether the page's style sheet is there; it may come later than this script, which then looks again. */
+  coloured() {
+    const { model } = this;
+    if (!model.colours.known) model.colours = new Colours(this.root);
+    if (!model.colours.known) requestAnimationFrame(() => this.model === model && this.draw());
+    this.ofScores = new Scores(this.data, model.colours);
+    return model.colours.known;
   }
 
   /** Cells as wide as the place allows; by layer both grids have them in the same columns. */
@@ -142,7 +160,7 @@ class Board extends Owned {
   paint(side, height) {
     const { digest, view, query, scale, order } = this.data, dense = window.devicePixelRatio || 1;
     if (!this.model.grids) return;
-    const look = [digest, view, query, scale, order, this.small.drawn, side, dense, this.model.ink(1), this.model.ink(0)];
+    const look = [digest, view, query, scale, order, this.small.drawn, side, dense, this.model.ink(1), this.model.ink(0), this.gamma];
     const wanted = JSON.stringify(look);
     if (this.painted === wanted) return;
     this.painted = wanted;
@@ -153,7 +171,7 @@ class Board extends Owned {
     });
     const heads = this.small.lines.flatMap((line) => line.heads);
     const size = { width: Math.round(side * dense), height: Math.round(height * dense) };
-    this.thumbs.draw(this.model, heads, places, size, { width: Math.round(width * dense), height: Math.round(high * dense) });
+    this.thumbs.draw(this.model, this.gamma, heads, places, size, { width: Math.round(width * dense), height: Math.round(high * dense) });
     Object.assign(this.thumbs.canvas.style, { width: `${width}px`, height: `${high}px` });
     this.thumbs.canvas.dataset.drawn = digest;
   }
@@ -184,6 +202,7 @@ class Board extends Owned {
   drawDetail() {
     const { looked: shown, wanted, data } = this, isLocked = wanted.head && headName(shown) === headName(wanted.head);
     const name = this.nameOf(shown);
+    this.badge.replaceChildren(headBadge(looked));
     this.facts.replaceChildren(element("b", {}, `${name[0].toUpperCase()}${name.slice(1)}`), ` · ${isLocked ? "locked" : this.lit ? "click to lock" : "the strongest"}`);
     this.unlocker.hidden = !wanted.head;
     this.isolator.setAttribute("aria-pressed", wanted.alone);
@@ -215,12 +234,15 @@ class Board extends Owned {
     const { scale, view, grid } = this.data, { grids, maps } = this.model;
     const largest = (view === "matrix" ? grids : maps)?.largest, printed = largest === undefined ? "" : `${plainNumber(largest)}, `;
     const end = scale === "shared" ? `${printed}the largest of all heads` : "the largest of each head";
-    if (view !== "matrix" && !grid) return small(`A bar a token, as high as its attention; full height: ${end}.`);
-    return small("0 ", element("i", { class: "xg-scale xg-amount" }), end);
+    this.fainter.hidden = view !== "matrix" && !grid;
+    if (this.fainter.hidden) return small(`A bar a token, as high as its attention; full height: ${end}.`);
+    const bent = this.faint.checked ? ` · gamma ${FAINT_GAMMA}: half the colour at a quarter of it` : "";
+    return small("0 ", element("i", { class: "xg-scale xg-amount" }), end, bent);
   }
 
   scoreLegend() {
-    const { score } = this.data, { end } = this.ofScores, printed = (value) => this.ofScores.printed(value);
+    const { score } = this.data, { end, none } = this.ofScores, printed = (value) => this.ofScores.printed(value);
+    if (none) return small("No head has this score for this input. Colour the heads by another one.");
     const scale = element("i", { class: `xg-scale ${score.signed ? "xg-signed" : "xg-amount"}` });
     return small(score.signed ? `${printed(-end)} ` : "0 ", scale, `${printed(end)} ${score.unit}`);
   }

@@ -49,6 +49,7 @@ class Colours {
       return getComputedStyle(dot).backgroundColor.match(/[\d.]+/g).slice(0, 3).map(Number);
     };
     const named = (name) => read("", `var(--xg-${name})`);
+    this.known = getComputedStyle(probe).getPropertyValue("--xg-ground") !== "";
     const steps = (tone) => Array.from({ length: STEPS + 1 }, (_, step) => (step ? read(`${tone}${step}`) : named("ground")));
     this.sides = Object.fromEntries(Object.entries(SIDES).map(([side, tone]) => [side, steps(tone)]));
     [this.masked, this.hatch, this.ground] = [named("special"), named("line"), named("ground")].map(pixel);
@@ -66,9 +67,9 @@ class Colours {
     return `rgb(${this.at(side, share).join(" ")})`;
   }
 
-  /** A pixel for each level, whose largest has this share of the scale. */
-  table(share) {
-    return Uint32Array.from({ length: LEVELS + 1 }, (_, level) => pixel(this.at("amount", (share * level) / LEVELS)));
+  /** A pixel for each level, whose largest has this share of the scale; a gamma below 1 strengthens faint values. */
+  table(share, gamma) {
+    return Uint32Array.from({ length: LEVELS + 1 }, (_, level) => pixel(this.at("amount", ((share * level) / LEVELS) ** gamma)));
   }
 }
 
@@ -120,10 +121,10 @@ class BoardModel {
   }
 
   /** Pixels of a head's levels where the colours end at `end`. */
-  table(scale, end) {
-    const share = scale / end;
-    if (!this.tables.has(share)) this.tables.set(share, this.colours.table(share));
-    return this.tables.get(share);
+  table(scale, end, gamma = 1) {
+    const share = scale / end, name = `${share} ${gamma}`;
+    if (!this.tables.has(name)) this.tables.set(name, this.colours.table(share, gamma));
+    return this.tables.get(name);
   }
 
   place(layer, head) {

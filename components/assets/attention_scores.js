@@ -109,6 +109,7 @@ class Scores {
     Object.assign(this, { score, colours });
     this.shown = layers.flatMap((layer) => heads.map((head) => [layer, head]));
     const sizes = this.shown.map((head) => this.sizeOf(head)).filter((size) => size >= 0);
+    this.none = !sizes.length;
     this.end = Math.max(0, ...sizes);
     this.sorted = this.shown.toSorted((one, other) => this.sizeOf(other) - this.sizeOf(one));
     this.ranks = new Map(this.sorted.map((head, at) => [headName(head), at + 1]));

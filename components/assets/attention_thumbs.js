@@ -41,8 +41,9 @@ class Thumbs {
     this.canvas = element("canvas", { "aria-hidden": "true" });
   }
 
-  draw(model, heads, places, { width, height }, canvasSize) {
+  draw(model, gamma, heads, places, { width, height }, canvasSize) {
     Object.assign(this.canvas, canvasSize);
+    this.gamma = gamma;
     const pen = this.canvas.getContext("2d"), image = pen.createImageData(width, height), { colours } = model;
     const pixels = new Uint32Array(image.data.buffer);
     heads.forEach((head, at) => {
@@ -54,13 +55,13 @@ class Thumbs {
   paint(pixels, model, head, width, height, colours) {
     const { told } = model;
     if (told.view === "matrix") return this.paintMatrix(pixels, model, head, width, height, colours);
-    const end = model.mapEnd(...head), levels = mapLevels(model.map(...head), end), table = model.table(1, 1);
+    const end = model.mapEnd(...head), levels = mapLevels(model.map(...head), end), table = model.table(1, 1, this.gamma);
     if (told.grid) fillCells(pixels, pooled(levels, ...told.grid, height, width), table, width, colours);
     else fillBars(pixels, pooled(levels, 1, levels.length, 1, width), table, width, height, colours, levels.length);
   }
 
   paintMatrix(pixels, model, head, width, height, colours) {
-    const { rows, columns } = model.size, table = model.table(model.scale(...head), model.end(...head));
+    const { rows, columns } = model.size, table = model.table(model.scale(...head), model.end(...head), this.gamma);
     fillCells(pixels, pooled(model.cells(...head), rows, columns, height, width), table, width, colours);
   }
 }

@@ -39,6 +39,7 @@ from tests.head_readings import (
     text_tokens,
 )
 
+OWN = ("attention", "slope", "weighted", "reads")
 CACHED = ("distance", "entropy", "special", "importance")
 PAIR = ["[CLS]", "A", "cat", "sat", "[SEP]", "An", "animal", "is", "sitting", "[SEP]"]
 
@@ -57,12 +58,13 @@ def noisy() -> HeadReading | None:
 
     def compute() -> tuple[Meta, Arrays]:
         made = reading(noise(*LARGE, seed=clicks), tokens, GRID)
-        own = {name: getattr(made, name) for name in ("attention", "slope", "weighted", "reads")}
+        own = {name: getattr(made, name) for name in OWN}
         return {}, own | {name: made.scores[name] for name in CACHED}
 
     _, arrays, _ = kept(f"noise.{clicks}", compute)
-    scores = {name: arrays.pop(name) for name in CACHED}
-    return HeadReading(of=explained(tokens, GRID), scores=scores, causal=False, **arrays)
+    scores = {name: arrays[name] for name in CACHED}
+    attention, slope, weighted, reads = (arrays[name] for name in OWN)
+    return HeadReading(explained(tokens, GRID), attention, scores, slope, weighted, reads, causal=False)
 
 
 def long(length: int = 512) -> HeadReading:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from components.palette import PALETTES
+from components.palette import PALETTES, Side
 from engine.heads.reading import HeadReading
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.heads_seen import SCORES, THUMBS, cell, enlarged, grid, levels, ramp, rgb, thumbnails
@@ -82,6 +82,15 @@ def test_every_pixel_of_a_matrix_has_the_colour_of_its_cell(
         assert np.abs(seen - wanted).max() <= EXACT, head
 
 
+def test_faint_values_are_strengthened_where_that_is_asked(page: Page, text: HeadReading) -> None:
+    page.get_by_role("region", name="All heads").get_by_label("Strengthen faint values").check()
+    expect(page.get_by_text("gamma 0.5: half the colour at a quarter of it")).to_be_visible()
+    for head, seen in thumbnails(page):
+        matrix = text.attention[head]
+        wanted = ramp("light", enlarged(levels(matrix, matrix.max()), *seen.shape[:2]) ** 0.5)
+        assert np.abs(seen - wanted).max() <= EXACT, head
+
+
 def test_a_thumbnail_with_fewer_pixels_than_cells_shows_the_largest_of_each(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "of=picture&view=matrix")
     reading = picture_reading()
@@ -143,7 +152,7 @@ def test_a_cell_of_the_score_map_has_the_colour_of_its_score(
     values = text.scores["importance"] if score == "importance" else text.slope
     for head in ((0, 0), (2, 0), (3, 7), (5, 11)):
         value = values[head]
-        side = "amount" if score == "importance" else "for" if value > 0 else "against"
+        side: Side = "amount" if score == "importance" else "for" if value > 0 else "against"
         wanted = ramp(scheme, np.array(abs(value) / np.abs(values).max()), side)
         found = cell(page, f"{head[0]}.{head[1]}").evaluate("cell => getComputedStyle(cell).backgroundColor")
         assert np.abs(np.array(re.findall(r"\d+", found)[:3], dtype=int) - wanted).max() <= EXACT
@@ -267,3 +276,18 @@ def test_on_a_phone_the_head_stands_under_the_scores_and_a_finger_locks(server: 
     cell(page, "4.4").tap()
     expect_held(page, "(4, 4)", False, 2)
     expect_shown(page, "4.4", "locked")
+
+
+def test_another_theme_colours_everything_anew(page: Page, text: HeadReading) -> None:
+    page.emulate_media(color_scheme="dark")
+    matrix, dark = text.attention[1, 2], rgb(PALETTES["dark"].ground)
+    expect(page.locator(".stApp")).to_have_css("background-color", f"rgb({', '.join(map(str, dark))})")
+    wanted = ramp("dark", enlarged(levels(matrix, matrix.max()), *dict(thumbnails(page))[1, 2].shape[:2]))
+    assert np.abs(dict(thumbnails(page))[1, 2] - wanted).max() <= EXACT
+
+
+def test_a_score_that_no_head_has_is_said_and_hatched(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "of=causal&score=special")
+    expect(page.get_by_text("No head has this score for this input.")).to_be_visible()
+    expect(grid(page, SCORES).locator(".xg-none")).to_have_count(72)
+    expect(cell(page, "0.0")).to_have_accessible_name("layer 0, head 0: Attention to special tokens no value")
