@@ -129,7 +129,10 @@ class _OneModel:
         from engine.evaluation.maps import explained
         from engine.evaluation.measuring import removal
 
-        removal(self.plan, self.model, explained(self.plan, self.model, self._read(indices)))
+        made = explained(self.plan, self.model, self._read(indices))
+        removal(self.plan, self.model, made)
+        for why in (why for one in made for why in one.failed.values()):
+            raise ExegesisError(why)  # so that the example is tried again once its maps can be made
         _mark([keys[index] for index in indices])
 
     def _move(self, method: str, own: Mapping[str, int], indices: Sequence[int]) -> None:
