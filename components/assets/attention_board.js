@@ -202,7 +202,7 @@ class Board extends Owned {
   drawDetail() {
     const { looked: shown, wanted, data } = this, isLocked = wanted.head && headName(shown) === headName(wanted.head);
     const name = this.nameOf(shown);
-    this.badge.replaceChildren(headBadge(looked));
+    this.badge.replaceChildren(headBadge(shown));
     this.facts.replaceChildren(element("b", {}, `${name[0].toUpperCase()}${name.slice(1)}`), ` · ${isLocked ? "locked" : this.lit ? "click to lock" : "the strongest"}`);
     this.unlocker.hidden = !wanted.head;
     this.isolator.setAttribute("aria-pressed", wanted.alone);

@@ -1,0 +1,75 @@
+"""The drawings of one head within the board: they follow the pointer, and keep their place while Python answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.heads_seen import cell
+from tests.browser.server import Server, running
+from tests.head_readings import WORDS, text_reading
+from tests.project import ROOT
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    script = str(Path(ROOT, "tests/browser/attention_page.py"))
+    with running(tmp_path_factory.mktemp("server"), "streamlit", script) as one:
+        yield one
+
+
+def opened(server: Server, open_page: Open, query: str = "") -> Page:
+    page = open_page(f"{server.url}/?{query}", height=1400)
+    expect(page.locator(".xg-one > .xg-said")).not_to_be_empty(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("after 1 runs")).to_be_visible(timeout=TIMEOUT_MS)
+    return page
+
+
+def test_the_matrix_follows_the_pointer_and_is_exact_for_the_locked_head_alone(server: Server, open_page: Open) -> None:
+    page, made = opened(server, open_page, "head=3.7"), text_reading().attention
+    matrix, said = page.get_by_role("application", name=re.compile("^Attention of head")), page.locator(".xg-said")
+    expect(matrix).to_have_accessible_name(re.compile(r"^Attention of head 3\.7:"))
+    matrix.focus()
+    page.keyboard.press("ArrowDown")
+    expect(said).to_contain_text(f"1 {WORDS[1]} → 0 {WORDS[0]}: {float(f'{made[3, 7, 1, 0]:.3g}'):g}")
+    cell(page, "2.4").hover()
+    expect(matrix).to_have_accessible_name(re.compile(r"^Attention of head 2\.4:"))
+    expect(said).to_contain_text(f"1 {WORDS[1]} → 0 {WORDS[0]}: about ")
+    expect(page.get_by_role("region", name="One head").locator(".xg-badge")).to_have_text("2.4")
+    page.mouse.move(1, 1)
+    expect(matrix).to_have_accessible_name(re.compile(r"^Attention of head 3\.7:"))
+
+
+def test_lines_are_of_the_layer_or_of_the_one_head_that_is_alone(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "detail=lines&head=3.7")
+    one = page.get_by_role("region", name="One head")
+    expect(one.locator(".xg-heads .xg-badge")).to_have_text([f"3.{head}" for head in range(12)])
+    expect(one.get_by_text("divided by 12, the number of active heads")).to_be_visible()
+    one.get_by_role("button", name="Alone").click()
+    expect(one.get_by_text("The opacity of a line is its weight.")).to_be_visible()
+    expect(one.locator(".xg-heads")).to_be_hidden()
+
+
+def test_the_keyboard_stays_on_the_picture_while_python_answers(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "of=picture&detail=overlay")
+    picture = page.get_by_role("application", name=re.compile("over the picture"))
+    picture.focus()
+    for key in ("ArrowDown", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_text("Where the outlined patch looks: row 2, column 2.")).to_be_visible()
+    expect(picture).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".xg-said")).to_contain_text("row 2, column 3")
+
+
+def test_matrices_above_leave_the_picture_without_a_map_and_say_so(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "of=picture&detail=overlay&view=matrix")
+    expect(page.get_by_text("In this view heads have matrices and no maps of patches.")).to_be_visible()
+    expect(page.get_by_role("application", name=re.compile("over the picture"))).to_be_hidden()
