@@ -70,7 +70,7 @@ def _slid(state: AttentionState, head: Head, name: str) -> None:
 def _change(state: AttentionState, shown: Head, scales: HeadScales) -> None:
     """The shown head stays the shown one, also where the change makes another the strongest."""
     switch(state.kind, scales)
-    lock(state.kind, shown, alone=state.look.alone)
+    lock(state.kind, shown, alone=state.look.alone and state.look.head == shown)
 
 
 def restore_button(state: AttentionState) -> None:
