@@ -57,10 +57,11 @@ def keep_area(state: AttentionState, reading: HeadReading, scores: HeadMap | Non
     with st.container(horizontal=True, gap="small", key=_key(state, "all")):
         for label, name, kind, build, help in FILES:
             _button(kept, label, name, kind, build, help)
-        png_button("PNG", PNG_FILE, partial(svg, kept), PNG_HELP, key=_key(state, "PNG"))
         _matrix_button(kept)
         _button(kept, "All attention", ALL_FILE, "application/octet-stream", attention_file, _all_help(reading))
         _input_button(state)
+        # Last: its element is as wide as the rest of the line.
+        png_button("PNG", PNG_FILE, partial(svg, kept), PNG_HELP, key=_key(state, "PNG"))
     cite_box(cite_html(kept), _commands(kept), _key(state, "cite"))
 
 

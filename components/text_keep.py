@@ -40,8 +40,9 @@ def keep_area(
     with st.container(horizontal=True, gap="small", key="text_keep"):
         for label, name, kind, build, help in FILES:
             _button(label, name, kind, build, help, kept)
-        png_button("PNG", PNG_FILE, partial(svg, kept, dark=False), PNG_HELP, key="text_keep_PNG")
         text_button(state.example, "text_keep_Text")
+        # Last: its element is as wide as the rest of the line.
+        png_button("PNG", PNG_FILE, partial(svg, kept, dark=False), PNG_HELP, key="text_keep_PNG")
     cite_box(cite_html(shown), [(how_to_repeat_text(state.example), command(kept))], "text_cite")
 
 
