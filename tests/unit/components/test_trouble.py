@@ -22,6 +22,8 @@ SAFE = {
     ),
     ("components/edited.py", "trouble"): "one of three sentences",
     ("components/engine_room.py", "f'Computing: {words}'"): "numbers, and what is counted",
+    ("components/flow_area.py", "carried_words(graph)"): "numbers and our words",
+    ("components/flow_area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
     ("components/library_cache.py", "said"): "numbers",
     ("components/library_data.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
@@ -50,6 +52,7 @@ SAFE = {
         "components/questions.py",
         "f\"Left out, because there is no map (above it says why): {', '.join(titles)}.\"",
     ): "titles of methods",
+    ("components/attention_area.py", "missing"): "one of four sentences",
     (
         "components/attention_words.py",
         "f'This {kind} has one {unit} that could be ordered, so there is nothing to compare.'",
