@@ -10,7 +10,7 @@ from jaxtyping import Float
 from components.attention_bytes import Sent
 from components.attention_exact import exact
 from components.attention_look import BoardLook, Head, head_name
-from components.attention_scores import HeadMap, of_view, query_of, shown_maps
+from components.attention_scores import HeadMap, query_of, shown_maps
 from components.attention_state import AttentionState
 from engine.heads.part import Part
 from engine.heads.reading import HeadReading
@@ -21,8 +21,8 @@ TOP = 65_534
 """The level of a map's largest value; one more stands where a query may not attend."""
 VIEW_WORDS = {
     "matrix": "The attention of each head: queries down, keys across",
-    "received": "What each {} receives, mean over all queries",
-    "query": "What {} attends to",
+    "received": "What each {unit} receives, mean over all queries",
+    "query": "Attention from «{name}»",
 }
 UNITS = {"text": "token", "image": "patch"}
 
@@ -112,8 +112,7 @@ def changed_of(switched: HeadScales) -> dict[str, float]:
 
 
 def view_words(state: AttentionState, reading: HeadReading) -> str:
-    """What the thumbnails show."""
-    if state.look.view == "query":
-        said = of_view(reading, state.look).removeprefix("the ")
-        return said[:1].upper() + said[1:]
-    return VIEW_WORDS[state.look.view].format(UNITS[state.kind])
+    """What the thumbnails show. The number before a token tells equal ones apart."""
+    at = query_of(reading, state.look)
+    name = reading.of.tokens[at].text if reading.of.grid else f"{at} {reading.of.tokens[at].text}"
+    return VIEW_WORDS[state.look.view].format(unit=UNITS[state.kind], name=name)

@@ -203,7 +203,7 @@ class Board extends Owned {
     const { looked: shown, wanted, data } = this, isLocked = wanted.head && headName(shown) === headName(wanted.head);
     const name = this.nameOf(shown);
     this.badge.replaceChildren(headBadge(shown));
-    this.facts.replaceChildren(element("b", {}, `${name[0].toUpperCase()}${name.slice(1)}`), ` · ${isLocked ? "locked" : this.lit ? "click to lock" : "the strongest"}`);
+    this.facts.replaceChildren(element("b", {}, `${name[0].toUpperCase()}${name.slice(1)}`), ` · ${isLocked ? "locked" : this.lit ? "click to lock" : this.ofScores.none ? "the first" : "the strongest"}`);
     this.unlocker.hidden = !wanted.head;
     this.isolator.setAttribute("aria-pressed", wanted.alone);
     if (!this.model.grids) return;
@@ -219,12 +219,12 @@ class Board extends Owned {
   }
 
   drawWords() {
-    const { score, viewWords, causal, notes, order } = this.data;
+    const { score, viewWords, causal, notes, order, view } = this.data;
     this.scoreTitle.textContent = score ? score.title : "No score";
     this.scoreFoot.replaceChildren(...(score ? [this.scoreLegend(), small(score.words)] : []), small(HINT));
     this.smallTitle.textContent = viewWords;
     const sorted = order === "score" ? [small("The largest score first, whatever its sign.")] : [];
-    const masks = causal ? [small(element("i", { class: "xg-scale xg-hatched" }), MASK_WORDS)] : [];
+    const masks = causal && view !== "received" ? [small(element("i", { class: "xg-scale xg-hatched" }), MASK_WORDS)] : [];
     this.smallFoot.replaceChildren(this.thumbLegend(), ...masks, ...sorted, ...notes.map((note) => small(note)));
     this.state.textContent = this.model.grids ? "" : LATE_WORDS;
     this.state.hidden = Boolean(this.model.grids);

@@ -111,7 +111,7 @@ def test_the_shown_head_is_sent_exactly_where_its_matrix_is_seen(text: HeadReadi
     assert all_told(text, state(detail="lines"))["exact"] is None
 
 
-def test_maps_are_the_attention_received_or_from_one_position(picture: HeadReading) -> None:
+def test_maps_are_the_attention_received_or_from_one_position(text: HeadReading, picture: HeadReading) -> None:
     attention = picture.attention.astype(float)
     shape = (LAYERS, HEADS, 6)
     found = all_told(picture, state("image", view="received", detail="overlay"))
@@ -120,6 +120,7 @@ def test_maps_are_the_attention_received_or_from_one_position(picture: HeadReadi
     np.testing.assert_allclose(maps_told(found["maps"], shape), attention[:, :, 4, 1:], atol=1e-4)
     assert (found["query"], found["grid"]) == (4, [2, 3])
     assert found["viewWords"] == "Attention from «row 2, column 1»"
+    assert all_told(text, state(view="query", query=10))["viewWords"] == "Attention from «10 bad»"
     assert all_told(picture, state("image", detail="overlay"))["query"] == 0, "the position that the model reads"
     assert all_told(picture, state("image", view="matrix", detail="overlay"))["maps"] is None
 
