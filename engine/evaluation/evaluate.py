@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from engine.data.classes import match_classes
 from engine.evaluation.judging import judge
@@ -34,7 +35,7 @@ class Evaluation:
     said: tuple[str, ...] = ()
     """How the data set's classes are the model's, where that is not plain."""
 
-    @property
+    @cached_property
     def scores(self) -> list[Score]:
         """A score for each model, method and metric (pair of methods, percent), with its 95 % interval."""
         return scores(self.rows, self.skips, self.plan.seed)
@@ -89,7 +90,7 @@ def carry_out(plan: Plan, report: Report = silent, cancel: CancelToken | None = 
             work = _OneModel(plan, model, sample, tally)
             work.run(told)
             notes.append(work.notes)
-            facts += work.facts
+            facts += sorted(work.facts, key=lambda one: one.example)
             said[work.said] = None
     report(told.total, told.total, "")
     rows, skips = (tuple(one for of in notes for one in getattr(of, name)) for name in ("rows", "skips"))

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from engine.evaluation.maps import Maps
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan
-from engine.metrics.agreement import agreement
+from engine.metrics.agreement import Agreement, agreement
 from engine.metrics.catalog import METRICS, SIDES, Metric
 from engine.metrics.complexity import FLAT, complexity
 from engine.metrics.marks import Marks, undecided
@@ -92,10 +92,15 @@ def _usual_share(maps: Sequence[Maps], side: str) -> float:
 
 
 def _agreements(one: Maps, measure: str, methods: Sequence[str]) -> Iterator[tuple[tuple[str, str], float | str]]:
-    made = [method for method in methods if method in one.scores]
-    values = agreement({method: one.scores[method] for method in made}, measure, seed=one.ties).values if made else []
-    place = {method: number for number, method in enumerate(made)}
+    maps = {method: one.scores[method] for method in methods if method in one.scores}
+    found = agreement(maps, measure, seed=one.ties) if maps else None
     for a, b in itertools.combinations(methods, 2):
         failed = one.failed.get(a) or one.failed.get(b)
-        found = failed or float(values[place[a], place[b]])  # type: ignore[call-overload]
-        yield (a, b), NO_ORDER if isinstance(found, float) and np.isnan(found) else found
+        yield (a, b), failed or _pair(found, a, b)
+
+
+def _pair(found: Agreement | None, a: str, b: str) -> float | str:
+    if found is None:
+        return NO_ORDER
+    value = float(found.values[found.methods.index(a), found.methods.index(b)])
+    return NO_ORDER if np.isnan(value) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from engine.errors import UsageError, not_allowed, unknown
 from engine.explainers.ensemble import SEVEN, TOP_THREE
@@ -48,7 +49,7 @@ class Plan:
     samples: int = SAMPLES
     params: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """What the models read, "text" or "image"."""
         return "image" if catalog.reads_pictures(self.models[0]) else "text"

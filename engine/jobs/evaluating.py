@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cache import key_for
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
@@ -43,7 +43,8 @@ def plan_of(spec: Spec) -> Plan:
             raise not_allowed(f"{name} of an evaluate job", "a list", spec[name])
     if not isinstance(spec["dataset"], str):
         raise not_allowed("dataset of an evaluate job", "a data set's name, a path or hub:owner/name", spec["dataset"])
-    return Plan(**{name: tuple(value) if name in LISTS else value for name, value in spec.items()})
+    given: dict[str, Any] = {name: tuple(value) if name in LISTS else value for name, value in spec.items()}
+    return Plan(**given)
 
 
 def check(spec: Spec) -> None:

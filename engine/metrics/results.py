@@ -105,6 +105,26 @@ def scores(rows: Iterable[Row], skips: Iterable[Skip] = (), seed: int = 0) -> li
     return [_score(of, values.get(of, []), reasons.get(of, {}), seed) for of in {**values, **reasons}]
 
 
+@dataclass(frozen=True)
+class Difference:
+    """How much higher one mean is than another over the same `n` examples, with a 95 % interval; None of none."""
+
+    value: float | None
+    interval: Interval | None
+    n: int
+
+
+def difference(rows: Iterable[Row], one: Of, other: Of, seed: int = 0) -> Difference:
+    """By pairs: what makes an example hard makes it hard for both, and does not count."""
+    by_example: dict[Of, dict[int, float]] = {one: {}, other: {}}
+    for row in rows:
+        if row.of in by_example:
+            by_example[row.of][row.example] = row.value
+    a, b = by_example[one], by_example[other]
+    gaps = np.array([a[example] - b[example] for example in a if example in b], dtype=np.float64)
+    return Difference(float(gaps.mean()) if len(gaps) else None, interval(gaps, seed), len(gaps))
+
+
 def _score(of: Of, values: Sequence[float], skipped: Mapping[str, int], seed: int) -> Score:
     found = np.array(values, dtype=np.float64)
     return Score(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 import engine.evaluation.maps as maps
@@ -15,6 +16,7 @@ from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.evaluate import Evaluation, evaluate
 from engine.evaluation.plan import MEMBERS
 from engine.explain import explain
+from engine.metrics.catalog import METRICS
 from engine.metrics.marks import ALL, NOTHING
 from engine.metrics.ranking import number_of, ranking
 from engine.metrics.results import Row
@@ -145,6 +147,27 @@ def test_translations_are_judged_by_their_errors_each_text_and_each_pair_of_lang
     assert {one.right for one in found.facts} == {None}, "a score is not right or wrong"
 
 
+def test_every_metric_has_a_value_or_a_reason_for_every_method_and_example(translations: str) -> None:
+    found = evaluate([model(1)], translations, ["gradient_l2"], list(METRICS), samples=1)
+    seen = {(one.of.metric, one.of.method, one.example) for one in (*found.rows, *found.skips)}
+    for id, metric in METRICS.items():
+        methods = ["gradient_l2"] if metric.needs == "others" else ["gradient_l2", "random"]
+        assert {one for one in seen if one[0] == id} == {
+            (id, method, place) for method in methods for place in range(4)
+        }
+    assert {score.metric for score in found.scores if score.n} == set(METRICS)
+
+
+def test_agreement_is_that_of_scipy(reviews: str) -> None:
+    found = evaluate([model()], reviews, METHODS, ["rank_spearman"])
+    rhos = []
+    for review in REVIEWS:
+        made = [explain(Request(model(), method, Example(str(review["text"])))) for method in METHODS]
+        rhos.append(stats.spearmanr(*(one.scores[one.features] for one in made)).statistic)
+    [score] = [one for one in found.scores if (one.method, one.against) == METHODS]
+    assert score.value == pytest.approx(np.mean(rhos))
+
+
 def test_facts_say_what_slices_need(reviews: str) -> None:
     found = evaluate([model()], reviews, METHODS[:1], ["complexity"])
     assert [one.example for one in found.facts] == list(range(6))
@@ -202,6 +225,13 @@ def test_several_models_are_told_apart(reviews: str) -> None:
     assert len({row.example for row in found.rows}) == 3
     same = evaluate([model()], reviews, ["random"], ["complexity"], examples=3, seed=5)
     assert {row.example for row in same.rows} == {row.example for row in found.rows}, "the seed draws them"
+
+
+def test_short_texts_are_worked_on_first_and_facts_stand_in_the_data_sets_order(reviews: str) -> None:
+    found = evaluate([model()], reviews, ["random"], ["complexity"])
+    lengths = [len(str(REVIEWS[row.example]["text"])) for row in found.rows]
+    assert lengths == sorted(lengths)
+    assert [one.example for one in found.facts] == list(range(6))
 
 
 def test_progress_is_told_and_work_is_stopped(reviews: str) -> None:

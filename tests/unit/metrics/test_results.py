@@ -8,7 +8,7 @@ import pytest
 from engine.errors import ExegesisError, UsageError
 from engine.metrics.bootstrap import interval
 from engine.metrics.catalog import METRICS, metric
-from engine.metrics.results import Of, Row, Score, Skip, scores
+from engine.metrics.results import Difference, Of, Row, Score, Skip, difference, scores
 
 LIME = Of("m", "reviews", "lime", "comprehensiveness")
 RANDOM = Of("m", "reviews", "random", "comprehensiveness")
@@ -43,6 +43,16 @@ def test_percents_and_pairs_of_methods_are_scores_of_their_own() -> None:
     pair = [Row(Of("m", "d", "lime", "rank_spearman", against=other), 0, 0.5) for other in ("random", "gradient")]
     assert [score.percent for score in scores(curve)] == [0, 50, 100]
     assert [(score.against, score.better) for score in scores(pair)] == [("random", "neither"), ("gradient", "neither")]
+
+
+def test_a_difference_is_that_of_the_examples_that_both_have() -> None:
+    hard = np.random.default_rng(3).random(40)
+    rows = [Row(LIME, place, float(value)) for place, value in enumerate(hard + 0.1)]
+    rows += [Row(RANDOM, place, float(value)) for place, value in enumerate(hard[:30])]
+    found = difference(rows, LIME, RANDOM)
+    assert (found.value, found.n) == (pytest.approx(0.1), 30)
+    assert found.interval == pytest.approx((0.1, 0.1))
+    assert difference(rows, LIME, Of("m", "reviews", "shap", "comprehensiveness")) == Difference(None, None, 0)
 
 
 def test_a_tidy_row() -> None:
