@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from engine.data.build_nli import LABELS as NLI_LABELS
@@ -15,6 +16,8 @@ from engine.data.generated import reviews_generated, reviews_marked
 from engine.data.hub import ALIASES, Shards, class_names, folder_shards, hub_shards, read_shards
 from engine.data.jsonl import Row
 from engine.data.named import Named, options_of, without_options
+from engine.data.native.found import Found
+from engine.data.native.known import OPTIONED, PLACES, find, find_named
 from engine.data.quality.rows import quality
 from engine.data.sst2 import COLUMNS, LABELS, hub_sst2, local_sst2, sst2_split
 from engine.data.tables import TABLES, read_table
@@ -127,7 +130,30 @@ def _sst2(asked: Asked) -> Dataset:
     return replace(found, title=card.title, card=card, split="dev" if split == "validation" else split)
 
 
+def _released(name: str, asked: Asked) -> Dataset:
+    """A set of others that lies below `EXEGESIS_DATA`."""
+    if name not in OPTIONED:
+        without_options(name, asked.options)
+    card = read_card(name)
+    return replace(_from_found(name, find_named(name, asked.options), asked), title=card.title, card=card)
+
+
+for _name in PLACES:
+    register(_name)(partial(_released, _name))
+
+
+def _from_found(name: str, found: Found, asked: Asked) -> Dataset:
+    split = found.chosen(asked.split)
+    reading = found.splits[split](asked.limit if found.labels else None)
+    mapped = map_rows(name, reading.rows, None, asked.label_names or found.labels)
+    card = own_card(Path(name).name, f"the local files of {Path(name).name}", f"{len(mapped.examples):,} examples")
+    revision = content_revision(reading.files, {**asked.how(), **asked.options})
+    return _dataset(name, mapped, card, revision, asked, split)
+
+
 def _from_path(path: Path, asked: Asked) -> Dataset:
+    if not asked.columns and (found := find(path)):
+        return _from_found(str(path), found, asked)
     if path.is_dir():
         return _from_folder(path, asked)
     if not path.exists() and path.suffix.lower() not in (*TABLES, ".parquet"):

@@ -49,3 +49,12 @@ def content_revision(paths: Iterable[Path], how: Mapping[str, object]) -> str:
     if asked:
         digest.update(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode())
     return digest.hexdigest()
+
+
+def first_line(path: Path, most: int = 1 << 16) -> str:
+    """The beginning of a file up to the end of its first line; nothing where it cannot be read as text."""
+    try:
+        with path.open("rb") as file:
+            return file.readline(most).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return ""

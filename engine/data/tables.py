@@ -26,10 +26,15 @@ def read_table(path: Path) -> list[Row]:
     if kind == ".jsonl":
         return read_jsonl(path)
     if kind == ".tsv":
-        return _with_header(path, _tsv(read_text(path)))
+        return read_tsv(path)
     if kind == ".csv":
         return _with_header(path, _csv(path, read_text(path)))
     raise UsageError(f"dataset: {path.name} must end in {', '.join(TABLES)}. Rename or convert it.")
+
+
+def read_tsv(path: Path) -> list[Row]:
+    """The rows of a tab-separated file with a header, whatever its name ends in."""
+    return _with_header(path, _tsv(read_text(path)))
 
 
 def _tsv(text: str) -> Iterator[tuple[int, list[str]]]:

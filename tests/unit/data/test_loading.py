@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from engine.data.cards import card_names, read_card
 from engine.data.datasets import dataset_card, dataset_names, load, register
 from engine.data.images.datasets import image_names
+from engine.data.native.known import PLACES
 from engine.data.sst2 import data_root
 from engine.errors import UsageError
 
@@ -54,7 +55,8 @@ def test_a_limit_keeps_the_first_examples_and_the_revision() -> None:
 
 
 def test_every_registered_data_set_has_a_card_with_every_field_filled() -> None:
-    assert set(dataset_names()) == {"nli", "quality", "reviews", "reviews-generated", "reviews-marked", "sst2"}
+    own = {"nli", "quality", "reviews", "reviews-generated", "reviews-marked"}
+    assert set(dataset_names()) == own | {"sst2"} | set(PLACES)
     assert {*dataset_names(), *image_names()} == set(card_names())
     for name in dataset_names():
         card = dataset_card(name)
