@@ -11,10 +11,15 @@ Interval = tuple[float, float]
 
 LEVEL = 0.95
 RESAMPLES = 2000
+NORMAL = 1.959964
+"""The two-sided quantile of the normal distribution."""
 
 
-def interval(values: Float[np.ndarray, "example"], seed: int = 0) -> Interval | None:
+def interval(values: Float[np.ndarray, "example"], seed: int = 0, share: bool = False) -> Interval | None:
     """Of the mean, in its unit; None of fewer than two examples. Equal values have an interval without width.
+
+    `share`: values lie from 0 to 1. Then examples that are all at one end leave room for some that are not: as much as
+    Wilson's (1927) interval leaves where all of them are hits, or none.
 
     The bias-corrected and accelerated bootstrap (Efron, 1987; DiCiccio and Efron, 1996, section 2): values such as
     falls of a probability are skewed. Of few examples it is too narrow, so that the normal quantile gives way to
@@ -24,10 +29,15 @@ def interval(values: Float[np.ndarray, "example"], seed: int = 0) -> Interval | 
     if len(values) < 2:
         return None
     if (values == values[0]).all():
-        return float(values[0]), float(values[0])
-    means = np.sort(_shares(len(values), seed) @ values)
-    low, high = np.quantile(means, _levels(values, means))
+        return _of_equal(float(values[0]), len(values), share)
+    means = np.sort(_counts(len(values), seed) @ values / len(values))
+    low, high = np.quantile(means, _levels(values, means)).clip(values.min(), values.max())
     return float(low), float(high)
+
+
+def _of_equal(value: float, n: int, share: bool) -> Interval:
+    room = NORMAL**2 / (n + NORMAL**2) if share and value in (0.0, 1.0) else 0.0
+    return (value, value + room) if value == 0 else (value - room, value)
 
 
 def _levels(values: Float[np.ndarray, "example"], means: Float[np.ndarray, "resample"]) -> Float[np.ndarray, "2"]:
@@ -50,7 +60,6 @@ def _reach(n: int) -> float:
 
 
 @functools.lru_cache(maxsize=4)
-def _shares(n: int, seed: int) -> Float[np.ndarray, "resample example"]:
-    """How much of each resample each example is."""
-    drawn = np.random.default_rng([seed, n]).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    return drawn / n
+def _counts(n: int, seed: int) -> Float[np.ndarray, "resample example"]:
+    """How often each example is in each resample."""
+    return np.random.default_rng([seed, n]).multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(np.float64)

@@ -10,6 +10,8 @@ from engine.errors import unknown
 Better = Literal["high", "low", "neither"]
 Needs = Literal["nothing", "removal", "marks", "pair", "others", "perturbation"]
 
+SHARES = ("from 0 to 1", "share of examples")
+"""The units of metrics from 0 to 1, both ends included."""
 SIDES = {"first": 0, "second": 1}
 """The texts of a pair, such as source and translation, and the segment that their tokens have."""
 
@@ -29,6 +31,11 @@ class Metric:
     needs: Needs
     by_percent: bool = False
     side: str = ""
+
+    @property
+    def is_share(self) -> bool:
+        """Whether its values lie from 0 to 1."""
+        return self.unit in SHARES
 
 
 _DEYOUNG = "DeYoung et al. (2020), ERASER, section 5"

@@ -131,7 +131,7 @@ def _score(of: Of, values: Sequence[float], skipped: Mapping[str, int], seed: in
         metric=of.metric,
         method=of.method,
         value=float(found.mean()) if values else None,
-        interval=interval(found, seed),
+        interval=interval(found, seed, metric(of.metric).is_share),
         n=len(values),
         skipped=dict(skipped),
         better=metric(of.metric).better,

@@ -60,6 +60,20 @@ def test_it_moves_and_grows_with_the_values() -> None:
     assert interval(2 * values + 1) == pytest.approx((2 * low + 1, 2 * high + 1))
 
 
+@pytest.mark.parametrize("n", [5, 12, 500])
+def test_shares_that_are_all_at_one_end_leave_room_as_wilson_does(n: int) -> None:
+    for end, hits in ((0.0, 0), (1.0, n)):
+        theirs = stats.binomtest(hits, n).proportion_ci(method="wilson")
+        assert interval(np.full(n, end), share=True) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
+        assert interval(np.full(n, end)) == (end, end)
+    assert interval(np.full(n, 0.5), share=True) == (0.5, 0.5)
+
+
+def test_it_stays_within_the_values() -> None:
+    low, high = interval(np.array([1.0] * 9 + [0.0]), share=True) or (-1.0, 2.0)
+    assert 0 <= low < 0.9 < high <= 1
+
+
 def test_few_or_equal_values() -> None:
     assert interval(np.array([])) is None
     assert interval(np.array([0.3])) is None
