@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -166,7 +166,7 @@ def _score_rows(table: HeadTable, scales: np.ndarray) -> Iterator[list[object]]:
         yield [*head, _cell(scales[head]), *(_cell(column[head]) for column in table.columns.values()), *flips]
 
 
-def _sheet(header: list[str], rows: Iterable[list[object]]) -> str:
+def _sheet(header: list[str], rows: Iterable[Sequence[object]]) -> str:
     sheet = io.StringIO(newline="")
     writer = csv.writer(sheet, lineterminator="\r\n")
     writer.writerow(header)

@@ -59,7 +59,7 @@ def heads(
     from engine.cli import drawing_heads, output
     from engine.cli.guard import note
     from engine.cli.plain_heads import heads_as_plain
-    from engine.heads.reading import PROBE
+    from engine.metrics.without import PROBE
     from engine.request import Request
     from engine.store import result_store
 

@@ -40,11 +40,12 @@ from engine.heads.scales import HeadScales
 from engine.heads.switching import switch_off_each
 from engine.registry import explainer
 from engine.request import Example
+from tests.head_readings import reading, text_tokens
 from tests.tiny import save_checkpoint
-from tests.unit.components.attended import reading, state
 from tests.unit.images.checkpoints import save_vit
 
 MAPS = [[[0.1, 0.2, 0.3, 0.15, 0.05], [0.3, 0.1, 0.2, 0.05, 0.15]], [[0.1] * 5, [0.05, 0.1, 0.2, 0.25, 0.3]]]
+TEXT = "good food bad service here"
 SWITCHED = HeadScales(((0, 1, 0.0), (1, 0, 0.5)))
 
 
@@ -54,9 +55,20 @@ def score(values: list[list[float]], id: str = "importance") -> HeadMap:
     )
 
 
+def state(look: BoardLook | None = None, **more: object) -> AttentionState:
+    focus = Focus("model-a", TEXT)
+    return AttentionState(kind="text", focus=focus, look=look or BoardLook(), **more)  # type: ignore[arg-type]
+
+
 def kept(causal: bool = False, **more: object) -> KeptHeads:
-    """2 x 2 heads over [CLS] good food bad service here [SEP]."""
-    return KeptHeads(state(**more), reading(MAPS, causal), score([[1, 0], [1, 2]]))
+    """2 x 2 heads over [CLS] good food bad service here [SEP], which attend to `MAPS` alike from every query."""
+    tokens = text_tokens(["[CLS]", *TEXT.split(), "[SEP]"])
+    attention = np.full((2, 2, len(tokens), len(tokens)), 0.1, dtype=np.float16)
+    attention[..., 1:-1] = np.array(MAPS)[:, :, None]
+    flat = np.full((2, 2), 0.5)
+    scores = {"distance": flat, "entropy": flat, "special": flat * np.nan, "importance": np.array([[1.0, 0], [1, 2]])}
+    made = replace(reading(attention, tokens, causal=causal), scores=scores)
+    return KeptHeads(state(**more), made, score([[1, 0], [1, 2]]))  # type: ignore[arg-type]
 
 
 def table_of(text: str) -> list[list[str]]:
@@ -83,7 +95,7 @@ def test_the_matrix_is_that_of_the_shown_head_with_its_positions() -> None:
     names = ["0 [CLS]", "1 good", "2 food", "3 bad", "4 service", "5 here", "6 [SEP]"]
     assert header == ["query", *names]
     assert [row[0] for row in rows] == names
-    given = [float(np.float16(value)) for value in [0, 0.05, 0.1, 0.2, 0.25, 0.3, 0]]
+    given = [float(np.float16(value)) for value in [0.1, 0.05, 0.1, 0.2, 0.25, 0.3, 0.1]]
     assert [float(value) for value in rows[3][1:]] == given, "head 1.1 has the largest score"
     locked = table_of(matrix_csv(kept(look=BoardLook(head=(0, 0)))))
     assert float(locked[1][2]) == float(np.float16(0.1))

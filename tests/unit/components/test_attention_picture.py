@@ -26,7 +26,7 @@ from engine.heads.reading import HeadReading, read_heads
 from engine.heads.table import CAUTION
 from engine.vision.view import view_of
 from tests.head_readings import noise, reading, text_tokens
-from tests.unit.components.attended import state
+from tests.unit.components.test_attention_export import state
 from tests.unit.images.checkpoints import save_vit
 
 SVG = "{http://www.w3.org/2000/svg}"
