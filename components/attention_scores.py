@@ -20,6 +20,7 @@ from engine.heads import switching
 from engine.heads.reading import HeadReading
 from engine.heads.scores import SCORES, PerHead, agreement_with
 from engine.heads.switching import SwitchedOff, switch_off_each
+from engine.heads.table import AGREES
 from engine.registry import explainer
 from engine.result import Explanation
 
@@ -90,12 +91,12 @@ def agreement_map(reading: HeadReading, made: Explanation, look: BoardLook) -> H
     return HeadMap(
         AGREEMENT,
         f"Agreement with {title}",
-        "Spearman's rho",
-        True,
+        AGREES.unit,
+        AGREES.signed,
         agreement_with(shown_maps(reading, look), made.scores[made.features]),
         f"Whether a head's map ({of_view(reading, look)}) orders the {plural(noun(made))} as the sizes of the scores "
         f"by {title} do: +1 the same order, 0 no relation. No value where a map is flat.",
-        "Jain and Wallace (2019), Attention is not explanation, section 4.1",
+        AGREES.citation,
     )
 
 

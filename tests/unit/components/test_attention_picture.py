@@ -24,6 +24,7 @@ from components.patch_image import enlarged
 from components.picture_focus import PictureFocus
 from engine.heads.reading import HeadReading, read_heads
 from engine.heads.table import CAUTION
+from engine.result import Prediction
 from engine.vision.view import view_of
 from tests.head_readings import noise, reading, text_tokens
 from tests.unit.components.test_attention_export import state
@@ -151,6 +152,18 @@ def test_the_page_stands_alone_and_says_what_attention_is_not() -> None:
     assert CAUTION in page
     assert "Importance: Somebody (2020)." in page
     assert "exegesis heads --model model-a" in page
+
+
+def test_the_class_that_is_looked_at_or_the_score_of_a_regression_head_is_said() -> None:
+    one = three([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    assert "Predicted: positive, 73" in svg(one)
+    assert "Looked at" not in svg(one)
+    origin = replace(one.made.provenance, target=0, target_label="negative")
+    other = replace(one.reading, of=replace(one.made, provenance=origin))
+    assert "Looked at: negative." in svg(replace(one, reading=other))
+    prediction = Prediction(("score",), (-1.25,), (), regression=True)
+    regression = replace(one.reading, of=replace(one.made, prediction=prediction))
+    assert "Score: −1.25." in svg(replace(one, reading=regression))
 
 
 @pytest.fixture(scope="module")
