@@ -45,7 +45,7 @@ class Asked:
 Loader = Callable[[Asked], Dataset]
 _LOADERS: Named[Loader] = Named()
 register = _LOADERS.enter
-dataset_names = _LOADERS.names
+dataset_names = _LOADERS.as_entered
 dataset_card = _LOADERS.card
 registered = _LOADERS.registered
 
@@ -91,11 +91,6 @@ def _reviews(asked: Asked) -> Dataset:
     return _embedded("reviews", asked, LABELS)
 
 
-@register("nli")
-def _nli(asked: Asked) -> Dataset:
-    return _embedded("nli", asked, NLI_LABELS)
-
-
 def _embedded(name: str, asked: Asked, label_names: Sequence[str]) -> Dataset:
     """A set of one file that is part of the project."""
     without_options(name, asked.options)
@@ -113,6 +108,11 @@ def _reviews_generated(asked: Asked) -> Dataset:
 @register("reviews-marked")
 def _reviews_marked(asked: Asked) -> Dataset:
     return reviews_marked(asked.options, asked.split, asked.limit)
+
+
+@register("nli")
+def _nli(asked: Asked) -> Dataset:
+    return _embedded("nli", asked, NLI_LABELS)
 
 
 @register("quality")
@@ -145,7 +145,7 @@ for _name in PLACES:
 def _from_found(name: str, found: Found, asked: Asked) -> Dataset:
     split = found.chosen(asked.split)
     reading = found.splits[split](asked.limit if found.labels else None)
-    mapped = map_rows(name, reading.rows, None, asked.label_names or found.labels)
+    mapped = map_rows(name, reading.rows, None, asked.label_names or found.labels, skip_empty=True)
     card = own_card(Path(name).name, f"the local files of {Path(name).name}", f"{len(mapped.examples):,} examples")
     revision = content_revision(reading.files, {**asked.how(), **asked.options})
     return _dataset(name, mapped, card, revision, asked, split)

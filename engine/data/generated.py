@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from random import Random
 
 from engine.data.cards import read_card
-from engine.data.examples import Dataset, LabelledExample
+from engine.data.examples import Dataset, LabelledExample, Task
 from engine.data.grammar.domains import DOMAINS
 from engine.data.grammar.review import Review, review
 from engine.data.sized import COUNTS, UNMARKED, SizedParams, chosen_split, digest, size
@@ -91,5 +91,5 @@ def made(
     """Generated examples as a data set; without labels its task is regression."""
     card = read_card(name)
     revision = digest(name, VERSION, asdict(params), split, len(examples))
-    task = "classification" if labels else "regression"
+    task: Task = "classification" if labels else "regression"
     return Dataset(name, card.title, task, labels, examples, card, revision, split)

@@ -35,6 +35,10 @@ class Named(dict[str, Loader]):
         """The registered names in order."""
         return tuple(sorted(self))
 
+    def as_entered(self) -> tuple[str, ...]:
+        """The same in the order in which they were registered, the usual one first."""
+        return tuple(self)
+
     def card(self, name: str) -> Card:
         """The card of a registered data set."""
         if name not in self:

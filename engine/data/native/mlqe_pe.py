@@ -103,10 +103,11 @@ def _released(tags: Path) -> list[Row]:
         raise ExegesisError(f"{tags.stem}.{named}: must have {count} lines as {tags.stem}.src. Unpack it again.")
     scores = _assessments(tags, count)
     rows = zip(*(lines[name] or [""] * count for name in ("src", "mt", "source_tags", "tags", "hter")), strict=True)
-    return [(f"{tags.parent.name}/{tags.stem}, line {i + 1}", _values(*row, scores[i])) for i, row in enumerate(rows)]
+    return [(f"{tags.parent.name}/{tags.stem}, line {i + 1}", _values(row, scores[i])) for i, row in enumerate(rows)]
 
 
-def _values(src: str, mt: str, of_source: str, of_mt: str, hter: str, scores: Mapping[str, Any]) -> dict[str, Any]:
+def _values(lines: Sequence[str], scores: Mapping[str, Any]) -> dict[str, Any]:
+    src, mt, of_source, of_mt, hter = lines
     tags = {"src_tags": of_source.split(), "mt_tags": _without_gaps(of_mt.split(), mt)}
     return {"src_tok": src, "mt_tok": mt, **tags, "hter": hter or None, **scores}
 

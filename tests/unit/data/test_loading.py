@@ -58,6 +58,7 @@ def test_every_registered_data_set_has_a_card_with_every_field_filled() -> None:
     own = {"nli", "quality", "reviews", "reviews-generated", "reviews-marked"}
     assert set(dataset_names()) == own | {"sst2"} | set(PLACES)
     assert {*dataset_names(), *image_names()} == set(card_names())
+    assert dataset_names()[0] == "reviews"
     for name in dataset_names():
         card = dataset_card(name)
         assert all(vars(card).values())
