@@ -13,7 +13,7 @@ from engine.evaluation.maps import Explained, Facts, Maps, explained, facts_of, 
 from engine.evaluation.measuring import note_removal, note_sensitivity
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan, check
-from engine.evaluation.sample import Sample, sample_of, with_metrics
+from engine.evaluation.sample import AT_ONCE, Sample, Unread, sample_of, with_metrics
 from engine.metrics.results import Row, Score, Skip, scores
 from engine.metrics.shared_rows import Tally
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
@@ -119,9 +119,12 @@ class _OneModel:
 
     def run(self, progress: _Progress) -> None:
         maps: list[Maps] = []
+        broken = ""
         for group in self.sample.groups():
             progress.tell(f"explanations by {self.model}")
-            made = explained(self.plan, self.model, group)
+            given = [Unread(one.index, broken) for one in group] if broken else group
+            made = explained(self.plan, self.model, given)
+            broken = broken or _shared_reason(made)
             progress.tell(f"removal on {self.model}")
             note_removal(self.plan, self.notes, made, self.tally)
             progress.tell(f"small changes on {self.model}")
@@ -147,3 +150,10 @@ class _OneModel:
         classes = match_classes(source.labels, one.any.prediction.labels, source.unnamed)
         self.said = classes.said
         return None if classes.of is None else classes.of[known]
+
+
+def _shared_reason(made: Sequence[Explained]) -> str:
+    """Why none of many examples can be explained, where it is the same for all: then it is not they, but the model."""
+    reasons = {why for one in made for why in one.failed.values()}
+    alike = len(made) == AT_ONCE and len(reasons) == 1 and not any(one.made for one in made)
+    return reasons.pop() if alike else ""

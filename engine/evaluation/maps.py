@@ -13,7 +13,7 @@ from cache import key_for
 from engine.data.examples import LabelledExample
 from engine.data.sources import Candidate
 from engine.errors import Cancelled, ExegesisError
-from engine.evaluation.plan import Plan
+from engine.evaluation.plan import RANDOM, Plan
 from engine.evaluation.sample import Unread, reason
 from engine.explain import explain_many
 from engine.metrics.curves import ranked_units
@@ -84,21 +84,34 @@ class Explained:
 
 
 def explained(plan: Plan, model: str, examples: Sequence[Candidate | Unread]) -> list[Explained]:
-    """Every example by every method; what fails is kept as the reason, and the others go on."""
-    candidates = [one for one in examples if isinstance(one, Candidate)]
-    by_method = {
-        method: surviving(explain_many, [request_of(plan, model, method, one) for one in candidates])
-        for method in plan.company
-    }
-    made = {
-        one.index: _sorted_out(one, {method: of_all[place] for method, of_all in by_method.items()})
-        for place, one in enumerate(candidates)
-    }
-    return [made[one.index] if isinstance(one, Candidate) else _unread(plan, one) for one in examples]
+    """Every example by every method; what fails is kept as the reason, and the others go on.
+
+    A random order needs no more than the prediction: where even that fails no other method is tried.
+    """
+    probes = _by_one(plan, model, RANDOM, [one for one in examples if isinstance(one, Candidate)])
+    readable = [one for one in examples if isinstance(one, Candidate) and isinstance(probes[one.index], Explanation)]
+    others = {method: _by_one(plan, model, method, readable) for method in plan.company if method != RANDOM}
+    answers = {**others, RANDOM: probes}
+    found = []
+    for one in examples:
+        if not isinstance(one, Candidate):
+            found.append(_failed(plan, one.index, None, one.why))
+        elif isinstance(probe := probes[one.index], ExegesisError):
+            found.append(_failed(plan, one.index, one, reason(probe)))
+        else:
+            found.append(_sorted_out(one, {method: answers[method][one.index] for method in plan.company}))
+    return found
 
 
-def _unread(plan: Plan, one: Unread) -> Explained:
-    return Explained(one.index, None, {}, dict.fromkeys(plan.company, one.why))
+def _by_one(
+    plan: Plan, model: str, method: str, candidates: Sequence[Candidate]
+) -> dict[int, Explanation | ExegesisError]:
+    made = surviving(explain_many, [request_of(plan, model, method, one) for one in candidates])
+    return {one.index: answer for one, answer in zip(candidates, made, strict=True)}
+
+
+def _failed(plan: Plan, index: int, candidate: Candidate | None, why: str) -> Explained:
+    return Explained(index, candidate, {}, dict.fromkeys(plan.company, why))
 
 
 def _sorted_out(one: Candidate, answers: Mapping[str, Explanation | ExegesisError]) -> Explained:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from engine.metrics.results import Of, Row, Skip
 
@@ -20,8 +21,14 @@ class Notes:
         self, example: int, method: str, metric: str, found: float | str, against: str = "", percent: int | None = None
     ) -> None:
         """A value, or in its place the reason why there is none."""
-        of = Of(self.model, self.dataset, method, metric, against, percent)
+        of = _of(self.model, self.dataset, method, metric, against, percent)
         if isinstance(found, str):
             self.skips.append(Skip(of, example, found))
         else:
             self.rows.append(Row(of, example, float(found)))
+
+
+@lru_cache(maxsize=4096)
+def _of(model: str, dataset: str, method: str, metric: str, against: str, percent: int | None) -> Of:
+    """One object for the rows of all examples: there may be hundreds of thousands."""
+    return Of(model, dataset, method, metric, against, percent)

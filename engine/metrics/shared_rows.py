@@ -13,6 +13,10 @@ from engine.classifiers import AnyClassifier, Coded
 from engine.progress import Report, check_cancelled, silent
 from engine.removal import coalition_values, token_masks
 
+ALIKE = 0.8
+"""A row shorter than this share of the longest goes into the next pass: the rest of it would be padding."""
+FEW = 64
+"""But so many rows make a pass in any case, for each pass has a cost of its own."""
 COUNTED = {"text": "shortened texts", "image": "pictures with holes"}
 """What a row is called where progress is told."""
 
@@ -71,13 +75,15 @@ class SharedRows:
         return self._places[name]
 
     def _passes(self, model: AnyClassifier) -> Iterator[list[int]]:
-        """The long ones first, as many together as the longest of them allows: so little of a pass is padding."""
+        """The long ones first, as many together as the longest of them allows, and none much shorter than it."""
         order = sorted(range(len(self._kept)), key=lambda row: -self._length(row))
         start = 0
         while start < len(order):
-            size = runtime.rows_at_once(model, self._length(order[start]))
-            yield order[start : start + size]
-            start += size
+            longest = self._length(order[start])
+            fit = order[start : start + runtime.rows_at_once(model, longest)]
+            end = next((at for at in range(FEW, len(fit)) if self._length(fit[at]) < ALIKE * longest), len(fit))
+            yield fit[:end]
+            start += end
 
     def _length(self, row: int) -> int:
         return len(self._examples[self._kept[row][0]])

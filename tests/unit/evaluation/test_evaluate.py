@@ -11,7 +11,9 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+import engine.evaluation.evaluate as module_evaluate
 import engine.evaluation.maps as maps
+import engine.evaluation.sample as module_sample
 from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.evaluate import Evaluation, evaluate
 from engine.evaluation.plan import MEMBERS
@@ -206,6 +208,25 @@ def test_an_example_that_fails_is_skipped_and_the_others_are_as_they_were(
         "model bert: its logits are not finite numbers."
     }
     assert {skip.of.metric for skip in found.skips if skip.example == 1} == set(found.plan.metrics)
+
+
+def test_what_cannot_be_predicted_is_tried_by_one_method_and_a_broken_model_by_no_more_examples(
+    reviews: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def explain_many(requests: list[Request]) -> Any:
+        tried.extend(request.method for request in requests)
+        raise ExegesisError("model bert: its weights are damaged.")
+
+    monkeypatch.setattr(maps, "explain_many", explain_many)
+    for module in (module_sample, module_evaluate):
+        monkeypatch.setattr(module, "AT_ONCE", 2)
+    found = evaluate([model()], reviews, METHODS)
+    assert set(tried) == {"random"}
+    assert len(tried) == 4, "two examples together, and each alone"
+    assert not found.rows
+    assert {score.skipped.get("model bert: its weights are damaged.") for score in found.scores} == {6}
 
 
 def test_sensitivity_only_where_it_is_asked_for(reviews: str) -> None:

@@ -57,5 +57,23 @@ def test_a_row_that_is_asked_for_again_is_run_once_and_other_targets_are_other_r
     assert values[first[0]] + values[other[0]] < 1
 
 
+def test_short_texts_are_not_padded_to_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = classifier("bert", 3, "float32")
+    seen = counted(monkeypatch, shared_rows, "coalition_values", lambda *given: [len(given[1][i]) for i in given[3]])
+    rows, rng = SharedRows(), np.random.default_rng(0)
+    for text in TEXTS:
+        encoded = model.encode(Example(text))
+        rows.ask(encoded, 0, rng.random((6, len(encoded.features))) < 0.5)
+    monkeypatch.setattr(shared_rows, "FEW", 2)
+    apart = rows.values(model, "mask")
+    lengths = sorted({length for one in seen for length in one})
+    assert all(min(one[2:], default=max(one)) >= 0.8 * max(one) for one in seen)
+    assert len(seen) > 1 < len(lengths)
+    monkeypatch.setattr(shared_rows, "FEW", 1000)
+    seen.clear()
+    np.testing.assert_allclose(rows.values(model, "mask"), apart, atol=1e-6)
+    assert len(seen) == 1
+
+
 def test_nothing_asked_is_nothing_run() -> None:
     assert len(SharedRows().values(classifier("bert"), "mask")) == 0
