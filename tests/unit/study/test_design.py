@@ -79,6 +79,7 @@ def test_what_is_left_out_is_as_usual() -> None:
     ("plain", "said"),
     [
         ({"titel": "x"}, r"design: unknown name 'titel'. Did you mean 'title'"),
+        ({"heads": [[0, 1, 0.0]]}, r"design: unknown name 'heads'"),
         ({"title": 7}, r"design.title: must be a text of at most 200 characters, got 7"),
         ({"consent": "x" * 20_001}, r"design.consent: must be a text of at most 20,000 characters, got '20,001 char"),
         ({"mode": "guess"}, r"design.mode: must be one of rank, predict"),
