@@ -55,7 +55,7 @@ def heads(
     dtype: Dtype = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, a row a head.")] = False,
 ) -> None:
-    """See what each attention head looks at, and whether it matters: a row a head."""
+    """See what each attention head looks at and if it matters."""
     from engine.cli import drawing_heads, output
     from engine.cli.guard import note
     from engine.cli.plain_heads import heads_as_plain

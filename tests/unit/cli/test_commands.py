@@ -17,7 +17,7 @@ from engine.request import Example, Request
 from engine.store import result_store
 from tests.unit.cli.conftest import Run
 
-COMMANDS = ("app", "explain", "train", "models", "datasets", "jobs", "cache", "study", "doctor")
+COMMANDS = ("app", "explain", "heads", "train", "models", "datasets", "jobs", "cache", "study", "doctor")
 
 
 @pytest.fixture
