@@ -67,8 +67,9 @@ class Plan:
 
     @property
     def percents(self) -> tuple[int, ...]:
-        """Those of the full curves, and those that the means need."""
-        return tuple(sorted({*PERCENTS, *self.shares}))
+        """Those that the means need, and of the full curves where they are asked for."""
+        curves = not self.metrics or any(METRICS[id].by_percent for id in self.metrics)
+        return tuple(sorted({0, 100, *self.shares, *(PERCENTS if curves else ())}))
 
     def needs(self, what: Needs) -> list[str]:
         """The metrics asked for that need it."""

@@ -127,6 +127,15 @@ def test_rows_are_shared_and_nothing_is_run_twice(reviews: str) -> None:
     }
 
 
+def test_the_means_alone_need_fewer_rows_than_the_curves(reviews: str) -> None:
+    means = evaluate([model()], reviews, METHODS[:1], ["comprehensiveness", "sufficiency"])
+    assert means.asked == 6 * 2 * 2 * len((0, 5, 10, 20, 50, 100))
+    whole = evaluate([model()], reviews, METHODS[:1])
+    for row in means.rows:
+        [same] = of(whole, row.of.metric, row.of.method, row.example)
+        assert row.value == pytest.approx(same.value, abs=1e-6)
+
+
 def test_translations_are_judged_by_their_errors_each_text_and_each_pair_of_languages_apart(translations: str) -> None:
     found = evaluate([model(1)], translations, METHODS[:1])
     by_name = {score.metric: score for score in found.scores if score.method == "random"}
