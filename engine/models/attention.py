@@ -2,7 +2,8 @@
 
 Transformers calls a registered function with queries, keys, values, the scaling, the mask and T5's position bias.
 Ours computes the same attention in plain, twice differentiable tensor operations, hands each layer's logits and
-probabilities to a recorder, and scales the outputs of heads where that is asked. It is registered under the same name
+probabilities to a recorder if there is one (else torch's own kernel is quicker), and scales the outputs of heads where
+that is asked. It is registered under the same name
 for the masks: without that the mask is silently dropped, GPT-2 loses causality and BERT attends to padding.
 """
 
@@ -47,17 +48,18 @@ def captured_attention(
     dropout: float = 0.0,
     position_bias: torch.Tensor | None = None,
     **_: Any,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Attention as the model computes it, recorded. The recorded logits hold scaling and bias but no mask."""
+    recorder = _recorder.get()
+    if recorder is None:
+        return fused_attention(module, query, key, value, attention_mask, scaling, dropout, position_bias), None
     logits = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     if position_bias is not None:
         logits = logits + position_bias
     masked = logits if attention_mask is None else logits + attention_mask
     probabilities = torch.softmax(masked, dim=-1)
-    recorder = _recorder.get()
-    if recorder is not None:
-        recorder.logits.append(logits)
-        recorder.probabilities.append(probabilities)
+    recorder.logits.append(logits)
+    recorder.probabilities.append(probabilities)
     dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
     return _scaled(module, dropped @ value).transpose(1, 2).contiguous(), probabilities
 
