@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import streamlit as st
 
 from components.pins import component
-from engine.heads.grids import from_bytes, packed
+from engine.heads.grids import note_of, packed
 from engine.heads.part import Part, cut
 from engine.heads.reading import HeadReading
 
@@ -50,7 +50,7 @@ def pack(reading: HeadReading, part: Part) -> Sent:
     """The same, made anew."""
     body = packed(cut(reading.attention, part))
     digest = hashlib.blake2b(body, digest_size=DIGEST // 2).hexdigest()
-    return Sent(digest.encode() + body, digest, from_bytes(body).note)
+    return Sent(digest.encode() + body, digest, note_of(body))
 
 
 @st.cache_resource(show_spinner=False)

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -44,14 +46,7 @@ class Grids:
     @property
     def note(self) -> str:
         """What a person must be told, or nothing."""
-        if self.factor == 1:
-            return ""
-        (queries, keys), (rows, columns) = self.length, self.levels.shape[2:]
-        given = f"{keys} positions" if queries == keys else f"{queries} queries and {keys} keys"
-        return (
-            f"{given} are drawn as {rows} x {columns} cells; each shows the largest of "
-            f"{self.factor} x {self.factor} values."
-        )
+        return _note(self.levels.shape, self.length, self.factor)
 
 
 def grids(attention: Attention, scale: str = "own", side: int = SIDE) -> Grids:
@@ -82,20 +77,23 @@ def to_bytes(made: Grids) -> bytes:
     header = json.dumps({"shape": made.levels.shape, "length": made.length, "factor": made.factor}).encode()
     header += b" " * (-len(header) % 4)  # so that the floats lie where a browser can read them in place
     scale = made.scale.astype("<f4").tobytes()
-    return MAGIC + len(header).to_bytes(4, "little") + header + scale + zlib.compress(made.levels.tobytes(), _FAST)
+    return MAGIC + len(header).to_bytes(4, "little") + header + scale + _deflated(made.levels.tobytes())
 
 
 def from_bytes(body: bytes) -> Grids:
     """What `to_bytes` was given."""
-    if body[:4] != MAGIC:
-        raise ExegesisError("grids: these bytes are none. Make them again from the attention.")
-    start = 8 + int.from_bytes(body[4:8], "little")
-    header = json.loads(body[8:start])
+    header, start = _header(body)
     layers, heads = header["shape"][:2]
     scale = np.frombuffer(body, "<f4", layers * heads, start).reshape(layers, heads)
     cells = np.frombuffer(zlib.decompress(body[start + scale.nbytes :]), np.uint8)
     queries, keys = header["length"]
     return Grids(cells.reshape(header["shape"]), scale, (queries, keys), header["factor"])
+
+
+def note_of(body: bytes) -> str:
+    """The note of the grids in these bytes, which are not inflated for it."""
+    header, _ = _header(body)
+    return _note(**header)
 
 
 def shrunk(attention: Attention, factor: int) -> Float[np.ndarray, "layer head row column"]:
@@ -105,6 +103,28 @@ def shrunk(attention: Attention, factor: int) -> Float[np.ndarray, "layer head r
     for axis in (-2, -1):
         attention = np.fmax.reduceat(attention, np.arange(0, attention.shape[axis], factor), axis=axis)
     return attention
+
+
+def _header(body: bytes) -> tuple[dict[str, Any], int]:
+    """What stands before the numbers, and where they start."""
+    if body[:4] != MAGIC:
+        raise ExegesisError("grids: these bytes are none. Make them again from the attention.")
+    start = 8 + int.from_bytes(body[4:8], "little")
+    return json.loads(body[8:start]), start
+
+
+def _note(shape: Sequence[int], length: Sequence[int], factor: int) -> str:
+    if factor == 1:
+        return ""
+    queries, keys = length
+    given = f"{keys} positions" if queries == keys else f"{queries} queries and {keys} keys"
+    return f"{given} are drawn as {shape[2]} x {shape[3]} cells; each shows the largest of {factor} x {factor} values."
+
+
+def _deflated(raw: bytes) -> bytes:
+    """Runs and frequent levels take less; anything else that repeats in attention is not worth looking for."""
+    deflate = zlib.compressobj(_FAST, strategy=zlib.Z_RLE)
+    return deflate.compress(raw) + deflate.flush()
 
 
 def _quantised(attention: Attention, scale: str, factor: int) -> Grids:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.errors import ExegesisError, UsageError
-from engine.heads.grids import LIMIT, MASKED, from_bytes, grids, packed, shrunk, to_bytes, values
+from engine.heads.grids import LIMIT, MASKED, from_bytes, grids, note_of, packed, shrunk, to_bytes, values
 
 BANDS = (slice(0, 3), slice(3, 6))
 
@@ -59,6 +59,7 @@ def test_a_rectangle_is_shrunk_by_one_factor_and_comes_back() -> None:
     made = from_bytes(to_bytes(grids(rectangle, side=20)))
     assert (made.levels.shape, made.length, made.factor) == ((2, 3, 3, 17), (7, 50), 3)
     assert made.note == "7 queries and 50 keys are drawn as 3 x 17 cells; each shows the largest of 3 x 3 values."
+    assert note_of(to_bytes(made)) == made.note
     expected = [rectangle[..., rows, columns].max((2, 3)) for rows in BANDS for columns in BANDS]
     corner = values(made)[:, :, :2, :2].reshape(2, 3, 4)
     np.testing.assert_allclose(corner, np.stack(expected, -1), atol=made.scale.max() / 507)
