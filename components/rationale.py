@@ -19,6 +19,7 @@ from engine.words import Unit, units
 
 TITLE = "Rationale"
 CAUTION = "It says what convinces a person, which need not be what the model used."
+EXACT = "The label follows from these words, by how the text was made; the model may still have used others."
 
 
 def rationale_rows(
@@ -48,7 +49,8 @@ def rationale_row(data: Dataset, index: int, made: Explanation, unit: str) -> Me
         ("limits", data.card.limits),
         ("licence", data.card.licence),
     )
-    return MethodRow(TITLE, view, None, cost, (), f"Marked by the authors of {data.title}. {CAUTION}", "", facts)
+    caution = EXACT if data.exact else f"Marked by the authors of {data.title}. {CAUTION}"
+    return MethodRow(TITLE, view, None, cost, (), caution, "", facts)
 
 
 def marked(tokens: Sequence[Token], labelled: LabelledExample, unit: str) -> tuple[Unit, ...]:

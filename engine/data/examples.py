@@ -43,7 +43,10 @@ class LabelledExample:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Examples of one task under one id. `revision` is the SHA-256 of the content they were read from."""
+    """Examples of one task under one id. `revision` is the SHA-256 of the content they were read from.
+
+    `exact`: the rationales follow from how the examples were made; else somebody marked them.
+    """
 
     id: str
     title: str
@@ -54,6 +57,7 @@ class Dataset:
     revision: str
     split: str = "all"
     notes: tuple[str, ...] = ()
+    exact: bool = False
 
     def __len__(self) -> int:
         return len(self.examples)

@@ -92,4 +92,4 @@ def made(
     card = read_card(name)
     revision = digest(name, VERSION, asdict(params), split, len(examples))
     task: Task = "classification" if labels else "regression"
-    return Dataset(name, card.title, task, labels, examples, card, revision, split)
+    return Dataset(name, card.title, task, labels, examples, card, revision, split, exact=True)

@@ -73,3 +73,12 @@ def test_every_review_has_at_least_one_marked_word() -> None:
     for labelled in load("reviews").examples:
         words = marked(encoded(labelled.example), labelled, "word")
         assert any(unit.score for unit in words), labelled.text
+
+
+def test_marks_that_follow_from_how_the_text_was_made_are_not_called_a_persons() -> None:
+    made = load("reviews-generated", limit=1)
+    [row] = rationale_rows(made, 0, explanation(made[0].example), "word")
+    assert (made.exact, load("reviews", limit=1).exact) == (True, False)
+    assert row.caution.startswith("The label follows from these words")
+    [row] = rationale_rows(load("reviews", limit=1), 0, explanation(load("reviews")[0].example), "word")
+    assert row.caution.startswith("Marked by the authors of Reviews.")
