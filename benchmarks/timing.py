@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 
-def in_turn(work: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
-    """Seconds of each round, A B C A B C ...; one round to warm up is not counted."""
+def in_turn(
+    work: Mapping[str, Callable[[], object]], rounds: int, before: Callable[[], object] = lambda: None
+) -> dict[str, np.ndarray]:
+    """Seconds of each round, A B C A B C ...; one round to warm up is not counted, nor what is done `before` each."""
     times: dict[str, list[float]] = {name: [] for name in work}
     for turn in range(rounds + 1):
         for name, run in work.items():
+            before()
             started = time.perf_counter()
             run()
             if turn:
