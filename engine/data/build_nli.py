@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.data.build_reviews import unmark
+from engine.data.labels import NLI_LABELS
 from engine.errors import ExegesisError
 
 FOLDER = Path(__file__).resolve().parent
-LABELS = ("entailment", "neutral", "contradiction")
 PHENOMENA = (
     "belief", "cause", "comparison", "condition", "disjunction", "hypernym", "modality", "negation", "place",
     "quantity", "roles", "time", "world",
@@ -32,7 +32,7 @@ def parse_block(block: str) -> list[dict[str, Any]]:
 def parse_line(premise: str, line: str) -> dict[str, Any]:
     """One hypothesis with its highlights on both sides."""
     letter, phenomenon, words, marked = line.split("|")
-    label = next((i for i, name in enumerate(LABELS) if name[0] == letter), None)
+    label = next((i for i, name in enumerate(NLI_LABELS) if name[0] == letter), None)
     if label is None or phenomenon not in PHENOMENA:
         raise ExegesisError(f"label or phenomenon not allowed in {line!r}; phenomena: {', '.join(PHENOMENA)}")
     hypothesis, spans = unmark(marked)

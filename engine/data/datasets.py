@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from engine.data.build_nli import LABELS as NLI_LABELS
 from engine.data.cards import Card, own_card, read_card
 from engine.data.columns import Mapped, map_rows
 from engine.data.examples import Dataset, LabelledExample
@@ -15,6 +14,7 @@ from engine.data.files import content_revision
 from engine.data.generated import reviews_generated, reviews_marked
 from engine.data.hub import ALIASES, Shards, class_names, folder_shards, hub_shards, read_shards
 from engine.data.jsonl import Row
+from engine.data.labels import NLI_LABELS
 from engine.data.named import Named, options_of, without_options
 from engine.data.native.found import Found
 from engine.data.native.known import OPTIONED, PLACES, find, find_named
@@ -144,8 +144,8 @@ for _name in PLACES:
 
 def _from_found(name: str, found: Found, asked: Asked) -> Dataset:
     split = found.chosen(asked.split)
-    reading = found.splits[split](asked.limit if found.labels else None)
-    mapped = map_rows(name, reading.rows, None, asked.label_names or found.labels, skip_empty=True)
+    reading = found.splits[split](asked.limit)
+    mapped = map_rows(name, reading.rows, None, asked.label_names or reading.labels, skip_empty=True)
     card = own_card(Path(name).name, f"the local files of {Path(name).name}", f"{len(mapped.examples):,} examples")
     revision = content_revision(reading.files, {**asked.how(), **asked.options})
     return _dataset(name, mapped, card, revision, asked, split)

@@ -10,6 +10,8 @@ from engine.data.examples import Task
 from engine.errors import ExegesisError, UsageError, shown
 
 MAX_CLASSES = 1_000
+NLI_LABELS = ("entailment", "neutral", "contradiction")
+"""Of a hypothesis, given its premise."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.data.build_nli import LABELS
+from engine.data.labels import NLI_LABELS
 from engine.data.report import marked_words, read_records, shared_with
 from engine.data.sst2 import data_root
 from engine.data.tables import read_table
@@ -64,12 +64,12 @@ def measure(records: Sequence[dict[str, Any]], others: Sequence[str] | None) -> 
     premises = list(dict.fromkeys(record["text"] for record in records))
     hypotheses = [record["text_pair"] for record in records]
     turned = [{"text": record["text_pair"], "rationale": record["rationale_pair"]} for record in records]
-    labels = Counter(LABELS[record["label"]] for record in records)
+    labels = Counter(NLI_LABELS[record["label"]] for record in records)
     kinds = Counter((record["phenomenon"], record["label"]) for record in records)
     return Stats(
         pairs=len(records),
         premises=len(premises),
-        by_label={name: labels[name] for name in LABELS},
+        by_label={name: labels[name] for name in NLI_LABELS},
         by_phenomenon={kind: tuple(kinds[kind, i] for i in range(3)) for kind in sorted({kind for kind, _ in kinds})},
         words=(_words(premises), _words(hypotheses)),
         marked=(_mean(map(marked_words, records)), _mean(map(marked_words, turned))),
@@ -119,7 +119,7 @@ A premise has {stats.words[0]:.1f} words on average, a hypothesis {stats.words[1
 
 ## What one must understand
 
-| phenomenon | {" | ".join(LABELS)} |
+| phenomenon | {" | ".join(NLI_LABELS)} |
 |---|---|---|---|
 {rows}
 

@@ -14,12 +14,14 @@ from typing import Any
 from engine.data.files import read_text
 from engine.data.hub import ALIASES
 from engine.data.jsonl import Row, read_jsonl
-from engine.data.native.found import NLI_LABELS, Found, Read, Reading, runs, word_places
+from engine.data.labels import NLI_LABELS
+from engine.data.native.found import Found, Read, Reading, runs, word_places
+from engine.data.sst2 import LABELS
 from engine.errors import ExegesisError, shown
 
 SPLITS = ("train", "val", "test")
 NAMED = {"NEG": "negative", "POS": "positive"}
-KNOWN = (("negative", "positive"), NLI_LABELS)
+KNOWN = (LABELS, NLI_LABELS)
 """Classes whose order is settled."""
 SIDES = ("_premise", "_hypothesis")
 """How the documents of a pair are called after their annotation."""
@@ -30,13 +32,13 @@ def find_eraser(path: Path) -> Found | None:
     if not (path / "docs").is_dir() and not (path / "docs.jsonl").is_file():
         return None
     files = {ALIASES.get(name, name): path / f"{name}.jsonl" for name in SPLITS if (path / f"{name}.jsonl").is_file()}
-    return Found({split: _reader(file) for split, file in files.items()}, _classes(files)) if files else None
+    return Found({split: _reader(file) for split, file in files.items()}) if files else None
 
 
-def _classes(files: Mapping[str, Path]) -> tuple[str, ...] | None:
-    """The classes of all splits in their settled order, else None."""
-    names = {_class(where, row) for file in files.values() for where, row in read_jsonl(file)}
-    return next((known for known in KNOWN if names <= set(known)), None)
+def _classes(annotations: Sequence[Row]) -> tuple[str, ...]:
+    """The classes in their settled order, else sorted."""
+    names = {_class(where, row) for where, row in annotations}
+    return next((known for known in KNOWN if names <= set(known)), tuple(sorted(names)))
 
 
 def _class(where: str, row: Mapping[str, Any]) -> str:
@@ -53,7 +55,7 @@ def _reader(file: Path) -> Read:
         documents = _Documents(file.parent)
         # A query that all rows share is the task, not a text.
         rows = [_row(where, row, documents, len(asked) > 1) for where, row in annotations[:limit]]
-        return Reading(rows, [file, *documents.files])
+        return Reading(rows, [file, *documents.files], _classes(annotations))
 
     return read
 

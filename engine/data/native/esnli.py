@@ -12,7 +12,8 @@ from typing import Any
 
 from engine.data.files import first_line
 from engine.data.jsonl import Row
-from engine.data.native.found import NLI_LABELS, Found, Read, Reading, placed, runs
+from engine.data.labels import NLI_LABELS
+from engine.data.native.found import Found, Read, Reading, placed, runs
 from engine.data.tables import read_table
 from engine.errors import ExegesisError, shown
 
@@ -24,12 +25,12 @@ STEMS = {"train": "train", "dev": "validation", "val": "validation", "test": "te
 def find_esnli(path: Path) -> Found | None:
     """A file of either format, or a folder with a file or several for each split."""
     if path.is_file():
-        return Found({"all": _reader([path])}, NLI_LABELS) if _is_esnli(path) else None
+        return Found({"all": _reader([path])}) if _is_esnli(path) else None
     files = [file for file in sorted(path.glob("*.*")) if _is_esnli(file)] if path.is_dir() else []
     splits: dict[str, list[Path]] = {}
     for file in files:
         splits.setdefault(_split(file), []).append(file)
-    return Found({name: _reader(some) for name, some in splits.items()}, NLI_LABELS) if splits else None
+    return Found({name: _reader(some) for name, some in splits.items()}) if splits else None
 
 
 def _is_esnli(file: Path) -> bool:
@@ -46,7 +47,8 @@ def _split(file: Path) -> str:
 def _reader(files: Sequence[Path]) -> Read:
     def read(limit: int | None) -> Reading:
         rows = [row for file in files for row in read_table(file)][:limit]
-        return Reading([_marked(*row) if MARKED[0] in row[1] else _numbered(*row) for row in rows], files)
+        pairs = [_marked(*row) if MARKED[0] in row[1] else _numbered(*row) for row in rows]
+        return Reading(pairs, files, NLI_LABELS)
 
     return read
 

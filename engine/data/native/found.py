@@ -11,15 +11,17 @@ from engine.data.hub import ALIASES, in_order
 from engine.data.jsonl import Row
 from engine.errors import unknown
 
-NLI_LABELS = ("entailment", "neutral", "contradiction")
-
 
 @dataclass(frozen=True)
 class Reading:
-    """The rows of a split, by the columns of the JSONL contract, and the files that they were read from."""
+    """The rows of a split, by the columns of the JSONL contract, and the files that they were read from.
+
+    `labels`: the names of all classes in their order; None where the label is a score.
+    """
 
     rows: Sequence[Row]
     files: Sequence[Path]
+    labels: tuple[str, ...] | None = None
 
 
 Read = Callable[[int | None], Reading]
@@ -28,13 +30,9 @@ Read = Callable[[int | None], Reading]
 
 @dataclass(frozen=True)
 class Found:
-    """A folder or file of a known format. `labels`: the classes in their order; None where the rows tell.
-
-    `aliases`: other names of its splits.
-    """
+    """A folder or file of a known format. `aliases`: other names of its splits."""
 
     splits: Mapping[str, Read]
-    labels: tuple[str, ...] | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def chosen(self, split: str | None) -> str:

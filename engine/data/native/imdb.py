@@ -9,8 +9,8 @@ from pathlib import Path
 from engine.data.files import read_text
 from engine.data.jsonl import Row
 from engine.data.native.found import Found, Read, Reading
+from engine.data.sst2 import LABELS
 
-LABELS = ("negative", "positive")
 FOLDERS = ("neg", "pos")
 RATED = re.compile(r"(\d+)_(\d+)")
 """The number of the review and its stars, 1 to 10."""
@@ -21,9 +21,9 @@ def find_imdb(path: Path) -> Found | None:
     if not path.is_dir():
         return None
     if _holds_classes(path):
-        return Found({"all": _reader(path)}, LABELS)
+        return Found({"all": _reader(path)})
     splits = {name: _reader(path / name) for name in ("test", "train") if _holds_classes(path / name)}
-    return Found(splits, LABELS) if splits else None
+    return Found(splits) if splits else None
 
 
 def _holds_classes(folder: Path) -> bool:
@@ -33,7 +33,7 @@ def _holds_classes(folder: Path) -> bool:
 def _reader(folder: Path) -> Read:
     def read(limit: int | None) -> Reading:
         files = _in_turns(folder)[:limit]
-        return Reading([_row(file) for file in files], files)
+        return Reading([_row(file) for file in files], files, LABELS)
 
     return read
 

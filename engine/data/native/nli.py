@@ -13,7 +13,8 @@ from typing import Any
 
 from engine.data.files import first_line
 from engine.data.jsonl import Row, read_jsonl
-from engine.data.native.found import NLI_LABELS, Found, Read, Reading
+from engine.data.labels import NLI_LABELS
+from engine.data.native.found import Found, Read, Reading
 from engine.data.tables import read_tsv
 
 COLUMNS = ("sentence1", "sentence2", "gold_label")
@@ -32,10 +33,10 @@ NO_MAJORITY = ("-", "hidden", "")
 def find_multinli(path: Path) -> Found | None:
     """A file, or a folder with files named as released; of one split JSONL is preferred."""
     if path.is_file():
-        return Found({"all": _reader(path)}, NLI_LABELS) if _is_nli(path) else None
+        return Found({"all": _reader(path)}) if _is_nli(path) else None
     files = [file for kind in KINDS for file in sorted(path.glob(f"*{kind}")) if NAME.fullmatch(file.stem)]
     splits = {_split(file): _reader(file) for file in reversed(files) if _is_nli(file)}
-    return Found(splits, NLI_LABELS, ALIASES) if splits else None
+    return Found(splits, ALIASES) if splits else None
 
 
 def _is_nli(file: Path) -> bool:
@@ -51,7 +52,7 @@ def _split(file: Path) -> str:
 
 def _reader(file: Path) -> Read:
     def read(limit: int | None) -> Reading:
-        return Reading([_row(*row) for row in KINDS[file.suffix.lower()](file)[:limit]], [file])
+        return Reading([_row(*row) for row in KINDS[file.suffix.lower()](file)[:limit]], [file], NLI_LABELS)
 
     return read
 
