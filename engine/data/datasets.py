@@ -17,7 +17,7 @@ from engine.data.jsonl import Row
 from engine.data.labels import NLI_LABELS
 from engine.data.named import Named, options_of, without_options
 from engine.data.native.found import Found
-from engine.data.native.known import OPTIONED, PLACES, find, find_named
+from engine.data.native.known import COPIES, OPTIONED, PLACES, find, find_named, missing
 from engine.data.quality.rows import quality
 from engine.data.sst2 import COLUMNS, LABELS, hub_sst2, local_sst2, sst2_split
 from engine.data.tables import TABLES, read_table
@@ -131,15 +131,30 @@ def _sst2(asked: Asked) -> Dataset:
 
 
 def _released(name: str, asked: Asked) -> Dataset:
-    """A set of others that lies below `EXEGESIS_DATA`."""
+    """A set of others that lies below `EXEGESIS_DATA`, else its copy on the hub."""
     if name not in OPTIONED:
         without_options(name, asked.options)
-    card = read_card(name)
-    return replace(_from_found(name, find_named(name, asked.options), asked), title=card.title, card=card)
+    card, found = read_card(name), find_named(name, asked.options)
+    data = _from_copy(name, asked) if found is None else _from_found(name, found, asked)
+    return replace(data, title=card.title, card=card)
 
 
 for _name in PLACES:
     register(_name)(partial(_released, _name))
+
+
+def _from_copy(name: str, asked: Asked) -> Dataset:
+    if name not in COPIES:
+        raise missing(name)
+    copy = COPIES[name]
+    split = copy.aliases.get(asked.split or "", asked.split)
+    try:
+        shards = hub_shards(copy.hub, split)
+    except UsageError:
+        raise
+    except ExegesisError as error:
+        raise missing(name, error) from None
+    return _from_shards(shards, replace(asked, columns=copy.columns, label_names=copy.labels))
 
 
 def _from_found(name: str, found: Found, asked: Asked) -> Dataset:

@@ -99,7 +99,9 @@ def split_of(name: str) -> str:
     """The split that a file name or one of its folders tells; `train` where nothing does, as on the hub."""
     words = re.split(r"[/._\-\d]+", name.removesuffix(".parquet").lower())
     found = [ALIASES.get(word, word) for word in words if ALIASES.get(word, word) in SPLITS]
-    return found[-1] if found else "train"
+    split = found[-1] if found else "train"
+    # MultiNLI has a second validation split, of other sources than it was trained on.
+    return f"{split}_mismatched" if "mismatched" in words else split
 
 
 def _check_one_config(source: str, files: Sequence[str]) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.data.labels import NLI_LABELS
 from engine.data.native.eraser import find_eraser
 from engine.data.native.esnli import find_esnli
 from engine.data.native.found import Found
 from engine.data.native.imdb import find_imdb
 from engine.data.native.mlqe_pe import MlqeParams, find_mlqe
-from engine.data.native.nli import find_multinli
-from engine.data.sst2 import data_root
+from engine.data.native.nli import ALIASES, find_multinli
+from engine.data.sst2 import LABELS, data_root
 from engine.errors import ExegesisError
 from engine.params import from_mapping
 
@@ -47,25 +48,45 @@ OPTIONED = ("mlqe-pe",)
 FINDS = (find_imdb, find_eraser, find_esnli, find_multinli, find_mlqe)
 
 
+@dataclass(frozen=True)
+class Copy:
+    """The same set on the hub, its columns and its classes by number."""
+
+    hub: str
+    columns: Mapping[str, str]
+    labels: tuple[str, ...]
+    aliases: Mapping[str, str]
+
+
+COPIES: Mapping[str, Copy] = {
+    "imdb": Copy("stanfordnlp/imdb", {"text": "text", "label": "label"}, LABELS, {}),
+    "multinli": Copy(
+        "nyu-mll/multi_nli", {"text": "premise", "text_pair": "hypothesis", "label": "label"}, NLI_LABELS, ALIASES
+    ),
+}
+"""Where a set is looked for that is in no folder."""
+
+
 def find(path: Path) -> Found | None:
     """A folder or file of a known format; None for what is none."""
     return next((found for finds in FINDS if (found := finds(path)) is not None), None)
 
 
-def find_named(name: str, options: Mapping[str, str]) -> Found:
-    """A set by its name; only MLQE-PE has options."""
+def find_named(name: str, options: Mapping[str, str]) -> Found | None:
+    """A set by its name, where one of its folders is there; only MLQE-PE has options."""
     if name in OPTIONED:
         params = from_mapping(MlqeParams, options, name)
         return _first(name, lambda path: find_mlqe(path, params.pair, params.score))
     return _first(name, lambda path: next((f for finds in PLACES[name].finds if (f := finds(path)) is not None), None))
 
 
-def _first(name: str, finds: Callable[[Path], Found | None]) -> Found:
+def _first(name: str, finds: Callable[[Path], Found | None]) -> Found | None:
+    return next((f for folder in PLACES[name].folders if (f := finds(data_root() / folder)) is not None), None)
+
+
+def missing(name: str, hub: ExegesisError | None = None) -> ExegesisError:
+    """The error for a set that is in no folder, and where it might be on the hub, for the reason why it is not."""
     root, place = data_root(), PLACES[name]
-    found = next((f for folder in place.folders if (f := finds(root / folder)) is not None), None)
-    if found is None:
-        raise ExegesisError(
-            f"{name}: is not in {root}. Put a folder {place.folders[0]} there ({place.holds}), "
-            "or set EXEGESIS_DATA to the folder that holds it."
-        )
-    return found
+    where = f"is not in {root}." if hub is None else f"found neither in {root} nor on the hub ({hub})"
+    told = f"Put a folder {place.folders[0]} there ({place.holds}), or set EXEGESIS_DATA to the folder that holds it."
+    return ExegesisError(f"{name}: {where} {told}")

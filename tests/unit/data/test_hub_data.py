@@ -104,6 +104,34 @@ def test_sst2_comes_from_the_hub_where_there_is_no_local_folder(
     assert hub
 
 
+def test_imdb_and_multinli_come_from_the_hub_where_there_is_no_local_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = {"premise": "He left.", "hypothesis": "He went.", "label": 0, "genre": "fiction"}
+    write_parquet(tmp_path / "nyu-mll/multi_nli/data/validation_matched-0.parquet", [pair])
+    write_parquet(tmp_path / "nyu-mll/multi_nli/data/validation_mismatched-0.parquet", [pair | {"label": 2}])
+    write_parquet(tmp_path / "stanfordnlp/imdb/plain_text/test-0.parquet", [{"text": "Fine.", "label": 1}])
+
+    def info(self: object, repo_id: str, revision: str | None = None) -> SimpleNamespace:
+        names = (path.relative_to(tmp_path / repo_id).as_posix() for path in (tmp_path / repo_id).rglob("*.parquet"))
+        return SimpleNamespace(sha="c0ffee", siblings=[SimpleNamespace(rfilename=name) for name in sorted(names)])
+
+    def download(repo_id: str, filename: str, repo_type: str, revision: str) -> str:
+        return str(tmp_path / repo_id / filename)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    monkeypatch.setenv("EXEGESIS_DATA", str(tmp_path / "none"))
+    matched, other = load("multinli"), load("multinli", split="dev_mismatched")
+    assert (matched[0].text, matched[0].text_pair, matched[0].extra) == ("He left.", "He went.", {"genre": "fiction"})
+    assert [data.label_names[int(data[0].label or 0)] for data in (matched, other)] == ["entailment", "contradiction"]
+    imdb = load("imdb")
+    assert (imdb.id, imdb.split, imdb.label_names, imdb[0].label) == ("imdb", "test", ("negative", "positive"), 1)
+    assert imdb.card.title == imdb.title == "IMDB reviews"
+    with pytest.raises(UsageError, match=r"split: unknown name 'dave'"):
+        load("imdb", split="dave")
+
+
 def test_a_data_set_without_parquet_uses_the_hubs_own_conversion(
     layout: Path, hub: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +162,8 @@ def test_no_network_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     with pytest.raises(ExegesisError, match=r"sst2: found neither in .* nor on the hub .* set EXEGESIS_DATA") as caught:
         load("sst2")
     assert "\n" not in str(caught.value)
+    with pytest.raises(ExegesisError, match=r"imdb: found neither in .* the network.* Put a folder aclImdb"):
+        load("imdb")
 
 
 @pytest.mark.parametrize(
@@ -142,6 +172,8 @@ def test_no_network_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         ("data/train-00000-of-00001.parquet", "train"),
         ("plain_text/test-00000-of-00001-abc.parquet", "test"),
         ("mnli/validation/0000.parquet", "validation"),
+        ("data/validation_matched-00000-of-00001.parquet", "validation"),
+        ("data/validation_mismatched-00000-of-00001.parquet", "validation_mismatched"),
         ("dev.parquet", "validation"),
         ("training_words.parquet", "train"),
         ("everything.parquet", "train"),
