@@ -10,8 +10,9 @@ from jaxtyping import Bool, Float
 
 from cache.codec import Arrays, Meta
 from engine import runtime
+from engine.classifiers import AnyClassifier, Coded
 from engine.explain import require_finite
-from engine.heads.reading import Probe, kept, loaded, named, plain_probe, probed, scales_of
+from engine.heads.reading import Probe, kept, loaded, named, plain_probe, probed, require_attention, scales_of
 from engine.heads.running import size
 from engine.heads.scales import OFF
 from engine.heads.scores import PerHead
@@ -62,6 +63,7 @@ def key_of(request: Request) -> str:
 def _measured(probe: Probe) -> tuple[Meta, Arrays]:
     model = loaded(probe.request)
     encoded = model.encode(probe.request.example)
+    _require_heads(model, encoded)
     layers, heads = size(model)
     rows = layers * heads + 1  # the last one with no head off
 
@@ -78,6 +80,13 @@ def _measured(probe: Probe) -> tuple[Meta, Arrays]:
     require_finite(model, "logits with a head switched off", logits)
     answers = logits if model.regression else _shares(logits)
     return {}, {"whole": answers[-1], "off": answers[:-1].reshape(layers, heads, -1)}
+
+
+def _require_heads(model: AnyClassifier, encoded: Coded) -> None:
+    """One pass more. Without it, heads that cannot be switched would all be said to change nothing."""
+    with torch.inference_mode():
+        _, recorder = model.captured(model.collate([encoded]))
+    require_attention(model, len(recorder.probabilities))
 
 
 def _shares(logits: Float[np.ndarray, "row label"]) -> Float[np.ndarray, "row label"]:
