@@ -6,7 +6,7 @@ import streamlit as st
 
 from components.frame import ICON, navigation
 from components.serving import base_path, opening_a_browser
-from components.study_api import study_routes
+from components.study.api import study_routes
 
 if __name__ == "__main__":
     page = navigation()

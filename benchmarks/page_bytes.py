@@ -103,7 +103,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder:
         text_page.use_home(Path(folder) / "home")
-        from components.focus import text_query
+        from components.text.focus import text_query
 
         long = {name: found[0] for name, found in text_query("text", text_page.long_text(given.words)).items()}
         cases = {"default example": (text_page.example(0), None), "512 tokens": (long, text_page.QUICK)}

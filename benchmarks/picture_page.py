@@ -22,7 +22,7 @@ from benchmarks.page_script import rows
 from benchmarks.timing import show
 from benchmarks.watched_server import Run, runs, troubles, watched
 from components.frame import IMAGES
-from components.picture_state import START
+from components.picture.state import START
 from tests.browser.server import Server
 
 MODEL, DATA = "scenes-vit", "scenes"

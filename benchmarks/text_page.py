@@ -29,7 +29,7 @@ SMALL = {"kernel_shap.n_samples": "32", "lime.n_samples": "32", "integrated_grad
 
 def nine() -> tuple[str, ...]:
     """The methods that the page starts with and one more."""
-    from components.text_state import START
+    from components.text.state import START
 
     return (*START, NINTH)
 
@@ -37,7 +37,7 @@ def nine() -> tuple[str, ...]:
 def query(
     focus: Mapping[str, str], methods: Sequence[str] | None = None, budgets: Mapping[str, str] | None = None
 ) -> str:
-    """A link's query, for the nine methods unless others are named. `focus`: as `components.focus.write_focus`."""
+    """A link's query, for the nine methods unless others are named. `focus`: as `components.text.focus.write_focus`."""
     named = [("method", id) for id in methods or nine()]
     return urlencode([("model", MODEL), *focus.items(), *named, *(budgets or {}).items()])
 

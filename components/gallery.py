@@ -9,11 +9,11 @@ from pathlib import Path
 import streamlit as st
 
 from components.compact import compact_css
-from components.focus import Focus, Query, write_focus
 from components.frame import TEXT
 from components.method_row import token_map
 from components.numbers import percent
-from components.token_map import TokenMap, token_map_html
+from components.text.focus import Focus, Query, write_focus
+from components.text.token_map import TokenMap, token_map_html
 from engine.explain import shipped_explanation
 from engine.registry import explainer
 from engine.result import Explanation, Prediction

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Protocol, runtime_checkable
 
-from components.look import Look
 from components.numbers import plain
+from components.text.look import Look
 
 
 @runtime_checkable

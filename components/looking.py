@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from components.focus import Query
+from components.text.focus import Query
 
 LAST = "looked_at_last"
 """In the session: the `link` of what was looked at last."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.browse_controls import Key
-from components.look import LEAST_GAMMA, MOST_GAMMA, SCALES
+from components.browse.controls import Key
 from components.request_link import MOST_SEED
+from components.text.look import LEAST_GAMMA, MOST_GAMMA, SCALES
 
 
 def seed_input(key: Key, width: int) -> None:

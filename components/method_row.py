@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 
-from components.look import PLAIN, Look, scale_group
 from components.numbers import count, plain, seconds, small
-from components.token_map import TokenMap, legend_html, token_map_html
+from components.text.look import PLAIN, Look, scale_group
+from components.text.token_map import TokenMap, legend_html, token_map_html
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Check, Explanation

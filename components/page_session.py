@@ -9,11 +9,11 @@ from typing import Any
 
 import streamlit as st
 
-from components.browse_state import Browse
-from components.focus import Query
+from components.browse.state import Browse
 from components.looking import Looking
 from components.page_state import Offered, PageState
 from components.request_link import Params, differing
+from components.text.focus import Query
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
 

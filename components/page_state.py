@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.browse_state import PLAIN_BROWSE, Browse, read_browse, write_browse
-from components.focus import Query
+from components.browse.state import PLAIN_BROWSE, Browse, read_browse, write_browse
 from components.link_choice import choice
 from components.question_words import MEASURES, QUESTIONS
 from components.request_link import (
@@ -21,6 +20,7 @@ from components.request_link import (
     write_places,
     write_unusual,
 )
+from components.text.focus import Query
 from engine.registry import Explainer
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from components.compact import compact_css
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Theme, colour
-from components.token_map import DIGITS, TONES, place_classes
+from components.text.token_map import DIGITS, TONES, place_classes
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "maps.css"
 STACK = ".st-key-text_rows"

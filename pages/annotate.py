@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.annotate import draw_study
+from components.annotate.page import draw_study
 from components.frame import guard
 from components.styles import use_styles
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from components import attention_session
-from components.attention_area import attention_area
-from components.attention_controls import kind_switch, looking_controls
+from components.attention import session as attention_session
+from components.attention.area import attention_area
+from components.attention.controls import kind_switch, looking_controls
 from components.engine_room import explainers, warm_up
 from components.frame import ATTENTION, guard, heading
 from components.styles import use_styles

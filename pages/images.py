@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components import picture_session
 from components.engine_room import explainers, warm_up
 from components.frame import IMAGES, guard, heading
-from components.picture_browse import picture_browse_area
-from components.picture_controls import look_controls, method_controls
-from components.picture_focus_controls import picture_focus_controls
-from components.picture_keep import keep_area
-from components.picture_pins import pin_area
-from components.picture_questions import question_area
-from components.picture_results import method_cards, prediction_area
-from components.picture_seen import seen_lines
-from components.picture_session import WIDGETS
-from components.picture_styles import use_picture_styles
-from components.picture_truth import true_patches, truth_area
-from components.picture_without import without_area
+from components.picture import session as picture_session
+from components.picture.browse import picture_browse_area
+from components.picture.controls import look_controls, method_controls
+from components.picture.focus_controls import picture_focus_controls
+from components.picture.keep import keep_area
+from components.picture.pins import pin_area
+from components.picture.questions import question_area
+from components.picture.results import method_cards, prediction_area
+from components.picture.seen import seen_lines
+from components.picture.session import WIDGETS
+from components.picture.styles import use_picture_styles
+from components.picture.truth import true_patches, truth_area
+from components.picture.without import without_area
 from components.styles import use_styles
 from components.trouble import say_error
 from engine.models.catalog import embedded_image_models

@@ -5,13 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from components.frame import LIBRARY, guard, heading
-from components.library_cache import cache_area
-from components.library_data import data_cards
-from components.library_device import device_area
-from components.library_job_form import job_form
-from components.library_jobs import job_list
-from components.library_models import model_cards, model_check
-from components.library_sections import section
+from components.library.cache import cache_area
+from components.library.data import data_cards
+from components.library.device import device_area
+from components.library.job_form import job_form
+from components.library.jobs import job_list
+from components.library.models import model_cards, model_check
+from components.library.sections import section
 from components.styles import use_styles
 
 guard()

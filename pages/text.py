@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from components import text_session
-from components.browse import browse_area
-from components.edited import edited_area
+from components.browse.area import browse_area
 from components.engine_room import explainers, warm_up
-from components.focus_controls import focus_controls, text_controls
 from components.frame import TEXT, guard, heading
-from components.rationale import rationale_rows
 from components.styles import use_styles
-from components.text_controls import method_controls
-from components.text_keep import keep_area
-from components.text_pins import pin_area, widened
-from components.text_questions import question_area
-from components.text_results import method_rows, prediction_area
-from components.text_without import without_area
+from components.text import session as text_session
+from components.text.controls import method_controls
+from components.text.edited import edited_area
+from components.text.focus_controls import focus_controls, text_controls
+from components.text.keep import keep_area
+from components.text.pins import pin_area, widened
+from components.text.questions import question_area
+from components.text.rationale import rationale_rows
+from components.text.results import method_rows, prediction_area
+from components.text.without import without_area
 from components.trouble import say_error
 from engine.models.catalog import embedded_models
 

@@ -6,10 +6,10 @@ import pytest
 import sqlalchemy as sa
 from streamlit.testing.v1 import AppTest
 
-from components import annotate_states
-from components.annotate import RELOAD
-from components.annotate_session import KEY
-from components.study_told import AGAIN, UNREACHABLE
+from components.annotate import states as annotate_states
+from components.annotate.page import RELOAD
+from components.annotate.session import KEY
+from components.study.told import AGAIN, UNREACHABLE
 from components.trouble import literal
 from engine.study import annotators
 from engine.study.ballots import Ballot, next_ballot

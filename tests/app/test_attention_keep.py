@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.attention_keep import FILES
+from components.attention.keep import FILES
 from engine.heads.table import CAUTION
 from engine.home import product_version
 from tests.project import ROOT

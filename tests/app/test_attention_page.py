@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import focus_controls
-from components.attention_session import KIND, key
-from components.attention_state import KINDS
+from components.attention.session import KIND, key
+from components.attention.state import KINDS
+from components.text import focus_controls
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint

@@ -13,8 +13,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components import computing, stopping
-from components.attention_look import LOOK
-from components.attention_session import key
+from components.attention.look import LOOK
+from components.attention.session import key
 from components.numbers import signed
 from engine.explain import explain, key_of
 from engine.heads.reading import read_heads

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import focus_controls
-from components.browse_table import MOST_SHOWN
-from components.text_session import key
+from components.browse.table import MOST_SHOWN
+from components.text import focus_controls
+from components.text.session import key
 from engine import jobs
 from engine.data.datasets import load
 from engine.predictions import cached_predictions, predictions

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.attention_session import key
-from components.flow_area import CAUTION
-from components.flow_told import usual_threshold
+from components.attention.session import key
+from components.flow.area import CAUTION
+from components.flow.told import usual_threshold
 from engine.heads.flow import flow_of
 from engine.heads.reading import read_heads
 from engine.request import Example, Request

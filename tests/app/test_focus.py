@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import focus_controls
-from components.focus import Focus, write_focus
-from components.focus_controls import CARRIED
-from components.text_session import key
+from components.text import focus_controls
+from components.text.focus import Focus, write_focus
+from components.text.focus_controls import CARRIED
+from components.text.session import key
 from engine.data.datasets import load
 from tests.alerts import errors
 from tests.project import ROOT

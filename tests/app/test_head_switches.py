@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import engine.heads.reading as reading
-from components.attention_session import key
+from components.attention.session import key
 from engine import runtime
 from engine.classifiers import load_classifier
 from engine.explain import explain, key_of

@@ -8,10 +8,11 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from components import picture_session, text_session
-from components.focus import Query
+from components.attention.link import LABEL
 from components.frame import ATTENTION
-from components.heads_link import LABEL
+from components.picture import session as picture_session
+from components.text import session as text_session
+from components.text.focus import Query
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.images.checkpoints import save_vit

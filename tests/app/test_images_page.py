@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from components import picture_focus_controls
-from components.picture_keep import FILES
-from components.picture_session import key
-from components.picture_state import START
+from components.picture import focus_controls as picture_focus_controls
+from components.picture.keep import FILES
+from components.picture.session import key
+from components.picture.state import START
 from engine.data.images.datasets import load_images
 from engine.explain import explain
 from engine.home import product_version

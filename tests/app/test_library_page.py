@@ -13,11 +13,11 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import tests.sample_job
-from components.library_data import PICTURES
-from components.library_job_form import DATA, EXAMPLES, METHODS, MODEL, OPEN
-from components.library_jobs import SHOWN
-from components.library_models import NAME
-from components.library_sections import SECTIONS
+from components.library.data import PICTURES
+from components.library.job_form import DATA, EXAMPLES, METHODS, MODEL, OPEN
+from components.library.jobs import SHOWN
+from components.library.models import NAME
+from components.library.sections import SECTIONS
 from engine import jobs
 from engine.data.datasets import dataset_names
 from engine.data.images.datasets import image_names

@@ -8,8 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.method_axes import ANY
-from components.text_session import key
-from components.text_state import START
+from components.text.session import key
+from components.text.state import START
 from engine.registry import all_explainers, explainer
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -24,7 +24,7 @@ def draw() -> None:
     import streamlit as st
 
     from components.method_picker import picker_body
-    from components.text_state import START
+    from components.text.state import START
     from engine.registry import all_explainers
 
     st.session_state.setdefault("here.draft", ["random", "occlusion"])

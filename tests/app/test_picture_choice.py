@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from components.own_picture import BEFORE, NOT_YET
-from components.picture_focus_controls import OF_DATA, OWN, WIDGETS
+from components.picture.focus_controls import OF_DATA, OWN, WIDGETS
+from components.picture.own import BEFORE, NOT_YET
 from engine import jobs
 from engine.data.images.datasets import load_images
 from engine.kept import kept_picture

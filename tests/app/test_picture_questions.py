@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 import engine.metrics.curves as curves
 import engine.metrics.without as without
-from components.picture_session import key
-from components.picture_truth import CHANCE
+from components.picture.session import key
+from components.picture.truth import CHANCE
 from components.question_words import PICTURE_WORDS
 from engine.registry import explainer
 from tests.alerts import errors

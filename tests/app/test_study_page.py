@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import study_opening
-from components.admission import PASSWORD
-from components.study_actions import NEW, STUDY
-from components.study_list import ALL
+from components.study import opening as study_opening
+from components.study.actions import NEW, STUDY
+from components.study.admission import PASSWORD
+from components.study.list import ALL
 from components.trouble import literal
 from engine.errors import ExegesisError
 from engine.study import studies

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.admission import PASSWORD
 from components.frame import RESULTS
 from components.numbers import MINUS
-from components.result_page import WIDGET
-from components.result_sections import RANKED, VOTES
-from components.result_words import PLAUSIBLE, SMAT_WARNING
+from components.results.page import WIDGET
+from components.results.sections import RANKED, VOTES
+from components.results.words import PLAUSIBLE, SMAT_WARNING
+from components.study.admission import PASSWORD
 from components.trouble import WORD_JOINER, literal
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token

@@ -12,9 +12,9 @@ from streamlit.testing.v1.element_tree import TextInput
 from transformers import AutoTokenizer
 
 import engine.metrics.without as without
-from components import focus_controls
 from components.question_words import TEXT_WORDS
-from components.text_session import key
+from components.text import focus_controls
+from components.text.session import key
 from engine.registry import explainer
 from tests.alerts import errors
 from tests.project import ROOT

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import focus_controls
-from components.open_data import DATA
 from components.palette import STEPS
-from components.rationale import TITLE
-from components.text_session import key
+from components.text import focus_controls
+from components.text.open_data import DATA
+from components.text.rationale import TITLE
+from components.text.session import key
 from engine.data.datasets import load
 from engine.errors import ExegesisError
 from engine.registry import explainer

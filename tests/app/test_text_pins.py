@@ -7,7 +7,8 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import focus_controls, text_session
+from components.text import focus_controls
+from components.text import session as text_session
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 

@@ -12,10 +12,11 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import engine.explain as engine
-from components import computing, focus_controls, stopping
+from components import computing, stopping
 from components.engine_room import key_of
 from components.prediction_area import PROBE
-from components.text_session import key
+from components.text import focus_controls
+from components.text.session import key
 from engine.progress import CancelToken
 from engine.request import Example, Request
 from engine.result import Explanation

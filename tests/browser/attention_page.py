@@ -13,16 +13,16 @@ import numpy as np
 import streamlit as st
 
 from cache.codec import Arrays, Meta
-from components.attention_board import board_area
-from components.attention_look import LOOK, read_board, read_switched
-from components.attention_scores import HeadMap, off_map
-from components.attention_session import SESSIONS
-from components.attention_state import AttentionState
-from components.focus import Focus
-from components.picture_focus import PictureFocus
-from components.picture_styles import use_picture_styles
-from components.picture_variables import picture_style
+from components.attention.board import board_area
+from components.attention.look import LOOK, read_board, read_switched
+from components.attention.scores import HeadMap, off_map
+from components.attention.session import SESSIONS
+from components.attention.state import AttentionState
+from components.picture.focus import PictureFocus
+from components.picture.styles import use_picture_styles
+from components.picture.variables import picture_style
 from components.styles import use_styles
+from components.text.focus import Focus
 from engine.heads.reading import HeadReading, kept
 from engine.heads.scores import SCORES
 from engine.heads.switching import SwitchedOff

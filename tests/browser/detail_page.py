@@ -12,13 +12,13 @@ from functools import cache
 import numpy as np
 import streamlit as st
 
-from components.attention_board import DETAIL
-from components.attention_exact import exact
-from components.attention_told import maps_of
+from components.attention.board import DETAIL
+from components.attention.exact import exact
+from components.attention.head_colours import use_head_colours
+from components.attention.told import maps_of
 from components.compact import compact_css, compact_script
-from components.head_colours import use_head_colours
-from components.picture_styles import use_picture_styles
-from components.picture_variables import picture_style
+from components.picture.styles import use_picture_styles
+from components.picture.variables import picture_style
 from components.pins import ASSETS, Component
 from components.styles import use_styles
 from engine.heads.grids import packed

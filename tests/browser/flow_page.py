@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.flow_graph import flow_graph
-from components.flow_told import flow_graph_of
-from components.picture_styles import use_picture_styles
-from components.picture_variables import picture_style
+from components.flow.graph import flow_graph
+from components.flow.told import flow_graph_of
+from components.picture.styles import use_picture_styles
+from components.picture.variables import picture_style
 from components.styles import use_styles
 from engine.heads.flow import flow_of
 from tests.unit.components.flows import TEXT, picture, picture_reading, text_reading

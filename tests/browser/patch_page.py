@@ -12,11 +12,11 @@ import numpy as np
 import streamlit as st
 
 from components.method_row import Quiet
-from components.patch_card_html import PatchCard, patch_card_html, picture_card_html, quiet_card_html
-from components.patch_map import PatchMap
-from components.patch_pick import OPACITY, patch_pick
-from components.picture_styles import use_picture_styles
-from components.picture_variables import picture_style
+from components.picture.patch_card_html import PatchCard, patch_card_html, picture_card_html, quiet_card_html
+from components.picture.patch_map import PatchMap
+from components.picture.patch_pick import OPACITY, patch_pick
+from components.picture.styles import use_picture_styles
+from components.picture.variables import picture_style
 from components.pins import Pins
 from components.styles import use_styles
 from engine.result import Check

@@ -9,8 +9,8 @@ import streamlit as st
 
 from components.pins import Pins
 from components.styles import use_styles
-from components.token_map import TokenMap, token_map_html
-from components.token_pick import token_pick
+from components.text.token_map import TokenMap, token_map_html
+from components.text.token_pick import token_pick
 from engine.request import Example
 from engine.words import units
 from tests.unit.components.making import encoded

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components import picture_focus_controls
-from components.browse_state import Browse, read_browse, write_browse
-from components.open_pictures import open_pictures
+from components.browse.state import Browse, read_browse, write_browse
 from components.page_session import PageSession, fields_of
-from components.picture_browse import picture_browse_area
-from components.picture_focus import read_picture_focus, write_picture_focus
-from components.picture_seen import seen_lines
+from components.picture import focus_controls as picture_focus_controls
+from components.picture.browse import picture_browse_area
+from components.picture.focus import read_picture_focus, write_picture_focus
+from components.picture.open_pictures import open_pictures
+from components.picture.seen import seen_lines
 from components.request_link import last_values
 from components.styles import use_styles
 from components.trouble import literal, say_error, sentence

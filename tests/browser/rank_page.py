@@ -11,13 +11,13 @@ import time
 import numpy as np
 import streamlit as st
 
-from components.patch_card_html import patches_html
-from components.patch_map import PatchMap
-from components.picture_styles import use_picture_styles
-from components.picture_variables import picture_style
-from components.ranking import PLACES, Ranked, forget, ranking
+from components.annotate.ranking import PLACES, Ranked, forget, ranking
+from components.picture.patch_card_html import patches_html
+from components.picture.patch_map import PatchMap
+from components.picture.styles import use_picture_styles
+from components.picture.variables import picture_style
 from components.styles import use_styles
-from components.token_map import TokenMap, token_map_html
+from components.text.token_map import TokenMap, token_map_html
 from engine.errors import UsageError
 from engine.request import Example
 from engine.words import units

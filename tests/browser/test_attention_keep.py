@@ -13,9 +13,9 @@ from PIL import Image, ImageColor
 from playwright.sync_api import Page, expect
 from safetensors.numpy import load_file
 
-from components.attention_keep import ALL_FILE
+from components.attention.keep import ALL_FILE
+from components.attention.link import LABEL
 from components.frame import ATTENTION, TEXT
-from components.heads_link import LABEL
 from components.palette import PALETTES, STEPS, Theme, colour
 from components.png_button import SCALE
 from components.svg_sheet import WIDTH

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.head_colours import head_colour
+from components.attention.head_colours import head_colour
 from components.palette import PALETTES
-from components.patch_image import blended
-from components.patch_map import PatchMap
+from components.picture.patch_image import blended
+from components.picture.patch_map import PatchMap
 from engine.heads.scores import received
 from tests.browser import detail_page
 from tests.browser.conftest import Scheme

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from components.flow_told import FlowGraph, flow_graph_of, path_words, share_words
+from components.flow.told import FlowGraph, flow_graph_of, path_words, share_words
 from components.palette import PALETTES, STEPS, colour
 from engine.heads.flow import flow_of, strongest_path
 from tests.browser.conftest import TIMEOUT_MS, Scheme

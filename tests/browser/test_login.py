@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.admission import ADMINS, PASSWORD
-from components.organiser import BACK, NOT_LISTED
+from components.study.admission import ADMINS, PASSWORD
+from components.study.organiser import BACK, NOT_LISTED
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.provider import CLIENT, Provider, providing
 from tests.browser.server import Server, running

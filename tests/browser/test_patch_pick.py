@@ -14,8 +14,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from components.palette import PALETTES, colour, step_of
-from components.patch_image import blended
-from components.patch_map import PatchMap, tip
+from components.picture.patch_image import blended
+from components.picture.patch_map import PatchMap, tip
 from tests.browser import patch_page
 from tests.browser.conftest import TIMEOUT_MS, Scheme, Watch
 from tests.browser.server import Server, running

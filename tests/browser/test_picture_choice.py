@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
-from components.own_picture import BEFORE
+from components.picture.own import BEFORE
 from engine.request import Picture
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server, running

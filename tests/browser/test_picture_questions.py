@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from components.frame import IMAGES
 from components.palette import PALETTES, Theme, contrast
-from components.picture_truth import CHANCE
+from components.picture.truth import CHANCE
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from components.frame import RESULTS
 from components.palette import PALETTES, Theme
-from components.result_sections import RANKED, VOTES
+from components.results.sections import RANKED, VOTES
 from engine.study.database import ADDRESS, study_database
 from engine.study.tables import Study
 from tests.browser.conftest import TIMEOUT_MS

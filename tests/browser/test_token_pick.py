@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from components.palette import PALETTES
-from components.token_map import SYMBOLS
+from components.text.token_map import SYMBOLS
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server, running
 from tests.project import ROOT

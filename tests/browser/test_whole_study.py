@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.numbers import count, plain
-from components.result_sections import RANKED
+from components.results.sections import RANKED
 from engine.registry import all_explainers
 from tests.browser.annotating import (
     AGREE,

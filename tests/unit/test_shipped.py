@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from cache import codec
-from components import picture_state
-from components.text_state import START
+from components.picture import state as picture_state
+from components.text.state import START
 from engine import runtime, shipped
 from engine.explain import explain, explain_many, key_of, shipped_explanation
 from engine.request import Example, Request

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from components.admission import (
+from components.study.admission import (
     ADMINS,
     PASSWORD,
     TRUSTED,

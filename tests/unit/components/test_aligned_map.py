@@ -9,11 +9,11 @@ from html.parser import HTMLParser
 import pytest
 from streamlit.delta_generator import DeltaGenerator
 
-from components.aligned_map import aligned_html, line_html, quiet_line_html
-from components.look import Look
-from components.map_stack import Table
 from components.method_row import MethodRow, Quiet, method_row, method_row_html, waiting
-from components.token_map import token_map_html
+from components.text.aligned_map import aligned_html, line_html, quiet_line_html
+from components.text.look import Look
+from components.text.map_stack import Table
+from components.text.token_map import token_map_html
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Check

@@ -10,14 +10,15 @@ import pytest
 import sqlalchemy as sa
 import streamlit as st
 
-from components import annotate_ballot, annotate_session
-from components.annotate_ballot import LOST
-from components.annotate_begin import amount
-from components.annotate_guess import _answer
-from components.annotate_session import Seat, looking_since, seat_of, take_seat, told
-from components.annotate_tab import _look, _take
-from components.ranking import Ranked
-from components.study_told import UNREACHABLE
+from components.annotate import ballot as annotate_ballot
+from components.annotate import session as annotate_session
+from components.annotate.ballot import LOST
+from components.annotate.begin import amount
+from components.annotate.guess import _answer
+from components.annotate.ranking import Ranked
+from components.annotate.session import Seat, looking_since, seat_of, take_seat, told
+from components.annotate.tab import _look, _take
+from components.study.told import UNREACHABLE
 from engine.errors import ExegesisError
 from engine.study.annotators import NotOpen
 from engine.study.ballots import next_ballot

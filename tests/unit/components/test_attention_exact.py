@@ -8,7 +8,7 @@ from base64 import b64decode
 import numpy as np
 import pytest
 
-from components.attention_exact import exact
+from components.attention.exact import exact
 from engine.errors import UsageError
 from engine.heads.part import Part
 

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.numpy import load
 from typer.testing import CliRunner
 
-from components.attention_export import (
+from components.attention.export import (
     KeptHeads,
     attention_file,
     explain_command,
@@ -25,13 +25,13 @@ from components.attention_export import (
     scores_csv,
     scores_json,
 )
-from components.attention_look import BoardLook
-from components.attention_scores import HeadMap, agreement_map, off_map
-from components.attention_state import AttentionState
-from components.focus import Focus
+from components.attention.look import BoardLook
+from components.attention.scores import HeadMap, agreement_map, off_map
+from components.attention.state import AttentionState
 from components.looked_at import stdin_file
-from components.open_pictures import open_pictures, shown_of
-from components.picture_focus import PictureFocus
+from components.picture.focus import PictureFocus
+from components.picture.open_pictures import open_pictures, shown_of
+from components.text.focus import Focus
 from engine.cells import ACTS_IN_A_SHEET
 from engine.cli.root import app
 from engine.explain import explain

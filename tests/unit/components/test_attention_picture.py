@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.attention_export import KeptHeads
-from components.attention_look import BoardLook
-from components.attention_picture import html, svg
-from components.attention_scores import HeadMap
-from components.attention_state import AttentionState
-from components.open_pictures import open_pictures, shown_of
+from components.attention.export import KeptHeads
+from components.attention.look import BoardLook
+from components.attention.picture import html, svg
+from components.attention.scores import HeadMap
+from components.attention.state import AttentionState
 from components.palette import PALETTES, STEPS, colour
-from components.patch_image import enlarged
-from components.picture_focus import PictureFocus
+from components.picture.focus import PictureFocus
+from components.picture.open_pictures import open_pictures, shown_of
+from components.picture.patch_image import enlarged
 from engine.heads.reading import HeadReading, read_heads
 from engine.heads.table import CAUTION
 from engine.result import Prediction

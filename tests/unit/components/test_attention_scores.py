@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from components.attention_look import BoardLook
-from components.attention_scores import agreement_map, of_view, off_map, query_of, shown_maps
+from components.attention.look import BoardLook
+from components.attention.scores import agreement_map, of_view, off_map, query_of, shown_maps
 from engine.heads.reading import HeadReading
 from engine.heads.switching import SwitchedOff
 from engine.request import Example

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from components.attention_look import BoardLook, FlowLook, usual_look, write_board
-from components.attention_state import AttentionState, moved, read_picture, read_text, write
-from components.focus import Focus
-from components.open_data import OpenData
-from components.open_pictures import PICTURES, open_pictures
-from components.picture_focus import PictureFocus
+from components.attention.look import BoardLook, FlowLook, usual_look, write_board
+from components.attention.state import AttentionState, moved, read_picture, read_text, write
+from components.picture.focus import PictureFocus
+from components.picture.open_pictures import PICTURES, open_pictures
+from components.text.focus import Focus
+from components.text.open_data import OpenData
 from engine.data.datasets import load
 from engine.errors import UsageError
 from engine.heads.scales import PLAIN, HeadScales

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from components.attention_board import Asked, Locked, parse_asked, parse_locked
-from components.attention_bytes import DIGEST, pack, sent_of
-from components.attention_look import BoardLook, usual_look
-from components.attention_scores import HeadMap
-from components.attention_state import AttentionState
-from components.attention_told import TOP, maps_of, strongest_of, told
-from components.focus import Focus
-from components.picture_focus import PictureFocus
+from components.attention.board import Asked, Locked, parse_asked, parse_locked
+from components.attention.bytes import DIGEST, pack, sent_of
+from components.attention.look import BoardLook, usual_look
+from components.attention.scores import HeadMap
+from components.attention.state import AttentionState
+from components.attention.told import TOP, maps_of, strongest_of, told
+from components.picture.focus import PictureFocus
+from components.text.focus import Focus
 from engine.errors import UsageError
 from engine.heads.grids import from_bytes, values
 from engine.heads.part import part_of

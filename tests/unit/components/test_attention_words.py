@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from components.attention_words import CAUTION, Compared, compared_html
+from components.attention.words import CAUTION, Compared, compared_html
 
 RHO = np.array([[0.9, 0.2], [np.nan, -0.85]])
 FOUND = Compared("Integrated gradients", "the attention received", "token", 9, RHO, 0.8)

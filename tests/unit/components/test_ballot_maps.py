@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.ballot_maps import explanation_html, input_html, scale_html
+from components.annotate.ballot_maps import explanation_html, input_html, scale_html
 from components.palette import STEPS, THEMES, Theme
-from components.patch_map import PatchMap, overlay
+from components.picture.patch_map import PatchMap, overlay
 from engine.request import Example, Picture
 from engine.result import Token
 from engine.study.ballots import Map

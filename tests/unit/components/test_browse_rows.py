@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from components.browse_rows import Row, Table, listed, table, top_quarter
-from components.browse_state import FILTERS, SORTS, Browse
+from components.browse.rows import Row, Table, listed, table, top_quarter
+from components.browse.state import FILTERS, SORTS, Browse
 from engine.data.cards import own_card
 from engine.data.examples import Dataset, LabelledExample, Task
 from engine.metrics.disagreement import Disagreement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.browse_state import FILTERS, LONGEST_SEARCH, PLAIN_BROWSE, SORTS, Browse, read_browse, write_browse
+from components.browse.state import FILTERS, LONGEST_SEARCH, PLAIN_BROWSE, SORTS, Browse, read_browse, write_browse
 
 
 def read(last: dict[str, str]) -> tuple[Browse, list[str]]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from components.browse_rows import Row, Table
-from components.browse_state import Browse
-from components.browse_table import MOST_CHARACTERS, MOST_SHOWN, frame, left_out, place, steps, summary, unanswered
+from components.browse.rows import Row, Table
+from components.browse.state import Browse
+from components.browse.table import MOST_CHARACTERS, MOST_SHOWN, frame, left_out, place, steps, summary, unanswered
 
 PLAIN = Row(0, "a film", None, None, "", 6)
 RIGHT = replace(PLAIN, label="good", predicted="good", confidence=0.95, right=True)

@@ -7,7 +7,8 @@ from html import unescape
 
 import pytest
 
-from components.edited_view import (
+from components.palette import STEPS
+from components.text.edited_view import (
     EditedMap,
     change_html,
     edited_map,
@@ -17,8 +18,7 @@ from components.edited_view import (
     order_words,
     predictions_html,
 )
-from components.look import Look
-from components.palette import STEPS
+from components.text.look import Look
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Prediction

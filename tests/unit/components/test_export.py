@@ -15,13 +15,13 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from components.export import Kept, arguments, command, csv_table, html, json_list
-from components.export_svg import in_sight, svg
-from components.look import Look
 from components.looked_at import from_stdin, stdin_file
 from components.palette import STEPS
-from components.rationale import rationale_rows
 from components.svg_sheet import CELLS, Piece, cells, lines
+from components.text.export import Kept, arguments, command, csv_table, html, json_list
+from components.text.export_svg import in_sight, svg
+from components.text.look import Look
+from components.text.rationale import rationale_rows
 from engine.cells import defused
 from engine.cli.root import app
 from engine.data.datasets import LabelledExample, load

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from components.flow_export import HEAD, flow_csv, flow_svg
-from components.flow_told import FlowGraph, carried_words, flow_graph_of, path_words
+from components.flow.export import HEAD, flow_csv, flow_svg
+from components.flow.told import FlowGraph, carried_words, flow_graph_of, path_words
 from engine.heads.flow import flow_of
 from engine.heads.reading import HeadReading
 from tests.unit.components.flows import picture_reading, text_reading

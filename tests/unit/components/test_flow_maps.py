@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from components.attention_look import FlowLook
-from components.flow_maps import Setting, about, counted, maps_html, maps_of, settings, title_of
+from components.attention.look import FlowLook
+from components.flow.maps import Setting, about, counted, maps_html, maps_of, settings, title_of
 from engine.explainers.attention import rollout
 from engine.heads.reading import HeadReading
 from engine.request import Example, Picture

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from components.flow_told import (
+from components.flow.told import (
     ALL_ROWS,
     READABLE,
     STEPS,

@@ -9,8 +9,8 @@ from html import unescape
 import pytest
 
 from components.gallery import card_html, link, reading_html
-from components.open_data import DATA, OpenData
-from components.text_state import START, read
+from components.text.open_data import DATA, OpenData
+from components.text.state import START, read
 from engine import shipped
 from engine.data.datasets import load
 from engine.explain import key_of, shipped_explanation

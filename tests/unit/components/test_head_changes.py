@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.head_changes import changes, in_words, is_off, of_layer, scale_of, with_scale
+from components.attention.head_changes import changes, in_words, is_off, of_layer, scale_of, with_scale
 from engine.heads.scales import PLAIN, HeadScales
 
 SCALES = HeadScales(((0, 1, 0.0), (2, 0, 0.5), (2, 1, 0.5), (1, 1, 1.5)))

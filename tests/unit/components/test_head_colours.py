@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from components.head_colours import PLACES, head_colour, head_colour_rules
+from components.attention.head_colours import PLACES, head_colour, head_colour_rules
 from components.palette import PALETTES, THEMES, Theme, contrast
 
 TWELVE = 12

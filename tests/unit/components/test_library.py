@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from cache import CheckReport, Stats
-from components.focus import LONGEST_IN_LINK
 from components.frame import IMAGES, TEXT
-from components.library_cache import cache_facts, checked, filling
-from components.library_data import told
+from components.library.cache import cache_facts, checked, filling
+from components.library.data import told
+from components.library.job_form import spec_of
+from components.library.job_view import FAILURES_SHOWN, LOOKS, failures_html, job_view, title_html
+from components.library.links import first_example
+from components.library.models import card_facts, found_facts, measured, picture_facts, without_title
 from components.library_html import duration, facts_html, looks_html, trouble_html
-from components.library_job_form import spec_of
-from components.library_job_view import FAILURES_SHOWN, LOOKS, failures_html, job_view, title_html
-from components.library_links import first_example
-from components.library_models import card_facts, found_facts, measured, picture_facts, without_title
+from components.text.focus import LONGEST_IN_LINK
 from components.trouble import sentence
 from engine.amounts import byte_size
 from engine.data.datasets import dataset_card

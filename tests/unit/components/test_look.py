@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from components.look import LEAST_GAMMA, MOST_GAMMA, Look, scale_group, shared_ends
-from components.look_link import read_look, write_look
 from components.method_row import method_row, method_row_html
 from components.numbers import brief
 from components.palette import STEPS, step_of
-from components.token_map import token_map_html
+from components.text.look import LEAST_GAMMA, MOST_GAMMA, Look, scale_group, shared_ends
+from components.text.look_link import read_look, write_look
+from components.text.token_map import token_map_html
 from engine.registry import all_explainers, explainer
 from engine.request import Example
 from tests.unit.components.making import explanation

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from components.method_axes import ANY, TRAITS, fits, in_words, kind, kinds, presets, traits, traits_html
-from components.text_state import START
+from components.text.state import START
 from engine.registry import all_explainers, explainer
 
 METHODS = all_explainers()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.look import Look
 from components.palette import PALETTES, THEMES, Theme, colour, step_of
-from components.patch_card_html import PatchCard
-from components.patch_image import EDGE, GAP, Sheet, blended, enlarged, outlined, overlay_png, sheet_png
-from components.patch_map import PatchMap
+from components.picture.patch_card_html import PatchCard
+from components.picture.patch_image import EDGE, GAP, Sheet, blended, enlarged, outlined, overlay_png, sheet_png
+from components.picture.patch_map import PatchMap
+from components.text.look import Look
 from engine.result import Check
 
 SCORES = np.array([[1.0, -0.5], [0.0, -0.1]])

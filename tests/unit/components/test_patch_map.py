@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.look import Look
 from components.method_row import Quiet
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, colour, see_through
-from components.patch_card import patch_card
-from components.patch_card_html import (
+from components.picture.patch_card import patch_card
+from components.picture.patch_card_html import (
     PatchCard,
     legend_html,
     patch_card_html,
@@ -24,8 +23,9 @@ from components.patch_card_html import (
     picture_card_html,
     quiet_card_html,
 )
-from components.patch_map import PatchMap, overlay, sentence, tip
-from components.picture_variables import outline_path, picture_style
+from components.picture.patch_map import PatchMap, overlay, sentence, tip
+from components.picture.variables import outline_path, picture_style
+from components.text.look import Look
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Check

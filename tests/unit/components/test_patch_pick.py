@@ -7,8 +7,8 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.patch_pick import OPACITY, on_grid, parse, picture
-from components.picture_styles import CARDS, picture_sheet
+from components.picture.patch_pick import OPACITY, on_grid, parse, picture
+from components.picture.styles import CARDS, picture_sheet
 from components.pins import Picked
 from engine.errors import UsageError
 
@@ -48,7 +48,7 @@ def test_the_style_sheet_reaches_nowhere_and_names_the_cards() -> None:
 def page() -> None:
     import streamlit as st
 
-    from components.patch_pick import patch_pick
+    from components.picture.patch_pick import patch_pick
 
     def keep(pins: tuple[int, ...]) -> None:
         st.session_state["pins"] = pins

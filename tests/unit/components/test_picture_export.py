@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from components.citing import Shown
 from components.looked_at import picture_file
-from components.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
-from components.picture_export import (
+from components.picture.export import (
     COLUMNS,
     KeptPicture,
     arguments,
@@ -27,8 +26,9 @@ from components.picture_export import (
     png,
     sheet,
 )
-from components.picture_focus import PictureFocus
-from components.picture_look import PictureLook
+from components.picture.focus import PictureFocus
+from components.picture.look import PictureLook
+from components.picture.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
 from engine.cli.root import app
 from engine.explain import explain
 from engine.kept import keep_picture

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components import picture_focus
-from components.open_pictures import OpenPictures, open_pictures, shown_of
-from components.picture_focus import (
+from components.picture import focus as picture_focus
+from components.picture.focus import (
     PictureFocus,
     better_model,
     is_another_picture,
@@ -21,6 +20,7 @@ from components.picture_focus import (
     usual_model,
     write_picture_focus,
 )
+from components.picture.open_pictures import OpenPictures, open_pictures, shown_of
 from engine.data.images.datasets import load_images
 from engine.errors import ExegesisError
 from engine.kept import keep_picture

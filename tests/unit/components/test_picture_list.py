@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from components.browse_rows import Row, listed
-from components.browse_state import Browse
-from components.browse_table import summary, unanswered
-from components.picture_browse import A_PAGE, QUALITY, SIDE
-from components.picture_grid import cell, name_of
-from components.picture_rows import picture_table
-from components.thumbnails import thumbnail_url
+from components.browse.rows import Row, listed
+from components.browse.state import Browse
+from components.browse.table import summary, unanswered
+from components.picture.browse import A_PAGE, QUALITY, SIDE
+from components.picture.grid import cell, name_of
+from components.picture.rows import picture_table
+from components.picture.thumbnails import thumbnail_url
 from engine.data.cards import own_card
 from engine.data.images.datasets import load_images
 from engine.data.images.examples import ImageDataset, ImageExample

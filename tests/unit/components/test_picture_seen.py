@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from components.open_pictures import Shown, open_pictures, shown_of
-from components.picture_focus import PictureFocus
-from components.picture_seen import name_words, seen_lines, view_words
+from components.picture.focus import PictureFocus
+from components.picture.open_pictures import Shown, open_pictures, shown_of
+from components.picture.seen import name_words, seen_lines, view_words
 from engine.request import Picture
 from engine.vision.preprocessing import Preprocessing
 from engine.vision.view import View

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from components.browse_state import FILTERS, SORTS, Browse
-from components.look import SCALES
-from components.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
-from components.patch_pick import MOST_OPACITY
-from components.picture_focus import PictureFocus
-from components.picture_look import PictureLook
-from components.picture_state import START, PictureState, read, write
+from components.browse.state import FILTERS, SORTS, Browse
+from components.picture.focus import PictureFocus
+from components.picture.look import PictureLook
+from components.picture.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
+from components.picture.patch_pick import MOST_OPACITY
+from components.picture.state import START, PictureState, read, write
 from components.question_words import MEASURES, QUESTIONS
 from components.request_link import MOST_SEED
+from components.text.look import SCALES
 from engine.kept import keep_picture
 from engine.models.catalog import embedded_image_models
 from engine.operators import PATCH_OPERATORS

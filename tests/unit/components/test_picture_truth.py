@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from components.picture_truth import CHANCE, meaning, true_patches, truth_lines, truth_table_html
+from components.picture.truth import CHANCE, meaning, true_patches, truth_lines, truth_table_html
 from engine.metrics.truth import truth_by_chance, truth_scores
 from engine.request import Example
 from engine.result import Explanation

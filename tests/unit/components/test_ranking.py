@@ -11,9 +11,9 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from components import ranking
+from components.annotate import ranking
+from components.annotate.ranking import Ranked, answer_of, ballot_of, forget, is_order, parse, picture, receive
 from components.pins import ASSETS
-from components.ranking import Ranked, answer_of, ballot_of, forget, is_order, parse, picture, receive
 from engine.errors import UsageError
 
 THREE = ["<b>a</b>", "<b>b</b>", "<b>c</b>"]
@@ -152,7 +152,7 @@ def test_the_script_takes_markup_at_one_place_only_and_fetches_nothing() -> None
 def page() -> None:
     import streamlit as st
 
-    from components.ranking import ranking
+    from components.annotate.ranking import ranking
 
     answer = ranking(["<b>one</b>", "<b>two</b>"], "board")
     st.text(f"answer {answer}")

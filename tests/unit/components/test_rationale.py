@@ -10,8 +10,8 @@ import pytest
 
 from components.method_row import method_row_html
 from components.palette import STEPS
-from components.rationale import TITLE, marked, rationale_rows
-from components.token_map import tip
+from components.text.rationale import TITLE, marked, rationale_rows
+from components.text.token_map import tip
 from engine.data.datasets import Dataset, LabelledExample, load
 from tests.unit.components.making import encoded, explanation
 

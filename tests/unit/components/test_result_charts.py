@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from components.palette import PALETTES, THEMES, Theme, contrast
-from components.result_charts import course_chart, interval_rows, intervals_chart, power_chart, span_of, times_chart
-from components.result_tables import (
+from components.results.charts import course_chart, interval_rows, intervals_chart, power_chart, span_of, times_chart
+from components.results.tables import (
     MOST_POINTS,
     course_table,
     group_table,
@@ -22,7 +22,7 @@ from components.result_tables import (
     time_table,
     worth_table,
 )
-from components.result_wins import wins_html
+from components.results.wins import wins_html
 from engine.study.ratings.simulation import Made, simulated
 from engine.study.ratings.summary import Summary, summary
 

@@ -8,8 +8,8 @@ import altair as alt
 import pytest
 
 from components.palette import PALETTES, THEMES, Theme, contrast
-from components.result_forward import titled_forward
-from components.result_forward_charts import (
+from components.results.forward import titled_forward
+from components.results.forward_charts import (
     accuracy_chart,
     accuracy_rows,
     gain_chart,
@@ -17,7 +17,7 @@ from components.result_forward_charts import (
     sureness_chart,
     sureness_rows,
 )
-from components.result_forward_tables import condition_table, sureness_table
+from components.results.forward_tables import condition_table, sureness_table
 from engine.study.forward.guesses import WITHOUT, Guessed, Target
 from engine.study.forward.simulation import MadeGuesses, simulated_guesses
 from engine.study.forward.summary import ForwardSummary, forward_summary

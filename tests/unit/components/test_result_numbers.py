@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from components.numbers import MINUS
-from components.result_numbers import numbers_html
+from components.results.numbers import numbers_html
 
 
 def test_numbers_of_a_column_have_the_same_decimals_and_what_is_not_known_a_dash() -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from components.result_names import titled, titles_of
-from components.result_words import listed, preferred, rank_text, ranking_words, rests_on, rules_words
+from components.results.names import titled, titles_of
+from components.results.words import listed, preferred, rank_text, ranking_words, rests_on, rules_words
 from engine.study.design import Design, ExclusionRules, MethodChoice
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.matches import Match

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from components.study_fields import control_names, design_of, fields_of, read_indices, write_indices
+from components.study.fields import control_names, design_of, fields_of, read_indices, write_indices
 from engine.errors import UsageError
 from engine.study.design import Design, ExclusionRules, ItemChoice, MethodChoice
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.study_methods import names, own_id, with_repeated
+from components.study.methods import names, own_id, with_repeated
 from engine.registry import all_explainers
 from engine.study.design import MethodChoice
 

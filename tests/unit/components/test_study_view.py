@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from components.study_view import (
+from components.study.view import (
     design_facts,
     facts,
     happened,

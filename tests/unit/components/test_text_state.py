@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from components.browse_state import Browse
-from components.focus import LONGEST_IN_LINK, Focus, digest, write_focus
-from components.look import Look
-from components.open_data import OpenData
+from components.browse.state import Browse
 from components.question_words import MEASURES
 from components.request_link import differing
-from components.text_state import START, TextState, read, write
+from components.text.focus import LONGEST_IN_LINK, Focus, digest, write_focus
+from components.text.look import Look
+from components.text.open_data import OpenData
+from components.text.state import START, TextState, read, write
 from engine.data.datasets import load
 from engine.metrics import agreement
 from engine.registry import all_explainers, explainer

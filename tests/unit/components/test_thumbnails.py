@@ -8,7 +8,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from components.thumbnails import SIDE, Thumbnail, first_thumbnails, thumbnail_url, thumbnails_html
+from components.picture.thumbnails import SIDE, Thumbnail, first_thumbnails, thumbnail_url, thumbnails_html
 from engine.data.images.datasets import load_images
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from components.palette import STEPS
 from components.styles import same_unit_rules
-from components.token_map import (
+from components.text.token_map import (
     DIGITS,
     TokenMap,
     direction,

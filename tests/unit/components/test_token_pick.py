@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from components.pins import Picked, Pins
 from components.styles import STACK
-from components.token_map import DIGITS
-from components.token_pick import hand_over, parse, picture, to_tokens, to_units
+from components.text.token_map import DIGITS
+from components.text.token_pick import hand_over, parse, picture, to_tokens, to_units
 from engine.errors import UsageError
 from engine.request import Example
 from engine.words import Unit, units
@@ -118,7 +118,7 @@ def test_a_click_in_a_map_of_words_hands_over_tokens() -> None:
 def page() -> None:
     import streamlit as st
 
-    from components.token_pick import token_pick
+    from components.text.token_pick import token_pick
     from tests.unit.components.test_token_pick import WORDS
 
     token_pick(WORDS, (4,), "pick", lambda pins: st.session_state.update(pins=pins))

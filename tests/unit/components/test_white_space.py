@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from components.aligned_map import grid_html
-from components.export import Kept, html
-from components.export_svg import svg
-from components.token_map import TokenMap, token_map_html
-from components.token_pick import picture
+from components.text.aligned_map import grid_html
+from components.text.export import Kept, html
+from components.text.export_svg import svg
+from components.text.token_map import TokenMap, token_map_html
+from components.text.token_pick import picture
 from engine.explain import explain
 from engine.models.encoding import Encoded
 from engine.registry import explainer

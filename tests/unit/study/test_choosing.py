@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.study_examples import awaits_model, first_items, look_at, wanted
+from components.study.examples import awaits_model, first_items, look_at, wanted
 from engine.data.sources import Source, source_of
 from engine.study.choosing import candidates, choose
 from engine.study.design import Design, ItemChoice

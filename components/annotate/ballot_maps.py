@@ -1,0 +1,103 @@
+"""What a participant of a study sees: the input, and explanations that show nothing but colours.
+
+All maps have one scale from -1 to 1, one pair of colours and no numbers: neither a map without negative scores nor the
+digits of one tell how it was made. No name of a method is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from components.compact import compact_css
+from components.picture.patch_card_html import LAYERS, layers_html
+from components.picture.patch_map import PatchMap, place
+from components.picture.styles import use_picture_styles
+from components.picture.variables import picture_style
+from components.text.token_map import TokenMap, direction, token_map_html
+from engine.request import Example, Input
+from engine.study.ballots import Map
+from engine.words import units
+
+LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "ballot.css"
+TOP = 3
+"""Parts that the words about a map name, for those who cannot see its colours."""
+END = 1.0
+"""Where every scale ends: scores of a ballot are shares of the largest."""
+
+
+def explanation_html(given: Input, drawn: Map) -> str:
+    """One explanation in colours and, for screen readers, in words. Every text is escaped."""
+    if isinstance(given, Example):
+        return _text_map(given, drawn)
+    patches = drawn.scores[[not token.special for token in drawn.tokens]]
+    return _picture_map(patches.reshape(drawn.grid or (1, -1)))
+
+
+def input_html(given: Input) -> str:
+    """The text, the two texts of a pair, or the picture, which `draw_input` puts into the page."""
+    if isinstance(given, Example):
+        texts = [given.text] if given.text_pair is None else [given.text, given.text_pair]
+        paragraphs = "".join(f'<p class="xg-text" dir="{direction(text)}">{escape(text)}</p>' for text in texts)
+        return f'<div class="xg xg-asked">{paragraphs}</div>'
+    picture = f'<div class="xg-patches xg-alone" role="img" aria-label="The picture">{LAYERS}</div>'
+    return f'<div class="xg xg-asked">{picture}</div>'
+
+
+def scale_html(target: str | None) -> str:
+    """How the colours of all maps are read. `target`: the class that is explained; None where it must not be told."""
+    of = "the model's answer" if target is None else f"<bdi>{escape(target)}</bdi>"
+    return (
+        f'<div class="xg xg-key"><p class="xg-ends"><i class="xg-scale xg-signed"></i><b>against {of}</b>'
+        f"<span>for {of}</span></p><p class=xg-small>The stronger the colour, the more a part matters. Some "
+        "explanations say only how much a part matters: they are blue alone.</p></div>"
+    )
+
+
+def draw_input(given: Input) -> None:
+    """The input, with the style sheets of everything here; once on a page, before its explanations."""
+    use_ballot_styles()
+    if not isinstance(given, Example):
+        st.html(picture_style(given.pixels))
+    st.html(input_html(given))
+
+
+def use_ballot_styles() -> None:
+    """Puts the style sheets into the page; they take no room. Colours come with `styles.use_styles`."""
+    use_picture_styles()
+    st.html(_sheet())
+
+
+def _text_map(given: Example, drawn: Map) -> str:
+    texts = (given.text,) if given.text_pair is None else (given.text, given.text_pair)
+    shown = tuple(unit for unit in units(drawn.tokens, drawn.scores, given) if not unit.special)
+    view = TokenMap(shown, texts, True, "", drawn.truncated, bare=True, end=END)
+    words = _strongest([unit.text for unit in shown], np.array([unit.score for unit in shown]))
+    return f'<div class="xg xg-unnamed" role="group" aria-description="{escape(words)}">{token_map_html(view)}</div>'
+
+
+def _picture_map(scores: Float[np.ndarray, "gh gw"]) -> str:
+    view = PatchMap(scores, True, "", end=END)
+    words = _strongest([place(at, scores.shape[1]) for at in range(scores.size)], scores.ravel())
+    picture = f'<div class="xg-patches" role="img" aria-label="{escape(words)}">{layers_html(view)}</div>'
+    return f'<div class="xg xg-unnamed">{picture}</div>'
+
+
+def _strongest(names: Sequence[str], scores: Float[np.ndarray, "part"]) -> str:
+    """The largest parts by name, without a number; parts that are not coloured are none."""
+    order = [at for at in np.argsort(-np.abs(scores), kind="stable")[:TOP].tolist() if scores[at]]
+    if not order:
+        return "Nothing is coloured."
+    told = [f"{names[at]} ({'for' if scores[at] > 0 else 'against'})" for at in order]
+    return f"Strongest: {', '.join(told)}."
+
+
+@cache
+def _sheet() -> str:
+    return f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>"

@@ -1,0 +1,1 @@
+"""The Attention page: heads, their board, what switching them does."""

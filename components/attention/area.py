@@ -1,0 +1,63 @@
+"""The Attention page's answer: the prediction, then the board of all heads, then the questions to them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import streamlit as st
+
+from components.attention.board import board_area
+from components.attention.controls import board_controls
+from components.attention.head_switches import restore_button, switch_area
+from components.attention.keep import keep_area
+from components.attention.reading import reading_area
+from components.attention.scores import score_map
+from components.attention.session import key
+from components.attention.state import AttentionState
+from components.attention.words import words_area
+from components.flow.area import flow_area
+from components.prediction_area import PROBE, prediction_area
+from engine.registry import Explainer
+from engine.request import Example, Request
+
+MOST_CLASSES = 5
+KIND_WORDS = {"text": "text", "image": "picture"}
+
+
+def attention_area(state: AttentionState, methods: Mapping[str, Explainer]) -> None:
+    """Everything below the choice of model and input."""
+    if missing := _missing(state):
+        st.info(missing)
+    if missing or state.input is None:  # the controls of pictures have said why there is none
+        return
+    word, target = KIND_WORDS[state.kind], key(state.kind, "target")
+    if prediction_area(_probe(state), state.target, target, word, MOST_CLASSES) is None:
+        restore_button(state)
+        return
+    reading = reading_area(state)
+    if reading is None:
+        return
+    board_controls(state, reading)
+    scores = score_map(state, reading, st.empty())
+    board_area(state, reading, scores)
+    words_area(state, reading, scores)
+    switch_area(state, reading, scores)
+    flow_area(state, reading)
+    keep_area(state, reading, scores)
+
+
+def _probe(state: AttentionState) -> Request:
+    return dataclasses.replace(state.request(PROBE), target=None)
+
+
+def _missing(state: AttentionState) -> str:
+    if not state.model:
+        return "Pick a model above, or type the folder of a checkpoint or a hub id."
+    if not isinstance(state.input, Example):
+        return ""
+    if not state.input.text.strip():
+        return "Type a text above, or pick an example, to see what the heads look at."
+    if state.input.text_pair is not None and not state.input.text_pair.strip():
+        return "Type the second text, or switch it off."
+    return ""

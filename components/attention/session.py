@@ -1,0 +1,164 @@
+"""The Attention page between runs: a link fills the widgets, they write the link, a page change keeps both.
+
+A text and a picture have a session of their own each, so that turning from one to the other loses nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from components.attention.look import FLOW, LOOK, Head
+from components.attention.state import (
+    KINDS,
+    OF_A_MODEL,
+    OF_AN_INPUT,
+    SECTIONS,
+    AttentionState,
+    moved,
+    read_picture,
+    read_text,
+    write,
+)
+from components.looking import last_looked
+from components.page_session import PageSession
+from components.picture import focus_controls as picture_focus_controls
+from components.picture.focus import PictureFocus
+from components.picture.open_pictures import OpenPictures, open_pictures
+from components.text import focus_controls
+from components.text.focus import Focus, Query
+from components.text.open_data import OpenData, open_data
+from engine.heads.scales import HeadScales
+from engine.registry import Explainer
+
+LOOKINGS = {"text": focus_controls.LOOKING, "image": picture_focus_controls.LOOKING}
+SESSIONS = {
+    kind: PageSession(f"attention_{kind}", looking, (*OF_AN_INPUT, *OF_A_MODEL)) for kind, looking in LOOKINGS.items()
+}
+KIND, SEEN_KIND = "attention.kind", "attention.seen_kind"
+Opened = OpenData | OpenPictures
+
+
+def key(kind: str, name: str) -> str:
+    """The widget key of a control."""
+    return SESSIONS[kind].key(name)
+
+
+def chosen_kind() -> str:
+    """Whether a text or a picture is looked at: what a new link says, else the switch, else what was looked at last."""
+    asked = st.query_params.get("input")
+    if asked in KINDS and asked != st.session_state.get(SEEN_KIND):
+        st.session_state[KIND] = asked
+    elif st.session_state.get(KIND) not in KINDS:
+        st.session_state[KIND] = st.session_state.get(SEEN_KIND) or _looked_at_last()
+    kind = str(st.session_state[KIND])
+    if st.session_state.get(SEEN_KIND) not in (kind, None):
+        st.query_params.clear()  # the address is still that of the other kind
+    st.session_state[SEEN_KIND] = kind
+    return kind
+
+
+def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tuple[AttentionState, Opened, list[str]]:
+    """Fills the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    session = SESSIONS[kind]
+    link, fresh = session.follow()
+    opened, (state, said) = _opened(kind, link, models, methods)
+    _fill_focus(state, opened)
+    now = moved(state, dataclasses.replace(state, focus=_focus(opened)))
+    if now != dataclasses.replace(state, focus=now.focus):
+        _put_all(session, now)
+    else:
+        session.fill(_values(state))
+    return state, opened, session.tell(said, fresh)
+
+
+def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
+    """The state that the controls now show; what is not drawn stays as it was loaded."""
+    session = SESSIONS[loaded.kind]
+    return dataclasses.replace(
+        loaded,
+        focus=_focus(opened),
+        target=session.value("target") or None,
+        method=session.value("method") or loaded.method,
+        look=_held(session, LOOK, loaded.look, nothing=("head", "query")),
+        flow=_held(session, FLOW, loaded.flow, nothing=("threshold",)),
+        switched=session.value("switched") or HeadScales(),
+        opened=tuple(name for name in SECTIONS if session.value(f"open.{name}")),
+    )
+
+
+def save(state: AttentionState, loaded: AttentionState) -> None:
+    """Remembers the state and puts it into the address, unless the address says it already."""
+    # An address that does not say the kind would open as whatever was looked at last.
+    changed = state != loaded or st.query_params.get("input") != state.kind
+    SESSIONS[state.kind].save(write(state) if changed else {}, changed)
+
+
+def lock(kind: str, head: Head | None, alone: bool = False) -> None:
+    """Looks at this head until another is chosen; None is the strongest. In a callback, or before it is drawn."""
+    SESSIONS[kind].put(f"{LOOK}head", head)
+    SESSIONS[kind].put(f"{LOOK}alone", alone)
+
+
+def look_from(kind: str, query: int | None) -> None:
+    """Shows what this position attends to; None is the one that the model reads."""
+    SESSIONS[kind].put(f"{LOOK}query", query)
+    SESSIONS[kind].put(f"{LOOK}view", "query")
+
+
+def switch(kind: str, scales: HeadScales) -> None:
+    """Scales these heads and no others from now on."""
+    SESSIONS[kind].put("switched", scales)
+
+
+def _opened(kind: str, link: Query, models: list[str], methods: Mapping[str, Explainer]) -> tuple[Opened, Any]:
+    if kind == "text":
+        data = open_data(focus_controls.data_name(link))
+        return data, read_text(link, models, methods, data)
+    pictures = open_pictures(*picture_focus_controls.asked(link))
+    return pictures, read_picture(link, models, methods, pictures)
+
+
+def _fill_focus(state: AttentionState, opened: Opened) -> None:
+    if isinstance(state.focus, Focus) and isinstance(opened, OpenData):
+        focus_controls.fill(state.focus, opened)
+    elif isinstance(state.focus, PictureFocus) and isinstance(opened, OpenPictures):
+        picture_focus_controls.fill(state.focus, opened)
+
+
+def _focus(opened: Opened) -> Focus | PictureFocus:
+    if isinstance(opened, OpenData):
+        return focus_controls.from_widgets(opened)
+    return picture_focus_controls.from_widgets(opened)
+
+
+def _values(state: AttentionState) -> dict[str, object]:
+    return {
+        "target": state.target or "",
+        "method": state.method,
+        "switched": state.switched,
+        **{f"{LOOK}{name}": value for name, value in vars(state.look).items()},
+        **{f"{FLOW}{name}": value for name, value in vars(state.flow).items()},
+        **{f"open.{name}": name in state.opened for name in SECTIONS},
+    }
+
+
+def _put_all(session: PageSession, state: AttentionState) -> None:
+    for name, value in _values(state).items():
+        session.put(name, value)
+
+
+def _held(session: PageSession, prefix: str, loaded: Any, nothing: tuple[str, ...]) -> Any:
+    """The dataclass as its controls show it. `nothing`: fields for which None is a value."""
+    held: dict[str, Any] = {}
+    for field in dataclasses.fields(loaded):
+        value = session.value(f"{prefix}{field.name}")
+        held[field.name] = getattr(loaded, field.name) if value is None and field.name not in nothing else value
+    return type(loaded)(**{name: tuple(one) if isinstance(one, list) else one for name, one in held.items()})
+
+
+def _looked_at_last() -> str:
+    return next((kind for kind, looking in LOOKINGS.items() if looking.link == last_looked()), KINDS[0])

@@ -1,0 +1,1 @@
+"""Browsing a data set, texts or pictures."""

@@ -1,0 +1,1 @@
+"""The flow of attention: a graph from the input to the prediction."""

@@ -1,0 +1,56 @@
+"""From a card or a job of the Library to the page that shows what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from components.frame import IMAGES, TEXT, PageEntry
+from components.picture import focus_controls as picture_focus_controls
+from components.text import focus_controls
+from components.text.focus import LONGEST_IN_LINK
+from engine.jobs import Job
+
+Link = list[tuple[str, str]]
+
+
+def go_to_text(label: str, **names: str) -> None:
+    """A button that opens the Text page with another model or data set."""
+    _go(label, TEXT, focus_controls.turn_to, names)
+
+
+def go_to_images(label: str, **names: str) -> None:
+    """A button that opens the Images page with another model or picture set."""
+    _go(label, IMAGES, picture_focus_controls.turn_to, names)
+
+
+def first_example(job: Job) -> tuple[PageEntry, Link] | None:
+    """The page that shows the first example of an explain job, and the link to it; None where there is no such link."""
+    if job.kind != "explain":
+        return None
+    example = job.spec["examples"][0]
+    page, place = (TEXT, _text(example)) if "text" in example else (IMAGES, _picture(example))
+    if not place:
+        return None
+    return page, [("model", job.spec["model"]), *(("method", method) for method in job.spec["methods"]), *place]
+
+
+def _text(example: Mapping[str, str | None]) -> Link:
+    """Empty where it would be too long."""
+    given = (("text", example["text"]), ("pair", example.get("text_pair")))
+    texts = [(name, text) for name, text in given if text]
+    return texts if sum(len(text) for _, text in texts) <= LONGEST_IN_LINK else []
+
+
+def _picture(example: Mapping[str, Any]) -> Link:
+    split = [("split", example["split"])] if example.get("split") else []
+    return [("data", example["dataset"]), *split, ("index", str(example["index"]))]
+
+
+def _go(label: str, page: PageEntry, turn_to: Callable[..., None], names: Mapping[str, str]) -> None:
+    place = "-".join([page.url_path, *names.values()])
+    if st.button(label, key=f"turn-to-{place}", icon=":material/arrow_forward:", type="tertiary"):
+        turn_to(**names)
+        st.switch_page(page.path)

@@ -1,0 +1,1 @@
+"""Pictures: what is looked at, maps of patches, the Images page."""

@@ -1,0 +1,43 @@
+"""What is known of a set's pictures without running the model or reading one of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from components.browse.known import Known, Stamp, known_by_jobs, losses
+from components.browse.rows import Table
+from components.picture.open_pictures import OpenPictures
+from components.picture.rows import picture_table
+from engine.data.images.datasets import HUB, registered
+from engine.data.images.examples import ImageDataset
+from engine.home import home
+
+
+def known_pictures(model: str, opened: OpenPictures) -> Known:
+    """What there is of this model's predictions, and the jobs that make them."""
+    return known_by_jobs(picture_spec(model, opened), lambda stamp: _rows(model, opened.data, stamp))
+
+
+def picture_spec(model: str, opened: OpenPictures) -> dict[str, object]:
+    """What a predict job needs. A path is made absolute: the job may be resumed from another folder."""
+    is_name = registered(opened.name) or opened.name.startswith(HUB)
+    name = opened.name if is_name else str(Path(opened.name).resolve())
+    return {"model": model, "data": name, "split": opened.data.split}
+
+
+def _rows(model: str, data: ImageDataset, stamp: Stamp) -> Table:
+    from engine.models.catalog import revision
+
+    content = (data.id, data.revision, data.split, len(data))
+    return _read(model, revision(model), content, stamp, losses(), str(home()), data)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
+def _read(
+    model: str, revision: str, content: tuple[object, ...], stamp: Stamp, losses: int, home: str, _data: ImageDataset
+) -> Table:
+    from engine.picture_sets import cached_set_predictions  # imports what runs models
+
+    return picture_table(_data, cached_set_predictions(model, _data))

@@ -1,0 +1,269 @@
+"""Maps of a picture as a PNG, drawn without a browser: one map over the picture, or a sheet of cards side by side."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import unescape
+
+import numpy as np
+from jaxtyping import Bool, UInt8
+from PIL import Image, ImageDraw, ImageFont
+
+from components.numbers import MINUS, plain, small
+from components.palette import PALETTES, Theme
+from components.picture.patch_card_html import PatchCard
+from components.picture.patch_map import PatchMap, ends, more_lines, overlay, scale_colours, sides
+from components.pins import Pins
+from engine.result import Check
+
+EDGE, GAP, BAR, LINE = 24, 20, 9, 1.4
+"""Margin of a sheet, space between its cards and height of a scale in pixels; height of a line in sizes of its font."""
+TITLE, TEXT, SMALL = 20, 15, 12
+LEAST_SIDE, MOST_COLUMNS = 256, 4
+"""A smaller picture is enlarged by a whole number, without smoothing, to about this side."""
+OPACITY = 0.7
+LUMINANCE = np.array([0.213, 0.715, 0.072])
+"""Weights of red, green and blue where CSS takes the colour out of a picture (Filter Effects, 11.2)."""
+FONTS = {False: "DejaVuSans.ttf", True: "DejaVuSans-Bold.ttf"}
+SPELT = {MINUS: "-", "×": "x", "✓": "good:", "✗": "not good:", "\u00a0": " "}
+"""How our signs are written where the font has none."""
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """What a file shows: `head` above the cards, its first line as the title, `foot` below them.
+
+    `truth` is a mask of pixels or of patches, `pins` are numbers of patches; `opacity` from 0, the picture, to 1.
+    """
+
+    seen: UInt8[np.ndarray, "h w 3"]
+    cards: tuple[PatchCard, ...]
+    head: tuple[str, ...]
+    foot: tuple[str, ...] = ()
+    truth: Bool[np.ndarray, "rows columns"] | None = None
+    pins: Pins = ()
+    opacity: int | float = OPACITY
+
+
+@dataclass(frozen=True)
+class _Words:
+    text: str
+    size: int = SMALL
+    bold: bool = False
+    muted: bool = False
+
+
+def sheet_png(sheet: Sheet, theme: Theme) -> bytes:
+    """The picture and the cards side by side, each with its scale, its check and what the truth says of it."""
+    cards = (None, *sheet.cards)
+    rows = [_row(sheet, cards[at : at + MOST_COLUMNS], theme) for at in range(0, len(cards), MOST_COLUMNS)]
+    width = max(row.width for row in rows)
+    title, *lines = (_Words(line, TEXT) for line in sheet.head)
+    head = _block([_Words(title.text, TITLE, bold=True), *lines], width, theme)
+    foot = _block([_Words(line, muted=True) for line in sheet.foot], width, theme)
+    page = _stacked([head, *rows, foot], GAP, theme)
+    framed = Image.new("RGB", (page.width + 2 * EDGE, page.height + 2 * EDGE), PALETTES[theme].ground)
+    framed.paste(page, (EDGE, EDGE))
+    return _png(framed)
+
+
+def overlay_png(
+    seen: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
+) -> bytes:
+    """The map over the picture, and nothing else."""
+    return _png(Image.fromarray(blended(seen, view, theme, opacity)))
+
+
+def blended(
+    seen: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
+) -> UInt8[np.ndarray, "H W 3"]:
+    """The enlarged picture under the map, layer by layer as assets/picture_cards.css draws them."""
+    picture = enlarged(seen).astype(float)
+    grey = (picture @ LUMINANCE)[..., None]
+    faded = np.clip(grey + max(0.0, 1 - 1.4 * opacity) * (picture - grey), 0, 255)
+    veiled = faded + opacity**3 * (np.array(_rgb(PALETTES[theme].ground)) - faded)
+    drawn = _stretched(overlay(view, theme), *veiled.shape[:2]).astype(float)
+    return np.rint(veiled + opacity * drawn[..., 3:] / 255 * (drawn[..., :3] - veiled)).astype(np.uint8)
+
+
+def enlarged(seen: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:
+    """Each pixel as a square of pixels, so that small pictures can be seen."""
+    times = max(1, round(LEAST_SIDE / max(seen.shape[:2])))
+    return seen.repeat(times, axis=0).repeat(times, axis=1)
+
+
+def outlined(
+    pixels: UInt8[np.ndarray, "h w 3"], mask: Bool[np.ndarray, "rows columns"], line: str, halo: str
+) -> UInt8[np.ndarray, "h w 3"]:
+    """With a line of two pixels along the edges of the mask, in the colour `line` within `halo`."""
+    inside, drawn = _stretched(mask, *pixels.shape[:2]), pixels.copy()
+    drawn[_near_edges(inside, 2)] = _rgb(halo)
+    drawn[_near_edges(inside, 1)] = _rgb(line)
+    return drawn
+
+
+def _row(sheet: Sheet, cards: Sequence[PatchCard | None], theme: Theme) -> Image.Image:
+    """Cards side by side, their parts in line; None is the picture alone."""
+    pictures = [Image.fromarray(_picture(sheet, card, theme)) for card in cards]
+    width = pictures[0].width
+    heads = [_block(_head(card), width, theme) for card in cards]
+    feet = [_stacked([*_scale(card, width, theme), _block(_foot(card), width, theme)], 3, theme) for card in cards]
+    return _stacked([_beside(heads, theme, low=True), _beside(pictures, theme), _beside(feet, theme)], 6, theme)
+
+
+def _picture(sheet: Sheet, card: PatchCard | None, theme: Theme) -> UInt8[np.ndarray, "H W 3"]:
+    drawn = enlarged(sheet.seen) if card is None else blended(sheet.seen, card.view, theme, sheet.opacity)
+    ground, text = PALETTES[theme].ground, PALETTES[theme].text
+    if sheet.truth is not None:
+        drawn = outlined(drawn, sheet.truth, ground, text)
+    if card is not None and sheet.pins:
+        pinned = np.isin(np.arange(card.view.scores.size), sheet.pins).reshape(card.view.grid)
+        drawn = outlined(drawn, pinned, text, ground)
+    return drawn
+
+
+def _head(card: PatchCard | None) -> list[_Words]:
+    if card is None:
+        return [_Words("Picture", TEXT, bold=True)]
+    check = [] if card.check is None else [_Words(_check(card.check), muted=card.check.ok, bold=not card.check.ok)]
+    return [_Words(card.title, TEXT, bold=True), _Words(card.cost, muted=True), *check]
+
+
+def _check(check: Check) -> str:
+    if check.ok:
+        return f"✓ {check.name}: {small(check.value)}"
+    return f"✗ {check.name}: {small(check.value)}, above {plain(check.limit)}"
+
+
+def _foot(card: PatchCard | None) -> list[_Words]:
+    if card is None:
+        return []
+    if card.view.largest == 0:
+        return [_Words("All scores are zero: nothing to colour.", muted=True)]
+    return [*(_Words(unescape(line), muted=True) for line in more_lines(card.view)), *map(_Words, card.truth)]
+
+
+def _scale(card: PatchCard | None, width: int, theme: Theme) -> list[Image.Image]:
+    """The colours of a card's scale, and what stands at its ends."""
+    if card is None or card.view.largest == 0:
+        return []
+    colours = np.array([_rgb(colour) for colour in scale_colours(card.view, theme)], np.uint8)
+    bar = Image.fromarray(_stretched(colours[None], BAR, width))
+    return [bar, _apart(ends(card.view), width, theme), _apart(sides(card.view), width, theme)]
+
+
+def _apart(words: tuple[str, str], width: int, theme: Theme) -> Image.Image:
+    """Words at the left, and others at the right, broken to the room that is left."""
+    low, high = (_Words(one, muted=True) for one in words)
+    left = _block([low], max(1, _width(low)), theme)
+    right = _block([high], width - _width(low) - GAP, theme, rightwards=True)
+    row = Image.new("RGB", (width, max(left.height, right.height)), PALETTES[theme].ground)
+    row.paste(left, (0, 0))
+    row.paste(right, (width - right.width, 0))
+    return row
+
+
+def _block(words: Sequence[_Words], width: int, theme: Theme, rightwards: bool = False) -> Image.Image:
+    """Lines of text below each other, broken to the width; `rightwards` ends them at the right."""
+    lines = [_Words(line, one.size, one.bold, one.muted) for one in words for line in _broken(one, width)]
+    image = Image.new("RGB", (width, round(sum(LINE * one.size for one in lines))), PALETTES[theme].ground)
+    pen, y = ImageDraw.Draw(image), 0.0
+    for one in lines:
+        x = width - _width(one) if rightwards else 0
+        ink = PALETTES[theme].muted if one.muted else PALETTES[theme].text
+        pen.text((x, round(y)), one.text, fill=ink, font=_font(one.size, one.bold))
+        y += LINE * one.size
+    return image
+
+
+def _broken(words: _Words, width: int) -> list[str]:
+    """The text in lines that fit, broken at spaces and inside a word that is wider than a line."""
+    lines = [""]
+    for word in _legible(words).split():
+        longer = f"{lines[-1]} {word}".strip()
+        if _fits(longer, words, width):
+            lines[-1] = longer
+            continue
+        lines += [""] * bool(lines[-1])
+        for letter in word:
+            lines += [""] * (not _fits(lines[-1] + letter, words, width))
+            lines[-1] += letter
+    return lines
+
+
+def _fits(text: str, words: _Words, width: int) -> bool:
+    return not text[1:] or _font(words.size, words.bold).getlength(text) <= width
+
+
+def _width(words: _Words) -> int:
+    return int(np.ceil(_font(words.size, words.bold).getlength(_legible(words))))
+
+
+def _legible(words: _Words) -> str:
+    """With another spelling, or a question mark, for what the font has no letter for."""
+    font = _font(words.size, words.bold)
+    return "".join(c if c.isspace() or _has(font, c) else SPELT.get(c, "?") for c in words.text)
+
+
+@cache
+def _has(font: Font, character: str) -> bool:
+    return bytes(font.getmask(character)) != bytes(font.getmask("\uffff"))
+
+
+@cache
+def _font(size: int, bold: bool) -> Font:
+    """A font with many scripts where the machine has it, else the one that comes with Pillow."""
+    try:
+        return ImageFont.truetype(FONTS[bold], size)
+    except OSError:
+        return ImageFont.load_default(size)
+
+
+def _stacked(images: Sequence[Image.Image], gap: int, theme: Theme) -> Image.Image:
+    shown = [image for image in images if image.height]
+    height = sum(image.height for image in shown) + gap * max(0, len(shown) - 1)
+    page = Image.new("RGB", (max((image.width for image in shown), default=1), height), PALETTES[theme].ground)
+    y = 0
+    for image in shown:
+        page.paste(image, (0, y))
+        y += image.height + gap
+    return page
+
+
+def _beside(images: Sequence[Image.Image], theme: Theme, low: bool = False) -> Image.Image:
+    """Images in columns of one width; `low` ends them at the bottom."""
+    height, width = max(image.height for image in images), max(image.width for image in images)
+    page = Image.new("RGB", (len(images) * (width + GAP) - GAP, height), PALETTES[theme].ground)
+    for at, image in enumerate(images):
+        page.paste(image, (at * (width + GAP), height - image.height if low else 0))
+    return page
+
+
+def _stretched(cells: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Each cell over its share of the pixels, with hard edges."""
+    rows, columns = cells.shape[:2]
+    return cells[np.arange(height) * rows // height][:, np.arange(width) * columns // width]
+
+
+def _near_edges(inside: Bool[np.ndarray, "h w"], reach: int) -> Bool[np.ndarray, "h w"]:
+    """The pixels with one of the other kind at most `reach` away; what is beside the picture is outside."""
+    padded = np.pad(inside, reach)
+    height, width = inside.shape
+    steps = range(2 * reach + 1)
+    windows = np.stack([padded[top : top + height, left : left + width] for top in steps for left in steps])
+    return np.asarray(windows.any(axis=0) & ~windows.all(axis=0))
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return red, green, blue
+
+
+def _png(image: Image.Image) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True)
+    return file.getvalue()

@@ -1,0 +1,168 @@
+"""Charts of a study's results. Each draws one table of `result_tables`; a method keeps its colour in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import altair as alt
+import pandas as pd
+
+from components.charts import DOTTED, SOLID
+from components.numbers import plain
+from components.palette import PALETTES, Theme
+from components.results.tables import by_skill, course_table, power_table, time_table
+from components.results.words import rank_text
+from engine.study.ratings.headline import Rating
+from engine.study.ratings.summary import Summary
+
+ROW, FOOT = 52, 60
+"""Height in pixels: of a method's interval with its name above it, and of the axis."""
+CHART_HEIGHT = 320
+ROOM = 0.04
+"""Beside the ends of the intervals, as a share of what they span."""
+NAME_ABOVE = -15
+LEGEND_COLUMNS, LEGEND_LABEL = 2, 150
+"""Two columns fit on a telephone."""
+
+Side = Literal["left", "right"]
+Span = tuple[int | float, int | float]
+
+
+def span_of(*settings: Sequence[Rating]) -> Span:
+    """From the lowest end of an interval to the highest, so that charts beside each other can be compared."""
+    ends = [end for ratings in settings for rating in ratings for end in rating.interval]
+    room = ROOM * (max(ends) - min(ends))
+    return min(ends) - room, max(ends) + room
+
+
+def intervals_chart(
+    ratings: Sequence[Rating], methods: Sequence[str], placebo: str | None, span: Span, theme: Theme
+) -> alt.LayerChart:
+    """A point and its interval a method, the best on top; what the placebo covers is shaded.
+
+    `methods`: in the order that gives them their colours.
+    """
+    axis = alt.X("Low:Q", title="skill", scale=alt.Scale(domain=list(span), nice=False))
+    return interval_plot(interval_rows(ratings, placebo), methods, ("Skill", "rank"), axis, placebo, theme)
+
+
+def interval_plot(
+    table: pd.DataFrame, names: Sequence[str], says: tuple[str, str], axis: alt.X, shaded: str | None, theme: Theme
+) -> alt.LayerChart:
+    """A point and its interval, Low to High, a row of the table, under the row's name in the column Method.
+
+    `says`: the columns of the points and of the words at the right; hovering tells all columns after them.
+    `shaded`: whose interval runs through the whole chart. `names`: in the order that gives them their colours.
+    """
+    point, right = says
+    base = alt.Chart(table).encode(
+        y=alt.Y("Method:N", sort=table["Method"].tolist(), axis=None),
+        color=alt.Color("Method:N", scale=alt.Scale(domain=list(names)), legend=None),
+    )
+    told = list(table.columns)
+    tips = [alt.Tooltip(f"{name}:N") for name in ("Method", *told[told.index(right) :])]
+    layers = [
+        base.mark_rule(strokeWidth=4, strokeCap="round").encode(x=axis, x2="High:Q", tooltip=tips),
+        base.mark_point(filled=True, opacity=1, size=130).encode(x=f"{point}:Q", tooltip=tips),
+        _told(base, "Method", 0, "left", PALETTES[theme].text),
+        _told(base, right, "width", "right", PALETTES[theme].muted),
+    ]
+    ground = [_shade(table[table["Method"] == shaded], theme)] if shaded is not None else []
+    return finished(alt.LayerChart(layer=[*ground, *layers]), ROW * len(table) + FOOT, theme)
+
+
+def interval_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
+    """A row a method, the best first: what the chart needs, and what hovering tells."""
+    return pd.DataFrame(
+        [
+            {
+                "Method": one.method,
+                "Skill": one.skill,
+                "Low": one.interval[0],
+                "High": one.interval[1],
+                "rank": f"{'placebo, ' if one.method == placebo else ''}rank {rank_text(one)}",
+                "skill": plain(one.skill),
+                "interval": f"{plain(one.interval[0])} to {plain(one.interval[1])}",
+            }
+            for one in by_skill(ratings)
+        ]
+    )
+
+
+def course_chart(found: Summary, theme: Theme) -> alt.LayerChart:
+    """A line a method over the votes in time order; the placebo dotted. Hovering tells the values."""
+    names = list(found.methods)
+    long = course_table(found).melt("Votes", names, var_name="Method", value_name="Skill")
+    long["skill"] = [plain(value) for value in long["Skill"]]
+    legend = alt.Legend(
+        orient="bottom", columns=LEGEND_COLUMNS, labelLimit=LEGEND_LABEL, symbolType="stroke", symbolSize=420,
+        symbolStrokeWidth=2.5,
+    )  # fmt: skip
+    dashes = [DOTTED if name == found.placebo else SOLID for name in names]
+    base = alt.Chart(long).encode(
+        x=alt.X("Votes:Q", title="votes"),
+        y=alt.Y("Skill:Q", title="skill"),
+        color=alt.Color("Method:N", sort=names, scale=alt.Scale(domain=names), title=None, legend=legend),
+    )
+    dashed = alt.StrokeDash(
+        "Method:N", sort=names, scale=alt.Scale(domain=names, range=dashes), title=None, legend=legend
+    )
+    tips = [alt.Tooltip("Method:N"), alt.Tooltip("Votes:Q"), alt.Tooltip("skill:N")]
+    points = base.mark_point(filled=True, opacity=0, size=40).encode(tooltip=tips)
+    chart = alt.LayerChart(layer=[base.mark_line(strokeWidth=2.2).encode(strokeDash=dashed), points])
+    return finished(chart, CHART_HEIGHT, theme)
+
+
+def power_chart(found: Summary, theme: Theme) -> alt.LayerChart:
+    """Steps of how many pairs are expected to be told apart; a line where the study stands."""
+    table, pairs = power_table(found), len(found.needed)
+    base = alt.Chart(table).encode(
+        x=alt.X("Votes:Q", title="votes in all", scale=alt.Scale(zero=True)),
+        y=alt.Y(
+            "Pairs told apart:Q",
+            title=f"pairs told apart, of {pairs}",
+            scale=alt.Scale(domain=[0, pairs]),
+            axis=alt.Axis(tickMinStep=1, format="d"),
+        ),
+    )
+    now = alt.Chart(pd.DataFrame({"Votes": [found.votes], "words": [f"now: {found.votes:,}"]})).encode(x="Votes:Q")
+    muted = PALETTES[theme].muted
+    layers = [
+        base.mark_line(interpolate="step-after", strokeWidth=2.2),
+        base.mark_point(filled=True, opacity=1, size=45).encode(tooltip=[f"{name}:Q" for name in table.columns]),
+        now.mark_rule(strokeDash=[4, 4], color=muted),
+        now.mark_text(align="left", dx=5, color=muted).encode(text="words:N", y=alt.value(8)),
+    ]
+    return finished(alt.LayerChart(layer=layers), CHART_HEIGHT, theme)
+
+
+def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
+    """How many votes took how long."""
+    table = time_table(seconds)
+    base = alt.Chart(table).encode(
+        x=alt.X("Seconds:N", sort=table["Seconds"].tolist(), title="seconds a vote", axis=alt.Axis(labelAngle=-40)),
+        y=alt.Y("Votes:Q", title="votes", axis=alt.Axis(tickMinStep=1, format="d")),
+        tooltip=["Seconds:N", "Votes:Q"],
+    )
+    return finished(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)
+
+
+def _told(base: alt.Chart, field: str, x: int | str, align: Side, colour: str) -> alt.Chart:
+    """Words above the interval, at one side of the chart: so they need no column of their own."""
+    words = base.mark_text(align=align, dy=NAME_ABOVE, fontSize=13)
+    return words.encode(x=alt.value(x), text=f"{field}:N", color=alt.value(colour))
+
+
+def _shade(placebo: pd.DataFrame, theme: Theme) -> alt.Chart:
+    return alt.Chart(placebo).mark_rect(color=PALETTES[theme].line, opacity=0.6).encode(x="Low:Q", x2="High:Q")
+
+
+def finished(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerChart:
+    """The chart at this height, with words that can be read in the theme."""
+    words = PALETTES[theme].muted  # Streamlit's own grey is too faint to read on a light ground
+    return (
+        chart.properties(height=height)
+        .configure_axis(labelColor=words, titleColor=words)
+        .configure_legend(labelColor=words)
+    )

@@ -1,0 +1,105 @@
+"""The part of a study's form that chooses its methods; one may come several times, with different parameters.
+
+A method that comes once more is entered under its id, "#" and a number, and has parameters of its own there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from components.engine_room import explainers
+from components.method_picker import all_methods, chosen_methods
+from components.parameters import has_parameters, held_parameters, reset_parameters
+from components.study.controls import NARROW, key, put, value
+from engine.params import as_plain, from_mapping
+from engine.registry import Explainer
+from engine.study.design import MOST_METHODS, MethodChoice
+from engine.study.presets import SMAT_METHODS
+
+AGAIN = "#"
+AGAIN_HELP = "It is then shown as one more explanation. Give it other parameters under “All methods and parameters”."
+Methods = Mapping[str, Explainer]
+
+
+def methods_form(kind: str) -> None:
+    """Draws the controls."""
+    known, prefix = _known(kind), key(f"{kind}.")
+    chosen_methods(known, prefix)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        all_methods(known, [id for id in SMAT_METHODS if id in known], prefix)
+        _once_more(kind, known)
+    st.toggle("Mix in a random explanation", key=key("placebo"), persist_state="page")
+
+
+def fill_methods(kind: str, chosen: Sequence[MethodChoice]) -> None:
+    """Gives the controls what a design says; everything else is at its defaults."""
+    known = explainers(kind)
+    for method in known.values():
+        reset_parameters(method, key(f"{kind}."))
+    named = [(name, choice) for name, choice in names(chosen) if choice.id in known]
+    put(f"{kind}.methods", [name for name, _ in named])
+    for name, choice in named:
+        params = as_plain(from_mapping(known[choice.id].params, choice.params, choice.id))
+        for parameter, held in params.items():
+            put(f"{kind}.{name}.{parameter}", held)
+
+
+def held_methods(kind: str) -> list[Mapping[str, object]]:
+    """The chosen methods with what their controls hold."""
+    known, prefix = _known(kind), key(f"{kind}.")
+    return [{"id": own_id(name), "params": held_parameters(known[name], prefix)} for name in value(f"{kind}.methods")]
+
+
+def names(chosen: Sequence[MethodChoice]) -> list[tuple[str, MethodChoice]]:
+    """Each with the name that it has in the form: its id, and from the second time on a number."""
+    ids = [choice.id for choice in chosen]
+    return [(_name(choice.id, ids[: place + 1].count(choice.id)), choice) for place, choice in enumerate(chosen)]
+
+
+def own_id(name: str) -> str:
+    """The method's id."""
+    return name.partition(AGAIN)[0]
+
+
+def with_repeated(methods: Methods, entered: Sequence[str]) -> dict[str, Explainer]:
+    """The methods, each followed by those entered that are the same once more, with a title of their own."""
+    listed: dict[str, Explainer] = {}
+    for id, method in methods.items():
+        repeated = sorted({name for name in entered if own_id(name) == id} - {id})
+        listed |= {id: method, **{name: _titled(method, name) for name in repeated}}
+    return listed
+
+
+def _known(kind: str) -> dict[str, Explainer]:
+    return with_repeated(explainers(kind), value(f"{kind}.methods"))
+
+
+def _titled(method: Explainer, name: str) -> Explainer:
+    number = name.partition(AGAIN)[2]
+    return dataclasses.replace(method, id=name, title=f"{method.title} ({number})")
+
+
+def _name(id: str, time: int) -> str:
+    return id if time == 1 else f"{id}{AGAIN}{time}"
+
+
+def _once_more(kind: str, known: Methods) -> None:
+    chosen = [name for name in value(f"{kind}.methods") if own_id(name) == name and has_parameters(known[name])]
+    st.selectbox(
+        "A method once more", chosen, None, key=key(f"{kind}.again"), format_func=lambda name: known[name].title,
+        placeholder="Choose one of these", help=AGAIN_HELP, width=NARROW, on_change=_enter, args=(kind,),
+    )  # fmt: skip
+
+
+def _enter(kind: str) -> None:
+    """Under the first name that is free; its parameters begin at their defaults."""
+    id, chosen = value(f"{kind}.again"), value(f"{kind}.methods")
+    put(f"{kind}.again", None)
+    if id is None:
+        return
+    name = next(name for name in (_name(id, time) for time in range(2, MOST_METHODS + 2)) if name not in chosen)
+    reset_parameters(_titled(explainers(kind)[id], name), key(f"{kind}."))
+    put(f"{kind}.methods", [*chosen, name])

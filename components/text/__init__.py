@@ -1,0 +1,1 @@
+"""Texts: what is looked at, maps of tokens, the Text page."""

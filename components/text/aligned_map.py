@@ -1,0 +1,107 @@
+"""All maps as one table: a column a unit, a row a method, so that one unit's colours stand below each other.
+
+The table scrolls sideways in a box of its own. The words about each method stand in a list below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from components.method_row import MethodRow, Quiet, check_html, foot_html
+from components.numbers import plain
+from components.text.token_map import (
+    TokenMap,
+    class_of,
+    direction,
+    facts_of,
+    modes,
+    place_classes,
+    tone,
+    unit_direction,
+)
+
+LABEL = "Maps, one column for each unit"
+
+
+def aligned_html(head: TokenMap, rows: Sequence[str], told: Sequence[MethodRow]) -> str:
+    """The table and the list below it. `head` is any map of the example: it names the columns.
+
+    `rows`: what `line_html` and `quiet_line_html` make. `told`: the methods that the list says more about.
+    """
+    return f'<div class="xg">{grid_html(head, rows)}<div class="xg-list">{"".join(map(_item, told))}</div></div>'
+
+
+def grid_html(head: TokenMap, rows: Sequence[str]) -> str:
+    """The table in its box, which the keyboard can scroll. It runs in the direction of the first text."""
+    return (
+        f'<div class="xg-map xg-scroll" tabindex="0" role="region" aria-label="{LABEL}">'
+        f'<table class="xg-grid" dir="{direction(head.texts[0])}">'
+        f'<thead><tr><th scope="col">Method</th>{_heads(head)}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def line_html(row: MethodRow) -> str:
+    """A method's line in the table."""
+    view = row.view
+    cells = "".join(
+        f"<td{class_of(_colour(view, position), *place_classes(position))}{facts_of(view, position)}></td>"
+        for position in range(len(view.units))
+    )
+    return f"<tr{class_of(*modes(view).split())} style=\"--n:'{view.ranked}'\">{_name(row)}{cells}</tr>"
+
+
+def quiet_line_html(row: Quiet, columns: int) -> str:
+    """The line of a method without a map; the sentence stays in sight while the table is scrolled."""
+    kind = " xg-error" if row.failed else ""
+    return (
+        f'<tr class="xg-quiet"><th scope="row"><p class="xg-title">{escape(row.title)}</p></th>'
+        f'<td colspan="{columns}"><p class="xg-sentence{kind}">{escape(row.sentence)}</p></td></tr>'
+    )
+
+
+def _heads(view: TokenMap) -> str:
+    return "".join(
+        f"<th{class_of(_kind(view, position), *place_classes(position))}{_way(view, position)}>{escape(unit.text)}</th>"
+        for position, unit in enumerate(view.units)
+    )
+
+
+def _way(view: TokenMap, position: int) -> str:
+    """The direction of a head that is read otherwise than the table."""
+    own = unit_direction(view, position)
+    return "" if own == direction(view.texts[0]) else f" dir={own}"
+
+
+def _kind(view: TokenMap, position: int) -> str:
+    """Special tokens are grey, and a unit that goes on with the word before it has no line between them."""
+    unit, before = view.units[position], view.units[max(0, position - 1)]
+    if unit.special:
+        return "xg-grey"
+    inside = not before.special and before.segment == unit.segment and 0 < unit.start <= before.end
+    return "xg-inside" if inside else ""
+
+
+def _colour(view: TokenMap, position: int) -> str:
+    return "xg-special" if view.units[position].special else tone(view, position)
+
+
+def _name(row: MethodRow) -> str:
+    mark = "" if row.check is None else "✓" if row.check.ok else "✗"
+    cost = row.cost.rpartition(" · ")[2].replace("from the cache", "cached")
+    said = " · ".join(filter(None, (" ".join(filter(None, (mark, _ends(row.view)))), cost)))
+    return f'<th scope="row"><p class="xg-title">{escape(row.title)}</p><p class="xg-small">{escape(said)}</p></th>'
+
+
+def _ends(view: TokenMap) -> str:
+    """The scale in short; the legend in the list says it in full."""
+    if view.marks or view.largest == 0:
+        return ""
+    return f"±{plain(view.scale)}" if view.signed else f"0 to {plain(view.scale)}"
+
+
+def _item(row: MethodRow) -> str:
+    return (
+        f'<div class="xg-item"><div class="xg-side"><p class="xg-title">{escape(row.title)}</p>'
+        f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>{foot_html(row)}</div>'
+    )

@@ -1,0 +1,187 @@
+"""An edited text beside its parent: the two predictions, and for each method the two maps column by column.
+
+A column holds what stood there before above what stands there now, so that both lines wrap together at any width:
+
+    <span class="xg-col xg-changed"><b class=f12 data-tip="...">warm</b><b class=a3 data-tip="...">cold</b></span>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+
+import numpy as np
+from jaxtyping import Float
+
+from components.method_row import token_map
+from components.numbers import brief, count, percent, plain, points, signed
+from components.prediction import MOST_BARS, prediction_html
+from components.text.look import PLAIN, SCALES, Look
+from components.text.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
+from engine.alignment import Column, align
+from engine.metrics.agreement import is_constant, spearman
+from engine.registry import Explainer
+from engine.request import Example
+from engine.result import Explanation, Prediction
+from engine.words import UNITS, Unit
+
+FEWEST = 3
+"""Kept tokens below which their order says nothing."""
+NONE = "<i>–</i>"
+
+
+@dataclass(frozen=True)
+class EditedMap:
+    """A method's maps of both versions, on one scale. `same`: they are of one text, so that all of it is kept."""
+
+    title: str
+    before: TokenMap
+    after: TokenMap
+    unit: str = UNITS[0]
+    same: bool = False
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return align(self.before.units, self.after.units)
+
+    @cached_property
+    def kept(self) -> tuple[tuple[Unit, Unit], ...]:
+        """The units that both versions have, special ones left out."""
+        pairs = ((c.parent, c.child) for c in self.columns if c.kind == "kept")
+        units = ((self.before.units[i], self.after.units[j]) for i, j in pairs if i is not None and j is not None)
+        return tuple((old, new) for old, new in units if not old.special)
+
+    @cached_property
+    def scores(self) -> Float[np.ndarray, "2 kept"]:
+        """Scores of the kept units before and after."""
+        return np.array([[old.score, new.score] for old, new in self.kept], dtype=np.float64).reshape(-1, 2).T
+
+
+def edited_map(
+    method: Explainer, before: Explanation, after: Explanation, parent: Example, child: Example, unit: str,
+    look: Look = PLAIN,
+) -> EditedMap:  # fmt: skip
+    """Both maps end their scale at the larger of their largest scores."""
+    old, new = token_map(method, before, parent, unit), token_map(method, after, child, unit)
+    end, own = max(old.largest, new.largest), replace(look, scale=SCALES[0])
+    return EditedMap(
+        method.title, replace(old, look=own, end=end), replace(new, look=own, end=end), unit, parent == child
+    )
+
+
+def edited_map_html(view: EditedMap) -> str:
+    """The row: what the edit did to the map in words, then the two lines. Everything that is not ours is escaped."""
+    paragraphs = "".join(_paragraph(view, text) for text in range(max(len(view.before.texts), len(view.after.texts))))
+    larger = max(view.before, view.after, key=lambda one: one.largest)
+    return (
+        f'<div class="xg"><div class="xg-row"><div class="xg-side"><p class="xg-title">{escape(view.title)}</p>'
+        f'<p class="xg-small">{order_words(view)}</p><p class="xg-small">{largest_html(view)}</p></div>'
+        f'<div><div class="xg-pair{modes(view.before)}">{paragraphs}</div>'
+        f'<div class="xg-small xg-foot">{legend_html(larger)}<span>one scale for both lines</span></div>'
+        "</div></div></div>"
+    )
+
+
+def order_words(view: EditedMap) -> str:
+    """Whether the kept units keep their order: Spearman's rho, or why there is none."""
+    kept = count(len(view.kept), view.unit if view.same else f"kept {view.unit}")
+    if len(view.kept) < FEWEST:
+        return f"{kept}: too few to compare their order"
+    if any(is_constant(scores) for scores in view.scores):
+        return f"{kept}: no order, because all scores are equal"
+    return f"ρ = {signed(spearman(*view.scores) or 0.0)} over {kept}"
+
+
+def largest_html(view: EditedMap) -> str:
+    """The kept unit whose score changed most, and how."""
+    if not view.kept:
+        return ""
+    changes = view.scores[1] - view.scores[0]
+    place = int(np.abs(changes).argmax())
+    if changes[place] == 0:
+        return "no score changed" if view.same else "no kept score changed"
+    form = signed if view.before.signed else plain
+    old, new = (escape(form(float(score))) for score in view.scores[:, place])
+    return f"largest change: «<bdi>{escape(view.kept[place][0].text)}</bdi>» {old} → {new}"
+
+
+def predictions_html(
+    before: Prediction,
+    after: Prediction,
+    target: int,
+    names: tuple[str, str] = ("before", "after the edit"),
+    most: int = MOST_BARS,
+) -> str:
+    """Both predictions side by side, `most` classes each, then the change of the explained class in words."""
+    sides = "".join(
+        f'<div><p class="xg-small">{name}</p>{prediction_html(prediction, target, before, most)}</div>'
+        for name, prediction in zip(names, (before, after), strict=True)
+    )
+    return f'<div class="xg"><div class="xg-beside">{sides}</div><p>{change_html(before, after, target)}</p></div>'
+
+
+def change_html(before: Prediction, after: Prediction, target: int) -> str:
+    """The explained class before and after, and whether another class is predicted."""
+    name = f"<bdi>{escape(before.labels[target])}</bdi>"
+    old, new = before.probabilities[target], after.probabilities[target]
+    if before.regression:
+        return f"The score {name} goes from {signed(old)} to {signed(new)}, by <b>{signed(new - old)}</b>."
+    moved = f"{name}: {escape(percent(old))} → {escape(percent(new))}, <b>{points(new - old)} percentage points</b>."
+    if before.index == after.index:
+        return f"{moved} The predicted class stays <bdi>{escape(before.label)}</bdi>."
+    labels = (f"<bdi>{escape(prediction.label)}</bdi>" for prediction in (before, after))
+    return f"{moved} <b>The predicted class changes from {' to '.join(labels)}.</b>"
+
+
+def how_to_read_html(made: Explanation, unit: str) -> str:
+    """What the rows below show, in words."""
+    label = f"<bdi>{escape(made.provenance.target_label)}</bdi>"
+    same = f"the score {label}" if made.prediction.regression else f"the same class, {label}, whatever is predicted"
+    return (
+        f'<div class="xg"><p class="xg-small">Above stands the {unit} before the edit, below it the {unit} after; '
+        f"frames mark what the edit touched. Both maps explain {same}, so that they compare. "
+        "ρ is the rank correlation of the scores that stayed: +1 the same order, 0 no relation.</p></div>"
+    )
+
+
+def _paragraph(view: EditedMap, text: int) -> str:
+    columns = "".join(_columns(view, text))
+    if not columns:
+        return ""
+    texts = [version.texts[text] for version in (view.before, view.after) if text < len(version.texts)]
+    names = '<span class="xg-col xg-versions"><i>before</i><i>after</i></span>'
+    return f'<p dir="{direction("".join(texts))}">{names}{columns}</p>'
+
+
+def _columns(view: EditedMap, text: int) -> Iterator[str]:
+    ends = [0, 0]
+    for column in view.columns:
+        if column.text != text:
+            continue
+        sides = ((view.before, column.parent), (view.after, column.child))
+        apart = any(place is not None and _apart(one, place, ends[i]) for i, (one, place) in enumerate(sides))
+        ends = [end if place is None else _end(one.units[place]) for end, (one, place) in zip(ends, sides, strict=True)]
+        chips = "".join(NONE if place is None else _chip(one, place) for one, place in sides)
+        kind = "" if column.kind == "kept" else "xg-changed"
+        yield f"<span{class_of('xg-col', 'xg-apart' if apart else '', kind)}>{chips}</span>"
+
+
+def _end(unit: Unit) -> int:
+    """Where the next unit starts that belongs to the same word; none does after a special token."""
+    return -1 if unit.special else unit.end
+
+
+def _apart(view: TokenMap, position: int, end: int) -> bool:
+    """Whether there is white space before the unit, so that a word's pieces stand together."""
+    unit = view.units[position]
+    return unit.special or unit.start > end
+
+
+def _chip(view: TokenMap, position: int) -> str:
+    unit, said = view.units[position], escape(tip(view, position))
+    if unit.special:
+        return f'<b class="xg-special" dir=ltr data-tip="{said}">{escape(unit.text)}</b>'
+    value = f" data-b={brief(unit.score, view.scale, view.signed)}" if view.look.values else ""
+    return f'<b{class_of(tone(view, position))}{value} data-tip="{said}">{escape(unit.text)}</b>'

@@ -1,0 +1,177 @@
+"""The maps as a picture: text on the equal cells of a sheet.
+
+Each token is drawn by itself, so that tokens of one Arabic word do not join. A line of a right-to-left text runs from
+the right edge, a phrase of the other direction inside it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from html import escape, unescape
+from itertools import groupby
+
+from components.citing import cite, references
+from components.method_row import MethodRow
+from components.numbers import brief
+from components.palette import PALETTES, Side, colour, step_of
+from components.svg_sheet import (
+    CELL,
+    EDGE,
+    LINE,
+    TINY,
+    WIDTH,
+    Piece,
+    Sheet,
+    cells,
+    clean,
+    lines,
+    scale_bar,
+    sentence,
+    whole,
+    words,
+)
+from components.text.export import Kept
+from components.text.token_map import TokenMap, between, direction, legend_html, tip
+
+VALUE = 13.0
+"""Height of a printed value."""
+_TAG = re.compile(r"<[^>]*>")
+_TINY = f' font-size="{15 * TINY:g}" text-anchor="middle"'
+
+
+def svg(kept: Kept, dark: bool = True) -> str:
+    """One picture of all maps, with scales and references; light, and `dark` where the reader prefers it."""
+    sheet = Sheet(pinned=kept.pinned)
+    for row in kept.rows:
+        _row(sheet, row)
+    for said in (cite(kept.shown), *references(kept.shown)):
+        sentence(sheet, said)
+    return whole(sheet, dark)
+
+
+def _row(sheet: Sheet, row: MethodRow) -> None:
+    sheet.parts.append(words(row.title, EDGE, sheet.y + 18, ' font-weight="bold"'))
+    sheet.y += LINE
+    for segment, pieces in enumerate(_paragraphs(row.view)):
+        rightwards = direction(row.view.texts[segment]) == "ltr"
+        for line in lines(pieces):
+            sheet.parts += _line(row.view, line, sheet, rightwards)
+            sheet.y += LINE + (VALUE if any(piece.value for piece in line) else 0)
+    _scale(sheet, row.view)
+
+
+def _paragraphs(view: TokenMap) -> list[list[Piece]]:
+    """For each text its units and what stands between them; a special token stands where it was read."""
+    found: list[list[Piece]] = [[] for _ in view.texts]
+    reached, current = [0] * len(view.texts), 0
+    for position, unit in enumerate(view.units):
+        if unit.special:
+            found[current] += [Piece(" "), Piece(clean(unit.text), position), Piece(" ")]
+            continue
+        current = unit.segment
+        gap = between(view.texts[current], reached[current], unit)
+        found[current] += _between(gap)
+        found[current].append(Piece(clean(unit.text), position, _value(view, position)))
+        reached[current] = reached[current] + len(gap) if unit.blank else max(reached[current], unit.end)
+    for segment, text in enumerate(view.texts):
+        rest = text[reached[segment] :]
+        found[segment] += [Piece(" … cut off")] if view.truncated and rest.strip() else _between(rest)
+    return found
+
+
+def _value(view: TokenMap, position: int) -> str:
+    shown = view.look.values and not view.marks
+    return brief(view.units[position].score, view.largest, view.signed) if shown else ""
+
+
+def _between(text: str) -> Iterator[Piece]:
+    for number, part in enumerate(text.replace("\r\n", "\n").split("\n")):
+        if number:
+            yield Piece("\n")
+        if part:
+            yield Piece(clean(part))
+
+
+def _line(view: TokenMap, line: Sequence[Piece], sheet: Sheet, rightwards: bool) -> Iterator[str]:
+    x = EDGE if rightwards else WIDTH - EDGE
+    for piece in in_sight(line, rightwards):
+        width = piece.cells * CELL
+        x -= 0 if rightwards else width
+        if piece.text.strip() or piece.position is not None:
+            yield _chip(view, piece, x, sheet.y, piece.position in sheet.pinned)
+        x += width if rightwards else 0
+
+
+def in_sight(line: Sequence[Piece], rightwards: bool) -> list[Piece]:
+    """The pieces as met along the line: runs that are read the other way are turned around, as UAX 9 does."""
+    ways = _ways(line, rightwards)
+    found: list[Piece] = []
+    for way, run in groupby(zip(ways, line, strict=True), key=lambda pair: pair[0]):
+        pieces = [piece for _, piece in run]
+        found += pieces if way == rightwards else pieces[::-1]
+    return found
+
+
+def _ways(line: Sequence[Piece], rightwards: bool) -> list[bool]:
+    """Whether each piece is read rightwards. One without letters goes with its neighbours if they agree."""
+    own = [_way(piece.text, rightwards) for piece in line]
+    before, after = list(_last_known(own, rightwards)), list(_last_known(own[::-1], rightwards))[::-1]
+    return [
+        one if one is not None else left if left == right else rightwards
+        for one, left, right in zip(own, before, after, strict=True)
+    ]
+
+
+def _way(text: str, rightwards: bool) -> bool | None:
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        # Digits run rightwards inside a leftward line; elsewhere they stand where their neighbours put them.
+        if kind in ("L", "R", "AL") or (kind == "EN" and not rightwards):
+            return kind in ("L", "EN")
+    return None
+
+
+def _last_known(ways: Sequence[bool | None], start: bool) -> Iterator[bool]:
+    last = start
+    for way in ways:
+        last = last if way is None else way
+        yield last
+
+
+def _chip(view: TokenMap, piece: Piece, x: float, y: float, pinned: bool) -> str:
+    width, own = piece.cells * CELL, cells(piece.text) * CELL
+    length = f' textLength="{own:g}" lengthAdjust="spacingAndGlyphs"' if own else ""
+    if piece.position is None:
+        return words(piece.text, x, y + 18, length)
+    unit, said = view.units[piece.position], escape(tip(view, piece.position))
+    name, fill = _background(view, piece.position)
+    top, height = (y + LINE - 6, 3) if view.look.style == "underline" and not unit.special else (y + 2, LINE - 5)
+    ring = f' stroke="{PALETTES["light"].text}" stroke-width="2"' if pinned else ""
+    box = f'<rect class="{name}" x="{x:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="{fill}"{ring}/>'
+    text = words(piece.text, x + (width - own) / 2, y + 18, length, "muted" if unit.special or unit.blank else "text")
+    value = words(piece.value, x + width / 2, y + LINE + 7, _TINY, "muted") if piece.value else ""
+    return f"<g><title>{said}</title>{box}{text}{value}</g>"
+
+
+def _background(view: TokenMap, position: int) -> tuple[str, str]:
+    unit, light = view.units[position], PALETTES["light"]
+    step = step_of(unit.score, view.scale, view.look.gamma)
+    if unit.special:
+        return "special", light.special
+    if not step:
+        return "ground", light.ground
+    side: Side = "amount" if not view.signed else "for" if unit.score > 0 else "against"
+    return f"{side}-{step}", colour("light", side, step)
+
+
+def _scale(sheet: Sheet, view: TokenMap) -> None:
+    """The scale in colours and words, as under the map on the page."""
+    kind = "signed" if view.signed else "amount"
+    scale_bar(sheet, _legend(view), kind if view.largest else None)
+
+
+def _legend(view: TokenMap) -> str:
+    """The words under the map on the page, without their markup."""
+    return unescape(_TAG.sub("", legend_html(view))).strip()

@@ -1,0 +1,63 @@
+"""The human rationale as a row like any other: what people marked in the text as the reason for its label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from components.method_row import MethodRow
+from components.numbers import count
+from components.text.look import PLAIN, Look
+from components.text.token_map import TokenMap
+from engine.data.datasets import Dataset
+from engine.data.examples import LabelledExample
+from engine.metrics.marks import spans_of, touched
+from engine.result import Explanation, Token
+from engine.words import Unit, units
+
+TITLE = "Rationale"
+CAUTION = "It says what convinces a person, which need not be what the model used."
+EXACT = "The label follows from these words, by how the text was made; the model may still have used others."
+
+
+def rationale_rows(
+    data: Dataset, index: int | None, made: Explanation, unit: str, look: Look = PLAIN
+) -> list[MethodRow]:
+    """The row, where the text is a data set's own example and somebody marked it; else nothing.
+
+    `made` is any explanation of the example: the row has its tokens, so that it lines up with every other.
+    """
+    if index is None or not (data[index].rationale or data[index].rationale_pair):
+        return []
+    row = rationale_row(data, index, made, unit)
+    return [replace(row, view=replace(row.view, look=look))]
+
+
+def rationale_row(data: Dataset, index: int, made: Explanation, unit: str) -> MethodRow:
+    """Units that share a character with a marked span are 1, others 0."""
+    labelled = data[index]
+    drawn = marked(made.tokens, labelled, unit)
+    texts = tuple(text for text in (labelled.text, labelled.text_pair) if text is not None)
+    view = TokenMap(drawn, texts, signed=False, target="", truncated=made.truncated, marks=True)
+    spans = len(labelled.rationale) + len(labelled.rationale_pair)
+    cost = f"{count(spans, 'span')} · from {data.title}"
+    facts = (
+        ("data set", f"{data.title}, example {index}, revision {data.revision[:12]}"),
+        ("how it was made", data.card.made),
+        ("limits", data.card.limits),
+        ("licence", data.card.licence),
+    )
+    caution = EXACT if data.exact else f"Marked by the authors of {data.title}. {CAUTION}"
+    return MethodRow(TITLE, view, None, cost, (), caution, "", facts)
+
+
+def marked(tokens: Sequence[Token], labelled: LabelledExample, unit: str) -> tuple[Unit, ...]:
+    """The units of the text, each with 1 where a person marked a part of it, else 0."""
+    drawn = units(tokens, np.zeros(len(tokens)), labelled.example, unit)
+    return tuple(one if one.special else replace(one, score=_score(one, labelled)) for one in drawn)
+
+
+def _score(unit: Unit, labelled: LabelledExample) -> float:
+    return float(touched(unit, spans_of(labelled, unit.segment)))

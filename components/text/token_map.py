@@ -1,0 +1,260 @@
+"""One method's map: the text itself, each unit on the colour of its score, with the scale that it is read by.
+
+A page has thousands of units, so each is spelled shortly, and the style sheet (assets/maps.css) puts the words of its
+hover text together:
+
+    <span class=xi1> ... <b class="f12 jv" data-v=+0.123 data-r=7>word</b> <bdi class="xg-special j6" ...>[SEP]</bdi>
+
+`f12` is the colour: its side (`TONES`) and step. `data-v` is the score, `data-r` its rank. `data-x` says the index
+where it is not simply the unit's position. `data-b` is the value that is printed on demand. White space that is a
+unit is an empty `b` before it, whose `data-m` is the mark that is drawn: the text stays the text. The position is
+DIGITS * xi + j: `xi` stands on the unit or on the element around it, `j` on the unit (`unit_selector`), as one
+character (`SYMBOLS`).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import groupby
+
+from components.legend import bent, shared
+from components.numbers import brief, count, plain, signed
+from components.palette import Side, step_of
+from components.text.look import PLAIN, Look
+from engine.words import Unit
+
+DIGITS = 32
+"""Positions up to DIGITS x DIGITS have a class for each digit, by which hovering finds the same unit in every map."""
+SYMBOLS = "0123456789abcdefghijklmnopqrstuv"
+"""The low digit as the browser spells numbers of base DIGITS."""
+TONES: dict[Side, str] = {"for": "f", "against": "a", "amount": "m"}
+HANGING = 7
+"""A last special token of at most so many characters hangs into the margin and never takes a line of its own."""
+
+
+@dataclass(frozen=True)
+class TokenMap:
+    """What a map shows. `texts` are the first text and, for a pair, the second; `target` is the explained class.
+
+    `end`: where a scale shared with other maps ends, and `sharing` names those maps; None for the map's own scale.
+    `marks`: the scores are not a method's, they are 1 where a person marked the text and 0 elsewhere.
+    `bare`: colours alone, without a number or a hover text.
+    """
+
+    units: tuple[Unit, ...]
+    texts: tuple[str, ...]
+    signed: bool
+    target: str
+    truncated: int = 0
+    marks: bool = False
+    bare: bool = False
+    look: Look = PLAIN
+    end: float | None = None
+    sharing: str = ""
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest absolute score of a unit that is not special."""
+        return max((abs(u.score) for u in self.units if not u.special), default=0.0)
+
+    @property
+    def scale(self) -> float:
+        """The end of the scale."""
+        return self.largest if self.end is None else self.end
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """1 for the largest absolute score; equal scores share the better rank; 0 for special tokens."""
+        ordered = sorted((abs(u.score) for u in self.units if not u.special), reverse=True)
+        first = {size: rank for rank, size in reversed(list(enumerate(ordered, start=1)))}
+        return tuple(0 if u.special else first[abs(u.score)] for u in self.units)
+
+    @property
+    def ranked(self) -> int:
+        return sum(not u.special for u in self.units)
+
+
+def token_map_html(view: TokenMap) -> str:
+    """The text with its scores as colours; one paragraph for each text of a pair. Every token is escaped."""
+    paragraphs = "".join(
+        _paragraph(view, segment, positions) for segment, positions in enumerate(_lines(view)) if positions
+    )
+    count_of = "" if view.bare else f" style=\"--n:'{view.ranked}'\""
+    return f'<div class="xg-map{modes(view)}"{count_of}>{paragraphs}</div>'
+
+
+def legend_html(view: TokenMap) -> str:
+    """The scale in words and colours, or that there is nothing to colour."""
+    if view.marks:
+        return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked in the data set</span>'
+    if view.largest == 0:
+        return '<span class="xg-legend">All scores are zero: nothing to colour.</span>'
+    return f'<span class="xg-legend">{_scale(view)}{bent(view)}{shared(view)}</span>'
+
+
+def tip(view: TokenMap, position: int) -> str:
+    """What hovering a unit says: its value, its rank, where it stands."""
+    unit = view.units[position]
+    if view.marks:
+        return f"{_marked(unit)} · index {_place(unit)}"
+    rank = "special token, not ranked" if unit.special else f"rank {view.ranks[position]} of {view.ranked}"
+    return f"{_score(view, unit)} · {rank} · index {_place(unit)}"
+
+
+def place_classes(position: int) -> tuple[str, str]:
+    """The two digits of a unit's position as classes; nothing beyond DIGITS x DIGITS units."""
+    high, low = divmod(position, DIGITS)
+    return (f"xi{high}", f"j{SYMBOLS[low]}") if high < DIGITS else ("", "")
+
+
+def unit_selector(position: int) -> str:
+    """The CSS selector of a unit in every map, whatever the layout; it matches nothing beyond DIGITS x DIGITS."""
+    high, low = place_classes(position)
+    return f":is(.{high} .{low}, .{high}.{low})" if high else ":not(*)"
+
+
+def modes(view: TokenMap) -> str:
+    """The classes of a map that say how its units are drawn."""
+    told = {
+        "xg-under": view.look.style == "underline",
+        "xg-values": view.look.values,
+        "xg-marks": view.marks,
+        "xg-bare": view.bare,
+    }
+    return "".join(f" {name}" for name, on in told.items() if on)
+
+
+def tone(view: TokenMap, position: int) -> str:
+    """The class of a unit's colour; nothing where it is the ground's."""
+    unit = view.units[position]
+    step = 0 if unit.special else step_of(unit.score, view.scale, view.look.gamma)
+    return f"{TONES[_side(view, unit)]}{step}" if step else ""
+
+
+def facts_of(view: TokenMap, position: int) -> str:
+    """A unit's attributes: what its hover text and its printed value are made of. Marks need none."""
+    if view.bare:
+        return ""
+    unit = view.units[position]
+    place = "" if unit.tokens == (position,) else f" data-x={_unquoted(_place(unit))}"
+    if view.marks:
+        return place
+    rank = "" if unit.special else f" data-r={view.ranks[position]}"
+    shown = view.look.values and not unit.special
+    value = f" data-b={brief(unit.score, view.largest, view.signed)}" if shown else ""
+    return f" data-v={_score(view, unit)}{rank}{value}{place}"
+
+
+def class_of(*names: str) -> str:
+    """A class attribute, without quotes where it needs none, or nothing at all."""
+    told = " ".join(filter(None, names))
+    return f' class="{told}"' if " " in told else f" class={told}" if told else ""
+
+
+def between(text: str, at: int, unit: Unit) -> str:
+    """What stands before a unit, from `at`. The mark of white space stands before all of it, not on the next line."""
+    gap = text[at : unit.start]
+    return gap.rstrip() if unit.blank else gap
+
+
+def direction(text: str, without: str = "ltr") -> str:
+    """rtl or ltr, by the first character that has a direction; `without` one of them where there is no such."""
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in ("L", "R", "AL"):
+            return "ltr" if kind == "L" else "rtl"
+    return without
+
+
+def unit_direction(view: TokenMap, position: int) -> str:
+    """How a unit that stands by itself is read: signs as their text is, names of special tokens never mirrored."""
+    unit = view.units[position]
+    return "ltr" if unit.special else direction(unit.text, direction(view.texts[unit.segment]))
+
+
+def _scale(view: TokenMap) -> str:
+    if not view.signed:
+        return f'<i class="xg-scale xg-amount"></i> 0 to {plain(view.scale)}, without sign'
+    low, high, target = signed(-view.scale), signed(view.scale), escape(view.target)
+    return f'<i class="xg-scale xg-signed"></i> {low} against, {high} for <bdi>{target}</bdi>'
+
+
+def _unquoted(value: str) -> str:
+    """A number stands without quotes."""
+    return value if value.isdigit() else f'"{value}"'
+
+
+def _place(unit: Unit) -> str:
+    first, last = unit.tokens[0], unit.tokens[-1]
+    return f"{first}" if first == last else f"{first} to {last}, {count(len(unit.tokens), 'token')}"
+
+
+def _score(view: TokenMap, unit: Unit) -> str:
+    return signed(unit.score) if view.signed else plain(unit.score)
+
+
+def _marked(unit: Unit) -> str:
+    if unit.special:
+        return "special token"
+    return "marked" if unit.score else "not marked"
+
+
+def _lines(view: TokenMap) -> list[list[int]]:
+    """Positions by text. A special token stands where it was read: after the text before it, the first one before."""
+    lines: list[list[int]] = [[] for _ in view.texts]
+    current = 0
+    for position, unit in enumerate(view.units):
+        current = current if unit.special else unit.segment
+        lines[current].append(position)
+    return lines
+
+
+def _paragraph(view: TokenMap, segment: int, positions: Sequence[int]) -> str:
+    groups = groupby(_drawn(view, segment, positions), key=lambda pair: pair[0])
+    spans = "".join(f"<span{class_of(high)}>{''.join(html for _, html in group)}</span>" for high, group in groups)
+    return f'<p class="xg-text" dir="{direction(view.texts[segment])}">{spans}</p>'
+
+
+def _drawn(view: TokenMap, segment: int, positions: Sequence[int]) -> list[tuple[str, str]]:
+    """The text in pieces, each with the high digit of its position."""
+    # Tokens are not isolated from each other, special ones are: isolation would reorder a right-to-left phrase
+    # inside a left-to-right sentence. For the same reason the direction is found here and not by dir=auto.
+    text, at, parts, high = view.texts[segment], 0, [], ""
+    rest = text[max((view.units[position].end for position in positions), default=0) :].strip()
+    for position in positions:
+        unit, high = view.units[position], place_classes(position)[0]
+        if unit.special:
+            ends = position == positions[0], position == positions[-1] and not rest
+            parts.append((high, _special(view, position, *ends)))
+            continue
+        gap = between(text, at, unit)
+        parts.append((high, escape(gap) + _chip(view, position)))
+        at = at + len(gap) if unit.blank else max(at, unit.end)
+    cut = rest and view.truncated
+    parts.append((high, ' <bdi class="xg-cut">… the rest was cut off</bdi>' if cut else escape(text[at:])))
+    return parts
+
+
+def _chip(view: TokenMap, position: int) -> str:
+    unit, names = view.units[position], class_of(tone(view, position), place_classes(position)[1])
+    mark, own = (f" data-m={unit.text}", "") if unit.blank else ("", escape(unit.text))
+    return f"<b{names}{facts_of(view, position)}{mark}>{own}</b>"
+
+
+def _special(view: TokenMap, position: int, first: bool, last: bool) -> str:
+    # The space stands inside what hangs: before it, it would have to fit into the line.
+    text = view.units[position].text
+    hangs = last and len(text) <= HANGING
+    inside, before, after = " " * hangs, " " * (not first and not hangs), " " * (not last)
+    names = class_of("xg-special", "xg-hang" if hangs else "", place_classes(position)[1])
+    return f"{before}<bdi{names}{facts_of(view, position)}>{inside}{escape(text)}</bdi>{after}"
+
+
+def _side(view: TokenMap, unit: Unit) -> Side:
+    if not view.signed:
+        return "amount"
+    return "for" if unit.score > 0 else "against"
