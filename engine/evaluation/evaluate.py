@@ -2,58 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from engine.data.classes import match_classes
 from engine.evaluation.judging import judge
-from engine.evaluation.maps import Explained, Facts, Maps, explained, facts_of, maps_of
+from engine.evaluation.keeping import keep, kept
+from engine.evaluation.maps import Explained, Maps, explained, facts_of, maps_of
 from engine.evaluation.measuring import note_removal, note_sensitivity
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan, check
+from engine.evaluation.result import Evaluation, Facts, OfModel, joined
 from engine.evaluation.sample import AT_ONCE, Sample, Unread, sample_of, with_metrics
-from engine.metrics.results import Row, Score, Skip, scores
 from engine.metrics.shared_rows import Tally
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What was found, an observation a row; `plan` with its metrics filled in.
-
-    `asked`, `run`: model rows that the removal metrics asked for, and that were run for them now.
-    """
-
-    plan: Plan
-    rows: tuple[Row, ...]
-    skips: tuple[Skip, ...]
-    facts: tuple[Facts, ...]
-    asked: int
-    run: int
-    said: tuple[str, ...] = ()
-    """How the data set's classes are the model's, where that is not plain."""
-
-    @cached_property
-    def scores(self) -> list[Score]:
-        """A score for each model, method and metric (pair of methods, percent), with its 95 % interval."""
-        return scores(self.rows, self.skips, self.plan.seed)
-
-    def slice(self, wanted: Callable[[Facts], bool]) -> Evaluation:
-        """The same of some examples only. F1 keeps the share of the whole."""
-        kept = {(one.model, one.example) for one in self.facts if wanted(one)}
-        return dataclasses.replace(
-            self,
-            rows=tuple(row for row in self.rows if (row.of.model, row.example) in kept),
-            skips=tuple(skip for skip in self.skips if (skip.of.model, skip.example) in kept),
-            facts=tuple(one for one in self.facts if (one.model, one.example) in kept),
-        )
-
-    def by(self, group: Callable[[Facts], str]) -> dict[str, Evaluation]:
-        """Apart for each group of examples, such as a label or a pair of languages, in order."""
-        names = sorted({group(one) for one in self.facts})
-        return {name: self.slice(lambda one, name=name: group(one) == name) for name in names}  # type: ignore[misc]
 
 
 def evaluate(
@@ -79,22 +41,24 @@ def evaluate(
 
 
 def carry_out(plan: Plan, report: Report = silent, cancel: CancelToken | None = None) -> Evaluation:
-    """A whole plan: see `evaluate`."""
+    """A whole plan: see `evaluate`. What was found on a model is kept as a whole too, so that it opens at once."""
     check(plan)
     sample = sample_of(plan)
     plan = with_metrics(plan, sample)
-    tally, facts, said, notes = Tally(), list[Facts](), dict[str, None](), list[Notes]()
+    tally, found, each = Tally(), list[OfModel](), len(sample.indices)
     with cancellable(cancel):
         for place, model in enumerate(plan.models):
-            told = _Progress(report, place * len(sample.indices), len(plan.models) * len(sample.indices))
-            work = _OneModel(plan, model, sample, tally)
-            work.run(told)
-            notes.append(work.notes)
-            facts += sorted(work.facts, key=lambda one: one.example)
-            said[work.said] = None
-    report(told.total, told.total, "")
-    rows, skips = (tuple(one for of in notes for one in getattr(of, name)) for name in ("rows", "skips"))
-    return Evaluation(plan, rows, skips, tuple(facts), tally.asked, tally.run, tuple(filter(None, said)))
+            progress = _Progress(report, place * each, len(plan.models) * each)
+            found.append(kept(plan, model, sample) or _worked_out(plan, model, sample, tally, progress))
+    report(len(plan.models) * each, len(plan.models) * each, "")
+    return joined(plan, found, tally.asked, tally.run)
+
+
+def _worked_out(plan: Plan, model: str, sample: Sample, tally: Tally, progress: _Progress) -> OfModel:
+    found = _OneModel(plan, model, sample, tally).run(progress)
+    if found.complete:
+        keep(plan, model, sample, found)
+    return found
 
 
 @dataclass
@@ -117,7 +81,7 @@ class _OneModel:
         self.facts: list[Facts] = []
         self.said = ""
 
-    def run(self, progress: _Progress) -> None:
+    def run(self, progress: _Progress) -> OfModel:
         maps: list[Maps] = []
         broken = ""
         for group in self.sample.groups():
@@ -134,6 +98,9 @@ class _OneModel:
             maps += here
             progress.done += len(group)
         judge(self.plan, maps, self.notes)
+        facts = tuple(sorted(self.facts, key=lambda one: one.example))
+        complete = not any(one.failed for one in maps)
+        return OfModel(tuple(self.notes.rows), tuple(self.notes.skips), facts, self.said, complete)
 
     def _remember(self, made: Sequence[Explained], maps: Sequence[Maps]) -> None:
         for one, own in zip(made, maps, strict=True):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from cache import key_for
+from cache import canonical, key_for
 from engine.data.examples import LabelledExample
 from engine.data.sources import Candidate
 from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.plan import RANDOM, Plan
+from engine.evaluation.result import Facts
 from engine.evaluation.sample import Unread, reason
 from engine.explain import explain_many
 from engine.metrics.curves import ranked_units
@@ -48,24 +49,6 @@ class Maps:
     marks: Marks | str
     segments: Int[np.ndarray, "unit"]
     ties: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Facts:
-    """An example as one model sees it: by these, results are looked at in slices.
-
-    `label`: None where it is not known. `right`: None where that cannot be told. `length`: units. `extra`: what the
-    data set says besides.
-    """
-
-    model: str
-    example: int
-    label: str | None
-    predicted: str
-    confidence: float
-    right: bool | None
-    length: int
-    extra: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -178,5 +161,21 @@ def facts_of(model: str, one: Explained, true: int | None, units: int) -> Facts 
         return None
     said = made.prediction
     right = None if true is None or said.regression else said.index == true
-    extra = dict(candidate.given.extra)
-    return Facts(model, candidate.index, candidate.label, said.label, max(said.probabilities), right, units, extra)
+    return Facts(
+        model=model,
+        example=candidate.index,
+        label=candidate.label,
+        predicted=said.label,
+        confidence=max(said.probabilities),
+        right=right,
+        length=units,
+        extra={name: value for name, value in candidate.given.extra.items() if _plain(value)},
+    )
+
+
+def _plain(value: object) -> bool:
+    try:
+        canonical(value)
+    except (TypeError, ValueError):
+        return False
+    return True

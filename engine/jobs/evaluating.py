@@ -6,7 +6,7 @@ What it leaves in the cache is what `engine.evaluation.evaluate` then reads with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,7 @@ def check(spec: Spec) -> None:
 @job_kind("evaluate", title=_title, check=check)
 def plan(spec: Spec) -> Iterator[Unit]:
     """The fields of `engine.evaluation.plan.Plan`. Model by model: a unit a map, then a unit an example for all its
-    removal curves, which share their passes, then a unit a sensitivity where that is asked for.
+    removal curves, which share their passes, then a unit a sensitivity where that is asked for; at the end the whole.
     """
     from engine.evaluation.plan import check as check_plan
     from engine.evaluation.sample import sample_of, with_metrics
@@ -77,6 +77,8 @@ class _OneModel:
         self.plan, self.model, self.sample = plan, model, sample
 
     def units(self) -> Iterator[Unit]:
+        from engine.evaluation.keeping import key_of
+
         keys = {index: self._keys(index) for index in self.sample.indices}
         for place, method in enumerate(self.plan.company):
             own = {of_example[place]: index for index, of_example in keys.items()}
@@ -88,6 +90,8 @@ class _OneModel:
             for place, method in enumerate(self.plan.company):
                 own = {self._marker("sensitivity", [of[place]], self.plan.samples): index for index, of in keys.items()}
                 yield from self._each(own, f"small changes, {method}", partial(self._move, method, own))
+        whole = key_of(self.plan, self.model, self.sample)
+        yield Unit(whole, f"all together, {self.model}", self._put_together, stores_itself=True)
 
     def _each(self, own: Mapping[str, int], what: str, work: Callable[[Sequence[int]], object]) -> Iterator[Unit]:
         batch = _together(work, own)
@@ -143,6 +147,11 @@ class _OneModel:
         asked = [request_of(self.plan, self.model, method, one) for one in self._read(indices)]
         sensitivities(asked, samples=self.plan.samples)
         _mark([key for key, index in own.items() if index in set(indices)])
+
+    def _put_together(self) -> None:
+        from engine.evaluation.evaluate import carry_out
+
+        carry_out(replace(self.plan, models=(self.model,)))
 
 
 def _together(work: Callable[[Sequence[int]], object], own: Mapping[str, int]) -> Batch:

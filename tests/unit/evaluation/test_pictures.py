@@ -11,7 +11,8 @@ import pytest
 import engine.evaluation.sample as sample
 from engine.data.images.datasets import load_images
 from engine.errors import ExegesisError
-from engine.evaluation.evaluate import Evaluation, evaluate
+from engine.evaluation.evaluate import evaluate
+from engine.evaluation.result import Evaluation
 from engine.explain import explain
 from engine.metrics.marks import UNMARKED_TRUTH, undecided
 from engine.metrics.truth import truth_scores

@@ -42,7 +42,7 @@ def test_what_a_job_leaves_is_read_by_an_evaluation_without_a_model(
     asked = spec | {"metrics": ["comprehensiveness", "plausibility_auc", "sensitivity"], "samples": 2, "unit": "word"}
     job = jobs.run_now(jobs.create("evaluate", asked))
     assert (job.state, job.error) == ("done", "")
-    assert (job.total, job.computed) == (18 + 6 + 18, 42), "a unit a map, one an example for removal, one a change"
+    assert (job.total, job.computed) == (18 + 6 + 18 + 1, 43), "a map, an example's removal, a change, the whole"
     assert job.title == f"Evaluate gradient_x_input, gradient_l2 on {spec['dataset']} with {spec['models'][0]}"
     without_a_model(monkeypatch)
     more = {"unit": "word", "samples": 2}
@@ -56,9 +56,9 @@ def test_what_a_job_leaves_is_read_by_an_evaluation_without_a_model(
 def test_a_second_run_finds_all_and_another_method_costs_only_itself(spec: dict[str, Any]) -> None:
     jobs.run_now(jobs.create("evaluate", spec))
     again = jobs.run_now(jobs.create("evaluate", spec))
-    assert (again.done, again.computed) == (24, 0)
+    assert (again.done, again.computed) == (25, 0)
     more = jobs.run_now(jobs.create("evaluate", spec | {"methods": [*METHODS, "occlusion"]}))
-    assert (more.total, more.computed) == (30, 12), "six maps, and of six examples the removal curves of one method"
+    assert (more.total, more.computed) == (31, 13), "six maps, of six examples the curves of one method, the whole"
 
 
 def test_a_stopped_job_goes_on_where_it_was(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,11 +69,11 @@ def test_a_stopped_job_goes_on_where_it_was(spec: dict[str, Any], monkeypatch: p
 
     monkeypatch.setattr(curves.SharedRows, "values", stopped)
     job = jobs.run_now(jobs.create("evaluate", spec))
-    assert (job.state, job.computed, job.failed) == ("failed", 18, 6)
+    assert (job.state, job.computed, job.failed) == ("failed", 18, 7)
     monkeypatch.setattr(curves.SharedRows, "values", real)
     jobs.resume(job.id)
     job = jobs.wait(job.id)
-    assert (job.state, job.computed) == ("done", 6)
+    assert (job.state, job.computed) == ("done", 7)
 
 
 def test_an_example_that_fails_does_not_stop_the_others(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,13 +87,13 @@ def test_an_example_that_fails_does_not_stop_the_others(spec: dict[str, Any], mo
     for module in (engine.explain, maps):
         monkeypatch.setattr(module, "explain_many", explain_many)
     job = jobs.run_now(jobs.create("evaluate", spec))
-    assert (job.state, job.failed, job.computed) == ("failed", 4, 20), "three maps and what is removed by them"
+    assert (job.state, job.failed, job.computed) == ("failed", 4, 21), "three maps and what is removed by them"
     assert "text: too strange." in job.error
     for module in (engine.explain, maps):
         monkeypatch.setattr(module, "explain_many", real)
     jobs.resume(job.id)
     job = jobs.wait(job.id)
-    assert (job.state, job.computed) == ("done", 4)
+    assert (job.state, job.computed) == ("done", 5)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""What was found on one model, kept as a whole under all that it depends on: a page opens it without its many parts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cache import key_for
+from engine import runtime
+from engine.evaluation.plan import Plan
+from engine.evaluation.result import Facts, OfModel
+from engine.evaluation.sample import Sample
+from engine.metrics import curves, sensitivity
+from engine.metrics.results import Of, Row, Skip
+from engine.models import catalog
+from engine.registry import explainer
+from engine.store import result_store
+
+VERSION = 1
+"""Raised whenever the numbers of a metric change that are not kept one by one."""
+
+Arrays = dict[str, np.ndarray]
+
+
+def key_of(plan: Plan, model: str, sample: Sample) -> str:
+    """The cache key. Reads the model's files, never loads it."""
+    asked = {name: value for name, value in plan.as_plain().items() if name != "models"}
+    source = sample.source
+    return key_for(
+        {
+            "kind": "evaluation",
+            "version": [VERSION, curves.VERSION, sensitivity.VERSION],
+            "plan": asked,
+            "model": [model, catalog.revision(model)],
+            "data": [source.name, source.revision, source.count],
+            "methods": [[method, explainer(method, plan.kind).version] for method in plan.company],
+            "device": runtime.device_type(),
+        }
+    )
+
+
+def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:
+    """What the cache holds of it, None where it holds nothing."""
+    entry = result_store().get(key_of(plan, model, sample))
+    if entry is None:
+        return None
+    meta, arrays = entry
+    ofs = [Of(*values) for values in meta["ofs"]]
+    rows = zip(arrays["row_of"].tolist(), arrays["row_example"].tolist(), arrays["value"].tolist(), strict=True)
+    skips = zip(arrays["skip_of"].tolist(), arrays["skip_example"].tolist(), arrays["reason"].tolist(), strict=True)
+    return OfModel(
+        tuple(Row(ofs[of], example, value) for of, example, value in rows),
+        tuple(Skip(ofs[of], example, meta["reasons"][reason]) for of, example, reason in skips),
+        tuple(Facts(**fact) for fact in meta["facts"]),
+        meta["said"],
+        complete=True,
+    )
+
+
+def keep(plan: Plan, model: str, sample: Sample, found: OfModel) -> None:
+    """Puts it into the cache."""
+    ofs = _numbered([*(row.of for row in found.rows), *(skip.of for skip in found.skips)])
+    reasons = _numbered([skip.reason for skip in found.skips])
+    meta: dict[str, Any] = {
+        "ofs": [dataclasses.astuple(of) for of in ofs],
+        "reasons": list(reasons),
+        "facts": [dataclasses.asdict(fact) for fact in found.facts],
+        "said": found.said,
+    }
+    arrays: Arrays = {
+        "row_of": _whole([ofs[row.of] for row in found.rows]),
+        "row_example": _whole([row.example for row in found.rows]),
+        "value": np.array([row.value for row in found.rows], dtype=np.float64),
+        "skip_of": _whole([ofs[skip.of] for skip in found.skips]),
+        "skip_example": _whole([skip.example for skip in found.skips]),
+        "reason": _whole([reasons[skip.reason] for skip in found.skips]),
+    }
+    result_store().put(key_of(plan, model, sample), meta, arrays)
+
+
+def _numbered(values: Sequence[Any]) -> dict[Any, int]:
+    """Each value once, with its number."""
+    return {value: number for number, value in enumerate(dict.fromkeys(values))}
+
+
+def _whole(values: Sequence[int]) -> np.ndarray:
+    return np.array(values, dtype=np.int64)

@@ -1,0 +1,93 @@
+"""What an evaluation found: rows of every example, and what they come to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from engine.evaluation.plan import Plan
+from engine.metrics.results import Row, Score, Skip, scores
+
+
+@dataclass(frozen=True)
+class Facts:
+    """An example as one model sees it: by these, results are looked at in slices.
+
+    `label`: None where it is not known. `right`: None where that cannot be told. `length`: units. `extra`: what the
+    data set says besides, as far as it is plain.
+    """
+
+    model: str
+    example: int
+    label: str | None
+    predicted: str
+    confidence: float
+    right: bool | None
+    length: int
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OfModel:
+    """What was found on one model. `said`: how the data set's classes are its own, where that is not plain.
+
+    `complete`: no example failed, so that it need not be tried again.
+    """
+
+    rows: tuple[Row, ...]
+    skips: tuple[Skip, ...]
+    facts: tuple[Facts, ...]
+    said: str
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was found, an observation a row; `plan` with its metrics filled in.
+
+    `asked`, `run`: model rows that the removal metrics asked for, and that were run for them now.
+    """
+
+    plan: Plan
+    rows: tuple[Row, ...]
+    skips: tuple[Skip, ...]
+    facts: tuple[Facts, ...]
+    asked: int
+    run: int
+    said: tuple[str, ...] = ()
+    """How the data set's classes are the model's, where that is not plain."""
+
+    @cached_property
+    def scores(self) -> list[Score]:
+        """A score for each model, method and metric (pair of methods, percent), with its 95 % interval."""
+        return scores(self.rows, self.skips, self.plan.seed)
+
+    def slice(self, wanted: Callable[[Facts], bool]) -> Evaluation:
+        """The same of some examples only. F1 keeps the share of the whole."""
+        kept = {(one.model, one.example) for one in self.facts if wanted(one)}
+        return dataclasses.replace(
+            self,
+            rows=tuple(row for row in self.rows if (row.of.model, row.example) in kept),
+            skips=tuple(skip for skip in self.skips if (skip.of.model, skip.example) in kept),
+            facts=tuple(one for one in self.facts if (one.model, one.example) in kept),
+        )
+
+    def by(self, group: Callable[[Facts], str]) -> dict[str, Evaluation]:
+        """Apart for each group of examples, such as a label or a pair of languages, in order."""
+        names = sorted({group(one) for one in self.facts})
+        return {name: self.slice(lambda one, name=name: group(one) == name) for name in names}  # type: ignore[misc]
+
+
+def joined(plan: Plan, models: Sequence[OfModel], asked: int, run: int) -> Evaluation:
+    """The evaluation of several models."""
+    return Evaluation(
+        plan,
+        rows=tuple(row for one in models for row in one.rows),
+        skips=tuple(skip for one in models for skip in one.skips),
+        facts=tuple(fact for one in models for fact in one.facts),
+        asked=asked,
+        run=run,
+        said=tuple(dict.fromkeys(one.said for one in models if one.said)),
+    )

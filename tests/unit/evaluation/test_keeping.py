@@ -1,0 +1,57 @@
+"""A whole evaluation is found again as it was, and anew where anything that it depends on has changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import engine.evaluation.evaluate as module
+from engine.evaluation.evaluate import evaluate
+from engine.metrics import curves
+from tests.explaining import checkpoint
+from tests.unit.evaluation.making import REVIEWS, written
+
+pytestmark = pytest.mark.usefixtures("home")
+
+METRICS = ("comprehensiveness", "plausibility_auc", "rank_spearman", "with_top")
+
+
+@pytest.fixture
+def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models that had to be looked at example by example."""
+    seen: list[str] = []
+    real = module._OneModel.run
+
+    def run(self: Any, progress: Any) -> Any:
+        seen.append(self.model)
+        return real(self, progress)
+
+    monkeypatch.setattr(module._OneModel, "run", run)
+    return seen
+
+
+def test_it_is_found_as_it_was_and_another_model_costs_only_itself(tmp_path: Path, worked: list[str]) -> None:
+    data, models = written(tmp_path / "a.jsonl", REVIEWS), [str(checkpoint("bert")), str(checkpoint("roberta"))]
+    first = evaluate(models[:1], data, ["gradient_l2"], METRICS)
+    assert first.skips, "one example is not marked"
+    again = evaluate(models[:1], data, ["gradient_l2"], METRICS)
+    assert (again.rows, again.skips, again.facts, again.scores) == (first.rows, first.skips, first.facts, first.scores)
+    assert worked == models[:1]
+    both = evaluate(models, data, ["gradient_l2"], METRICS)
+    assert worked == models
+    assert both.rows[: len(first.rows)] == first.rows
+
+
+def test_what_has_changed_is_looked_at_anew(tmp_path: Path, worked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    data, name = written(tmp_path / "a.jsonl", REVIEWS), str(checkpoint("bert"))
+    for number, more in enumerate(({}, {"unit": "word"}, {"seed": 1}, {"k": 3}, {"shares": (10,)}, {"examples": 5}), 1):
+        evaluate([name], data, ["random"], METRICS, **more)  # type: ignore[arg-type]
+        assert len(worked) == number
+    written(tmp_path / "a.jsonl", [*REVIEWS[:5], {**REVIEWS[5], "rationale": [[0, 3]]}])
+    evaluate([name], data, ["random"], METRICS)
+    assert len(worked) == 7
+    monkeypatch.setattr(curves, "VERSION", curves.VERSION + 1)
+    evaluate([name], data, ["random"], METRICS)
+    assert len(worked) == 8
