@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from engine.metrics.bootstrap import interval
@@ -72,6 +74,13 @@ def test_shares_that_are_all_at_one_end_leave_room_as_wilson_does(n: int) -> Non
 def test_it_stays_within_the_values() -> None:
     low, high = interval(np.array([1.0] * 9 + [0.0]), share=True) or (-1.0, 2.0)
     assert 0 <= low < 0.9 < high <= 1
+
+
+@given(st.lists(st.sampled_from([0.0, 0.0, 0.0, 0.1, 1.0, -40.0]), min_size=2, max_size=30))
+@settings(deadline=None)
+def test_it_is_in_order_and_among_the_values_however_they_lie(values: list[float]) -> None:
+    low, high = interval(np.array(values)) or (1.0, 0.0)
+    assert min(values) <= low <= high <= max(values)
 
 
 def test_few_or_equal_values() -> None:
