@@ -24,7 +24,7 @@ ANY = re.compile(r"\b(" + "|".join(sorted(map(re.escape, POLAR), key=len, revers
 TURNING = re.compile(r"\b(not|never|hardly|nothing|no|without|lacked|anything but|far from)\b|n't\b")
 RAISING = re.compile(r"\b(very|really|truly|remarkably|extremely|so|absolutely|simply|utterly)$")
 LOWERING = re.compile(r"\b(fairly|reasonably|somewhat|moderately|a bit|slightly|a little)$")
-HEDGE = re.compile(r"(?:I think|I suppose|perhaps|it seemed to me that|as far as I could tell) ")
+HEDGE = re.compile(r"(?:I think|I suppose|perhaps|it seemed to me that|I would say that|apparently) ")
 DENIAL = re.compile(
     r"(?:it is not true that|it is simply wrong that|nobody could say that|I cannot agree that|I doubt that) "
 )

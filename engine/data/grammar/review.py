@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from random import Random
 
 from engine.data.build_reviews import unmark
@@ -26,14 +27,28 @@ class Review:
 
 
 def review(domain: Domain, positive: bool, chance: Random) -> Review:
-    """A review of the domain whose meaning is the one asked for."""
-    sign = 1 if positive else -1
+    """A review of one thing of the domain whose meaning is the one asked for; it speaks of each part once."""
+    about = replace(domain, things=(chance.choice(domain.things),))
+    while True:
+        made = _review(about, 1 if positive else -1, chance)
+        if not _repeats(about, made.text):
+            return made
+
+
+def _review(about: Domain, sign: int, chance: Random) -> Review:
     kind = chance.choices(tuple(KINDS), weights=(20, 32, 30, 18))[0]
-    said = KINDS[kind](domain, sign, chance)
-    sentences = _scattered([made.text for made in said], _asides(domain, chance), chance)
+    said = KINDS[kind](about, sign, chance)
+    sentences = _scattered([made.text for made in said], _asides(about, chance), chance)
     text, spans = unmark(" ".join(map(_sentence, sentences)))
     traits = tuple(dict.fromkeys(trait for made in said for trait in made.traits))
-    return Review(text, positive, tuple((start, end) for start, end in spans), kind, traits)
+    return Review(text, sign > 0, tuple((start, end) for start, end in spans), kind, traits)
+
+
+def _repeats(about: Domain, text: str) -> bool:
+    """Whether it says something of one part twice: that could be a contradiction."""
+    named = {part for group in about.groups for part in (*group.one, *group.several)}
+    found = re.findall(rf"\bthe ({'|'.join(sorted(named, key=len, reverse=True))})\b", text.lower())
+    return len(set(found)) < len(found)
 
 
 def _plain(domain: Domain, sign: int, chance: Random) -> list[Clause]:

@@ -147,7 +147,9 @@ def _foreign(domain: Domain, sign: int, chance: Random) -> Clause:
 def _hedged(made: Clause, chance: Random) -> Clause:
     """The same with less weight, but never none."""
     value = made.sign * max(1, abs(made.value) - 1)
-    return replace(made, text=f"{chance.choice(HEDGED)} {made.text}", value=value, traits=(*made.traits, "hedge"))
+    return replace(
+        made, text=f"{chance.choice(HEDGED[made.own])} {made.text}", value=value, traits=(*made.traits, "hedge")
+    )
 
 
 def _described(part: Part, sign: int, chance: Random) -> tuple[str, int, tuple[str, ...]]:

@@ -50,7 +50,9 @@ NOT_FIND = (*DO_NOT, "could not")
 DENIED = listed(
     "it is not true that, it is simply wrong that, nobody could say that, I cannot agree that, I doubt that"
 )
-HEDGED = listed("I think, I suppose, perhaps, it seemed to me that, as far as I could tell")
+HEDGED = {True: listed("I think, I suppose, perhaps"),
+          False: listed("I think, I suppose, perhaps, it seemed to me that, I would say that, apparently")}  # fmt: skip
+"""Before what the writer felt, and before what was so."""
 PEOPLE = listed(
     "my sister, my neighbour, an old friend, the man beside me, a colleague, one critic, the local paper, my brother"
 )
