@@ -13,6 +13,7 @@ from engine.data.native.found import Found
 from engine.data.native.imdb import find_imdb
 from engine.data.native.mlqe_pe import MlqeParams, find_mlqe
 from engine.data.native.nli import ALIASES, find_multinli
+from engine.data.native.snli_sick import find_snli_sick
 from engine.data.sst2 import LABELS, data_root
 from engine.errors import ExegesisError
 from engine.params import from_mapping
@@ -38,6 +39,7 @@ PLACES: Mapping[str, Place] = {
     "multinli": Place(
         ("multinli", "multinli_1.0", "MNLI"), "multinli_1.0_train.jsonl and so on, or its .txt", (find_multinli,)
     ),
+    "snli-sick": Place(("nli",), "snli_test.tsv, sick_train.tsv and snli_dev.tsv", (find_snli_sick,)),
     "mlqe-pe": Place(
         ("mlqe_pe", "mlqe-pe"),
         "the unpacked folders post-editing and direct-assessments, or en-de.dev.jsonl",
@@ -45,7 +47,7 @@ PLACES: Mapping[str, Place] = {
     ),
 }
 OPTIONED = ("mlqe-pe",)
-FINDS = (find_imdb, find_eraser, find_esnli, find_multinli, find_mlqe)
+FINDS = (find_imdb, find_eraser, find_esnli, find_multinli, find_snli_sick, find_mlqe)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ import pytest
 from engine.data.datasets import load
 from engine.data.sst2 import data_root
 
-MOVIES, ESNLI, MLQE = (data_root() / name for name in ("movies", "esnli", "mlqe_pe"))
+MOVIES, ESNLI, MLQE, NLI = (data_root() / name for name in ("movies", "esnli", "mlqe_pe", "nli"))
 needs_movies = pytest.mark.skipif(not MOVIES.is_dir(), reason="needs the local ERASER movies (EXEGESIS_DATA/movies)")
 needs_esnli = pytest.mark.skipif(not ESNLI.is_dir(), reason="needs the local sample of e-SNLI (EXEGESIS_DATA/esnli)")
+needs_nli = pytest.mark.skipif(not NLI.is_dir(), reason="needs the local SNLI and SICK (EXEGESIS_DATA/nli)")
 needs_mlqe = pytest.mark.skipif(not MLQE.is_dir(), reason="needs the local MLQE-PE (EXEGESIS_DATA/mlqe_pe)")
 PAIRS = ("en-de", "en-zh", "et-en", "ne-en", "ro-en", "ru-en")
 
@@ -25,6 +26,18 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 def squeezed(text: str) -> str:
     return " ".join(text.split())
+
+
+@needs_nli
+def test_snli_and_sick_train_together_and_snli_dev_measures() -> None:
+    train, dev, test = (load("snli-sick", split=split) for split in ("train", "dev", "test"))
+    assert (len(train), len(dev), len(test)) == (9_824 + 4_500, 9_842, 500)
+    assert (train[0].extra["pairID"], train[9_824].extra["pairID"]) == ("2677109430.jpg#1r1n", "1")
+    assert train.label_names == ("entailment", "neutral", "contradiction")
+    assert train[9_824].text == "A group of kids is playing in a yard and an old man is standing in the background"
+    assert train[9_824].label == 1
+    seen = {(example.text.lower(), str(example.text_pair).lower()) for example in train.examples}
+    assert not any((example.text.lower(), str(example.text_pair).lower()) in seen for example in dev.examples)
 
 
 @needs_movies

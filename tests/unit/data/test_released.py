@@ -180,6 +180,24 @@ def test_tables_of_glue_and_snli_are_read_by_the_same_reader(tmp_path: Path) -> 
     assert labels(load(tmp_path / "MNLI", split="dev_mismatched")) == ["contradiction"]
 
 
+def test_snli_and_sick_are_put_together(data: Path) -> None:
+    head, line = "pairID\tlabel\tpremise\thypothesis\n", "7\tcontradiction\tA dog sleeps .\tA dog runs .\n"
+    for name in ("snli_test", "sick_train", "snli_dev"):
+        released.write(data / "nli" / f"{name}.tsv", head + line.replace("7", name))
+    for name in ("snli-sick", str(data / "nli")):
+        train = load(name, split="train")
+        assert [example.extra["pairID"] for example in train.examples] == ["snli_test", "sick_train"]
+        assert (train[0].text, train[0].text_pair, labels(train)[0]) == (
+            "A dog sleeps .",
+            "A dog runs .",
+            "contradiction",
+        )
+        assert (load(name).split, len(load(name))) == ("validation", 1)
+    (data / "nli" / "snli_dev.tsv").write_text(head.replace("label", "gold") + line, encoding="utf-8")
+    with pytest.raises(ExegesisError, match=r"snli_dev\.tsv, line 2: has no column 'label'"):
+        load("snli-sick")
+
+
 def test_mlqe_has_the_bad_words_of_both_sides_in_the_raw_text(data: Path) -> None:
     released.mlqe_jsonl(data)
     found = load("mlqe-pe", split="train")
