@@ -12,12 +12,13 @@ from components.attention.controls import board_controls
 from components.attention.head_switches import restore_button, switch_area
 from components.attention.keep import keep_area
 from components.attention.reading import reading_area
-from components.attention.scores import score_map
+from components.attention.scores import HeadMap, is_pending, score_map
 from components.attention.session import key
 from components.attention.state import AttentionState
 from components.attention.words import words_area
 from components.flow.area import flow_area
 from components.prediction_area import PROBE, prediction_area
+from engine.heads.reading import HeadReading
 from engine.registry import Explainer
 from engine.request import Example, Request
 
@@ -39,7 +40,15 @@ def attention_area(state: AttentionState, methods: Mapping[str, Explainer]) -> N
     if reading is None:
         return
     board_controls(state, reading)
-    scores = score_map(state, reading, st.empty())
+    place, pending = st.empty(), is_pending(state)
+    scores = None if pending else score_map(state, reading, place)
+    _sections(state, reading, scores)
+    # Last, so that nobody waits for the page: what takes long is computed in its place above the board.
+    if pending and score_map(state, reading, place) is not None:
+        st.rerun()
+
+
+def _sections(state: AttentionState, reading: HeadReading, scores: HeadMap | None) -> None:
     board_area(state, reading, scores)
     words_area(state, reading, scores)
     switch_area(state, reading, scores)

@@ -16,6 +16,8 @@ from components.engine_room import computed, explain, key_of
 from components.numbers import count
 from components.prediction_area import PROBE
 from components.question_words import plural
+from components.stopping import is_stopped
+from engine.errors import ExegesisError
 from engine.heads import switching
 from engine.heads.reading import HeadReading
 from engine.heads.scores import SCORES, PerHead, agreement_with
@@ -23,6 +25,7 @@ from engine.heads.switching import SwitchedOff, switch_off_each
 from engine.heads.table import AGREES
 from engine.registry import explainer
 from engine.result import Explanation
+from engine.store import result_store
 
 OFF = "off"
 
@@ -52,6 +55,21 @@ def score_map(state: AttentionState, reading: HeadReading, place: DeltaGenerator
         off = switched_off(state, place)
         return None if off is None else off_map(off, reading.of.prediction.regression)
     return _map(state.look.score, reading.scores[state.look.score])
+
+
+def is_pending(state: AttentionState) -> bool:
+    """Whether `score_map` would have to compute for it: neither cached nor stopped."""
+    keys = {
+        OFF: lambda: switching.key_of(state.request(PROBE)),
+        AGREEMENT: lambda: key_of(state.request(state.look.against)),
+    }
+    if state.look.score not in keys:
+        return False
+    try:
+        key = keys[state.look.score]()
+    except ExegesisError:  # `score_map` says it
+        return False
+    return not is_stopped(key) and not result_store().contains(key)
 
 
 def switched_off(state: AttentionState, place: DeltaGenerator) -> SwitchedOff | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.attention import area
 from components.attention.session import KIND, key
 from components.attention.state import KINDS
 from components.text import focus_controls
@@ -119,3 +123,28 @@ def test_a_model_that_is_not_there_is_named() -> None:
     page = opened(input="text", model="no-such-model", text=TEXT)
     assert not page.exception
     assert any("no-such-model" in said for said in errors(page))
+
+
+def board_of(page: AppTest) -> dict[str, Any]:
+    """What the browser is told of the board."""
+    found = (json.loads(element.proto.json) for element in page.get("bidi_component") if element.proto.json)
+    return next(told for told in found if "causal" in told)
+
+
+def test_what_takes_long_is_computed_after_the_board_is_there(
+    model: str, monkeypatch: pytest.MonkeyPatch, own_home: None
+) -> None:
+    """The board is drawn without a score first, and with it once every head was switched off."""
+    drawn: list[bool] = []
+    really = area.board_area
+    monkeypatch.setattr(
+        area,
+        "board_area",
+        lambda state, reading, scores: (drawn.append(scores is None), really(state, reading, scores)),
+    )
+    page = of_text(model, score="off")
+    assert not page.exception
+    assert drawn == [True, False]
+    assert board_of(page)["score"]["values"][0][0] is not None
+    page.run()
+    assert drawn == [True, False, False]
