@@ -12,14 +12,15 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, UInt8, UInt16
 
 from engine.errors import ExegesisError, unknown
-from engine.heads.scores import Attention, PerHead
+from engine.heads.scores import Attention
 
 MAGIC = b"EXH1"
 LEVELS = 254
@@ -30,6 +31,10 @@ SIDE = 256
 LIMIT = 5_000_000
 """Bytes at most, whatever the attention."""
 _FAST = 1
+_PIECE = 1 << 20
+"""Bytes that are deflated at once, each on a core of its own."""
+_INFINITE = 0x7C00
+"""Halves, read as whole numbers without their sign, rise as what they stand for; those above are NaN."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +102,8 @@ def note_of(body: bytes) -> str:
 
 
 def shrunk(attention: Attention, factor: int) -> Float[np.ndarray, "layer head row column"]:
-    """The largest value of each `factor` x `factor` block; NaN only where a block has none."""
-    if factor == 1:
-        return attention
-    for axis in (-2, -1):
-        attention = np.fmax.reduceat(attention, np.arange(0, attention.shape[axis], factor), axis=axis)
-    return attention
+    """The largest value of each `factor` x `factor` block, in half precision; NaN only where a block has none."""
+    return _shrunk(_bits(attention), factor).view(np.float16)
 
 
 def _header(body: bytes) -> tuple[dict[str, Any], int]:
@@ -122,27 +123,50 @@ def _note(shape: Sequence[int], length: Sequence[int], factor: int) -> str:
 
 
 def _deflated(raw: bytes) -> bytes:
+    """One stream (RFC 1950) of pieces made side by side: zlib lets other threads run meanwhile."""
+    pieces = [raw[at : at + _PIECE] for at in range(0, len(raw), _PIECE)]
+    with ThreadPoolExecutor() as pool:
+        made = list(pool.map(_piece, pieces, [zlib.Z_SYNC_FLUSH] * (len(pieces) - 1) + [zlib.Z_FINISH]))
+    return b"\x78\x01" + b"".join(made) + zlib.adler32(raw).to_bytes(4, "big")
+
+
+def _piece(raw: bytes, end: int) -> bytes:
     """Runs and frequent levels take less; anything else that repeats in attention is not worth looking for."""
-    deflate = zlib.compressobj(_FAST, strategy=zlib.Z_RLE)
-    return deflate.compress(raw) + deflate.flush()
+    deflate = zlib.compressobj(_FAST, wbits=-zlib.MAX_WBITS, strategy=zlib.Z_RLE)
+    return deflate.compress(raw) + deflate.flush(end)
 
 
 def _quantised(attention: Attention, scale: str, factor: int) -> Grids:
-    top = _tops(attention, scale)
-    levels = np.stack([_levels(shrunk(layer[None], factor)[0], of) for layer, of in zip(attention, top, strict=True)])
-    return Grids(levels, top, (attention.shape[2], attention.shape[3]), factor)
+    bits = _shrunk(_bits(attention), factor)
+    tops = np.where(bits > _INFINITE, 0, bits).max((2, 3)) if (bits > _INFINITE).any() else bits.max((2, 3))
+    own = _halves(tops)
+    ends = own if scale == "own" else np.full_like(own, own.max())
+    ends = np.where(ends > 0, ends, np.float32(1))
+    levels = np.empty(bits.shape, np.uint8)
+    for head in np.ndindex(ends.shape):
+        _levels(tops[head], ends[head]).take(bits[head], mode="clip", out=levels[head])
+    return Grids(levels, ends, (attention.shape[2], attention.shape[3]), factor)
 
 
-def _tops(attention: Attention, scale: str) -> PerHead:
-    # Not `nanmax`, which complains of a head that may attend to nothing of what is shown.
-    own = np.nan_to_num(np.fmax.reduce(attention, axis=(2, 3)).astype(np.float32))
-    top = own if scale == "own" else np.full_like(own, own.max())
-    return np.where(top > 0, top, np.float32(1))
+def _bits(attention: Attention) -> UInt16[np.ndarray, "layer head row column"]:
+    return np.ascontiguousarray(attention, np.float16).view(np.uint16) & 0x7FFF
 
 
-def _levels(
-    layer: Float[np.ndarray, "head row column"], top: Float[np.ndarray, "head"]
-) -> UInt8[np.ndarray, "head row column"]:
-    # A single precision product a head: double precision over all of them would be most of the time.
-    found = layer.astype(np.float32) * (np.float32(LEVELS) / top)[:, None, None]
-    return np.where(np.isnan(found), np.float32(MASKED), np.rint(found)).astype(np.uint8)
+def _shrunk(bits: UInt16[np.ndarray, "layer head row column"], factor: int) -> UInt16[np.ndarray, "layer head y x"]:
+    if factor == 1:
+        return bits
+    raised = np.where(bits > _INFINITE, np.uint16(0), bits + np.uint16(1))  # NaN is less than any value
+    beyond = [(0, -size % factor) for size in raised.shape[2:]]
+    raised = np.pad(raised, [(0, 0), (0, 0), *beyond])
+    raised = np.maximum.reduce([raised[:, :, at::factor] for at in range(factor)])
+    return np.maximum.reduce([raised[..., at::factor] for at in range(factor)]) - np.uint16(1)
+
+
+def _halves(bits: UInt16[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    return bits.view(np.float16).astype(np.float32)
+
+
+def _levels(top: np.uint16, end: np.float32) -> UInt8[np.ndarray, "half"]:
+    """The level of every half up to `top`, then that of NaN: to look levels up is quicker than to work each out."""
+    halves = _halves(np.arange(int(top) + 1, dtype=np.uint16))
+    return np.append(np.rint(halves * (np.float32(LEVELS) / end)).astype(np.uint8), np.uint8(MASKED))
