@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -45,6 +45,16 @@ class Attribution:
     check: Check | None = None
     notes: tuple[str, ...] = ()
     extras: dict[str, Any] = field(default_factory=dict)
+
+
+class Captured(NamedTuple):
+    """The attention of one example, in the model's own precision."""
+
+    logits: Float[torch.Tensor, "layer head query key"]
+    """Before the softmax: scaled, position bias included, not masked."""
+    probabilities: Float[torch.Tensor, "layer head query key"]
+    scales: Float[torch.Tensor, "layer head"] | None = None
+    """What the outputs of heads are multiplied by; None where none is scaled."""
 
 
 Reduce = Callable[[slice, "torch.Tensor"], None]
@@ -112,25 +122,23 @@ class Task:
         longest = max(len(e) for e in self.examples)
         return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True)))
 
-    def attention(
-        self, item: Item
-    ) -> tuple[Float[torch.Tensor, "layer head query key"], Float[torch.Tensor, "layer head query key"]]:
-        """Pre-softmax logits (scaled, position bias included, not masked) and probabilities of one example.
-
-        In the model's own precision. The last examples' are remembered, so that all attention methods share one pass.
-        """
+    def attention(self, item: Item) -> Captured:
+        """Of one example. The last examples' are remembered, so that all attention methods share one pass."""
         memo = self.model.memo.setdefault("attention", {})
         key = item.encoded.key
         if key not in memo:
             while len(memo) >= ATTENTION_REMEMBERED:
                 memo.pop(next(iter(memo)))
             (captured,) = in_chunks(lambda _: self._captured(item), 1, 1)
-            if sum(part.nbytes for part in captured) > ATTENTION_SHARE * memory_budget():
+            if captured.logits.nbytes + captured.probabilities.nbytes > ATTENTION_SHARE * memory_budget():
                 return captured
             memo[key] = captured
         return memo[key]
 
-    def _captured(self, item: Item) -> tuple[torch.Tensor, torch.Tensor]:
+    def _captured(self, item: Item) -> Captured:
         with torch.no_grad():
             _, recorder = self.model.captured(self.model.collate([item.encoded]))
-        return torch.cat(recorder.logits), torch.cat(recorder.probabilities)
+        scales = [scale for scale in recorder.scales if scale is not None]
+        return Captured(
+            torch.cat(recorder.logits), torch.cat(recorder.probabilities), torch.cat(scales) if scales else None
+        )

@@ -53,7 +53,7 @@ class FlowMap:
 
 def maps_of(reading: HeadReading, look: FlowLook) -> tuple[FlowMap, ...]:
     """Rollout by both papers, then the flow that was chosen; where that is one of theirs, one that begins later."""
-    mean, layers = head_mean(reading.attention), len(reading.attention)
+    mean, layers = head_mean(reading.attention, reading.scales), len(reading.attention)
     chosen = Setting(look.residual, look.start_layer) if look.kind == "rollout" else None
     rolled = [
         FlowMap(

@@ -1,7 +1,8 @@
 """Methods that read attention: probabilities, pre-softmax logits, and their flow through the layers.
 
 All come from one captured pass. They know nothing of the class, and attend to special tokens too: those keep their
-share of the mass and are never ranked.
+share of the mass and are never ranked. Where heads are scaled, a mean over heads takes each by its scale, as the model
+does what they write: one that is switched off does not count.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from engine.late import torch
 from engine.params import option
 from engine.registry import KINDS, Axes, register
 from engine.result import Check
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Captured, Item, Task
 
 _THESIS = "Jain and Wallace (2019); Average Attention of the thesis, section 2.2.2.3"
 _SMAT = "Fernandes et al. (2022), Learning to scaffold, section 4"
@@ -69,7 +70,7 @@ class RolloutParams:
 )
 def attention_mean(task: Task, params: object) -> list[Attribution]:
     """Mean attention probability that a position receives over layers, heads and queries; all positions sum to 1."""
-    return [_mass(task, task.attention(item)[1].mean((0, 1, 2), dtype=torch.float64)) for item in task.items]
+    return [_mass(task, over_heads(task.attention(item)).mean((0, 1))) for item in task.items]
 
 
 @register(
@@ -85,10 +86,7 @@ def attention_mean(task: Task, params: object) -> list[Attribution]:
 )
 def attention_last_layer(task: Task, params: QueryParams) -> list[Attribution]:
     """Attention probability in the last layer, mean over heads; all positions sum to 1."""
-    return [
-        _mass(task, _from_query(task, task.attention(item)[1][-1].double().mean(0), params.query))
-        for item in task.items
-    ]
+    return [_mass(task, _from_query(task, over_heads(task.attention(item))[-1], params.query)) for item in task.items]
 
 
 @register(
@@ -106,7 +104,7 @@ def attention_head(task: Task, params: HeadParams) -> list[Attribution]:
     """Attention probability of one head; all positions sum to 1."""
     made = []
     for item in task.items:
-        probabilities = task.attention(item)[1]
+        probabilities = task.attention(item).probabilities
         layers, heads = probabilities.shape[:2]
         _in_range("attention_head.layer", params.layer, layers)
         _in_range("attention_head.head", params.head, heads)
@@ -159,10 +157,19 @@ def attention_rollout(task: Task, params: RolloutParams) -> list[Attribution]:
     """Mean over rows of `A_L ... A_2 A_1`, heads averaged, rows queries at the top and columns inputs; sums to 1."""
     made = []
     for item in task.items:
-        layers = task.attention(item)[1].mean(1, dtype=torch.float64)
+        layers = over_heads(task.attention(item))
         _in_range("attention_rollout.start_layer", params.start_layer, len(layers))
         made.append(_mass(task, rollout(layers[params.start_layer :], params.residual).mean(0)))
     return made
+
+
+def over_heads(attention: Captured) -> Float[torch.Tensor, "layer query key"]:
+    """Mean over heads: `sum_h s_h A_h / sum_h s_h` with their scales; a layer whose heads are all off moves nothing."""
+    if attention.scales is None:
+        return attention.probabilities.mean(1, dtype=torch.float64)
+    itself = torch.eye(attention.probabilities.shape[-1], dtype=torch.float64, device=attention.probabilities.device)
+    layers = zip(attention.probabilities, attention.scales.double(), strict=True)
+    return torch.stack([_by_scale(layer, scales) if scales.any() else itself for layer, scales in layers])
 
 
 def rollout(layers: Float[torch.Tensor, "layer query key"], residual: float) -> Float[torch.Tensor, "query key"]:
@@ -185,9 +192,18 @@ def head_logits(
 
 
 def _from_logits(task: Task, item: Item, layers: slice) -> Attribution:
-    mean = head_logits(task.attention(item)[0][layers].double(), task.model.adapter.causal).mean((0, 1))
+    logits, _, scales = task.attention(item)
+    of_heads = head_logits(logits[layers].double(), task.model.adapter.causal)
+    mean = of_heads.mean((0, 1)) if scales is None else _by_scale(of_heads.flatten(0, 1), scales[layers].flatten())
     special = torch.from_numpy(item.encoded.special).to(mean.device)
     return _mass(task, torch.softmax(mean.masked_fill(special, -torch.inf), dim=0))
+
+
+def _by_scale(
+    values: Float[torch.Tensor, "head *rest"], scales: Float[torch.Tensor, "head"]
+) -> Float[torch.Tensor, "*rest"]:
+    """The mean weighted by the scales; 0 where all are off."""
+    return torch.tensordot(scales.double() / scales.sum().clamp(min=1e-9), values.double(), dims=1)
 
 
 def _from_query(task: Task, attention: Float[torch.Tensor, "query key"], query: str) -> Float[torch.Tensor, "key"]:

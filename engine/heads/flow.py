@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 
 from engine.errors import not_allowed, unknown
 from engine.heads.reading import HeadReading
-from engine.heads.scores import Attention
+from engine.heads.scores import Attention, PerHead
 
 KINDS = ("rollout", "gradient")
 RESIDUAL = 0.5
@@ -87,7 +87,7 @@ def flow_of(reading: HeadReading, kind: str = KINDS[0], residual: int | float = 
         raise unknown("flow", kind, KINDS)
     if kind == "gradient":
         return gradient_flow(reading.weighted, reading.reads, start_layer)
-    return rollout_flow(reading.attention, reading.reads, residual, start_layer)
+    return rollout_flow(reading.attention, reading.reads, residual, start_layer, reading.scales)
 
 
 def rollout_flow(
@@ -95,15 +95,20 @@ def rollout_flow(
     reads: Float[np.ndarray, "position"],
     residual: int | float = RESIDUAL,
     start_layer: int = 0,
+    scales: PerHead | None = None,
 ) -> Flow:
     """Heads averaged, mixed with the residual stream: `(1 - residual) A + residual I` (Abnar and Zuidema, 2020)."""
-    return mixed_flow(head_mean(attention), reads, residual, start_layer)
+    return mixed_flow(head_mean(attention, scales), reads, residual, start_layer)
 
 
-def head_mean(attention: Attention) -> Layers:
-    """What rollout makes of all heads: their mean, 0 where a query may not attend."""
-    # Widened before it is added up: half precision is slow. A position that is masked is masked in each head.
-    return np.nan_to_num(np.stack([layer.astype(np.float32).mean(0, dtype=np.float64) for layer in attention]))
+def head_mean(attention: Attention, scales: PerHead | None = None) -> Layers:
+    """The mean over heads, 0 where a query may not attend.
+
+    Each head counts by its scale, `sum_h s_h A_h / sum_h s_h`: what is switched off writes nothing. A layer whose heads
+    are all off moves nothing. As the methods that read attention have it.
+    """
+    known = np.ones(attention.shape[:2]) if scales is None else scales
+    return np.nan_to_num(np.stack([_layer_mean(layer, of) for layer, of in zip(attention, known, strict=True)]))
 
 
 def mixed_flow(
@@ -228,6 +233,16 @@ def _graph(kind: str, raw: Layers, reads: Float[np.ndarray, "position"], start_l
     for layer in reversed(weights):
         nodes.append(nodes[-1] @ layer)
     return Flow(kind, weights, nodes[0], np.stack(nodes[::-1]))
+
+
+def _layer_mean(
+    layer: Float[np.ndarray, "head query key"], scales: Float[np.ndarray, "head"]
+) -> Float[np.ndarray, "query key"]:
+    if not scales.any():
+        return np.eye(layer.shape[-1])
+    wide = layer.astype(np.float32)  # before it is added up: half precision is slow
+    alike = bool((scales == scales[0]).all())
+    return wide.mean(0, dtype=np.float64) if alike else np.average(wide, 0, scales)  # which takes twice as long
 
 
 def _kept(flow: Flow, edges: Layers, threshold: int | float) -> Bool[np.ndarray, "layer query key"]:

@@ -55,6 +55,11 @@ class HeadReading:
     def special(self) -> Bool[np.ndarray, "seq"]:
         return np.array([token.special for token in self.of.tokens])
 
+    @property
+    def scales(self) -> PerHead:
+        """What each head's output was multiplied by."""
+        return HeadScales(self.of.provenance.heads).grid(*self.slope.shape)
+
     def received(self, query: int | None = None) -> Float[np.ndarray, "layer head feature"]:
         """What each feature receives of each head, on average or from one position."""
         return received(self.attention, self.of.features, query)

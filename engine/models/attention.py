@@ -31,6 +31,8 @@ class Recorder:
 
     logits: list[torch.Tensor] = field(default_factory=list)
     probabilities: list[torch.Tensor] = field(default_factory=list)
+    scales: list[torch.Tensor | None] = field(default_factory=list)
+    """What the outputs of its heads are multiplied by, each `[#batch head]`; None where none is scaled."""
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("exegesis_attention_recorder", default=None)
@@ -60,6 +62,7 @@ def captured_attention(
     probabilities = torch.softmax(masked, dim=-1)
     recorder.logits.append(logits)
     recorder.probabilities.append(probabilities)
+    recorder.scales.append(_scales.get().get(id(module)))
     dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
     return _scaled(module, dropped @ value).transpose(1, 2).contiguous(), probabilities
 

@@ -12,7 +12,7 @@ from engine.errors import UsageError
 from engine.explainers.attention import head_logits, mass_limit, rollout
 from engine.models.encoding import Encoded
 from engine.result import Prediction, Token
-from engine.task import Item, Task
+from engine.task import Captured, Item, Task
 from tests.explaining import METHODS, classifier, forget, run, task_for
 from tests.linear import bag_of_embeddings
 from tests.tiny import FAMILIES
@@ -33,7 +33,12 @@ def layers() -> torch.Tensor:
     return torch.tensor([FIRST, SECOND], dtype=torch.float64)
 
 
-def reading(attention: torch.Tensor, logits: torch.Tensor | None = None, causal: bool = False) -> Task:
+def reading(
+    attention: torch.Tensor,
+    logits: torch.Tensor | None = None,
+    causal: bool = False,
+    scales: torch.Tensor | None = None,
+) -> Task:
     """A task whose attention `[layer head query key]` is given; no token is special but the first."""
     n = attention.shape[-1]
     tokens = tuple(Token("", 0, 0, -1 if i == 0 else 0, i == 0) for i in range(n))
@@ -42,8 +47,8 @@ def reading(attention: torch.Tensor, logits: torch.Tensor | None = None, causal:
     model.adapter = dataclasses.replace(model.adapter, causal=causal, reading="last" if causal else "module")
 
     class Given(Task):
-        def attention(self, item: Item) -> tuple[torch.Tensor, torch.Tensor]:
-            return attention.log() if logits is None else logits, attention
+        def attention(self, item: Item) -> Captured:
+            return Captured(attention.log() if logits is None else logits, attention, scales)
 
     return Given(model, [Item(encoded, Prediction(("a",), (0.0,), (1.0,)), 0, 0)])
 
@@ -52,6 +57,36 @@ def test_rollout_of_an_asymmetric_pair_of_layers_by_hand() -> None:
     np.testing.assert_allclose(rollout(layers(), 0.0), PRODUCT, atol=1e-12)
     (made,) = run("attention_rollout", reading(layers()[:, None]))
     np.testing.assert_allclose(made.scores, ROLLOUT, atol=1e-12)
+
+
+def scaled(first: list[float], second: list[float]) -> Task:
+    """Two layers of two heads each, FIRST and SECOND in both, with these scales."""
+    both = torch.stack([layers(), layers()])
+    return reading(both, scales=torch.tensor([first, second]))
+
+
+def test_a_mean_over_heads_takes_each_by_its_scale_by_hand() -> None:
+    (alone,) = run("attention_rollout", scaled([1, 0], [0, 2]))  # FIRST, then SECOND, as if there were no other head
+    np.testing.assert_allclose(alone.scores, ROLLOUT, atol=1e-12)
+    (mean,) = run("attention_mean", scaled([1, 0], [0, 1]))
+    np.testing.assert_allclose(mean.scores, (np.mean(FIRST, 0) + np.mean(SECOND, 0)) / 2, atol=1e-12)
+    (last,) = run("attention_last_layer", scaled([1, 1], [0.5, 1.5]), query="cls")
+    np.testing.assert_allclose(last.scores, 0.25 * np.array(FIRST[0]) + 0.75 * np.array(SECOND[0]), atol=1e-12)
+
+
+def test_a_layer_whose_heads_are_all_off_moves_nothing() -> None:
+    (made,) = run("attention_rollout", scaled([0, 0], [1, 0]))
+    np.testing.assert_allclose(made.scores, np.mean(FIRST, 0), atol=1e-12)
+    (last,) = run("attention_last_layer", scaled([1, 1], [0, 0]), query="cls")
+    np.testing.assert_allclose(last.scores, [1, 0, 0])
+
+
+def test_logits_are_mixed_by_the_scales_of_their_heads() -> None:
+    logits = torch.tensor([FIRST, SECOND], dtype=torch.float64)[None]
+    for scales, means in (([0.0, 1.0], SECOND), ([1.0, 0.0], FIRST), ([0.0, 0.0], np.zeros((3, 3)))):
+        (made,) = run("attention_logits", reading(logits.sigmoid(), logits, scales=torch.tensor([scales])))
+        raised = np.exp(np.mean(means, 0)[1:])  # the first is special
+        np.testing.assert_allclose(made.scores, [0, *(raised / raised.sum())], atol=1e-12)
 
 
 def test_the_hand_made_example_tells_every_wrong_product_apart() -> None:

@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from engine.errors import UsageError
+from engine.explain import explain
 from engine.explainers.attention import rollout
-from engine.heads.flow import Flow, Ways, flow_of, gradient_flow, pruned, rollout_flow, strongest_path
+from engine.heads.flow import Flow, Ways, flow_of, gradient_flow, head_mean, pruned, rollout_flow, strongest_path
 from engine.heads.reading import read_heads
+from engine.heads.scales import HeadScales
 from engine.request import Example, Request
 from tests.explaining import checkpoint
 
@@ -64,6 +66,30 @@ def test_the_residual_stream_keeps_a_share_where_it_was() -> None:
     assert flow.weights[1, 0, 1] == pytest.approx(0.375)
     assert strongest_path(by_hand(1.0)).positions == (0, 0, 0)
     assert strongest_path(by_hand(1.0)).share == 1
+
+
+def test_heads_count_by_their_scales_by_hand() -> None:
+    heads = np.array([[FIRST, SECOND], [SECOND, FIRST]])
+    np.testing.assert_allclose(head_mean(heads, np.array([[1.0, 0.0], [2.0, 0.0]])), [FIRST, SECOND])
+    mixed = head_mean(heads, np.array([[0.5, 1.5], [0.0, 0.0]]))
+    np.testing.assert_allclose(mixed[0], 0.25 * np.array(FIRST) + 0.75 * np.array(SECOND))
+    np.testing.assert_allclose(mixed[1], np.eye(3))
+    np.testing.assert_array_equal(head_mean(heads, np.ones((2, 2))), head_mean(heads))
+    causal = np.where(np.tri(3, dtype=bool), heads, np.nan)
+    assert not np.triu(head_mean(causal, np.array([[1.0, 0.0], [1.0, 0.5]])), 1).any()
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("residual", [0.0, 0.5])
+def test_under_scaled_heads_the_flow_is_that_of_the_method(residual: float) -> None:
+    heads = HeadScales(((0, 1, 0.0), (1, 0, 0.0), (1, 1, 0.0), (1, 2, 0.0), (1, 3, 0.0), (2, 0, 2.0)))
+    asked = Request(
+        str(checkpoint("t5", 3)), "attention_rollout", Example("the ending is warm"), {"residual": residual}
+    )
+    scaled = dataclasses.replace(asked, dtype="float64", heads=heads)
+    found = flow_of(read_heads(scaled), residual=residual)
+    np.testing.assert_allclose(found.nodes[0], explain(scaled).scores, atol=1e-3)
+    np.testing.assert_allclose(found.weights[1], np.eye(len(found.reads)))
 
 
 @pytest.mark.parametrize("causal", [False, True])
