@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from components.attention.look import AGREEMENT, Head
-from components.attention.scores import OFF, HeadMap, query_of
+from components.attention.look import Head
+from components.attention.scores import HeadMap, query_of
 from components.attention.shown_head import shown_head
 from components.attention.state import AttentionState
 from components.citing import run_arguments, target_arguments
@@ -23,6 +23,7 @@ from engine.cells import defused
 from engine.errors import ExegesisError
 from engine.heads.part import Part, part_of
 from engine.heads.reading import HeadReading
+from engine.heads.scores import AGREEMENT, OFF
 from engine.heads.table import USUAL, Asked, HeadTable, head_table
 from engine.registry import explainer
 from engine.request import Example
@@ -61,7 +62,7 @@ class KeptHeads:
 
     @property
     def query(self) -> int | None:
-        """Whose attention the maps show; None for the mean of all."""
+        """Whose attention the maps show; None for the mean over all that may attend."""
         look = self.state.look
         return query_of(self.reading, look) if look.view == "query" else None
 

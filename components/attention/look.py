@@ -13,14 +13,13 @@ from engine.errors import ExegesisError
 from engine.heads.flow import KINDS as FLOWS
 from engine.heads.flow import RESIDUAL
 from engine.heads.scales import HeadScales
-from engine.heads.scores import SCORES
+from engine.heads.scores import AGREEMENT, SCORES
 
 LOOK, FLOW = "look.", "flow."
 """How the names of their controls start."""
 Head = tuple[int, int]
 """Layer and head, from 0."""
 
-AGREEMENT = "agreement"
 SCORE_NAMES = ("importance", *(name for name in SCORES if name != "importance"), AGREEMENT)
 VIEWS = {"text": ("matrix", "received", "query"), "image": ("query", "received", "matrix")}
 DETAILS = {"text": ("matrix", "lines"), "image": ("overlay", "matrix")}

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from streamlit.delta_generator import DeltaGenerator
 
-from components.attention.look import AGREEMENT, BoardLook
+from components.attention.look import BoardLook
 from components.attention.state import AttentionState
 from components.awaiting import awaited
 from components.computing import Tick
@@ -20,14 +20,11 @@ from components.stopping import is_stopped
 from engine.errors import ExegesisError
 from engine.heads import switching
 from engine.heads.reading import HeadReading
-from engine.heads.scores import SCORES, PerHead, agreement_with
+from engine.heads.scores import AGREEMENT, AGREES, OFF, SCORES, PerHead, agreement_with
 from engine.heads.switching import SwitchedOff, switch_off_each
-from engine.heads.table import AGREES
 from engine.registry import explainer
 from engine.result import Explanation
 from engine.store import result_store
-
-OFF = "off"
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +90,14 @@ def compared_with(state: AttentionState, place: DeltaGenerator) -> Explanation |
 
 
 def off_map(off: SwitchedOff, regression: bool) -> HeadMap:
-    """By how much the answer changes without each head; negative where the head speaks for the class."""
+    """By how much the answer falls without each head; positive where the head speaks for the class."""
     if regression:
-        return _map(OFF, off.change, unit="score")
+        return _map(OFF, off.fall, unit="score")
     flips = int(off.flipped.sum())
     told = (
         f"Without {count(flips, 'head')} another class is predicted." if flips else "No head alone changes the class."
     )
-    return _map(OFF, off.change, told)
+    return _map(OFF, off.fall, told)
 
 
 def agreement_map(reading: HeadReading, made: Explanation, look: BoardLook) -> HeadMap:

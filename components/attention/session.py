@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from components.attention.look import FLOW, LOOK, Head
+from components.attention.look import FLOW, LOOK, Head, read_switched, write_switched
 from components.attention.state import (
     KINDS,
     OF_A_MODEL,
@@ -85,7 +85,7 @@ def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
         method=session.value("method") or loaded.method,
         look=_held(session, LOOK, loaded.look, nothing=("head", "query")),
         flow=_held(session, FLOW, loaded.flow, nothing=("threshold",)),
-        switched=session.value("switched") or HeadScales(),
+        switched=read_switched({"switched": session.value("switched") or ""}, []),
         opened=tuple(name for name in SECTIONS if session.value(f"open.{name}")),
     )
 
@@ -111,7 +111,7 @@ def look_from(kind: str, query: int | None) -> None:
 
 def switch(kind: str, scales: HeadScales) -> None:
     """Scales these heads and no others from now on."""
-    SESSIONS[kind].put("switched", scales)
+    SESSIONS[kind].put("switched", write_switched(scales))
 
 
 def _opened(kind: str, link: Query, models: list[str], methods: Mapping[str, Explainer]) -> tuple[Opened, Any]:
@@ -139,7 +139,7 @@ def _values(state: AttentionState) -> dict[str, object]:
     return {
         "target": state.target or "",
         "method": state.method,
-        "switched": state.switched,
+        "switched": write_switched(state.switched),  # as text: a reload of the code replaces classes
         **{f"{LOOK}{name}": value for name, value in vars(state.look).items()},
         **{f"{FLOW}{name}": value for name, value in vars(state.flow).items()},
         **{f"open.{name}": name in state.opened for name in SECTIONS},

@@ -10,17 +10,18 @@ import streamlit as st
 from jaxtyping import Float
 from streamlit.delta_generator import DeltaGenerator
 
-from components.attention.look import AGAINST, AGREEMENT, LOOK, Head, head_name
+from components.attention.look import AGAINST, LOOK, Head, head_name
 from components.attention.scores import HeadMap, compared_with, noun, of_view, query_of, shown_maps, title_of
 from components.attention.session import key
 from components.attention.shown_head import shown_head
 from components.attention.state import AttentionState
 from components.engine_room import is_cached, key_of
+from components.kept import KEPT
 from components.numbers import count, plain, signed
 from components.question_words import plural
 from engine.errors import ExegesisError
 from engine.heads.reading import HeadReading
-from engine.heads.scores import PerHead, agreement_with
+from engine.heads.scores import AGREEMENT, PerHead, agreement_with
 from engine.metrics.chance import limit_of_rho
 from engine.registry import explainer
 from engine.result import Explanation
@@ -138,8 +139,9 @@ def _verdict(found: Compared, head: Head, kind: str) -> str:
     if found.agrees(head):
         return f"Head {name} orders the {units} like {title}, more than chance does: so far its map explains."
     if found.agreeing:
-        return f"Head {name} does not order the {units} like {title} beyond chance: its map does not explain here."
-    return f"No head orders the {units} like {title} beyond chance: attention does not explain here."
+        said = f"Head {name} does not order the {units} like {title} beyond chance"
+        return f"{said}: its map is not shown to explain here."
+    return f"No head orders the {units} like {title} beyond chance: attention is not shown to explain here."
 
 
 def _against_control(state: AttentionState) -> None:
@@ -149,6 +151,7 @@ def _against_control(state: AttentionState) -> None:
         key=key(state.kind, f"{LOOK}against"),
         required=True,
         format_func=lambda method: explainer(method, state.kind).title,
+        persist_state=KEPT,
         help="The attribution is of the same input and class, with the same heads switched. Its sizes are compared: "
         "attention has no sign.",
     )

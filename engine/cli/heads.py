@@ -81,7 +81,8 @@ def heads(
 
 def _asked(score: str, against: str, query: str | None, kind: str) -> Asked:
     """The scores asked for; a method to compare with adds the agreement."""
-    from engine.heads.table import AGREEMENT, USUAL, Asked
+    from engine.heads.scores import AGREEMENT
+    from engine.heads.table import USUAL, Asked
     from engine.registry import explainer
 
     names = values.names("--score", score) if score else list(USUAL)

@@ -41,7 +41,10 @@ def _meaning(table: HeadTable, name: str) -> dict[str, Any]:
 
 
 def _compared(table: HeadTable) -> dict[str, Any] | None:
-    """The attribution that maps were compared with; `query`: whose attention they are, null for the mean of all."""
+    """The attribution that maps were compared with.
+
+    `query`: whose attention they are, null for the mean over the queries that may attend.
+    """
     if table.against is None:
         return None
     origin = table.against.provenance

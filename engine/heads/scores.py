@@ -30,6 +30,8 @@ class HeadScore:
     signed: bool = False
 
 
+OFF, AGREEMENT = "off", "agreement"
+"""Ids of the scores that take more passes than reading the heads does."""
 SCORES = {
     score.id: score
     for score in (
@@ -50,18 +52,26 @@ SCORES = {
         ),
         HeadScore(
             "importance", "Importance for the class", "logit",
-            "How strongly the logit of the class would react to the head's scale: the size of its derivative.",
+            "How strongly the logit of the class would react to the head's scale: the size of its derivative. A head "
+            "that is off has one too.",
             "Michel et al. (2019), Are sixteen heads really better than one?, section 4.1",
         ),
         HeadScore(
-            "off", "Change when switched off", "probability",
-            "What the probability of the class (of a regression head, the score) does when the head is switched off.",
+            OFF, "Fall when switched off", "probability",
+            "By how much the probability of the class (of a regression head, the score) falls when the head is "
+            "switched off: above 0 where the head speaks for the class, below 0 where it speaks against it.",
             "Michel et al. (2019), Are sixteen heads really better than one?, section 3.2",
             signed=True,
         ),
     )
 }  # fmt: skip
 """The scores by which a map of layers and heads is coloured and sorted."""
+AGREES = HeadScore(
+    AGREEMENT, "Agreement with an attribution", "Spearman's rho",
+    "Whether a head's map orders the tokens or patches as an attribution does, by the size of its scores.",
+    "Jain and Wallace (2019), Attention is not explanation, section 4.1",
+    signed=True,
+)  # fmt: skip
 
 
 def attention_distance(

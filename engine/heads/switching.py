@@ -37,9 +37,9 @@ class SwitchedOff:
     cached: bool = False
 
     @property
-    def change(self) -> PerHead:
-        """m with the head off minus m: negative where the head speaks for the class."""
-        return self.off[..., self.target] - self.whole[self.target]
+    def fall(self) -> PerHead:
+        """m minus m with the head off, as occlusion has it: positive where the head speaks for the class."""
+        return self.whole[self.target] - self.off[..., self.target]
 
     @property
     def flipped(self) -> Bool[np.ndarray, "layer head"]:

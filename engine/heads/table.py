@@ -10,25 +10,18 @@ from jaxtyping import Bool
 from engine.errors import UsageError, not_allowed, unknown
 from engine.explain import explain
 from engine.heads.reading import HeadReading, read_heads
-from engine.heads.scores import SCORES, HeadScore, PerHead, agreement_with
+from engine.heads.scores import AGREEMENT, AGREES, OFF, SCORES, HeadScore, PerHead, agreement_with
 from engine.heads.switching import switch_off_each
 from engine.progress import Report, reporting, silent
 from engine.request import Request
 from engine.result import Explanation
 
-OFF, AGREEMENT = "off", "agreement"
 NAMES = (*SCORES, AGREEMENT)
 USUAL = ("importance", OFF, "distance", "entropy", "special")
 """What matters for the prediction comes first."""
-AGREES = HeadScore(
-    AGREEMENT, "Agreement with an attribution", "Spearman's rho",
-    "Whether a head's map orders the tokens or patches as an attribution does, by the size of its scores.",
-    "Jain and Wallace (2019), Attention is not explanation, section 4.1",
-    signed=True,
-)  # fmt: skip
 CAUTION = (
     "Attention is no explanation by itself (Jain and Wallace, 2019): what a head looks at need not matter for the "
-    "prediction. Importance, the change when switched off and the agreement with an attribution say whether it does."
+    "prediction. Importance, the fall when switched off and the agreement with an attribution say whether it does."
 )
 
 
@@ -97,7 +90,7 @@ def head_table(
         made = explain(replace(request, method=asked.against, params={})) if AGREEMENT in asked.scores else None
     found = dict(reading.scores)
     if off is not None:
-        found[OFF] = off.change
+        found[OFF] = off.fall
     if made is not None:
         found[AGREEMENT] = agreement_with(reading.received(asked.query), made.scores[made.features])
     columns = {name: found[name] for name in asked.scores}

@@ -13,11 +13,11 @@ from components.attention.session import KIND, key
 from components.attention.state import KINDS
 from components.text import focus_controls
 from tests.alerts import errors
+from tests.app.heads_page import SECONDS, link_of
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.images.checkpoints import save_vit
 
-SECONDS = 240
 EMBEDDED = "reviews-minilm"
 TEXT = "a good film and a bad end"
 
@@ -37,12 +37,6 @@ def opened(file: str = "pages/attention.py", **query: str) -> AppTest:
     for name, value in query.items():
         page.query_params[name] = value
     return page.run()
-
-
-def link_of(page: AppTest) -> dict[str, str]:
-    """What the address says; the page's own names come as lists."""
-    found = {name: page.query_params[name] for name in page.query_params}
-    return {name: value if isinstance(value, str) else value[-1] for name, value in found.items()}
 
 
 def of_text(model: str, **query: str) -> AppTest:

@@ -73,6 +73,7 @@ def test_everything_is_restored_bit_for_bit(model: str) -> None:
 
 def test_a_head_switched_off_shows_the_engines_own_numbers(model: str) -> None:
     page = press(opened(model=model, head="2.1"), "Switch off head 2.1")
+    assert page.session_state[key("text", "switched")] == "2.1x0"  # a plain value: a reload replaces classes
     assert switched(page) == "2.1x0"
     plain = Request(model, "random", Example(TEXT))
     off = switch_off_each(plain)

@@ -82,7 +82,7 @@ def test_the_picture_is_saved_in_pixels_with_the_matrix_in_it(
         assert picture.width == SCALE * WIDTH
         pixels = picture.convert("RGB")
     seen = {pixel for _, pixel in pixels.getcolors(pixels.width * pixels.height) or ()}
-    # Teal is the matrix alone: the change when switched off has a sign.
+    # Teal is the matrix alone: the fall when switched off has a sign.
     assert ImageColor.getrgb(colour("light", "amount", STEPS)) in seen
     assert pixels.getpixel((0, 0)) == ImageColor.getrgb(PALETTES["light"].ground)
 

@@ -36,7 +36,7 @@ def test_the_json_is_one_object_with_a_row_a_head(run: Run, bert: str) -> None:
     assert found["against"] is None
     assert list(found["scores"]) == list(USUAL)
     assert found["scores"]["off"] == {
-        "title": "Change when switched off", "unit": "probability", "signed": True, "citation": SCORES["off"].citation,
+        "title": "Fall when switched off", "unit": "probability", "signed": True, "citation": SCORES["off"].citation,
     }  # fmt: skip
     assert [(row["layer"], row["head"]) for row in found["rows"]] == [(i, j) for i in range(3) for j in range(4)]
     answer = head_table(Request(bert, "random", Example(TEXT)))

@@ -58,9 +58,9 @@ def switched(off: list[list[list[float]]]) -> SwitchedOff:
     return SwitchedOff(np.array([0.2, 0.8]), np.array(off), 1)
 
 
-def test_a_head_switched_off_changes_the_probability_and_flips_are_counted() -> None:
+def test_without_a_head_the_probability_falls_and_flips_are_counted() -> None:
     shown = off_map(switched([[[0.6, 0.4], [0.1, 0.9]], [[0.2, 0.8], [0.7, 0.3]]]), regression=False)
-    np.testing.assert_allclose(shown.values, [[-0.4, 0.1], [0.0, -0.5]], atol=1e-12)
+    np.testing.assert_allclose(shown.values, [[0.4, -0.1], [0.0, 0.5]], atol=1e-12)
     assert shown.signed
     assert shown.unit == "probability"
     assert "Without 2 heads another class is predicted." in shown.words
@@ -72,6 +72,6 @@ def test_a_head_switched_off_changes_the_probability_and_flips_are_counted() -> 
 
 def test_a_regression_head_has_a_score_and_no_classes() -> None:
     shown = off_map(SwitchedOff(np.array([1.5]), np.array([[[2.0], [0.5]]]), 0), regression=True)
-    np.testing.assert_allclose(shown.values, [[0.5, -1.0]])
+    np.testing.assert_allclose(shown.values, [[-0.5, 1.0]])
     assert shown.unit == "score"
     assert "predicted" not in shown.words

@@ -33,7 +33,7 @@ def test_one_token(family: str) -> None:
     assert grids(found.attention).levels.shape == (3, 4, n, n)
     for kind in KINDS:
         assert flow_of(found, kind).nodes.sum(1) == pytest.approx(1)
-    assert np.isfinite(switch_off_each(request).change).all()
+    assert np.isfinite(switch_off_each(request).fall).all()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -47,7 +47,7 @@ def test_a_text_longer_than_the_model_reads(family: str) -> None:
     assert made.levels.shape[-1] <= 20
     assert f"{longest} positions are drawn as" in made.note
     assert len(strongest_path(flow_of(found)).positions) == 4
-    assert np.isfinite(switch_off_each(request).change).all()
+    assert np.isfinite(switch_off_each(request).fall).all()
 
 
 def test_what_a_causal_model_may_not_attend_to_is_no_zero() -> None:

@@ -90,8 +90,8 @@ def test_switching_each_head_off_is_running_without_it(kind: str) -> None:
             scales = {row[:2]: row[2] for row in asked.heads.scales} | {(layer, head): 0.0}
             alone = softmax(logits_of(rescaled(model, kind, [(*h, s) for h, s in scales.items()]), asked))
             np.testing.assert_allclose(found.off[layer, head], alone, atol=1e-9)
-            change = alone[found.target] - found.whole[found.target]
-            assert found.change[layer, head] == pytest.approx(change, abs=1e-9)
+            fall = found.whole[found.target] - alone[found.target]
+            assert found.fall[layer, head] == pytest.approx(fall, abs=1e-9)
             assert found.flipped[layer, head] == (alone.argmax() != found.whole.argmax())
 
 
@@ -103,7 +103,7 @@ def test_one_entry_serves_every_class(monkeypatch: pytest.MonkeyPatch) -> None:
     first = switch_off_each(request("bert", target=0))
     other = switch_off_each(request("bert", target=2))
     assert (first.cached, other.cached) == (False, True)
-    np.testing.assert_allclose(other.change, other.off[..., 2] - other.whole[2])
+    np.testing.assert_allclose(other.fall, other.whole[2] - other.off[..., 2])
 
 
 def test_little_memory_gives_the_same_in_more_passes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

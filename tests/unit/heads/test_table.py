@@ -43,7 +43,7 @@ def test_each_column_is_that_of_its_own_function() -> None:
     found = head_table(asked, Asked(("off", "agreement", "entropy"), METHOD))
     assert list(found.columns) == ["off", "agreement", "entropy"]
     off, reading = switch_off_each(asked), read_heads(asked)
-    np.testing.assert_array_equal(found.columns["off"], off.change)
+    np.testing.assert_array_equal(found.columns["off"], off.fall)
     np.testing.assert_array_equal(found.flipped, off.flipped)
     np.testing.assert_array_equal(found.columns["entropy"], reading.scores["entropy"])
     answer = explain(dataclasses.replace(asked, method=METHOD))
