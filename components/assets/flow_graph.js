@@ -198,7 +198,8 @@ class FlowGraph extends Owned {
       dot.setAttribute("tabindex", node === this.cursor ? 0 : -1);
     });
     const names = path.flatMap((row, at) => (at && path[at - 1] === row ? [] : [at ? `“${rows[row][0]}” (layer ${this.data.start + at - 1})` : `“${rows[row][0]}”`]));
-    const which = this.selected === null ? "Most important path: " : `Most important path through ${this.placeOf(this.selected)}: `;
+    const begins = rows[path[0]][1] ? "" : ` from a ${this.data.grid ? "patch" : "token"}`; // special tokens hold nothing of the input
+    const which = `Most important path${begins}${this.selected === null ? "" : ` through ${this.placeOf(this.selected)}`}: `;
     this.said.replaceChildren(element("b", {}, which), `${[...names, label].join(" → ")}. ${percent(share)} of the prediction takes just this way.`);
     this.outline(path);
   }

@@ -14,7 +14,7 @@ from components.attention.state import AttentionState
 from components.flow.export import flow_csv, flow_svg
 from components.flow.graph import flow_graph
 from components.flow.maps import FlowMap, maps_html, maps_of
-from components.flow.told import STEPS, FlowGraph, carried_words, flow_graph_of, share_words
+from components.flow.told import STEPS, FlowGraph, carried_words, flow_graph_of, share_words, special_words
 from components.keeping import file_button
 from components.picture.styles import use_picture_styles
 from components.png_button import png_button
@@ -41,6 +41,7 @@ CAUTION = (
     "A flow says along which attention the prediction could read the input, not what it made of it: values, "
     "feed-forward layers and signs are left out (Abnar and Zuidema, 2020; Jain and Wallace, 2019)."
 )
+SCALED = "Heads count by their scales: one that is off carries nothing."
 COMPARED = "What the input has of the prediction, and what the residual share and the first layer change:"
 FILE = "exegesis-flow"
 SVG_HELP = "The steps that are drawn, with the most important path; light."
@@ -55,6 +56,7 @@ SAME_ROWS = "The model reads the mean over all positions at the top, as the meth
 
 def flow_area(state: AttentionState, reading: HeadReading) -> None:
     """The section, behind its switch."""
+    st.subheader("Flow", anchor=False)
     if not st.toggle("Flow from the input to the prediction", key=key(state.kind, "open.flow")):
         return
     try:
@@ -69,7 +71,7 @@ def _section(state: AttentionState, reading: HeadReading) -> None:
     usual = _graph(known, dataclasses.replace(look, threshold=None), reading)
     _controls(state, len(reading.weighted), usual.threshold if look.threshold is None else look.threshold)
     graph = usual if look.threshold is None else _graph(known, look, reading)
-    st.caption(carried_words(graph))
+    st.caption(" ".join(filter(None, (carried_words(graph), special_words(graph), SCALED * bool(state.switched)))))
     if state.kind == "image":
         use_picture_styles()
     flow_graph(graph, key(state.kind, "flow_graph"))

@@ -7,7 +7,7 @@ import io
 from html import escape
 
 from components.citing import origin_of
-from components.flow.told import FlowGraph, carried_words, path_words, share_words
+from components.flow.told import FlowGraph, begin_words, carried_words, path_words, share_words, special_words
 from components.numbers import plain
 from components.palette import PALETTES, STEPS, colour
 from components.svg_sheet import CELL, EDGE, LINE, SMALL, SMALLER, WIDTH, Sheet, cells, clean, sentence, whole, words
@@ -42,7 +42,8 @@ def flow_svg(graph: FlowGraph, made: Explanation, settings: str = "") -> str:
     for said in (
         f"{KIND_NAMES[graph.kind]}{settings}.",
         carried_words(graph),
-        f"Black: {path_words(graph, graph.best)}",
+        f"Black, the most important path{begin_words(graph, graph.best)}: {path_words(graph, graph.best)}",
+        *filter(None, (special_words(graph),)),
     ):
         sentence(sheet, said)
     _Drawing(graph, sheet.y + LINE).draw(sheet)

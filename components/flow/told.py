@@ -57,6 +57,8 @@ class FlowGraph:
     reads: tuple[tuple[int, float], ...]
     """Positions at the top that are drawn, and what share of the prediction each has."""
     best: Path
+    special: float
+    """Share of the prediction that comes from special tokens, of which `best` begins at none where there are others."""
     label: str
     sure: str
     """How likely the class is, or what a regression head's score is."""
@@ -97,6 +99,7 @@ def flow_graph_of(reading: HeadReading, flow: Flow, start: int, threshold: float
         nodes=nodes,
         reads=tuple((at, float(flow.reads[at])) for depth, at in spots if depth == len(shown.weights)),
         best=best,
+        special=float(shown.nodes[0, reading.special].sum()),
         label=label,
         sure=sure,
         grid=reading.of.grid,
@@ -149,9 +152,31 @@ def path_words(graph: FlowGraph, path: Path) -> str:
     return f"{' → '.join([*steps, graph.label])}: {share_words(path.share)} of the prediction takes just this way."
 
 
+def begin_words(graph: FlowGraph, path: Path) -> str:
+    """Where a path begins, to be said behind its name: at a token or patch, or nothing."""
+    return "" if _begins_special(graph, path) else f" from a {_unit(graph)}"
+
+
+def special_words(graph: FlowGraph) -> str:
+    """How much comes from special tokens: paths from them are often larger, and say nothing of the input."""
+    if not graph.special:
+        return ""
+    held = f" as they are before layer {graph.start}" if graph.start else ""
+    chosen = "" if _begins_special(graph, graph.best) else f"; the path that is chosen first begins at a {_unit(graph)}"
+    return f"{share_words(graph.special)} of the prediction comes from special tokens{held}{chosen}."
+
+
 def share_words(share: float) -> str:
     """A share as people read it: 12.3 %, 0.02 %, < 0.01 %."""
     return f"{plain(100 * share)}\u00a0%" if share >= LEAST or share == 0 else f"<\u00a0{plain(100 * LEAST)}\u00a0%"
+
+
+def _begins_special(graph: FlowGraph, path: Path) -> bool:
+    return graph.rows[graph.places[path.positions[0]]].special
+
+
+def _unit(graph: FlowGraph) -> str:
+    return "patch" if graph.grid else "token"
 
 
 def _ends(edges: Iterable[Edge]) -> Iterator[Spot]:

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.attention.session import key
-from components.flow.area import CAUTION
+from components.flow.area import CAUTION, SCALED
 from components.flow.told import usual_threshold
 from engine.heads.flow import flow_of
 from engine.heads.reading import read_heads
@@ -43,10 +43,16 @@ def titles(page: AppTest) -> list[str]:
 def test_the_section_is_drawn_only_where_it_is_open(model: str) -> None:
     page = of_text(model, open="switch")
     assert CAUTION not in captions(page)
+    assert "Flow" in [heading.value for heading in page.subheader]
     page.toggle(key("text", "open.flow")).set_value(True).run()
     assert not page.exception
     assert CAUTION in captions(page)
     assert "flow" in link_of(page)["open"]
+
+
+def test_what_changed_heads_mean_for_the_flow_is_said(model: str) -> None:
+    [told] = [said for said in captions(of_text(model, switched="0.1x0")) if said.endswith(SCALED)]
+    assert "of the prediction comes from special tokens" in told
 
 
 def test_the_slider_stands_at_what_reads_well_and_is_in_the_link_once_it_is_moved(model: str) -> None:

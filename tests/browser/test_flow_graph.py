@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from components.flow.told import FlowGraph, flow_graph_of, path_words, share_words
+from components.flow.told import FlowGraph, begin_words, flow_graph_of, path_words, share_words
 from components.palette import PALETTES, STEPS, colour
+from engine.heads.flow import Path as FlowPath
 from engine.heads.flow import flow_of, strongest_path
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server, running
@@ -78,10 +79,10 @@ def said(page: Page) -> Locator:
     return page.get_by_role("status")
 
 
-def expect_path(page: Page, words: str, through: str = "") -> None:
-    """What stands below the graph of a path, the words as Python has them."""
-    way, share = words.split(": ")
-    expect(said(page)).to_have_text(f"Most important path{through}: {way}. {share}")
+def expect_path(page: Page, graph: FlowGraph, path: FlowPath, through: str = "") -> None:
+    """What stands below the graph of a path, as Python says it."""
+    way, share = path_words(graph, path).split(": ")
+    expect(said(page)).to_have_text(f"Most important path{begin_words(graph, path)}{through}: {way}. {share}")
 
 
 def test_every_step_and_node_is_there_and_the_most_important_path_is_chosen(page: Page) -> None:
@@ -95,7 +96,7 @@ def test_every_step_and_node_is_there_and_the_most_important_path_is_chosen(page
             + f": {share_words(spot.share)} of the prediction runs through it"
         )
     assert graph.best == strongest_path(flow_of(TEXT), TEXT.of.features)
-    expect_path(page, path_words(graph, graph.best))
+    expect_path(page, graph, graph.best)
     expect(page.locator(".xg-flow-on")).to_have_count(len(graph.best.positions))
 
 
@@ -150,17 +151,17 @@ def test_a_click_chooses_the_most_important_path_through_a_node_and_another_give
     depth, at = other.spot
     node(page, at, depth).click()
     through = f" through “{at} {TEXT.of.tokens[at].text}” after layer 0"
-    expect_path(page, path_words(graph, other.path), through)
+    expect_path(page, graph, other.path, through)
     expect(node(page, at, depth)).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="Show the strongest steps alone").click()
     fewer = drawn(0.1)
     expect(page.get_by_text(f"{len(fewer.edges)} steps are drawn")).to_be_visible()
     stays = other.spot in {spot.spot for spot in fewer.nodes}
-    expect_path(page, path_words(graph, other.path if stays else graph.best), through if stays else "")
+    expect_path(page, graph, other.path if stays else graph.best, through if stays else "")
     page.reload()
     node(page, at, depth).click()
     node(page, at, depth).click()
-    expect_path(page, path_words(graph, graph.best))
+    expect_path(page, graph, graph.best)
 
 
 def test_keys_alone_walk_the_flow_and_choose(page: Page) -> None:
@@ -179,9 +180,9 @@ def test_keys_alone_walk_the_flow_and_choose(page: Page) -> None:
     expect(page.locator(".xg-unseen[aria-live=polite]")).to_contain_text(f"“{below} {TEXT.of.tokens[below].text}”")
     page.keyboard.press("Enter")
     path = next(spot.path for spot in graph.nodes if spot.spot == (top - 1, below))
-    expect_path(page, path_words(graph, path), f" through “{below} {TEXT.of.tokens[below].text}” after layer {top - 2}")
+    expect_path(page, graph, path, f" through “{below} {TEXT.of.tokens[below].text}” after layer {top - 2}")
     page.keyboard.press("Escape")
-    expect_path(page, path_words(graph, graph.best))
+    expect_path(page, graph, graph.best)
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowRight")
     expect(node(page, 0, top)).to_be_focused()
@@ -211,7 +212,7 @@ def test_a_first_layer_is_where_the_drawing_begins(server: Server, open_page: Op
     graph = flow_graph_of(TEXT, flow_of(TEXT, start_layer=4), 4, None)
     expect(page.get_by_text("Before layer 4", exact=True)).to_be_visible()
     expect(page.locator(".xg-flow-step")).to_have_count(len(graph.edges) + len(graph.reads))
-    expect_path(page, path_words(graph, graph.best))
+    expect_path(page, graph, graph.best)
 
 
 @pytest.mark.parametrize("query", ["", "patches=1", "long=1&threshold=0.0005"])
@@ -221,7 +222,7 @@ def test_on_a_phone_the_page_keeps_its_width(server: Server, open_page: Open, qu
     box = page.locator(".xg-flow-box")
     assert box.evaluate("box => box.clientHeight < 0.9 * innerHeight")
     page.locator(".xg-flow-node").last.tap()
-    expect(said(page)).to_contain_text("Most important path through")
+    expect(said(page)).to_contain_text(" through “")
 
 
 def test_512_tokens_are_drawn_at_once_and_scroll_in_their_box(server: Server, open_page: Open) -> None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from components.flow.export import HEAD, flow_csv, flow_svg
-from components.flow.told import FlowGraph, carried_words, flow_graph_of, path_words
+from components.flow.told import FlowGraph, carried_words, flow_graph_of, path_words, special_words
 from engine.heads.flow import flow_of
 from engine.heads.reading import HeadReading
 from tests.unit.components.flows import picture_reading, text_reading
@@ -46,6 +46,7 @@ def test_the_picture_has_every_step_every_node_and_the_words(kind: str, start: i
     for words in (
         carried_words(graph),
         path_words(graph, graph.best),
+        special_words(graph),
         "Attention rollout, residual 0.5, from layer 0.",
     ):
         assert " ".join(words.split()) in " ".join(said.split())

@@ -13,10 +13,12 @@ from components.flow.told import (
     READABLE,
     STEPS,
     FlowGraph,
+    begin_words,
     carried_words,
     flow_graph_of,
     path_words,
     share_words,
+    special_words,
     told,
     usual_threshold,
 )
@@ -52,6 +54,21 @@ def test_two_layers_by_hand() -> None:
     assert nodes[1, 2] == (0.25, [[1, 2, 0], 0.05])
     assert nodes[0, 0] == (0.425, [[0, 1, 0], 0.375])
     assert (said["label"], said["sure"], said["grid"]) == ("positive", "50.0\u00a0%", None)
+
+
+def test_what_comes_from_special_tokens_is_counted_by_hand() -> None:
+    graph = drawn(by_hand(), 0.3, residual=0.0)  # [CLS] 0.425, [SEP] 0.525
+    assert begin_words(graph, graph.best) == " from a token"
+    chosen = "the path that is chosen first begins at a token."
+    assert special_words(graph) == f"95\u00a0% of the prediction comes from special tokens; {chosen}"
+    cls = next(node for node in graph.nodes if node.spot == (0, 0))
+    assert begin_words(graph, cls.path) == ""
+    later = drawn(by_hand(), 0.2, start=1, residual=0.0)  # [SEP] 0.25
+    before = "special tokens as they are before layer 1"
+    assert special_words(later) == f"25\u00a0% of the prediction comes from {before}; {chosen}"
+    patches = drawn(picture_reading())
+    assert begin_words(patches, patches.best) == " from a patch"
+    assert special_words(dataclasses.replace(graph, special=0.0)) == ""
 
 
 def test_layers_that_do_not_count_are_not_drawn() -> None:
