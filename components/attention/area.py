@@ -11,6 +11,7 @@ from components.attention.board import board_area
 from components.attention.controls import board_controls
 from components.attention.head_switches import restore_button, switch_area
 from components.attention.keep import keep_area
+from components.attention.look import INPUTS
 from components.attention.reading import reading_area
 from components.attention.scores import HeadMap, is_pending, score_map
 from components.attention.session import key
@@ -23,7 +24,6 @@ from engine.registry import Explainer
 from engine.request import Example, Request
 
 MOST_CLASSES = 5
-KIND_WORDS = {"text": "text", "image": "picture"}
 
 
 def attention_area(state: AttentionState, methods: Mapping[str, Explainer]) -> None:
@@ -32,7 +32,7 @@ def attention_area(state: AttentionState, methods: Mapping[str, Explainer]) -> N
         st.info(missing)
     if missing or state.input is None:  # the controls of pictures have said why there is none
         return
-    word, target = KIND_WORDS[state.kind], key(state.kind, "target")
+    word, target = INPUTS[state.kind], key(state.kind, "target")
     if prediction_area(_probe(state), state.target, target, word, MOST_CLASSES) is None:
         restore_button(state)
         return

@@ -25,6 +25,8 @@ VIEWS = {"text": ("matrix", "received", "query"), "image": ("query", "received",
 DETAILS = {"text": ("matrix", "lines"), "image": ("overlay", "matrix")}
 ORDERS, SCALES, BETWEEN, SWITCH = ("place", "score"), ("own", "shared"), ("all", "a_to_b", "b_to_a"), ("on", "off")
 AGAINST = ("integrated_gradients", "kernel_shap")
+INPUTS, UNITS = {"text": "text", "image": "picture"}, {"text": "token", "image": "patch"}
+"""What an input and its features are called."""
 MOST = 9_999
 """No layer, head or position of a model here has a larger number."""
 NAME = re.compile(r"(\d{1,4})\.(\d{1,4})")

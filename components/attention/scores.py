@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from streamlit.delta_generator import DeltaGenerator
 
-from components.attention.look import BoardLook
+from components.attention.look import UNITS, BoardLook
 from components.attention.state import AttentionState
 from components.awaiting import awaited
 from components.computing import Tick
@@ -136,12 +136,17 @@ def of_view(reading: HeadReading, look: BoardLook) -> str:
 
 def title_of(made: Explanation) -> str:
     """The title of the method that made it."""
-    return explainer(made.provenance.method, "text" if made.grid is None else "image").title
+    return explainer(made.provenance.method, kind_of(made)).title
 
 
 def noun(made: Explanation) -> str:
     """What a feature of the input is called."""
-    return "token" if made.grid is None else "patch"
+    return UNITS[kind_of(made)]
+
+
+def kind_of(made: Explanation) -> str:
+    """Whether it is of a text or an image."""
+    return "text" if made.grid is None else "image"
 
 
 def _map(id: str, values: PerHead, told: str = "", unit: str | None = None) -> HeadMap:

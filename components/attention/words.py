@@ -10,7 +10,7 @@ import streamlit as st
 from jaxtyping import Float
 from streamlit.delta_generator import DeltaGenerator
 
-from components.attention.look import AGAINST, LOOK, Head, head_name
+from components.attention.look import AGAINST, INPUTS, LOOK, Head, head_name
 from components.attention.scores import HeadMap, compared_with, noun, of_view, query_of, shown_maps, title_of
 from components.attention.session import key
 from components.attention.shown_head import shown_head
@@ -32,7 +32,6 @@ CAUTION = (
     "of an explanation, and has to be tested (Wiegreffe and Pinter, 2019, Attention is not not explanation). The test "
     "here: does a head's map put the {units} in the same order as an attribution of the same {kind} does?"
 )
-KINDS = {"text": "text", "image": "picture"}
 FEWEST = 2
 """Features below which there is no order."""
 REMEMBERED = 64
@@ -70,7 +69,7 @@ class Compared:
 def words_area(state: AttentionState, reading: HeadReading, scores: HeadMap | None) -> None:
     """What attention is good for, and the agreement of the heads with an attribution, computed when asked for."""
     st.subheader("Is attention an explanation here?", anchor=False)
-    unit, kind = noun(reading.of), KINDS[state.kind]
+    unit, kind = noun(reading.of), INPUTS[state.kind]
     st.html(f'<div class="xg"><p class="xg-small">{CAUTION.format(units=plural(unit), kind=kind)}</p></div>')
     if len(reading.of.features) < FEWEST:
         st.info(f"This {kind} has one {unit} that could be ordered, so there is nothing to compare.")

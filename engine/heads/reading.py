@@ -69,7 +69,7 @@ def read_heads(request: Request, cancel: CancelToken | None = None) -> HeadReadi
     """The reading of the request's example and class, its heads so scaled. The method and the seed do not matter."""
     with cancellable(cancel):
         probe = probed(request)
-        meta, arrays, hit = kept(_key(probe), lambda: _measured(probe))
+        meta, arrays, hit = from_cache_or(_key(probe), lambda: _measured(probe))
     return _unpacked(probe.made, meta, arrays, hit)
 
 
@@ -99,15 +99,15 @@ def plain_probe(request: Request) -> Request:
 
 
 def _key(probe: Probe) -> str:
-    return named(probe.request, "heads", VERSION)
+    return key_of_kind(probe.request, "heads", VERSION)
 
 
-def named(request: Request, kind: str, version: int) -> str:
+def key_of_kind(request: Request, kind: str, version: int) -> str:
     """The key of something that is made of a probed request."""
     return key_for({"kind": kind, "version": version, "of": key_of(request)})
 
 
-def kept(key: str, compute: Callable[[], tuple[Meta, Arrays]]) -> tuple[Meta, Arrays, bool]:
+def from_cache_or(key: str, compute: Callable[[], tuple[Meta, Arrays]]) -> tuple[Meta, Arrays, bool]:
     """From the cache, or computed in the device's turn, once for all who ask."""
 
     def in_turn() -> tuple[Meta, Arrays]:
@@ -117,7 +117,7 @@ def kept(key: str, compute: Callable[[], tuple[Meta, Arrays]]) -> tuple[Meta, Ar
     return single_flight(result_store(), key, in_turn, alone=(Cancelled,), check=check_cancelled)
 
 
-def loaded(request: Request) -> AnyClassifier:
+def model_of(request: Request) -> AnyClassifier:
     """The request's model, as it is. The caller holds the turn."""
     return load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
 
@@ -129,8 +129,9 @@ def scales_of(model: AnyClassifier, heads: HeadScales, rows: int = 1) -> Float[t
 
 
 def _measured(probe: Probe) -> tuple[Meta, Arrays]:
-    model, heads = loaded(probe.request), probe.request.heads
+    model, heads = model_of(probe.request), probe.request.heads
     encoded = model.encode(probe.request.example)
+    # One row in a chunk of one: what runs out of memory is told in words.
     [(attention, slope, for_class)] = runtime.in_chunks(
         lambda _: _pass(model, encoded, probe.made.provenance.target, heads), 1, 1
     )

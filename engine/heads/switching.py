@@ -12,7 +12,16 @@ from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.classifiers import AnyClassifier, Coded
 from engine.explain import require_finite
-from engine.heads.reading import Probe, kept, loaded, named, plain_probe, probed, require_attention, scales_of
+from engine.heads.reading import (
+    Probe,
+    from_cache_or,
+    key_of_kind,
+    model_of,
+    plain_probe,
+    probed,
+    require_attention,
+    scales_of,
+)
 from engine.heads.running import size
 from engine.heads.scales import OFF
 from engine.heads.scores import PerHead
@@ -51,17 +60,17 @@ def switch_off_each(request: Request, report: Report | None = None, cancel: Canc
     """Of the request's example, on top of its own scales. `report` hears of model evaluations."""
     with cancellable(cancel), reporting(report):
         probe = probed(request)
-        _, arrays, hit = kept(key_of(request), lambda: _measured(probe))
+        _, arrays, hit = from_cache_or(key_of(request), lambda: _measured(probe))
     return SwitchedOff(arrays["whole"], arrays["off"], probe.made.provenance.target, hit)
 
 
 def key_of(request: Request) -> str:
     """The cache key of the answers: one for all classes, because they hold every class."""
-    return named(dataclasses.replace(plain_probe(request), target=None), "heads_off", VERSION)
+    return key_of_kind(dataclasses.replace(plain_probe(request), target=None), "heads_off", VERSION)
 
 
 def _measured(probe: Probe) -> tuple[Meta, Arrays]:
-    model = loaded(probe.request)
+    model = model_of(probe.request)
     encoded = model.encode(probe.request.example)
     _require_heads(model, encoded)
     layers, heads = size(model)
