@@ -43,6 +43,8 @@ FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
 )
 PNG_FILE = "exegesis-heads.png"
 PNG_HELP = "The same picture in pixels, drawn by this browser."
+LINES = " Its matrix is drawn, not its lines."
+DRAWN = ("HTML", "SVG")
 ALL_FILE = "exegesis-attention.safetensors"
 ALL_HELP = (
     "Attention of all heads in half precision with the tokens, {}. In Python: safetensors.numpy.load_file(name). "
@@ -53,15 +55,16 @@ ALL_HELP = (
 def keep_area(state: AttentionState, reading: HeadReading, scores: HeadMap | None) -> None:
     """Files to download and how to cite. A file is built when its button is pressed, not before."""
     kept = KeptHeads(state, reading, scores)
+    lines = LINES * (state.look.detail == "lines")
     st.subheader("Keep", anchor=False)
     with st.container(horizontal=True, gap="small", key=_key(state, "all")):
         for label, name, kind, build, help in FILES:
-            _button(kept, label, name, kind, build, help)
+            _button(kept, label, name, kind, build, help + lines * (label in DRAWN))
         _matrix_button(kept)
         _button(kept, "All attention", ALL_FILE, "application/octet-stream", attention_file, _all_help(reading))
         _input_button(state)
         # Last: its element is as wide as the rest of the line.
-        png_button("PNG", PNG_FILE, partial(svg, kept), PNG_HELP, key=_key(state, "PNG"))
+        png_button("PNG", PNG_FILE, partial(svg, kept), PNG_HELP + lines, key=_key(state, "PNG"))
     cite_box(cite_html(kept), _commands(kept), _key(state, "cite"))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.attention.keep import FILES
+from components.attention.keep import FILES, LINES
 from engine.heads.table import CAUTION
 from engine.home import product_version
 from tests.project import ROOT
@@ -52,6 +52,13 @@ def test_every_file_is_offered_and_the_command_says_what_is_shown(model: str) ->
     assert Path(model).name in cited
     assert "Entropy: Clark et al. (2019)" in cited
     assert CAUTION in cited
+
+
+def test_where_lines_are_shown_it_is_said_that_the_matrix_is_drawn(model: str) -> None:
+    for detail, told in (("lines", True), ("matrix", False)):
+        page = opened(input="text", model=model, text="a film", detail=detail)
+        helps = {button.proto.label: button.proto.help for button in page.get("download_button")}
+        assert [helps[name].endswith(LINES) for name in ("HTML", "SVG", "CSV")] == [told, told, False]
 
 
 def test_switched_heads_are_in_both_commands(model: str) -> None:
