@@ -45,7 +45,7 @@ def opened(browser: Browser, url: str) -> Page:
 
 
 def begin(page: Page, url: str) -> None:
-    page.goto(f"{url}/?of=noise&view=matrix&detail=overlay")
+    page.goto(f"{url}/?of=noise&view=matrix&detail=matrix")
     page.get_by_text("Nothing yet").wait_for(timeout=TIMEOUT_MS)
 
 

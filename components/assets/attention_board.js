@@ -2,8 +2,8 @@
 // hears of a head that is locked, and of a position whose attention is asked for. How it is asked is in pins.js.
 
 const HINT = "Hover to look, click to lock, double-click to see a head alone. By keyboard: arrows, Enter, Escape.";
-const LATE_WORDS = "The attention of all heads is on its way …";
 const LOST_WORDS = "The attention did not arrive whole. Load the page again.";
+const PALE_WORDS = "Colours end at the largest value of the whole head, also where that is not shown: a pale head has little in what is.";
 const MASK_WORDS = "hatched: the model reads from left to right, so that a query may not attend there";
 const SCORE_HEIGHT = 20; // pixels at most
 const BADGED = 48; // pixels across at least where each thumbnail has its name
@@ -22,7 +22,7 @@ class Board extends Owned {
     this.scoreFoot = element("div");
     this.smallTitle = element("p", { class: "xg-title" });
     this.smallFoot = element("div");
-    this.state = element("p", { class: "xg-small", role: "status" });
+    this.state = element("span", { class: "xg-small", role: "status" });
     this.facts = element("p", { class: "xg-small", "aria-live": "polite" });
     this.badge = element("span");
     this.unlocker = element("button", { type: "button" }, "Unlock");
@@ -34,7 +34,7 @@ class Board extends Owned {
     const bar = element("div", { class: "xg-pick" }, this.badge, this.facts, this.unlocker, this.isolator);
     this.scorePart = element("section", { class: "xg-of-scores", "aria-label": "Map of scores" }, this.scoreTitle, this.scores.root, this.scoreFoot);
     const detail = element("section", { class: "xg-detail", "aria-label": "One head" }, bar, this.host);
-    const thumbs = element("section", { class: "xg-of-thumbs", "aria-label": "All heads" }, this.smallTitle, this.state, this.stage, this.fainter, this.smallFoot);
+    const thumbs = element("section", { class: "xg-of-thumbs", "aria-label": "All heads" }, element("div", { class: "xg-titled" }, this.smallTitle, this.state), this.stage, this.fainter, this.smallFoot);
     this.root = element("div", { class: "xg" }, element("div", { class: "xg-board" }, this.scorePart, detail, thumbs));
     this.listen();
   }
@@ -50,18 +50,24 @@ class Board extends Owned {
   take() {
     const model = new BoardModel(this.data, new Colours(this.root), (wanted) => this.askFor(wanted));
     this.model = model;
-    const place = arrivalOf(this.data.digest);
-    if (place.grids) model.grids = place.grids;
-    else place.promise.then((grids) => this.arrived(model, (place.grids = grids)), () => this.lost(model));
+    this.await(model, "grids", this.data.digest);
+    if (this.data.exact) this.await(model, "whole", this.data.exact.digest);
+  }
+
+  /** What comes under a digest becomes a part of the model. */
+  await(model, part, digest) {
+    const place = arrivalOf(digest);
+    if (place.here) model[part] = place.here;
+    else place.promise.then((here) => this.arrived(model, part, (place.here = here)), () => this.lost(model));
   }
 
   adopt() {
     this.wanted = { head: this.data.head, alone: this.data.alone };
   }
 
-  arrived(model, grids) {
-    model.grids = grids;
-    if (this.model === model) this.draw();
+  arrived(model, part, here) {
+    model[part] = here;
+    if (this.model === model) part === "grids" ? this.draw() : this.drawShown();
   }
 
   lost(model) {
@@ -143,9 +149,9 @@ class Board extends Owned {
     const across = order === "score" ? Math.min(heads.length, Math.floor(width / BADGED)) : heads.length;
     const ratio = view === "matrix" ? 1 : grid ? grid[0] / grid[1] : BARS;
     const side = sideFor(width, across), height = Math.round(side * ratio);
-    this.scores.show(byLayer, heads, own, Math.min(own, SCORE_HEIGHT));
-    if (order === "score") this.small.show(ranked(this.ofScores.sorted, across), [], side, height);
-    else this.small.show(byLayer, heads, side, height);
+    this.scores.show(byLayer, heads, own, Math.min(own, SCORE_HEIGHT), "layer");
+    if (order === "score") this.small.show(ranked(this.ofScores.sorted, across), [], side, height, "rank");
+    else this.small.show(byLayer, heads, side, height, "layer");
     for (const [name, cell] of this.scores.cells) this.paintScore(cell, name.split(".").map(Number));
     this.paint(side, height);
     this.mark();
@@ -206,8 +212,9 @@ class Board extends Owned {
     this.facts.replaceChildren(element("b", {}, `${name[0].toUpperCase()}${name.slice(1)}`), ` · ${isLocked ? "locked" : this.lit ? "click to lock" : this.ofScores.none ? "the first" : "the strongest"}`);
     this.unlocker.hidden = !wanted.head;
     this.isolator.setAttribute("aria-pressed", wanted.alone);
-    if (!this.model.grids) return;
-    if (data.detail === "lines") drawLines(this.host, this.model, this.activeHeads());
+    this.host.classList.toggle("xg-late", !this.model.grids);
+    if (!this.model.grids) return this.host.childElementCount || (this.host.textContent = LOADING);
+    if (data.detail === "lines") drawLines(this.host, this.model, this.activeHeads(), shown);
     else if (data.detail === "overlay") drawOverlay(this.host, this.model, shown);
     else drawMatrix(this.host, this.model, shown);
   }
@@ -219,25 +226,32 @@ class Board extends Owned {
   }
 
   drawWords() {
-    const { score, viewWords, causal, notes, order, view } = this.data;
+    const { score, viewWords, notes, order, view, part } = this.data;
     this.scoreTitle.textContent = score ? score.title : "No score";
     this.scoreFoot.replaceChildren(...(score ? [this.scoreLegend(), small(score.words)] : []), small(HINT));
     this.smallTitle.textContent = viewWords;
     const sorted = order === "score" ? [small("The largest score first, whatever its sign.")] : [];
-    const masks = causal && view !== "received" ? [small(element("i", { class: "xg-scale xg-hatched" }), MASK_WORDS)] : [];
-    this.smallFoot.replaceChildren(this.thumbLegend(), ...masks, ...sorted, ...notes.map((note) => small(note)));
-    this.state.textContent = this.model.grids ? "" : LATE_WORDS;
-    this.state.hidden = Boolean(this.model.grids);
+    const pale = part && view === "matrix" ? [small(PALE_WORDS)] : [];
+    const masks = this.model.hatched ? [small(element("i", { class: "xg-scale xg-hatched" }), MASK_WORDS)] : [];
+    this.smallFoot.replaceChildren(this.thumbLegend(), ...masks, ...pale, ...sorted, ...notes.map((note) => small(note)));
+    this.state.textContent = this.model.grids ? "" : LOADING;
   }
 
   thumbLegend() {
-    const { scale, view, grid } = this.data, { grids, maps } = this.model;
-    const largest = (view === "matrix" ? grids : maps)?.largest, printed = largest === undefined ? "" : `${plainNumber(largest)}, `;
-    const end = scale === "shared" ? `${printed}the largest of all heads` : "the largest of each head";
-    this.fainter.hidden = view !== "matrix" && !grid;
-    if (this.fainter.hidden) return small(`A bar a token, as high as its attention; full height: ${end}.`);
-    const bent = this.faint.checked ? ` · gamma ${FAINT_GAMMA}: half the colour at a quarter of it` : "";
+    const { view, grid } = this.data, bars = view !== "matrix" && !grid, end = this.endWords();
+    const bent = this.faint.checked ? ` · gamma ${FAINT_GAMMA}: half the ${bars ? "height" : "colour"} at a quarter of it` : "";
+    if (bars) return small(`A bar a token, as high as its attention; full height: ${end}${bent}.`);
     return small("0 ", element("i", { class: "xg-scale xg-amount" }), end, bent);
+  }
+
+  /** Where the scale of the thumbnails ends. */
+  endWords() {
+    const { scale, view, layers, heads, tokens, size } = this.data, { model } = this, isMatrix = view === "matrix";
+    const least = isMatrix ? "" : `, at least ${plainNumber(1 / tokens.length)}, which is even attention to all`;
+    if (scale !== "shared") return `the largest of each head${least}`;
+    const end = isMatrix ? model.end(layers[0], heads[0]) : model.mapEnd(layers[0], heads[0]);
+    const all = layers.length * heads.length < size[0] * size[1] ? "the heads shown" : "all heads";
+    return `${plainNumber(end)}, the largest of ${all}${least}`;
   }
 
   scoreLegend() {

@@ -3,7 +3,9 @@
 
 const DIGEST = 16; // characters before the bytes
 const LEVELS = 254; // of a cell: its share of the head's largest value
-const KEPT = 2; // tensors in the window: what is shown, and what is on its way
+const MASKED = 255; // of a cell whose query may not attend to its key
+const WHOLE = "EXO1"; // how the bytes of one head begin
+const KEPT = 4; // bodies in the window: all heads and one of them whole, those shown and those on their way
 const STEPS = 20; // of colour, as components/palette.py has them
 const SIDES = { for: "f", against: "a", amount: "m" };
 const MAP_TOP = 65534; // of a map's levels; one more may not be attended to
@@ -25,7 +27,24 @@ function layDown(data) {
   const place = arrivalOf(new TextDecoder().decode(bytes.subarray(0, DIGEST)));
   if (place.begun) return;
   place.begun = true;
-  unpacked(bytes).then(place.resolve, place.reject);
+  const read = new TextDecoder().decode(bytes.subarray(DIGEST, DIGEST + 4)) === WHOLE ? wholeHead : unpacked;
+  read(bytes).then(place.resolve, place.reject);
+}
+
+/** One head's matrix as components/attention/exact.py has it. */
+async function wholeHead(bytes) {
+  const view = new DataView(bytes.buffer), [rows, columns] = [4, 8].map((at) => view.getUint32(DIGEST + at, true));
+  const values = Float32Array.from(new Uint16Array(bytes.buffer, DIGEST + 12), halfFloat);
+  const top = values.reduce((most, value) => (value > most ? value : most), 0) || 1;
+  const cells = Uint8Array.from(values, (value) => (Number.isNaN(value) ? MASKED : Math.round((value / top) * LEVELS)));
+  return { cells, rows, columns, factor: 1, step: top / LEVELS, exact: true, value: (at) => values[at] };
+}
+
+/** A number in half precision (IEEE 754) without a sign, as attention has none. */
+function halfFloat(bits) {
+  const power = (bits >> 10) & 31, fraction = bits & 1023;
+  if (power === 31) return fraction ? NaN : Infinity;
+  return power ? (1024 + fraction) * 2 ** (power - 25) : fraction * 2 ** -24;
 }
 
 async function unpacked(bytes) {
@@ -36,7 +55,7 @@ async function unpacked(bytes) {
   const stream = packed.stream().pipeThrough(new DecompressionStream("deflate"));
   const cells = new Uint8Array(await new Response(stream).arrayBuffer());
   if (cells.length !== shape.reduce((all, part) => all * part)) throw new Error("attention: cells are missing");
-  return { shape, factor, scales, cells, largest: scales.reduce((most, scale) => Math.max(most, scale)) };
+  return { shape, factor, scales, cells };
 }
 
 /** The colours of the page's theme: of every step, and where a query may not attend. */
@@ -81,7 +100,7 @@ function pixel([red, green, blue]) {
 /** What the drawings know: what Python told, the bytes once they are there, colours, and how to ask. */
 class BoardModel {
   constructor(told, colours, ask) {
-    Object.assign(this, { told, colours, ask, grids: null, tables: new Map() });
+    Object.assign(this, { told, colours, ask, grids: null, whole: null, tables: new Map() });
     if (told.maps) this.maps = mapsOf(told);
   }
 
@@ -101,9 +120,15 @@ class BoardModel {
     return this.grids.scales[this.place(layer, head)];
   }
 
-  /** Where the colour scale of a head's matrix ends. */
+  /** Where the colour scale of a head's matrix ends: at the largest of all of it, also where a part is shown. */
   end(layer, head) {
-    return this.told.scale === "shared" ? this.grids.largest : this.scale(layer, head);
+    return this.endOf(this.told.ends, layer, head);
+  }
+
+  /** Of a head's own, or of all that are shown. */
+  endOf(ends, layer, head) {
+    const { scale, layers, heads } = this.told;
+    return scale === "shared" ? Math.max(...layers.flatMap((one) => heads.map((other) => ends[one][other]))) : ends[layer][head];
   }
 
   /** What each feature has of a head; NaN where it may not be attended to. */
@@ -112,8 +137,17 @@ class BoardModel {
     return Float32Array.from(levels.subarray(at * count, (at + 1) * count), (level) => (level > MAP_TOP ? NaN : level * step));
   }
 
+  /** Less than what attention to all alike would give has never the full colour. */
   mapEnd(layer, head) {
-    return this.told.scale === "shared" ? this.maps.largest : this.maps.ends[this.place(layer, head)];
+    return Math.max(this.endOf(this.told.maps.ends, layer, head), 1 / this.told.tokens.length);
+  }
+
+  /** Whether anything that is drawn of all heads may not be attended to. */
+  get hatched() {
+    const { told, maps, grids } = this;
+    if (!told.causal) return false;
+    if (told.view !== "matrix") return maps.levels.includes(MAP_TOP + 1);
+    return Boolean(grids) && (grids.hatched ??= grids.cells.includes(MASKED));
   }
 
   ink(share) {
@@ -134,5 +168,5 @@ class BoardModel {
 
 function mapsOf({ maps, features }) {
   const bytes = Uint8Array.from(atob(maps.levels), (letter) => letter.charCodeAt(0));
-  return { levels: new Uint16Array(bytes.buffer), ends: maps.ends.flat(), largest: Math.max(...maps.ends.flat()), count: features.length };
+  return { levels: new Uint16Array(bytes.buffer), ends: maps.ends.flat(), count: features.length };
 }

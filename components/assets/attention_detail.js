@@ -2,21 +2,20 @@
 // The model that they are given is that of attention_cells.js.
 // A host keeps its drawing, so that zoom, focus and place stay while a person goes from head to head.
 
-const MAY_NOT = 255; // the level of a cell whose query may not attend to its key
 const HUES = 16;
+const LOADING = "Loading the attention …";
 const drawings = new WeakMap(); // by host
 const pairs = new WeakMap(); // by what Python told: whether it is of two texts
-const wholeHeads = new WeakMap(); // by told.exact: its cells
 
 /** The host's drawing of that kind, made anew where it shows another one; it leaves with its host. */
-function drawingIn(host, Drawing, model, heads) {
-  const shown = drawings.get(host);
-  if (shown instanceof Drawing && shown.root.parentElement === host) return shown.show(model, heads);
-  shown?.leave();
+function drawingIn(host, Drawing, model, heads, shown = heads[0]) {
+  const there = drawings.get(host);
+  if (there instanceof Drawing && there.root.parentElement === host) return there.show(model, heads, shown);
+  there?.leave();
   const made = new Drawing();
   drawings.set(host, made);
   host.replaceChildren(made.root);
-  made.show(model, heads);
+  made.show(model, heads, shown);
 }
 
 function headHue(head) {
@@ -48,36 +47,22 @@ function plainNumber(value) {
   return String(Number(value.toPrecision(3))).replace("-", "−");
 }
 
+/** Of colours or heights that strengthen faint values, where the scale ends. */
+function bentWords(gamma, end) {
+  return gamma === 1 ? "" : ` · gamma ${gamma}: half the colour at ${plainNumber(end * 0.5 ** (1 / gamma))}`;
+}
+
 /** One head's cells, row by row: exact and whole where Python has sent them, else the byte that all heads have. */
 function headCells(model, head) {
   const { exact } = model.told;
-  if (exact && headName(exact.head) === headName(head)) return wholeHead(exact);
+  if (model.whole && headName(exact.head) === headName(head)) return model.whole;
   const cells = model.cells(...head), step = model.scale(...head) / LEVELS;
   return cells && { cells, ...model.size, step, exact: false, value: (at) => cells[at] * step };
 }
 
-function wholeHead(exact) {
-  if (wholeHeads.has(exact)) return wholeHeads.get(exact);
-  const bytes = Uint8Array.from(atob(exact.values), (letter) => letter.charCodeAt(0)), view = new DataView(bytes.buffer);
-  const values = Float32Array.from({ length: bytes.length / 2 }, (_, at) => halfFloat(view.getUint16(2 * at, true)));
-  const top = values.reduce((most, value) => (value > most ? value : most), 0) || 1;
-  const cells = Uint8Array.from(values, (value) => (Number.isNaN(value) ? MAY_NOT : Math.round((value / top) * LEVELS)));
-  const [rows, columns] = exact.shape;
-  const made = { cells, rows, columns, factor: 1, step: top / LEVELS, exact: true, value: (at) => values[at] };
-  wholeHeads.set(exact, made);
-  return made;
-}
-
-/** A number in half precision (IEEE 754) without a sign, as attention has none. */
-function halfFloat(bits) {
-  const power = (bits >> 10) & 31, fraction = bits & 1023;
-  if (power === 31) return fraction ? NaN : Infinity;
-  return power ? (1024 + fraction) * 2 ** (power - 25) : fraction * 2 ** -24;
-}
-
 /** A cell's value in words; a byte knows it to half a step. */
 function saidValue(head, at) {
-  if (head.cells[at] === MAY_NOT) return "may not attend";
+  if (head.cells[at] === MASKED) return "may not attend";
   if (head.exact) return plainNumber(head.value(at));
   return `about ${head.value(at).toFixed(Math.max(2, Math.round(-Math.log10(head.step))))}`;
 }

@@ -1,12 +1,14 @@
 // Lines from tokens that look (left) to those that they look at (right), a hue a head; opacity is weight by the number
 // of heads (BertViz). Only what is seen of a long text is drawn.
 
-const LINES = { row: 21, most: 3000, faintest: 0.01, names: 0.34, widest: 170, high: 460, wide: 2 };
+const LINES = { row: 21, most: 3000, faintest: 0.01, names: 0.34, widest: 170, high: 460, wide: 2, long: 100 };
 const LINES_HINT = "Left: tokens that look. Right: what they look at. Hover a token, or go to it by arrows, for its lines alone.";
+const LINES_ASK = " Click a token on the left, or press Enter on it, to see in all heads what it looks at.";
 const MOST_NAMED_LINES = 4;
 
-function drawLines(host, model, heads) {
-  drawingIn(host, LinesDrawing, model, heads);
+/** Lines of `heads`; of a long text at first those of the shown one alone. */
+function drawLines(host, model, heads, shown) {
+  drawingIn(host, LinesDrawing, model, heads, shown);
 }
 
 class LinesDrawing extends Drawing {
@@ -19,8 +21,10 @@ class LinesDrawing extends Drawing {
     this.scroller = element("div", { class: "xg-lines-scroll" }, this.sheet);
     this.said = element("p", { class: "xg-said" });
     this.note = element("p", { class: "xg-small" });
+    this.every = element("button", { type: "button", "aria-pressed": "false" });
+    this.tools = element("div", { class: "xg-one-tools" }, this.every);
     this.told = element("div", { class: "xg-unseen", "aria-live": "polite" });
-    this.root = element("div", { class: "xg-one" }, this.title, this.scroller, this.said, this.note, this.told);
+    this.root = element("div", { class: "xg-one" }, this.tools, this.title, this.scroller, this.said, this.note, this.told);
     this.listen();
   }
 
@@ -32,9 +36,19 @@ class LinesDrawing extends Drawing {
     this.on(this.sheet, "focusin", (event) => this.point(this.placeOf(event), true));
     this.on(this.sheet, "focusout", () => this.point(null));
     this.on(this.sheet, "keydown", (event) => this.onKey(event));
+    this.on(this.every, "click", () => this.toggle());
   }
 
-  show(model, heads) {
+  /** Of a long text: all heads, or one again. */
+  toggle() {
+    this.all = !this.all;
+    this.show(this.model, this.given, this.shown);
+  }
+
+  show(model, given, shown) {
+    const isLong = Math.max(model.told.rows.length, model.told.columns.length) > LINES.long && given.length > 1;
+    const heads = isLong && !this.all ? [shown] : given;
+    Object.assign(this, { given, shown, isLong });
     if (this.data && model === this.model && String(heads) === String(this.heads)) return;
     Object.assign(this, { model, heads, data: heads.map((head) => headCells(model, head)) });
     if (!heads.length || this.data.includes(null)) this.data = null;
@@ -42,6 +56,9 @@ class LinesDrawing extends Drawing {
     this.title.hidden = heads.length < 2;
     this.root.style.setProperty("--xg-hue", heads.length === 1 ? headHue(heads[0][1]) : "");
     this.scroller.hidden = !this.data;
+    this.tools.hidden = !isLong;
+    this.every.textContent = `All ${given.length} heads`;
+    this.every.setAttribute("aria-pressed", Boolean(this.all));
     if (!this.data) return this.wait();
     this.name();
     this.draw();
@@ -49,7 +66,7 @@ class LinesDrawing extends Drawing {
 
   wait() {
     this.note.textContent = "";
-    this.said.textContent = this.heads.length ? "These heads are on their way …" : "No head is active. Click one of the score map.";
+    this.said.textContent = this.heads.length ? LOADING : "No head is active. Click one of the score map.";
   }
 
   /** The tokens of both sides, anew where they are others than before. */
@@ -93,7 +110,7 @@ class LinesDrawing extends Drawing {
     const least = LINES.faintest, hundredths = new Float64Array(101);
     for (const head of this.data) {
       for (let at = 0; at < head.cells.length; at += 1) {
-        if (head.cells[at] !== MAY_NOT) hundredths[Math.min(100, Math.floor(100 * head.value(at)))] += 1;
+        if (head.cells[at] !== MASKED) hundredths[Math.min(100, Math.floor(100 * head.value(at)))] += 1;
       }
     }
     let [from, lines] = [100, hundredths[100]];
@@ -113,7 +130,7 @@ class LinesDrawing extends Drawing {
   paintAll(pen, head, top) {
     const { columns, cells } = head;
     for (let at = 0; at < cells.length; at += 1) {
-      if (cells[at] === MAY_NOT || head.value(at) < this.cut) continue;
+      if (cells[at] === MASKED || head.value(at) < this.cut) continue;
       this.paintLine(pen, Math.floor(at / columns), at % columns, head.value(at) / this.heads.length, top);
     }
   }
@@ -127,7 +144,7 @@ class LinesDrawing extends Drawing {
     const { side, at: place } = this.at, lines = [];
     for (let other = 0; other < (side ? rows : columns); other += 1) {
       const [row, column] = side ? [other, place] : [place, other], at = row * columns + column;
-      if (cells[at] !== MAY_NOT && value(at) >= LINES.faintest) lines.push({ row, column, at, other });
+      if (cells[at] !== MASKED && value(at) >= LINES.faintest) lines.push({ row, column, at, other });
     }
     return lines;
   }
@@ -148,8 +165,9 @@ class LinesDrawing extends Drawing {
     const { length } = this.heads, many = this.cut > LINES.faintest;
     const opacity = length > 1 ? `The opacity of a line is its weight divided by ${length}, the number of active heads; of a token in hand it is the weight.` : "The opacity of a line is its weight.";
     const cut = `Lines below ${plainNumber(this.cut)} are not drawn${many ? ` because there are so many; those of a token in hand are, from ${LINES.faintest}` : ""}.`;
-    const masked = this.data.some(({ cells }) => cells.includes(MAY_NOT)) ? "Where a token may not attend there is no line." : "";
-    this.note.textContent = [opacity, cut, masked, scrolls, shrunkWords(told, this.data[0])].filter(Boolean).join(" ");
+    const masked = this.data.some(({ cells }) => cells.includes(MASKED)) ? "Where a token may not attend there is no line." : "";
+    const one = this.isLong && length === 1 ? "Of so long a text the lines of all heads would hide each other, so that one is drawn." : "";
+    this.note.textContent = [one, opacity, cut, masked, scrolls, shrunkWords(told, this.data[0])].filter(Boolean).join(" ");
     this.mark();
     this.say();
   }
@@ -166,7 +184,7 @@ class LinesDrawing extends Drawing {
   /** What lies between the token in hand and that one, mean over the heads. */
   meanOf(place) {
     const [row, column] = this.at.side ? [place, this.at.at] : [this.at.at, place];
-    const values = this.data.map(({ cells, columns, value }) => (cells[row * columns + column] === MAY_NOT ? 0 : value(row * columns + column)));
+    const values = this.data.map(({ cells, columns, value }) => (cells[row * columns + column] === MASKED ? 0 : value(row * columns + column)));
     return values.reduce((sum, value) => sum + value, 0) / values.length;
   }
 
@@ -179,7 +197,7 @@ class LinesDrawing extends Drawing {
 
   say() {
     const { at } = this;
-    this.said.replaceChildren(at ? this.words() : LINES_HINT);
+    this.said.replaceChildren(at ? this.words() : LINES_HINT + (this.model.told.view === "query" ? LINES_ASK : ""));
   }
 
   /** Where the token in hand looks, or who looks at it, by each head. */
@@ -216,6 +234,13 @@ class LinesDrawing extends Drawing {
 
   onClick(event) {
     event.target.closest?.("[data-side]")?.focus({ preventScroll: true });
+    this.ask(this.placeOf(event));
+  }
+
+  /** Where all heads show what one token looks at, a token on the left becomes the one. */
+  ask(at) {
+    const { told } = this.model;
+    if (at && !at.side && told.view === "query") this.model.ask({ query: told.rows[at.at * this.data[0].factor] });
   }
 
   onKey(event) {
@@ -224,6 +249,7 @@ class LinesDrawing extends Drawing {
     const list = at.side ? this.keys : this.queries, other = at.side ? this.queries : this.keys, end = list.children.length - 1;
     const places = { ArrowUp: at.at - 1, ArrowDown: at.at + 1, Home: 0, End: end, PageUp: at.at - 10, PageDown: at.at + 10 };
     if (key in places) this.focusOn(list, places[key]);
+    else if (key === "Enter") this.ask(at);
     else if (key === "ArrowLeft" || key === "ArrowRight") this.focusOn((key === "ArrowRight") === Boolean(at.side) ? list : other, at.at);
     else return;
     event.preventDefault();

@@ -1,6 +1,7 @@
 // One head as a matrix: a row is a token that looks (query), a column what it looks at (key).
 
 const MATRIX_HINT = "A row is a token that looks (query), a column what it looks at (key). Hover for values.";
+const MATRIX_ASK = " Click a row, or press Enter in it, to see in all heads what its token looks at.";
 const MATRIX_KEYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e4], End: [0, 1e4], PageUp: [-10, 0], PageDown: [10, 0] };
 
 function drawMatrix(host, model, head) {
@@ -31,6 +32,7 @@ class MatrixDrawing extends MatrixPainting {
     this.on(canvas, "pointerdown", (event) => this.onDown(event));
     this.on(canvas, "pointermove", (event) => this.onMove(event));
     this.on(canvas, "pointerup pointercancel", (event) => this.pointers.delete(event.pointerId));
+    this.on(canvas, "click", (event) => !this.dragged && this.ask(this.cellAt(event)));
     this.on(canvas, "pointerleave", (event) => event.pointerType === "mouse" && this.point(null));
     this.on(canvas, "wheel", (event) => this.onWheel(event), { passive: false });
     this.on(canvas, "keydown", (event) => this.onKey(event));
@@ -59,7 +61,7 @@ class MatrixDrawing extends MatrixPainting {
 
   draw() {
     this.canvas.hidden = !this.data;
-    if (!this.data) return (this.said.textContent = "This head is on its way …");
+    if (!this.data) return (this.said.textContent = LOADING);
     this.place();
     this.paint();
     this.write();
@@ -71,10 +73,9 @@ class MatrixDrawing extends MatrixPainting {
     this.canvas.setAttribute("aria-label", `Attention of head ${headName(this.head)}: ${rows} rows that look, ${columns} columns that they look at`);
     this.canvas.style.touchAction = this.zoom.times > 1 ? "none" : "pan-y";
     this.zoomer.hidden = this.zoom.most <= 1;
-    const hatched = cells.includes(MAY_NOT) ? [element("i", { class: "xg-hatch" }), element("span", {}, "may not attend")] : [];
-    const end = this.model.end(...this.head), half = end * 0.5 ** (1 / this.gamma);
-    const bent = this.gamma === 1 ? "" : ` · gamma ${FAINT_GAMMA}: half the colour at ${plainNumber(half)}`;
-    this.legend.replaceChildren(element("i", { class: "xg-scale xg-amount" }), `0 to ${plainNumber(end)}${bent}`, ...hatched);
+    const hatched = cells.includes(MASKED) ? [element("i", { class: "xg-hatch" }), element("span", {}, "may not attend")] : [];
+    const end = this.model.end(...this.head);
+    this.legend.replaceChildren(element("i", { class: "xg-scale xg-amount" }), `0 to ${plainNumber(end)}${bentWords(this.gamma, end)}`, ...hatched);
     if (isPair(told)) this.legend.append(element("span", {}, "A: first text, B: second text"));
     this.note.textContent = [shrunkWords(told, this.data), factor > 1 && "Lock the head to see each.", this.words.together(this.image.together)].filter(Boolean).join(" ");
     this.say();
@@ -82,7 +83,7 @@ class MatrixDrawing extends MatrixPainting {
 
   say() {
     const { at } = this;
-    if (!at) return this.said.replaceChildren(MATRIX_HINT);
+    if (!at) return this.said.replaceChildren(MATRIX_HINT + (this.queried < 0 ? "" : MATRIX_ASK));
     if (at.row === null) return this.said.replaceChildren(this.words.column(at.column));
     const cell = at.column === null ? [] : [element("b", {}, this.words.cell(at)), element("br")];
     this.said.replaceChildren(...cell, this.words.row(at.row));
@@ -109,6 +110,7 @@ class MatrixDrawing extends MatrixPainting {
 
   onDown(event) {
     this.pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+    this.dragged = false;
     this.canvas.setPointerCapture(event.pointerId);
     this.point(this.cellAt(event));
   }
@@ -123,6 +125,7 @@ class MatrixDrawing extends MatrixPainting {
 
   drag(from, to) {
     const { across, down } = this.cellSize;
+    this.dragged ||= this.zoom.times > 1 && String(from) !== String(to);
     this.zoom.pan((from[0] - to[0]) / across, (from[1] - to[1]) / down);
     this.paint();
   }
@@ -161,9 +164,15 @@ class MatrixDrawing extends MatrixPainting {
     else if ("+=".includes(event.key)) this.zoomBy(ZOOM_STEP);
     else if (event.key === "-") this.zoomBy(1 / ZOOM_STEP);
     else if (event.key === "0") this.zoomBy(0);
+    else if (event.key === "Enter" && this.at) this.ask(this.at);
     else return;
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  /** Where all heads show what one token looks at, that of the row becomes the one. */
+  ask(at) {
+    if (this.queried >= 0 && at && at.row !== null) this.model.ask({ query: this.model.told.rows[at.row * this.data.factor] });
   }
 
   /** The next cell; where it is not seen, what is seen moves along. */

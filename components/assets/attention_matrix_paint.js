@@ -9,6 +9,12 @@ class MatrixPainting extends Drawing {
     return this.faint.checked ? FAINT_GAMMA : 1;
   }
 
+  /** The row whose token all heads are asked about; -1 where they are not. */
+  get queried() {
+    const { view, rows, query, grid } = this.model.told;
+    return view === "query" && !grid ? Math.floor(rows.indexOf(query) / this.data.factor) : -1;
+  }
+
   /** Where the cells are, in pixels of the canvas, and how large all of them are. */
   place() {
     const { rows, columns, factor } = this.data, { told } = this.model, width = this.root.clientWidth, most = Math.min(MATRIX.label, width * MATRIX.labelShare);
@@ -70,7 +76,7 @@ class MatrixPainting extends Drawing {
     const made = pen.createImageData(wide, high), pixels = new Uint32Array(made.data.buffer);
     const table = this.inks(step * LEVELS), seen = new Int16Array(wide * high).fill(-1);
     for (let at = 0; at < cells.length; at += 1) {
-      if (cells[at] === MAY_NOT) continue;
+      if (cells[at] === MASKED) continue;
       const to = Math.floor(Math.floor(at / columns) / together) * wide + Math.floor((at % columns) / together);
       if (cells[at] > seen[to]) seen[to] = cells[at];
     }
@@ -117,7 +123,7 @@ class MatrixPainting extends Drawing {
   paintLabels(pen, ofRows) {
     const { zoom, box } = this, size = ofRows ? this.cellSize.down : this.cellSize.across;
     const [first, seen] = ofRows ? [zoom.row, zoom.seenRows] : [zoom.column, zoom.seenColumns];
-    const every = Math.ceil(MATRIX.line / size), inHand = (ofRows ? this.at?.row : this.at?.column) ?? -1;
+    const every = Math.ceil(MATRIX.line / size), inHand = (ofRows ? this.at?.row ?? this.queried : this.at?.column) ?? -1;
     pen.save();
     pen.textBaseline = "middle";
     if (!ofRows) pen.transform(0, -1, 1, 0, 0, 0);

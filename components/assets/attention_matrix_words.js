@@ -37,7 +37,7 @@ class MatrixWords {
   }
 
   namedLargest(count, placeOf, nameOf) {
-    const { data } = this, valueAt = (at) => (data.cells[placeOf(at)] === MAY_NOT ? 0 : data.value(placeOf(at)));
+    const { data } = this, valueAt = (at) => (data.cells[placeOf(at)] === MASKED ? 0 : data.value(placeOf(at)));
     return largestOf(count, valueAt, MOST_NAMED_KEYS).map((at) => `${nameOf(at)} (${saidValue(data, placeOf(at))})`).join(", ");
   }
 
@@ -47,7 +47,7 @@ class MatrixWords {
     if (data.factor > 1) return "";
     if (!data.exact) return all ? "A row adds up to 1." : "A row adds up to 1 over all tokens; some are not shown.";
     const places = Array.from({ length: data.columns }, (_, column) => row * data.columns + column);
-    const sum = places.reduce((before, at) => before + (data.cells[at] === MAY_NOT ? 0 : data.value(at)), 0).toFixed(2);
+    const sum = places.reduce((before, at) => before + (data.cells[at] === MASKED ? 0 : data.value(at)), 0).toFixed(2);
     return all ? `Its row adds up to ${sum}.` : `Its row adds up to ${sum} over the tokens shown, and to 1 over all.`;
   }
 }

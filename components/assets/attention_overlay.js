@@ -3,7 +3,6 @@
 
 const PATCH_KEYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e3], End: [0, 1e3], PageUp: [-1e3, 0], PageDown: [1e3, 0] };
 const PATCH_HINT = "Hover a patch for its value. Click one, or press Enter on it, to see where it looks.";
-const NO_MAP = "In this view heads have matrices and no maps of patches. Choose above what patches receive, or where one looks.";
 const MAP_OPACITY = 70; // percent, as on the Images page
 
 function drawOverlay(host, model, head) {
@@ -18,7 +17,9 @@ class OverlayDrawing extends Drawing {
     const over = element("i", { class: "xg-over" }, this.canvas);
     this.map = element("div", { class: "xg-patches", tabindex: 0, role: "application", "aria-roledescription": "map of patches" }, element("i", { class: "xg-seen" }), over, this.looking, this.lit);
     this.slider = element("input", { type: "range", min: 0, max: 100, step: 5, value: MAP_OPACITY, "aria-label": "Opacity of the map in percent" });
-    this.tools = element("div", { class: "xg-one-tools" }, element("label", { class: "xg-small" }, "Picture", this.slider, "Map"));
+    this.faint = element("input", { type: "checkbox" });
+    const opacity = element("label", { class: "xg-small" }, "Picture", this.slider, "Map");
+    this.tools = element("div", { class: "xg-one-tools" }, opacity, element("label", { class: "xg-small" }, this.faint, "Strengthen faint values"));
     this.from = element("p", { class: "xg-small" });
     this.said = element("p", { class: "xg-said" });
     this.legend = element("p", { class: "xg-small xg-one-legend" });
@@ -35,21 +36,19 @@ class OverlayDrawing extends Drawing {
     this.on(this.map, "focus", () => this.map.matches(":focus-visible") && this.point(this.cursor, true));
     this.on(this.map, "blur", () => this.point(null));
     this.on(this.slider, "input", () => this.draw());
+    this.on(this.faint, "change", () => this.draw());
   }
 
   show(model, [head]) {
     const { told } = model;
-    Object.assign(this, { model, head, values: model.told.maps && model.map(...head) });
+    Object.assign(this, { model, head, values: model.map(...head) });
     this.places = told.features ?? told.tokens.flatMap(({ special }, at) => (special ? [] : [at]));
     [this.rows, this.columns] = told.grid;
-    this.order = this.values && Float32Array.from(this.values).sort();
     this.root.style.setProperty("--xg-hue", headHue(head[1]));
     this.draw();
   }
 
   draw() {
-    for (const part of [this.map, this.tools, this.legend, this.from]) part.hidden = !this.values;
-    if (!this.values) return (this.said.textContent = NO_MAP);
     this.map.style.setProperty("--xg-opacity", Number(this.slider.value) / 100);
     this.paint();
     this.write();
@@ -61,11 +60,15 @@ class OverlayDrawing extends Drawing {
     const pen = this.canvas.getContext("2d"), made = pen.createImageData(this.columns, this.rows), { data } = made;
     const table = new Uint8Array(this.model.table(1, 1).buffer), end = this.end(), ground = table.subarray(0, 3);
     this.values.forEach((value, at) => {
-      const level = Number.isNaN(value) ? 0 : Math.min(LEVELS, Math.round((LEVELS * value) / end)), alpha = level / LEVELS;
+      const level = Number.isNaN(value) ? 0 : Math.round(LEVELS * Math.min(1, value / end) ** this.gamma), alpha = level / LEVELS;
       for (let part = 0; part < 3; part += 1) data[4 * at + part] = level ? ground[part] + (table[4 * level + part] - ground[part]) / alpha : 0;
       data[4 * at + 3] = 255 * alpha;
     });
     pen.putImageData(made, 0, 0);
+  }
+
+  get gamma() {
+    return this.faint.checked ? FAINT_GAMMA : 1;
   }
 
   /** Where the colours end: the largest value, of this map or of all. */
@@ -79,7 +82,7 @@ class OverlayDrawing extends Drawing {
     this.map.setAttribute("aria-label", `Map of head ${headName(this.head)} over the picture`);
     this.map.setAttribute("aria-description", `${this.rows} rows, ${this.columns} columns. ${PATCH_HINT}`);
     this.from.textContent = this.fromWords(looks);
-    this.legend.replaceChildren(element("i", { class: "xg-scale xg-amount" }), `0 to ${plainNumber(this.end())}, without sign`);
+    this.legend.replaceChildren(element("i", { class: "xg-scale xg-amount" }), `0 to ${plainNumber(this.end())}, without sign${bentWords(this.gamma, this.end())}`);
     this.say();
   }
 
@@ -111,7 +114,7 @@ class OverlayDrawing extends Drawing {
   valueWords(at) {
     const value = this.values[at];
     if (Number.isNaN(value)) return `may not attend · ${this.placeOf(at)}`;
-    const above = this.order.reduce((count, other) => count + (other > value), 0);
+    const above = this.values.reduce((count, other) => count + (other > value), 0);
     return `${plainNumber(value)} · rank ${1 + above} of ${this.values.length} · ${this.placeOf(at)}`;
   }
 

@@ -2,10 +2,10 @@
 // score, and the places of the thumbnails.
 
 const STEPS_OF_KEYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e4], End: [0, 1e4] };
-const LABEL = 22; // pixels: the column of numbers of layers, with its gap
+const LABEL = 31; // pixels: the column of numbers of layers, with its gap
 const GAP = 3;
 const SIDE_LEAST = 22;
-const SIDE_MOST = 112;
+const SIDE_MOST = 200;
 
 /** The side of a cell so that `count` of them fill a width. */
 function sideFor(width, count) {
@@ -25,24 +25,25 @@ class HeadGrid {
     board.on(this.root, "focusout", () => this.board.light(null));
   }
 
-  /** Lines of heads `[layer, head]` under `names`; each line has a name of its own. */
-  show(lines, names, side, height) {
+  /** Lines of heads `[layer, head]` under `names`; each line has a name of its own, and `axis` says what these are. */
+  show(lines, names, side, height, axis) {
     this.root.style.setProperty("--side", `${side}px`);
     this.root.style.setProperty("--height", `${height}px`);
     this.root.style.setProperty("--count", names.length || lines[0].heads.length);
-    const wanted = JSON.stringify([lines, names]);
+    const wanted = JSON.stringify([lines, names, axis]);
     if (this.drawn === wanted) return;
     this.drawn = wanted;
     this.lines = lines;
-    this.build(names);
+    this.build(names, axis);
   }
 
-  build(names) {
+  build(names, axis) {
     const focused = this.root.contains(document.activeElement) && this.headOf({ target: document.activeElement });
     this.cells.clear();
-    const head = element("div", { role: "row" }, element("span", { role: "columnheader", "aria-label": "Layer" }));
+    const head = element("div", { role: "row" }, element("span", { role: "columnheader", class: "xg-axis" }, axis));
     head.append(...names.map((name) => element("span", { role: "columnheader", "aria-label": `head ${name}` }, String(name))));
-    this.root.replaceChildren(...(names.length ? [head] : []), ...this.lines.map((line) => this.row(line)));
+    const above = names.length ? [element("i", { class: "xg-axis", "aria-hidden": "true" }, "head")] : [];
+    this.root.replaceChildren(...above, head, ...this.lines.map((line) => this.row(line)));
     if (focused) this.cells.get(headName(focused))?.focus({ preventScroll: true });
   }
 
@@ -135,7 +136,8 @@ class Scores {
   words(head) {
     const value = this.of(head);
     if (value === null) return this.score ? "no value" : "";
-    return `${this.printed(value)} ${this.score.unit}, rank ${this.ranks.get(headName(head)) ?? "–"} of ${this.shown.length}`;
+    const rank = this.ranks.get(headName(head));
+    return `${this.printed(value)} ${this.score.unit}, ${rank ? `rank ${rank} of ${this.shown.length}` : "not among the heads shown"}`;
   }
 
   printed(value) {

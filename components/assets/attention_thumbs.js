@@ -55,9 +55,9 @@ class Thumbs {
   paint(pixels, model, head, width, height, colours) {
     const { told } = model;
     if (told.view === "matrix") return this.paintMatrix(pixels, model, head, width, height, colours);
-    const end = model.mapEnd(...head), levels = mapLevels(model.map(...head), end), table = model.table(1, 1, this.gamma);
-    if (told.grid) fillCells(pixels, pooled(levels, ...told.grid, height, width), table, width, colours);
-    else fillBars(pixels, pooled(levels, 1, levels.length, 1, width), table, width, height, colours, levels.length);
+    const levels = mapLevels(model.map(...head), model.mapEnd(...head));
+    if (told.grid) fillCells(pixels, pooled(levels, ...told.grid, height, width), model.table(1, 1, this.gamma), width, colours);
+    else fillBars(pixels, pooled(levels, 1, levels.length, 1, width), this.gamma, width, height, colours, levels.length);
   }
 
   paintMatrix(pixels, model, head, width, height, colours) {
@@ -75,13 +75,13 @@ function fillCells(pixels, raised, table, width, colours) {
 }
 
 /** A bar a token, as high as its attention; pale colours would be lost in so little room. */
-function fillBars(pixels, raised, table, width, height, colours, count) {
-  const starts = width / count >= APART ? firstCells(count, width) : null;
+function fillBars(pixels, raised, gamma, width, height, colours, count) {
+  const starts = width / count >= APART ? firstCells(count, width) : null, full = pixel(colours.at("amount", 1));
   for (let at = 0; at < pixels.length; at += 1) {
     const x = at % width, above = height - Math.floor(at / width), level = raised[x] - 1;
     const gap = starts && x + 1 < width && starts[x] !== starts[x + 1];
-    const high = level > 0 ? Math.max(1, Math.round((level / LEVELS) * height)) : 0;
+    const high = level > 0 ? Math.max(1, Math.round((level / LEVELS) ** gamma * height)) : 0;
     if (level < 0) pixels[at] = maskedAt(at, width, colours);
-    else pixels[at] = above <= high && !gap ? table[LEVELS] : colours.ground;
+    else pixels[at] = above <= high && !gap ? full : colours.ground;
   }
 }

@@ -1,4 +1,4 @@
-"""All heads' attention on its way to the browser: packed once for a reading, sent once for a page.
+"""Attention on its way to the browser, of all heads or of one: packed once for a reading, sent once for a page.
 
 The element shows nothing. It lays the bytes into the window under their digest, where the board waits for them; while
 the script runs again with the same bytes, Streamlit only names them.
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import streamlit as st
 
 from components.pins import component
-from engine.heads.grids import note_of, packed
+from engine.heads.grids import note_of, packed, tops
 from engine.heads.part import Part, cut
 from engine.heads.reading import HeadReading
 
@@ -26,11 +26,19 @@ DIGEST = 16
 
 @dataclass(frozen=True)
 class Sent:
-    """`body`: the digest, then what `engine.heads.grids.packed` made. `note`: what was drawn together, or nothing."""
+    """`body`: the digest, then what stands for attention. `note`: what was drawn together, or nothing."""
 
     body: bytes
     digest: str
-    note: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All heads as `engine.heads.grids.packed` makes them, and the largest value of each whole head, shown or not."""
+
+    sent: Sent
+    ends: list[list[float]]
 
 
 def attention_bytes(sent: Sent, key: str) -> None:
@@ -38,7 +46,7 @@ def attention_bytes(sent: Sent, key: str) -> None:
     _component()(key=key, data=sent.body)
 
 
-def sent_of(reading: HeadReading, part: Part) -> Sent:
+def grid_of(reading: HeadReading, part: Part) -> Grid:
     """What is sent of a reading. It is kept while the reading is in memory, for the part that was asked for last."""
     kept = _kept().get(reading)
     if kept is None or kept[0] != part:
@@ -46,15 +54,20 @@ def sent_of(reading: HeadReading, part: Part) -> Sent:
     return kept[1]
 
 
-def pack(reading: HeadReading, part: Part) -> Sent:
+def pack(reading: HeadReading, part: Part) -> Grid:
     """The same, made anew."""
     body = packed(cut(reading.attention, part))
+    return Grid(named(body, note_of(body)), tops(reading.attention).tolist())
+
+
+def named(body: bytes, note: str = "") -> Sent:
+    """Bytes behind their digest."""
     digest = hashlib.blake2b(body, digest_size=DIGEST // 2).hexdigest()
-    return Sent(digest.encode() + body, digest, note_of(body))
+    return Sent(digest.encode() + body, digest, note)
 
 
 @st.cache_resource(show_spinner=False)
-def _kept() -> WeakKeyDictionary[HeadReading, tuple[Part, Sent]]:
+def _kept() -> WeakKeyDictionary[HeadReading, tuple[Part, Grid]]:
     return WeakKeyDictionary()
 
 

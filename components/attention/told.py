@@ -7,9 +7,8 @@ from base64 import b64encode
 import numpy as np
 from jaxtyping import Float
 
-from components.attention.bytes import Sent
-from components.attention.exact import exact
-from components.attention.look import BoardLook, Head, head_name
+from components.attention.bytes import Grid, Sent
+from components.attention.look import UNITS, BoardLook, Head, head_name
 from components.attention.scores import HeadMap, query_of, shown_maps
 from components.attention.state import AttentionState
 from engine.heads.part import Part
@@ -21,19 +20,20 @@ TOP = 65_534
 """The level of a map's largest value; one more stands where a query may not attend."""
 VIEW_WORDS = {
     "matrix": "The attention of each head: queries down, keys across",
-    "received": "What each {unit} receives, mean over all queries",
+    "received": "What each {unit} receives, mean over the queries that may attend to it",
     "query": "Attention from «{name}»",
 }
-UNITS = {"text": "token", "image": "patch"}
+SIZE = "it has layers 0 to {} with heads 0 to {} each."
+STRONGEST = "The strongest is shown."
 
 
-def told(state: AttentionState, reading: HeadReading, scores: HeadMap | None, part: Part, sent: Sent) -> Told:
-    """`scores`: None where there are none, as when their computation was stopped."""
+def told(
+    state: AttentionState, reading: HeadReading, scores: HeadMap | None, part: Part, grid: Grid, whole: Sent | None
+) -> Told:
+    """`scores`: None where there are none, as when their computation was stopped. `whole`: the shown head, exactly."""
     look = state.look
     layers, heads = reading.slope.shape
-    locked = look.head if look.head and look.head[0] < layers and look.head[1] < heads else None
-    strongest = strongest_of(scores, look, layers, heads)
-    shown = locked or strongest
+    locked, strongest = locked_of(look, reading), strongest_of(scores, look, layers, heads)
     return {
         "kind": state.kind,
         "size": [layers, heads],
@@ -50,18 +50,46 @@ def told(state: AttentionState, reading: HeadReading, scores: HeadMap | None, pa
         "view": look.view,
         "viewWords": view_words(state, reading),
         "query": query_of(reading, look) if look.view == "query" else None,
-        "maps": None if look.view == "matrix" else maps_of(shown_maps(reading, look)),
+        "maps": maps_of(shown_maps(reading, look)) if has_maps(look) else None,
+        "ends": grid.ends,
+        "part": len(part.rows) < len(reading.of.tokens) or len(part.columns) < len(reading.of.tokens),
         "order": look.order,
         "scale": look.scale,
         "detail": look.detail,
         "head": list(locked) if locked else None,
         "strongest": list(strongest),
         "alone": look.alone and locked is not None,
-        "exact": exact(reading.attention, shown, part) if look.detail == "matrix" else None,
+        "exact": {"head": list(locked or strongest), "digest": whole.digest} if whole else None,
         "changed": changed_of(state.switched),
-        "notes": [note for note in (part.note, sent.note) if note],
-        "digest": sent.digest,
+        "notes": [note for note in (part.note, grid.sent.note) if note],
+        "digest": grid.sent.digest,
     }
+
+
+def locked_of(look: BoardLook, reading: HeadReading) -> Head | None:
+    """The locked head, if the model has it."""
+    layers, heads = reading.slope.shape
+    return look.head if look.head and look.head[0] < layers and look.head[1] < heads else None
+
+
+def has_maps(look: BoardLook) -> bool:
+    """A picture below matrices has what its patches receive."""
+    return look.view != "matrix" or look.detail == "overlay"
+
+
+def missing(look: BoardLook, reading: HeadReading) -> list[str]:
+    """What a link asks for and the model has not, in words, with what is shown instead."""
+    layers, heads = reading.slope.shape
+    said = []
+    if look.head and locked_of(look, reading) is None:
+        said.append(f"This model has no head {head_name(look.head)}: {SIZE.format(layers - 1, heads - 1)} {STRONGEST}")
+    for name, wanted, count in (("layer", look.layers, layers), ("head", look.heads, heads)):
+        if beyond := [at for at in wanted if at >= count]:
+            rest = "The others are shown." if len(beyond) < len(wanted) else "All are shown."
+            said.append(
+                f"This model has no {name} {', '.join(map(str, beyond))}: {SIZE.format(layers - 1, heads - 1)} {rest}"
+            )
+    return said
 
 
 def shown_of(wanted: tuple[int, ...], count: int) -> list[int]:

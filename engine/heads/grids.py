@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float, UInt8, UInt16
 
 from engine.errors import ExegesisError, unknown
-from engine.heads.scores import Attention
+from engine.heads.scores import Attention, PerHead
 
 MAGIC = b"EXH1"
 LEVELS = 254
@@ -69,6 +69,12 @@ def packed(attention: Attention, scale: str = "own", side: int = SIDE, limit: in
     while len(body := to_bytes(made)) > limit and max(made.levels.shape[2:]) > 1:
         made = _quantised(attention, scale, made.factor + 1)
     return body
+
+
+def tops(attention: Attention) -> PerHead:
+    """The largest value of each head; 1 where it has none."""
+    own = _halves(_tops(_bits(attention)))
+    return np.where(own > 0, own, np.float32(1))
 
 
 def values(made: Grids) -> Attention:
@@ -138,13 +144,13 @@ def _piece(raw: bytes, end: int) -> bytes:
 
 def _quantised(attention: Attention, scale: str, factor: int) -> Grids:
     bits = _shrunk(_bits(attention), factor)
-    tops = np.where(bits > _INFINITE, 0, bits).max((2, 3)) if (bits > _INFINITE).any() else bits.max((2, 3))
-    own = _halves(tops)
+    largest = _tops(bits)
+    own = _halves(largest)
     ends = own if scale == "own" else np.full_like(own, own.max())
     ends = np.where(ends > 0, ends, np.float32(1))
     levels = np.empty(bits.shape, np.uint8)
     for head in np.ndindex(ends.shape):
-        _levels(tops[head], ends[head]).take(bits[head], mode="clip", out=levels[head])
+        _levels(largest[head], ends[head]).take(bits[head], mode="clip", out=levels[head])
     return Grids(levels, ends, (attention.shape[2], attention.shape[3]), factor)
 
 
@@ -160,6 +166,10 @@ def _shrunk(bits: UInt16[np.ndarray, "layer head row column"], factor: int) -> U
     raised = np.pad(raised, [(0, 0), (0, 0), *beyond])
     raised = np.maximum.reduce([raised[:, :, at::factor] for at in range(factor)])
     return np.maximum.reduce([raised[..., at::factor] for at in range(factor)]) - np.uint16(1)
+
+
+def _tops(bits: UInt16[np.ndarray, "layer head row column"]) -> UInt16[np.ndarray, "layer head"]:
+    return np.where(bits > _INFINITE, np.uint16(0), bits).max((2, 3))
 
 
 def _halves(bits: UInt16[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:

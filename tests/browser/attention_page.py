@@ -29,6 +29,7 @@ from engine.heads.switching import SwitchedOff
 from tests.head_readings import (
     GRID,
     LARGE,
+    WORDS,
     causal_reading,
     explained,
     noise,
@@ -72,6 +73,12 @@ def long(length: int = 512) -> HeadReading:
     return reading(noise(2, 4, length), text_tokens(words))
 
 
+def resting() -> HeadReading:
+    """Two heads that rest on [CLS]: the rest has 3 % each at most, less than an even share."""
+    rest = np.linspace(0.02, 0.03, len(WORDS) - 1)
+    return reading(np.tile(np.r_[1 - rest.sum(), rest], (1, 2, len(WORDS), 1)).astype(np.float16), text_tokens(WORDS))
+
+
 READINGS: dict[str, Callable[[], HeadReading | None]] = {
     "text": text_reading,
     "picture": picture_reading,
@@ -79,6 +86,7 @@ READINGS: dict[str, Callable[[], HeadReading | None]] = {
     "one": lambda: reading(np.ones((2, 3, 1, 1), np.float16), text_tokens(["good"])),
     "pair": lambda: reading(noise(4, 6, len(PAIR)), text_tokens(PAIR, 5)),
     "long": long,
+    "resting": resting,
     "noise": noisy,
 }
 
@@ -93,7 +101,7 @@ def scores(found: HeadReading, name: str) -> HeadMap:
         score = SCORES[name]
         return HeadMap(name, score.title, score.unit, score.signed, found.scores[name], score.about, score.citation)
     whole = np.array([0.27, 0.73])
-    off = whole + found.slope[..., None] * [-1, 1]
+    off = whole + found.slope[..., None] * [1, -1]
     return off_map(SwitchedOff(whole, off, 1), regression=False)
 
 

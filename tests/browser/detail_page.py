@@ -13,6 +13,7 @@ import numpy as np
 import streamlit as st
 
 from components.attention.board import DETAIL
+from components.attention.bytes import named
 from components.attention.exact import exact
 from components.attention.head_colours import use_head_colours
 from components.attention.told import maps_of
@@ -21,7 +22,7 @@ from components.picture.styles import use_picture_styles
 from components.picture.variables import picture_style
 from components.pins import ASSETS, Component
 from components.styles import use_styles
-from engine.heads.grids import packed
+from engine.heads.grids import packed, tops
 from engine.heads.part import Part
 from engine.heads.scores import received
 
@@ -39,7 +40,11 @@ const [layer, head] = data.head;
 const draw = { matrix: drawMatrix, overlay: drawOverlay }[data.told.detail];
 const active = data.alone ? [[layer, head]] : data.told.heads.map((one) => [layer, one]);
 const shown = () => (draw ? draw(host, model, [layer, head]) : drawLines(host, model, active));
-unpacked(bytes).then((grids) => { model.grids = grids; shown(); });
+const whole = data.whole && Uint8Array.from(atob(data.whole), (letter) => letter.charCodeAt(0));
+Promise.all([unpacked(bytes), whole && wholeHead(whole)]).then(([grids, one]) => {
+Object.assign(model, { grids, whole: one });
+shown();
+});
 }
 """
 
@@ -106,6 +111,7 @@ def told(name: str, part: Part, head: tuple[int, int]) -> dict[str, object]:
     looks = int(query.get("query", 0)) if query.get("view") == "query" else None
     return {
         "size": [LAYERS, HEADS],
+        "layers": list(range(LAYERS)),
         "heads": list(range(HEADS)),
         "tokens": [
             {"text": word, "special": special[at], "part": _segment(case, at)} for at, word in enumerate(case.words)
@@ -121,7 +127,8 @@ def told(name: str, part: Part, head: tuple[int, int]) -> dict[str, object]:
         "maps": maps_of(received(attention(name), features, looks)),
         "scale": query.get("scale", "own"),
         "detail": query.get("detail", "matrix"),
-        "exact": exact(attention(name), head, part) if "whole" in query else None,
+        "ends": tops(attention(name)).tolist(),
+        "exact": {"head": head} if "whole" in query else None,
         "changed": {},
     }
 
@@ -152,10 +159,11 @@ if __name__ == "__main__":
     use_picture_styles()
     use_head_colours()
     st.html(picture_style(seen()))
-    body = b"-" * 16 + packed(shown)
+    body, whole = named(packed(shown)).body, named(exact(attention(name), (layer, place), part))
     data = {
         "told": told(name, part, (layer, place)),
         "body": b64encode(body).decode(),
+        "whole": b64encode(whole.body).decode() if "whole" in st.query_params else None,
         "head": [layer, place],
         "alone": "alone" in st.query_params,
     }

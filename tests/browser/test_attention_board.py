@@ -290,4 +290,5 @@ def test_a_score_that_no_head_has_is_said_and_hatched(server: Server, open_page:
     page = opened(server, open_page, "of=causal&score=special")
     expect(page.get_by_text("No head has this score for this input.")).to_be_visible()
     expect(grid(page, SCORES).locator(".xg-none")).to_have_count(72)
+    expect_shown(page, "0.0", "the first")
     expect(cell(page, "0.0")).to_have_accessible_name("layer 0, head 0: Attention to special tokens no value")

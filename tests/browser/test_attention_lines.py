@@ -106,6 +106,7 @@ def test_words_say_which_lines_are_not_drawn(server: Server, open_page: Open) ->
     for head in range(detail_page.HEADS):
         expect(page.get_by_text(f"1.{head}", exact=True)).to_be_visible()
     long = opened(server, open_page, "show=long&detail=lines")
+    long.get_by_role("button", name="All 12 heads").click()
     expect(long.get_by_text("are not drawn because there are so many")).to_be_visible()
     expect(long.get_by_text("Scroll to see all tokens")).to_be_visible()
 

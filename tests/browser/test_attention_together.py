@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.heads_seen import cell
 from tests.browser.server import Server, running
-from tests.head_readings import WORDS, text_reading
+from tests.head_readings import WORDS, picture_reading, text_reading
 from tests.project import ROOT
 
 Open = Callable[..., Page]
@@ -69,7 +69,36 @@ def test_the_keyboard_stays_on_the_picture_while_python_answers(server: Server, 
     expect(page.locator(".xg-said")).to_contain_text("row 2, column 3")
 
 
-def test_matrices_above_leave_the_picture_without_a_map_and_say_so(server: Server, open_page: Open) -> None:
-    page = opened(server, open_page, "of=picture&detail=overlay&view=matrix")
-    expect(page.get_by_text("In this view heads have matrices and no maps of patches.")).to_be_visible()
-    expect(page.get_by_role("application", name=re.compile("over the picture"))).to_be_hidden()
+def test_beside_matrices_the_picture_has_what_its_patches_receive(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "of=picture&detail=overlay&view=matrix&head=2.3")
+    expect(page.get_by_text("What each patch receives, mean over all positions.")).to_be_visible()
+    picture = page.get_by_role("application", name=re.compile("over the picture"))
+    picture.focus()
+    page.keyboard.press("Home")
+    received = picture_reading().attention[2, 3, :, 1].astype(float).mean()
+    expect(page.locator(".xg-said")).to_contain_text(f"{received:.3g} · rank ")
+
+
+@pytest.mark.parametrize("detail", ["matrix", "lines"])
+def test_a_token_of_the_detail_becomes_the_one_whose_attention_all_heads_show(
+    server: Server, open_page: Open, detail: str
+) -> None:
+    page = opened(server, open_page, f"view=query&detail={detail}")
+    if detail == "matrix":
+        page.get_by_role("application", name=re.compile("^Attention of head")).focus()
+    else:
+        page.get_by_role("listbox", name="Tokens that look").get_by_role("option").first.focus()
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_text(f"Attention from «2 {WORDS[2]}»", exact=True)).to_be_visible()
+    expect(page.get_by_text("query 2 after 2 runs")).to_be_visible()
+
+
+def test_of_a_long_text_one_head_has_lines_until_all_are_asked_for(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "of=long&detail=lines&head=1.2")
+    one = page.get_by_role("region", name="One head")
+    expect(one.get_by_text("Of so long a text the lines of all heads would hide each other")).to_be_visible()
+    expect(one.locator(".xg-heads .xg-badge")).to_have_text(["1.2"])
+    one.get_by_role("button", name="All 4 heads").click()
+    expect(one.locator(".xg-heads .xg-badge")).to_have_text([f"1.{head}" for head in range(4)])
+    expect(one.get_by_text("Of so long a text")).to_be_hidden()

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from components.attention.board import Asked, Locked, parse_asked, parse_locked
-from components.attention.bytes import DIGEST, pack, sent_of
+from components.attention.bytes import DIGEST, grid_of, named, pack
+from components.attention.exact import exact
 from components.attention.look import BoardLook, usual_look
 from components.attention.scores import HeadMap
 from components.attention.state import AttentionState
-from components.attention.told import TOP, maps_of, strongest_of, told
+from components.attention.told import TOP, maps_of, missing, strongest_of, told
 from components.picture.focus import PictureFocus
 from components.text.focus import Focus
 from engine.errors import UsageError
@@ -40,7 +41,7 @@ def picture() -> HeadReading:
 
 
 def scores(values: np.ndarray, signed: bool = True) -> HeadMap:
-    return HeadMap("off", "Change when switched off", "probability", signed, values, "What it does.", "Someone (2019)")
+    return HeadMap("off", "Fall when switched off", "probability", signed, values, "What it does.", "Someone (2019)")
 
 
 def state(kind: str = "text", switched: HeadScales | None = None, **look: Any) -> AttentionState:
@@ -52,7 +53,8 @@ def state(kind: str = "text", switched: HeadScales | None = None, **look: Any) -
 def all_told(of: HeadReading, asked: AttentionState, made: HeadMap | None = None) -> dict[str, Any]:
     """As the browser gets it."""
     part = part_of(of, asked.look.between, asked.look.special)
-    return json.loads(json.dumps(told(asked, of, made, part, sent_of(of, part)), allow_nan=False))
+    whole = named(exact(of.attention, (1, 2), part)) if asked.look.head == (1, 2) else None
+    return json.loads(json.dumps(told(asked, of, made, part, grid_of(of, part), whole), allow_nan=False))
 
 
 def maps_told(found: dict[str, Any], shape: tuple[int, ...]) -> np.ndarray:
@@ -80,7 +82,7 @@ def test_a_score_that_is_not_there_is_null(text: HeadReading) -> None:
     found = all_told(text, state(), scores(made))["score"]
     assert found["values"][1][1] is None
     assert found["values"][2][3] == pytest.approx(11 / 7, rel=1e-5)
-    assert (found["title"], found["unit"], found["signed"]) == ("Change when switched off", "probability", True)
+    assert (found["title"], found["unit"], found["signed"]) == ("Fall when switched off", "probability", True)
     assert all_told(text, state())["score"] is None
 
 
@@ -103,12 +105,30 @@ def test_a_head_that_the_model_has_not_is_not_locked(text: HeadReading) -> None:
     assert (found["head"], found["alone"]) == (None, False)
 
 
-def test_the_shown_head_is_sent_exactly_where_its_matrix_is_seen(text: HeadReading) -> None:
+def test_the_shown_head_comes_apart_under_its_digest(text: HeadReading) -> None:
+    body = exact(text.attention, (1, 2), part_of(text))
     found = all_told(text, state(head=(1, 2)))["exact"]
-    sent = np.frombuffer(base64.b64decode(found["values"]), "<f2").reshape(found["shape"])
-    assert found["head"] == [1, 2]
-    np.testing.assert_array_equal(sent, text.attention[1, 2])
+    assert found == {"head": [1, 2], "digest": named(body).digest}
     assert all_told(text, state(detail="lines"))["exact"] is None
+
+
+def test_scales_end_where_the_whole_head_does_also_where_a_part_is_shown(text: HeadReading) -> None:
+    largest = text.attention.max((2, 3)).astype(float)
+    found = all_told(text, state(special=False))
+    np.testing.assert_allclose(found["ends"], largest)
+    assert (found["part"], all_told(text, state())["part"]) == (True, False)
+    shown = text.attention[:, :, 1:-1, 1:-1].max((2, 3))
+    assert (shown < largest).any(), "else the test would see no difference"
+
+
+def test_what_the_model_has_not_is_said(text: HeadReading) -> None:
+    look = BoardLook(head=(99, 1), layers=(1, 7, 8), heads=(5,))
+    assert missing(look, text) == [
+        "This model has no head 99.1: it has layers 0 to 2 with heads 0 to 3 each. The strongest is shown.",
+        "This model has no layer 7, 8: it has layers 0 to 2 with heads 0 to 3 each. The others are shown.",
+        "This model has no head 5: it has layers 0 to 2 with heads 0 to 3 each. All are shown.",
+    ]
+    assert missing(BoardLook(head=(2, 3), layers=(0, 2)), text) == []
 
 
 def test_maps_are_the_attention_received_or_from_one_position(text: HeadReading, picture: HeadReading) -> None:
@@ -122,7 +142,13 @@ def test_maps_are_the_attention_received_or_from_one_position(text: HeadReading,
     assert found["viewWords"] == "Attention from «row 2, column 1»"
     assert all_told(text, state(view="query", query=10))["viewWords"] == "Attention from «10 bad»"
     assert all_told(picture, state("image", detail="overlay"))["query"] == 0, "the position that the model reads"
-    assert all_told(picture, state("image", view="matrix", detail="overlay"))["maps"] is None
+
+
+def test_a_picture_below_matrices_has_what_its_patches_receive(picture: HeadReading) -> None:
+    found = all_told(picture, state("image", view="matrix", detail="overlay"))["maps"]
+    received = picture.attention.astype(float).mean(2)[:, :, 1:]
+    np.testing.assert_allclose(maps_told(found, (LAYERS, HEADS, 6)), received, atol=1e-4)
+    assert all_told(picture, state("image", view="matrix", detail="matrix"))["maps"] is None
 
 
 def test_a_map_keeps_what_may_not_be_attended_to_apart_from_zero() -> None:
@@ -139,12 +165,12 @@ def test_switched_heads_are_named(text: HeadReading) -> None:
 
 def test_the_bytes_are_the_attention_behind_their_digest_and_packed_once(text: HeadReading) -> None:
     part = part_of(text)
-    sent = sent_of(text, part)
+    sent = grid_of(text, part).sent
     assert sent.body[:DIGEST] == sent.digest.encode()
     found = values(from_bytes(sent.body[DIGEST:]))
     np.testing.assert_allclose(found, text.attention, atol=float(text.attention.max()) / 500)
-    assert sent_of(text, part) is sent
-    fewer = sent_of(text, part_of(text, special=False))
+    assert grid_of(text, part).sent is sent
+    fewer = grid_of(text, part_of(text, special=False)).sent
     assert fewer.digest != sent.digest
     assert from_bytes(fewer.body[DIGEST:]).levels.shape[2:] == (10, 10)
 
@@ -152,7 +178,7 @@ def test_the_bytes_are_the_attention_behind_their_digest_and_packed_once(text: H
 def test_what_is_drawn_together_is_told() -> None:
     words = [f"word{at}" for at in range(300)]
     long = reading(noise(1, 2, 300), text_tokens(words))
-    sent = pack(long, part_of(long))
+    sent = pack(long, part_of(long)).sent
     assert "150 x 150 cells" in sent.note
     assert all_told(long, state())["notes"] == [sent.note]
 
