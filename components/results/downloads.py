@@ -9,7 +9,7 @@ import streamlit as st
 
 from components.keeping import file_button
 from components.results.shown import Shown
-from engine.study.exchange import as_csv, as_json
+from engine.sheets import as_csv, as_json
 
 FORMATS = {"csv": "CSV", "json": "JSON"}
 WRITTEN = {"csv": ("text/csv", as_csv), "json": ("application/json", as_json)}

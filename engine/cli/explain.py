@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli import values
 from engine.cli.inputs import Asked, given
+from engine.cli.methods import methods_of, params_of
 from engine.cli.options import (
     DEFAULT_MODEL,
     Column,
@@ -19,6 +18,7 @@ from engine.cli.options import (
     Image,
     Index,
     Model,
+    Param,
     Seed,
     Split,
     Target,
@@ -28,14 +28,11 @@ from engine.cli.options import (
     check_model,
     head_scales,
 )
-from engine.errors import ExegesisError, UsageError, unknown
+from engine.errors import ExegesisError
 
 if TYPE_CHECKING:
-    from engine.registry import Explainer
     from engine.request import Request
     from engine.result import Explanation
-
-ALL = "all"
 
 
 def explain(
@@ -49,7 +46,7 @@ def explain(
     split: Split = None,
     column: Column = None,
     target: Target = None,
-    param: Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="A parameter of a method.")] = None,
+    param: Param = None,
     head: Head = None,
     seed: Seed = "0",
     dtype: Dtype = "float32",
@@ -67,8 +64,8 @@ def explain(
     with output.only_ours():
         source = given(Asked("explain", model, text, text_pair, image, dataset, index, split, column))
         check_model(model, source.example.kind)
-        methods, every = _methods(method, source.example.kind)
-        params = _params(values.pairs("--param", param or [], "n_steps=50"), methods)
+        methods, every = methods_of("--method", method, source.example.kind)
+        params = params_of(param, methods)
         heads = head_scales(head)
         asked = [Request(model, m.id, source.example, params[m.id], target, number, dtype, heads) for m in methods]
         found = _all_that_can(asked) if every else _explained(asked)
@@ -78,37 +75,6 @@ def explain(
         output.print_json([as_plain(explanation) for explanation in found])
     else:
         drawing.draw(source.told, found)
-
-
-def _methods(given: str, kind: str) -> tuple[list[Explainer], bool]:
-    """The methods asked for, and whether that was all of them."""
-    from engine.registry import all_explainers, explainer
-
-    known = all_explainers(kind)
-    if not given.strip():
-        raise UsageError(f"--method: is missing. Give one or more between commas, or {ALL}. Known: {', '.join(known)}.")
-    asked = values.names("--method", given)
-    if asked == [ALL]:
-        return list(known.values()), True
-    return [explainer(name, kind) for name in asked], False
-
-
-def _params(given: dict[str, str], methods: Sequence[Explainer]) -> dict[str, dict[str, str]]:
-    """Each method's parameters: `name` goes to every method that has it, `method.name` to that one."""
-    own = {method.id: [f.name for f in dataclasses.fields(method.params)] for method in methods}
-    chosen: dict[str, dict[str, str]] = {name: {} for name in own}
-    # The addressed ones come last, so that they win over the general ones.
-    for key, value in sorted(given.items(), key=lambda item: "." in item[0]):
-        method, dot, parameter = key.rpartition(".")
-        if dot and method not in own:
-            raise unknown("--param: method", method, own)
-        takers = [method] if dot else [name for name in own if parameter in own[name]]
-        known = own[method] if dot else {p for parameters in own.values() for p in parameters}
-        if parameter not in known:
-            raise unknown(f"--param: parameter of {method or ', '.join(own)}", parameter, known)
-        for name in takers:
-            chosen[name][parameter] = value
-    return chosen
 
 
 def _explained(asked: list[Request]) -> list[Explanation]:

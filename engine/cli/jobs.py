@@ -107,8 +107,9 @@ def cancel(number: Number, as_json: Json = False) -> None:
         print(f"Job {after.id} is {after.state if after.over else 'asked to stop'}. Finished parts are kept.")
 
 
-def _work(job: Job, as_json: bool) -> None:
-    from engine.cli.output import only_ours, print_json
+def carried_out(job: Job) -> Job:
+    """Works on a job here and now, with progress; says what troubles the list of jobs or the cache."""
+    from engine.cli.output import only_ours
     from engine.cli.progress import shown
     from engine.cli.stopping import stoppable
     from engine.jobs import ledger, run_now
@@ -116,14 +117,22 @@ def _work(job: Job, as_json: bool) -> None:
     with only_ours(), stoppable() as token, shown(job.title) as report:
         ended = run_now(job, report, token)
     _warn(ledger().trouble, ended.note)
+    return ended
+
+
+def _work(job: Job, as_json: bool) -> None:
+    from engine.cli.output import print_json
+
+    ended = carried_out(job)
     if as_json:
         print_json(_plain(ended))
     elif ended.state == "done":
         print(f"Job {ended.id} is done: {ended.total:,} parts, {ended.computed:,} computed now, the others found.")
-    _end(ended)
+    end(ended)
 
 
-def _end(job: Job) -> None:
+def end(job: Job) -> None:
+    """Ends the command where the job is not done: says how to go on, or what failed."""
     if job.state == "done":
         return
     if job.state == "cancelled":

@@ -23,6 +23,7 @@ Split = Annotated[str | None, typer.Option(metavar="S", help="Which part of the 
 Column = Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns, as text=review.")]
 Target = Annotated[str | None, typer.Option(metavar="L", help="Class to explain. [default: the predicted]")]
 Head = Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", help="Scale a head; 0 is off.")]
+Param = Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="A parameter of a method.")]
 Seed = Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")]
 Dtype = Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")]
 

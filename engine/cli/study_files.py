@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import values
+from engine.cli.writing import write
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 
 STUDY = "study"
@@ -33,7 +34,7 @@ def export(
     if out == "-":
         sys.stdout.buffer.write(data)
         return
-    _write(Path(out), data)
+    write("--out", Path(out), data)
     print(f"Written: {out}")
 
 
@@ -60,7 +61,7 @@ def _study_file(study: int, votes: bool) -> bytes:
 
 
 def _table(study: int, what: str, format: str) -> bytes:
-    from engine.study.exchange import as_csv, as_json
+    from engine.sheets import as_csv, as_json
     from engine.study.exports import TABLES, rows
 
     if what not in TABLES:
@@ -79,10 +80,3 @@ def _read(file: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ExegesisError(f"FILE: {file} cannot be read ({error.strerror}). Check its permissions.") from None
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise ExegesisError(f"--out: {path} cannot be written ({error.strerror}). Choose another place.") from None

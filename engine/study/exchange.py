@@ -5,9 +5,6 @@ People are pseudonyms here; no code, address or name is in any of it.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cells import as_written, defused
+from engine.cells import as_written
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.matches import Match, competition, read_ranks
@@ -63,21 +60,6 @@ def rating_rows(ratings: Sequence[Rating]) -> list[Row]:
         }
         for rating in ratings
     ]
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of the same columns, numbers in full; text that a spreadsheet would run is defused."""
-    sheet = io.StringIO()
-    writer = csv.writer(sheet, lineterminator="\n")
-    if rows:
-        writer.writerow([defused(name) for name in rows[0]])
-    writer.writerows([_cell(value) for value in row.values()] for row in rows)
-    return sheet.getvalue()
-
-
-def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as JSON, a list of objects."""
-    return json.dumps(list(rows), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def summary_plain(found: Summary) -> Row:
@@ -171,12 +153,6 @@ def _number(row: Mapping[str, str], name: str, missing: int | float) -> float:
     if not math.isfinite(value) or value < 0:
         raise not_allowed(name, "a number of at least 0", row[name])
     return value
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return defused(value) if isinstance(value, str) else repr(value)
 
 
 def _by_method(found: Summary, values: Sequence[float]) -> dict[str, float]:

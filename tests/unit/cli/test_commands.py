@@ -17,7 +17,9 @@ from engine.request import Example, Request
 from engine.store import result_store
 from tests.unit.cli.conftest import Run
 
-COMMANDS = ("app", "explain", "heads", "train", "models", "datasets", "jobs", "cache", "study", "doctor")
+COMMANDS = (
+    "app", "evaluate", "explain", "heads", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.study.exchange import as_csv, vote_rows
+from engine.sheets import as_csv
+from engine.study.exchange import vote_rows
 from engine.study.ratings.simulation import Made, simulated
 from tests.unit.cli.conftest import Run
 

@@ -11,9 +11,8 @@ import pytest
 
 from engine.cells import as_written, defused
 from engine.errors import ExegesisError, UsageError
+from engine.sheets import as_csv, as_json
 from engine.study.exchange import (
-    as_csv,
-    as_json,
     rating_rows,
     read_rankings,
     summary_plain,

@@ -12,12 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from engine.errors import ExegesisError, UsageError
+from engine.sheets import as_csv, as_json
 from engine.study.annotators import consent, join
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
 from engine.study.database import study_database
 from engine.study.design import ExclusionRules
-from engine.study.exchange import as_csv, as_json, read_rankings
+from engine.study.exchange import read_rankings
 from engine.study.exports import TABLES, results_plain, rows
 from engine.study.forward.guesses import WITHOUT
 from engine.study.results import results

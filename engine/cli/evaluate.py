@@ -1,0 +1,140 @@
+"""`exegesis evaluate`: methods on a data set, by metrics, on one model or several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import values
+from engine.cli.jobs import carried_out, end
+from engine.cli.methods import methods_of, params_of
+from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
+from engine.cli.writing import check_place, write
+from engine.errors import Cancelled, UsageError, not_allowed
+
+if TYPE_CHECKING:
+    from engine.evaluation.plan import Plan
+    from engine.evaluation.result import Evaluation
+    from engine.params import Plain
+
+
+def evaluate(
+    models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = DEFAULT_MODEL,
+    dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Methods between commas, or 'all'.")] = "",
+    metrics: Annotated[str, typer.Option(metavar="A,B", help="[default: all that suit but sensitivity]")] = "",
+    examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "500",
+    seed: Seed = "0",
+    split: Split = None,
+    unit: Annotated[str | None, typer.Option(metavar="U", help="What is ranked: token, word or patch.")] = None,
+    removal: Annotated[str | None, typer.Option(metavar="O", help="How units are removed.")] = None,
+    shares: Annotated[str, typer.Option(metavar="A,B", help="Percent removed for the means.")] = "5,10,20,50",
+    k: Annotated[str, typer.Option("--k", metavar="K", help="Of recall_at_k.")] = "5",
+    samples: Annotated[str, typer.Option(metavar="N", help="Changed inputs for sensitivity.")] = "10",
+    param: Param = None,
+    dtype: Dtype = "float32",
+    job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+) -> None:
+    """Score methods on many examples; stopped, the same command goes on where it was."""
+    from engine.cli import drawing_evaluation, output, plain_evaluation
+    from engine.evaluation.plan import Plan
+
+    check_dtype(dtype)
+    file = None if out is None else _file(out)
+    plan = Plan(
+        models=tuple(values.names("--models", models)),
+        dataset=_given("--dataset", dataset),
+        methods=(),
+        metrics=tuple(values.names("--metrics", metrics)) if metrics else (),
+        examples=values.whole("--examples", examples, 1),
+        seed=values.whole("--seed", seed),
+        split=split,
+        unit=unit,
+        removal=removal,
+        dtype=dtype,
+        shares=tuple(values.whole("--shares", share) for share in values.names("--shares", shares)),
+        k=values.whole("--k", k, 1),
+        samples=values.whole("--samples", samples, 1),
+    )
+    plan = _with_methods(plan, methods, param)
+    found = _found(plan, job)
+    if file is not None:
+        _write(found, file)
+    if as_json:
+        output.print_json(plain_evaluation.as_plain(found))
+    else:
+        drawing_evaluation.draw(found, bool(metrics), file)
+
+
+def _given(option: str, value: str) -> str:
+    if not value.strip():
+        raise UsageError(f"{option}: is missing. Example: {option} reviews. See: exegesis datasets.")
+    return value
+
+
+def _file(out: str) -> Path:
+    """Where the rows go; refused before long work is done for them."""
+    from engine.evaluation.export import FORMATS
+
+    path = Path(out).expanduser()
+    if path.suffix.lower().removeprefix(".") not in FORMATS:
+        endings = ", ".join(f".{name}" for name in FORMATS)
+        raise not_allowed("--out", f"a file whose name ends with one of {endings}", out)
+    check_place("--out", path)
+    return path
+
+
+def _with_methods(plan: Plan, methods: str, param: list[str] | None) -> Plan:
+    """With the parameters as values, so that the same work has the same key wherever it was asked for."""
+    from dataclasses import replace
+
+    from engine.params import from_mapping
+
+    asked, _ = methods_of("--methods", methods, plan.kind)
+    params: dict[str, dict[str, Plain]] = {}
+    given = params_of(param, asked)
+    for method in asked:
+        if own := given[method.id]:
+            made = from_mapping(method.params, own, method.id)
+            params[method.id] = {name: getattr(made, name) for name in own}
+    return replace(plan, methods=tuple(method.id for method in asked), params=params)
+
+
+def _found(plan: Plan, job: bool) -> Evaluation:
+    from engine.cli.guard import STOPPED, fail, note
+    from engine.cli.output import only_ours
+    from engine.cli.progress import shown
+    from engine.cli.stopping import stoppable
+    from engine.evaluation.evaluate import carry_out
+    from engine.store import result_store
+
+    if job:
+        _as_job(plan)
+    with only_ours(), stoppable() as cancel, shown("evaluating") as report:
+        try:
+            found = carry_out(plan, report, cancel)
+        except Cancelled:
+            told = "evaluate: stopped; finished parts are kept. The same command goes on."
+            raise typer.Exit(fail(told, STOPPED)) from None
+    if trouble := result_store().status:
+        note(trouble)
+    return found
+
+
+def _as_job(plan: Plan) -> None:
+    """The work through the list of jobs. What failed in it is left to the evaluation, which says why, and goes on."""
+    from engine.jobs import create
+
+    ended = carried_out(create("evaluate", plan.as_plain()))
+    if ended.state != "failed":
+        end(ended)
+
+
+def _write(found: Evaluation, file: Path) -> None:
+    from engine.evaluation.export import FORMATS
+
+    write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))

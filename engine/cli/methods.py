@@ -1,0 +1,47 @@
+"""Which methods a command was asked for, and with which parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.cli import values
+from engine.errors import UsageError, unknown
+
+if TYPE_CHECKING:
+    from engine.registry import Explainer
+
+ALL = "all"
+
+
+def methods_of(option: str, given: str, kind: str) -> tuple[list[Explainer], bool]:
+    """The methods asked for, and whether that was all of them."""
+    from engine.registry import all_explainers, explainer
+
+    known = all_explainers(kind)
+    if not given.strip():
+        raise UsageError(f"{option}: is missing. Give one or more between commas, or {ALL}. Known: {', '.join(known)}.")
+    asked = values.names(option, given)
+    if asked == [ALL]:
+        return list(known.values()), True
+    return [explainer(name, kind) for name in asked], False
+
+
+def params_of(given: list[str] | None, methods: Sequence[Explainer]) -> dict[str, dict[str, str]]:
+    """Each method's parameters: `name` goes to every method that has it, `method.name` to that one."""
+    asked = values.pairs("--param", given or [], "n_steps=50")
+    own = {method.id: [f.name for f in dataclasses.fields(method.params)] for method in methods}
+    chosen: dict[str, dict[str, str]] = {name: {} for name in own}
+    # The addressed ones come last, so that they win over the general ones.
+    for key, value in sorted(asked.items(), key=lambda item: "." in item[0]):
+        method, dot, parameter = key.rpartition(".")
+        if dot and method not in own:
+            raise unknown("--param: method", method, own)
+        takers = [method] if dot else [name for name in own if parameter in own[name]]
+        known = own[method] if dot else {p for parameters in own.values() for p in parameters}
+        if parameter not in known:
+            raise unknown(f"--param: parameter of {method or ', '.join(own)}", parameter, known)
+        for name in takers:
+            chosen[name][parameter] = value
+    return chosen
