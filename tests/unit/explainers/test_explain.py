@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -11,35 +10,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file, save_file
 
 from engine import explain as engine_explain
 from engine import runtime
-from engine.errors import Cancelled, ExegesisError, UsageError
+from engine.errors import Cancelled, UsageError
 from engine.explain import explain, explain_many, key_of
 from engine.explainers import path
 from engine.models import load
 from engine.models.load import load_model
 from engine.progress import CancelToken
-from engine.registry import EXPLAINERS, explainer, register
-from engine.request import Example, Request
+from engine.registry import EXPLAINERS, explainer
 from tests.explaining import METHODS, checkpoint
-
-TEXT = "the plot drags"
+from tests.unit.explainers.asking import TEXT, ask, checkpoints
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache of its own for each test; the checkpoints stay where they are."""
-    checkpoint("bert", 3)
-    checkpoint("bert", 1)
-    checkpoint("gpt2", 3)
+    """A cache of its own for each test."""
+    checkpoints()
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
-
-
-def ask(method: str = "gradient_l2", text: str = TEXT, **parts: Any) -> Request:
-    pair = parts.pop("text_pair", None)
-    return Request(**{"model": str(checkpoint("bert", 3)), "method": method, "example": Example(text, pair), **parts})
 
 
 @pytest.fixture
@@ -58,21 +47,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[int]]:
         return sizes
 
     return count
-
-
-@pytest.mark.parametrize("method", ["random", "gradient", "lime"])
-def test_a_model_that_gives_no_numbers_is_told_in_one_sentence(method: str, tmp_path: Any) -> None:
-    folder = shutil.copytree(checkpoint("bert", 3), tmp_path / "damaged")
-    weights = load_file(folder / "model.safetensors")
-    weights["classifier.weight"][:] = float("nan")
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ExegesisError, match="its logits are not finite numbers in float32"):
-        explain(ask(method, model=str(folder)))
-
-
-def test_half_a_character_is_refused() -> None:
-    with pytest.raises(UsageError, match="text_pair: holds half a character"):
-        Example("whole", "\ud800")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -135,12 +109,6 @@ def test_target_by_label_index_or_prediction() -> None:
     assert predicted.scores.tobytes() == by_index[predicted.prediction.index].scores.tobytes()
 
 
-@pytest.mark.parametrize("target", ["LABEL_3", 3, -1, True, "positive"])
-def test_an_unknown_target_lists_the_known_ones(target: int | str) -> None:
-    with pytest.raises(UsageError, match=r"target: .* Known: LABEL_0, LABEL_1, LABEL_2\. Or a number from 0 to 2\.$"):
-        explain(ask(target=target))
-
-
 def test_a_regression_head_has_one_target() -> None:
     model = str(checkpoint("bert", 1))
     plain, named = (explain(ask("occlusion", model=model, target=t)) for t in (None, "LABEL_0"))
@@ -148,35 +116,6 @@ def test_a_regression_head_has_one_target() -> None:
     assert plain.prediction.regression
     with pytest.raises(UsageError, match=r"target: unknown name '1'\. Known: LABEL_0\. Or 0\.$"):
         explain(ask("occlusion", model=model, target=1))
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "1", True, None])
-def test_seeds_that_are_none(seed: Any) -> None:
-    request = ask()
-    object.__setattr__(request, "seed", seed)
-    with pytest.raises(UsageError, match="seed: must be a whole number of at least 0, got"):
-        explain(request)
-
-
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        (
-            {"method": "gradients"},
-            r"method: unknown name 'gradients'\. Did you mean 'gradient'\? Known: attention_head",
-        ),
-        ({"method": "lime", "params": {"sample": 3}}, r"parameter of lime: unknown name 'sample'.*n_samples, removal"),
-        ({"method": "lime", "params": {"removal": "blur"}}, r"lime\.removal: must be one of mask, pad, delete"),
-        ({"method": "lime", "params": {"n_samples": 1}}, r"lime\.n_samples: must be a whole number from 2 to 20,000"),
-        ({"dtype": "int8"}, r"dtype: must be one of float32, bfloat16, float16, float64, got 'int8'"),
-        ({"model": "nowhere"}, "model: unknown name 'nowhere'"),
-        ({"text": "  "}, "text: nothing to explain"),
-    ],
-)
-def test_bad_requests_in_one_line(parts: dict[str, Any], words: str) -> None:
-    with pytest.raises(ExegesisError, match=words) as caught:
-        explain(ask(**parts))
-    assert "\n" not in str(caught.value)
 
 
 def test_many_come_back_in_order_and_share_passes(calls: Callable[[str], list[int]]) -> None:
@@ -337,18 +276,3 @@ def test_predictions_that_were_forgotten_are_made_again(monkeypatch: pytest.Monk
     for text, answer in zip(texts, answers, strict=True):
         again = explain(ask("attention_mean", text)).prediction
         np.testing.assert_allclose(answer.prediction.logits, again.logits, atol=1e-5)
-
-
-def test_a_truncated_text_says_so() -> None:
-    made = explain(ask(text="good " * 100))
-    limit = load_model(str(checkpoint("bert", 3))).max_length
-    assert len(made.tokens) == limit
-    assert made.truncated == 102 - limit
-    assert f"{made.truncated} of its 102 tokens were cut off" in made.notes[0]
-
-
-def test_a_name_is_registered_once() -> None:
-    known = explainer("occlusion")
-    again = register("occlusion", title="", family="", axes=known.axes, citation="", caution="")
-    with pytest.raises(ValueError, match="explainer 'occlusion' is registered twice for text"):
-        again(known.function)
