@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from components.kept import KEPT
 from components.method_axes import (
     ANY,
     TRAITS,
@@ -43,6 +44,7 @@ def chosen_methods(methods: Methods, prefix: str) -> None:
         list(methods),
         key=f"{prefix}methods",
         format_func=lambda id: methods[id].title,
+        persist_state=KEPT,
         placeholder="Pick at least one",
         help="random is the baseline that knows nothing: a map that looks no better says nothing.",
         wrap=True,

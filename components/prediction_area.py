@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.awaiting import awaited
 from components.engine_room import explain, key_of
+from components.kept import KEPT
 from components.prediction import MOST_BARS, prediction_html
 from components.trouble import say_error, say_note
 from engine.errors import unknown
@@ -90,6 +91,7 @@ def class_control(prediction: Prediction, target: str | None, key: str) -> None:
         "Explained class",
         options,
         key=key,
+        persist_state=KEPT,
         # The browser answers with these words, so they must not change with the example.
         format_func=lambda label: label or "As predicted",
         help="Signed maps speak for or against this class. Attention is the same for every class.",

@@ -12,6 +12,7 @@ import streamlit as st
 from jaxtyping import Float
 
 from components.engine_room import explain
+from components.kept import KEPT
 from components.prediction_area import PROBE
 from components.question_words import MEASURES, QUESTIONS, QuestionWords, plural
 from components.theme import shown_theme
@@ -84,13 +85,16 @@ def questions(page: Questioned, methods: Mapping[str, Explainer], made: Made, pr
     titles = {id: method.title for id, method in methods.items()}
     st.subheader("Question the maps", anchor=False)
     if not st.toggle(
-        f"{page.words.curves} and agreement of these methods", key=page.key("open.questions"),
+        f"{page.words.curves} and agreement of these methods", key=page.key("open.questions"), persist_state=KEPT,
         help="Runs the model on request.",
     ):  # fmt: skip
         return
     _left_out([titles[id] for id in page.state.methods if id not in made])
     names = {"curves": page.words.curves, "agreement": "Agreement"}
-    st.segmented_control("Question", QUESTIONS, key=page.key("question"), required=True, format_func=names.__getitem__)
+    st.segmented_control(
+        "Question", QUESTIONS, key=page.key("question"), required=True, format_func=names.__getitem__,
+        persist_state=KEPT,
+    )  # fmt: skip
     if page.state.question == "curves":
         _curves(page, made, titles, probe)
     else:
@@ -108,7 +112,7 @@ def _curves(page: Questioned, made: Made, titles: Mapping[str, str], probe: Expl
         return
     st.selectbox(
         f"A removed {page.unit} is", list(page.words.removals), key=page.key("removal"),
-        format_func=page.words.removals.__getitem__, width=320,
+        format_func=page.words.removals.__getitem__, width=320, persist_state=KEPT,
     )  # fmt: skip
     try:
         curves = _measured(page, _with_random(page, made, titles))
@@ -174,8 +178,9 @@ def _agreement(page: Questioned, made: Made, titles: Mapping[str, str]) -> None:
         st.info("Pick at least two methods above to see whether they agree.")
         return
     st.segmented_control(
-        "Measure", MEASURES, key=page.key("measure"), required=True, format_func=page.words.measures.__getitem__
-    )
+        "Measure", MEASURES, key=page.key("measure"), required=True, format_func=page.words.measures.__getitem__,
+        persist_state=KEPT,
+    )  # fmt: skip
     try:
         found = _compared(page, made)
     except Exception as error:

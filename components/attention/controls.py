@@ -6,26 +6,27 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from components.attention.look import AGREEMENT, BETWEEN, DETAILS, LOOK, ORDERS, SCALES, SCORE_NAMES, VIEWS
+from components.attention.look import BETWEEN, DETAILS, LOOK, ORDERS, SCALES, SCORE_NAMES, UNITS, VIEWS
 from components.attention.session import KIND, Opened, key
 from components.attention.state import AttentionState
+from components.kept import KEPT
 from components.picture import focus_controls as picture_focus_controls
 from components.text import focus_controls
 from components.text.open_data import OpenData
 from engine.heads.reading import HeadReading
-from engine.heads.scores import SCORES
+from engine.heads.scores import AGREES, SCORES
 
 KIND_TITLES = {"text": "Text", "image": "Picture"}
-SCORE_TITLES = {**{score.id: score.title for score in SCORES.values()}, AGREEMENT: "Agreement with an attribution"}
+SCORE_TITLES = {score.id: score.title for score in (*SCORES.values(), AGREES)}
 VIEW_TITLES = {
     "text": {"matrix": "Matrix", "received": "Received", "query": "From one token"},
     "image": {"query": "From one patch", "received": "Received", "matrix": "Matrix"},
 }
 VIEW_HELP = (
-    "Matrix: queries down, keys across. Received: what each {unit} gets, mean over all queries. From one {unit}: what "
-    "one query attends to, at first the one that the model reads ({read}); click another in the detail."
+    "Matrix: queries down, keys across. Received: what each {unit} gets, mean over the queries that may attend to it. "
+    "From one {unit}: what one query attends to, at first the one that the model reads ({read}); click another in the "
+    "detail."
 )
-UNITS = {"text": "token", "image": "patch"}
 ORDER_TITLES = {"place": "By layer", "score": "By score"}
 DETAIL_TITLES = {"matrix": "Matrix", "lines": "Lines", "overlay": "Over the picture"}
 BETWEEN_TITLES: Mapping[str, str] = {
@@ -64,10 +65,11 @@ def board_controls(state: AttentionState, reading: HeadReading) -> None:
             key=key(kind, f"{LOOK}score"),
             format_func=SCORE_TITLES.__getitem__,
             width=270,
+            persist_state=KEPT,
         )
         st.segmented_control(
             "Map of each head", VIEWS[kind], key=key(kind, f"{LOOK}view"), required=True,
-            format_func=VIEW_TITLES[kind].__getitem__, help=_view_help(kind, reading),
+            format_func=VIEW_TITLES[kind].__getitem__, help=_view_help(kind, reading), persist_state=KEPT,
         )  # fmt: skip
         st.segmented_control(
             "Detail",
@@ -75,6 +77,7 @@ def board_controls(state: AttentionState, reading: HeadReading) -> None:
             key=key(kind, f"{LOOK}detail"),
             required=True,
             format_func=DETAIL_TITLES.__getitem__,
+            persist_state=KEPT,
         )
         with st.popover("View", key=key(kind, "view")):
             _view_controls(state, reading)
@@ -83,24 +86,28 @@ def board_controls(state: AttentionState, reading: HeadReading) -> None:
 def _view_controls(state: AttentionState, reading: HeadReading) -> None:
     kind, (layers, heads) = state.kind, reading.slope.shape
     st.segmented_control(
-        "Scale", SCALES, key=key(kind, f"{LOOK}scale"), required=True, format_func=str.capitalize,
+        "Scale", SCALES, key=key(kind, f"{LOOK}scale"), required=True, format_func=str.capitalize, persist_state=KEPT,
         help="Own: each head's largest attention has the full colour. Shared: the largest of all heads has it.",
     )  # fmt: skip
     st.segmented_control(
         "Order", ORDERS, key=key(kind, f"{LOOK}order"), required=True,
-        format_func=ORDER_TITLES.__getitem__,
+        format_func=ORDER_TITLES.__getitem__, persist_state=KEPT,
     )  # fmt: skip
     if _is_pair(reading):
         st.selectbox(
-            "Attention between", BETWEEN, key=key(kind, f"{LOOK}between"), format_func=BETWEEN_TITLES.__getitem__
-        )
+            "Attention between", BETWEEN, key=key(kind, f"{LOOK}between"), format_func=BETWEEN_TITLES.__getitem__,
+            persist_state=KEPT,
+        )  # fmt: skip
     st.toggle(
-        "Special tokens in matrices", key=key(kind, f"{LOOK}special"),
+        "Special tokens in matrices", key=key(kind, f"{LOOK}special"), persist_state=KEPT,
         help="Heads often rest on [CLS] and [SEP] when they have nothing to do. Without them the rest is seen better; "
         "its shares stay what they were.",
     )  # fmt: skip
-    st.multiselect("Layers", range(layers), key=key(kind, f"{LOOK}layers"), placeholder="All layers")
-    st.multiselect("Heads", range(heads), key=key(kind, f"{LOOK}heads"), placeholder="All heads")
+    for name, count in (("layers", layers), ("heads", heads)):
+        st.multiselect(
+            name.capitalize(), range(count), key=key(kind, f"{LOOK}{name}"), placeholder=f"All {name}",
+            persist_state=KEPT,
+        )  # fmt: skip
 
 
 def _view_help(kind: str, reading: HeadReading) -> str:

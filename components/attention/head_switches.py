@@ -11,6 +11,7 @@ from components.attention.session import key, lock, switch
 from components.attention.shown_head import shown_head
 from components.attention.state import AttentionState
 from components.attention.with_and_without import with_and_without
+from components.kept import KEPT
 from engine.heads.reading import HeadReading
 from engine.heads.scales import LARGEST, OFF, PLAIN, HeadScales
 
@@ -21,7 +22,7 @@ def switch_area(state: AttentionState, reading: HeadReading, scores: HeadMap | N
     """The section: which heads are changed and, once one is, the model with and without the changes."""
     st.subheader("Switch heads", anchor=False)
     opened = st.toggle(
-        "Switch heads off, or scale them", key=key(state.kind, "open.switch"),
+        "Switch heads off, or scale them", key=key(state.kind, "open.switch"), persist_state=KEPT,
         help="What a head writes is multiplied by its scale. Everything on this page then is of the changed model; "
         "the model's files stay as they are.",
     )  # fmt: skip

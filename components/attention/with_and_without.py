@@ -14,12 +14,15 @@ from components.attention.session import key
 from components.attention.state import AttentionState
 from components.awaiting import awaited
 from components.engine_room import explain, explainers, key_of
+from components.kept import KEPT
 from components.numbers import count, signed
 from components.picture.patch_card import extent, patch_card
 from components.picture.patch_card_html import patch_card_html, picture_card_html
+from components.picture.patch_pick import patch_pick
 from components.picture.results import CARDS, MOST_CLASSES
 from components.picture.styles import use_picture_styles
 from components.picture.variables import picture_style
+from components.pins import Pins
 from components.prediction_area import PROBE
 from components.question_styles import use_question_styles
 from components.text.edited_view import edited_map, edited_map_html, predictions_html
@@ -74,6 +77,7 @@ def _one(request: Request, name: str, place: DeltaGenerator) -> Explanation | No
 def _method_control(state: AttentionState, methods: Mapping[str, Explainer]) -> str:
     chosen: str = st.selectbox(
         "Map", list(methods), key=key(state.kind, "method"), format_func=lambda id: methods[id].title, width=320,
+        persist_state=KEPT,
         help="Its map of the model as it is, and of the model with the changed heads: the same class, one scale.",
     )  # fmt: skip
     return chosen
@@ -82,6 +86,9 @@ def _method_control(state: AttentionState, methods: Mapping[str, Explainer]) -> 
 def _cards(state: AttentionState, picture: Picture, method: Explainer, made: Pair, said: Sequence[str]) -> None:
     """The picture beside both maps, which have one scale. `said`: notes that stand elsewhere on the page."""
     use_picture_styles()
+    name, grid = key(state.kind, "pins"), made[0].grid
+    if grid is not None:  # hovering and keys tell the numbers of both maps
+        patch_pick(grid, tuple(st.session_state.get(name, ())), key(state.kind, "pick"), partial(_pin, name))
     end = max(extent(method, one)[1] for one in made)
     with st.container(gap=None, key=CARDS):
         st.html(picture_style(view_of(state.model).seen(picture.pixels)))
@@ -90,6 +97,10 @@ def _cards(state: AttentionState, picture: Picture, method: Explainer, made: Pai
             card = patch_card(method, one, said)
             view = replace(card.view, end=end, sharing="two maps", look=Look(scale="shared"))
             st.html(patch_card_html(replace(card, title=f"{method.title}, {name}", view=view)))
+
+
+def _pin(name: str, pins: Pins) -> None:
+    st.session_state[name] = list(pins)
 
 
 def how_to_read_html(made: Explanation) -> str:

@@ -10,6 +10,7 @@ import streamlit as st
 from components.browse.known import Known
 from components.browse.rows import CONFIDENT, UNSURE
 from components.browse.table import place, steps
+from components.kept import KEPT
 from components.library_html import trouble_html
 from components.trouble import literal, sentence
 
@@ -41,7 +42,9 @@ SORT_NAMES = {
 
 def browse_switch(title: str, shown_as: str, key: Key) -> bool:
     """Whether the list of the data set of that title is open. `shown_as`: what the list looks like."""
-    return st.toggle(f"Browse {literal(title)}", key=key("open.browse"), help=f"The data set as {shown_as}.")
+    return st.toggle(
+        f"Browse {literal(title)}", key=key("open.browse"), help=f"The data set as {shown_as}.", persist_state=KEPT
+    )  # fmt: skip
 
 
 def list_area(frame: str, known: Callable[[], Known], drawn: Callable[[Known], None]) -> None:
@@ -59,7 +62,7 @@ def listing_choice(label: str, name: str, names: Mapping[str, str], barred: Coll
     """One choice of what is listed. What is barred is left out, unless a link has already chosen it."""
     held = key(f"browse.{name}")
     options = [option for option in names if option not in barred or option == st.session_state.get(held)]
-    st.selectbox(label, options, key=held, format_func=names.__getitem__)
+    st.selectbox(label, options, key=held, format_func=names.__getitem__, persist_state=KEPT)
 
 
 def walk(found: Sequence[int], current: int | None, show: Callable[[int], None], key: Key) -> None:

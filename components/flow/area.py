@@ -16,6 +16,7 @@ from components.flow.graph import flow_graph
 from components.flow.maps import FlowMap, maps_html, maps_of
 from components.flow.told import STEPS, FlowGraph, carried_words, flow_graph_of, share_words, special_words
 from components.keeping import file_button
+from components.kept import KEPT
 from components.picture.styles import use_picture_styles
 from components.png_button import png_button
 from components.prediction_area import PROBE
@@ -57,7 +58,7 @@ SAME_ROWS = "The model reads the mean over all positions at the top, as the meth
 def flow_area(state: AttentionState, reading: HeadReading) -> None:
     """The section, behind its switch."""
     st.subheader("Flow", anchor=False)
-    if not st.toggle("Flow from the input to the prediction", key=key(state.kind, "open.flow")):
+    if not st.toggle("Flow from the input to the prediction", key=key(state.kind, "open.flow"), persist_state=KEPT):
         return
     try:
         _section(state, reading)
@@ -115,13 +116,16 @@ def _controls(state: AttentionState, layers: int, threshold: float) -> None:
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.segmented_control(
-            "Follow", KINDS, key=name("kind"), required=True, format_func=TITLES.__getitem__, help=KIND_HELP
-        )
+            "Follow", KINDS, key=name("kind"), required=True, format_func=TITLES.__getitem__, help=KIND_HELP,
+            persist_state=KEPT,
+        )  # fmt: skip
         st.slider(
             "Residual share", 0.0, 1.0, step=0.05, key=name("residual"), help=RESIDUAL_HELP,
-            disabled=state.flow.kind == "gradient", width=170,
+            disabled=state.flow.kind == "gradient", width=170, persist_state=KEPT,
         )  # fmt: skip
-        st.selectbox("First layer", range(layers), key=name("start_layer"), help=START_HELP, width=110)
+        st.selectbox(
+            "First layer", range(layers), key=name("start_layer"), help=START_HELP, width=110, persist_state=KEPT
+        )  # fmt: skip
         _step_slider(name("step"), name("threshold"), threshold)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from components.kept import KEPT
 from components.map_controls import gamma_slider, scale_choice, seed_input
 from components.method_picker import all_methods, chosen_methods
 from components.picture.session import WIDGETS, key
@@ -30,4 +31,7 @@ def look_controls(methods: Mapping[str, Explainer]) -> None:
 def _look_controls() -> None:
     scale_choice(key, "random always keeps its own")
     gamma_slider(key, "patches")
-    st.toggle("Outline of the truth", key=key("outline"), help="Where the data set marks what its label names.")
+    st.toggle(
+        "Outline of the truth", key=key("outline"), persist_state=KEPT,
+        help="Where the data set marks what its label names.",
+    )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool
 
+from components.kept import KEPT
 from components.numbers import percent, plain
 from components.picture.session import key
 from components.question_styles import use_question_styles
@@ -73,7 +74,7 @@ def truth_area(
     st.subheader("Against the truth", anchor=False)
     st.caption(meaning(chance))
     # On request, because the lines beside the maps say most of it.
-    if not st.toggle("Table of these methods, and of chance", key=key("open.truth")):
+    if not st.toggle("Table of these methods, and of chance", key=key("open.truth"), persist_state=KEPT):
         return
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in made.items()}
     use_question_styles()

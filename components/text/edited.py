@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.engine_room import explain
 from components.filling import Place, fill
+from components.kept import KEPT
 from components.prediction_area import PROBE
 from components.question_styles import use_question_styles
 from components.replacing import Span, replaceable, replaceable_in, with_replaced
@@ -65,9 +66,9 @@ def _controls(state: TextState, child: Example | None) -> DeltaGenerator:
 
 
 def _fields(parent: Example, child: Example) -> None:
-    st.text_area("Edited text", key=key("edit"), height=90)
+    st.text_area("Edited text", key=key("edit"), height=90, persist_state=KEPT)
     if parent.text_pair is not None:
-        st.text_area("Edited second text", key=key("edit_pair"), height=68)
+        st.text_area("Edited second text", key=key("edit_pair"), height=68, persist_state=KEPT)
     with st.container(horizontal=True, gap="small"):
         st.button(
             "Go on from here", key=key("edit_go_on"), on_click=_go_on, args=(child,),

@@ -1,0 +1,197 @@
+"""The controls behind "View" in Chromium: they hold what the link says whenever they are opened, and report no more.
+
+The browser draws them when the popover opens, which is later than the run that gave them their values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from components.frame import ATTENTION, IMAGES, TEXT
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.maps import expect_settled
+from tests.browser.server import Server
+from tests.tiny import save_checkpoint
+from tests.unit.images.checkpoints import save_vit
+
+Open = Callable[..., Page]
+Values = dict[str, str]
+READ = """body => Object.fromEntries([
+  ...[...body.querySelectorAll('[role=radiogroup]')].map(one =>
+    [one.ariaLabel, one.querySelector('[aria-checked=true]')?.textContent ?? 'nothing']),
+  ...[...body.querySelectorAll('[role=switch]')].map(one => [one.ariaLabel, one.checked ? 'on' : 'off']),
+  ...[...body.querySelectorAll('input[type=range]')].map(one => ['Gamma', one.value]),
+  ...[...body.querySelectorAll('[data-testid=stMultiSelect]')].map(one =>
+    [one.querySelector('input').ariaLabel, [...one.querySelectorAll('[data-tag]')].map(tag => tag.textContent).join()]),
+  ...[...body.querySelectorAll('[data-testid=stSelectbox] input[role=combobox]')].map(one =>
+    [one.ariaLabel, one.value]),
+])"""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is pressed, or a seed that is typed, and what the link then says."""
+
+    pressed: str
+    name: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """A page with a link. `held`: by its label, what each control behind "View" then shows.
+
+    `touched`: choices outside the popover; `changed`: one within it.
+    """
+
+    path: str
+    link: dict[str, str]
+    held: Values
+    touched: tuple[Choice, Choice]
+    changed: Choice
+
+
+TEXT_LINK = {"text": "a good film", "method": "random"}
+TEXT_TOUCHED = (Choice("Words", "unit", "word"), Choice("3", "seed", "3"))
+PICTURE_LINK = {"data": "scenes:count=3", "index": "0", "method": "random"}
+PICTURE_TOUCHED = (Choice("3", "seed", "3"), Choice("4", "seed", "4"))
+HEADS_LINK = {"input": "text", "text": "a good film", "pair": "a bad end"}
+HEADS_TOUCHED = (Choice("Lines", "detail", "lines"), Choice("Received", "view", "received"))
+CASES = {
+    "text": Case(
+        f"/{TEXT.url_path}",
+        TEXT_LINK,
+        {"Layout": "Flow", "Gamma": "1", "Scale": "Own", "Style": "Highlight", "Values under the tokens": "off"},
+        TEXT_TOUCHED,
+        Choice("Underline", "style", "underline"),
+    ),
+    "text, unusual": Case(
+        f"/{TEXT.url_path}",
+        TEXT_LINK | {"layout": "aligned", "gamma": "0.5", "scale": "shared", "style": "underline", "values": "on"},
+        {"Layout": "Aligned", "Gamma": "0.5", "Scale": "Shared", "Style": "Underline", "Values under the tokens": "on"},
+        TEXT_TOUCHED,
+        Choice("Flow", "layout", ""),
+    ),
+    "images": Case(
+        f"/{IMAGES.url_path}",
+        PICTURE_LINK,
+        {"Scale": "Own", "Gamma": "1", "Outline of the truth": "on"},
+        PICTURE_TOUCHED,
+        Choice("Shared", "scale", "shared"),
+    ),
+    "images, unusual": Case(
+        f"/{IMAGES.url_path}",
+        PICTURE_LINK | {"gamma": "0.5", "scale": "shared", "outline": "off"},
+        {"Scale": "Shared", "Gamma": "0.5", "Outline of the truth": "off"},
+        PICTURE_TOUCHED,
+        Choice("Own", "scale", ""),
+    ),
+    "attention": Case(
+        f"/{ATTENTION.url_path}",
+        HEADS_LINK,
+        {
+            "Scale": "Own", "Order": "By layer", "Attention between": "All", "Special tokens in matrices": "on",
+            "Layers": "", "Heads": "",
+        },
+        HEADS_TOUCHED,
+        Choice("By score", "order", "score"),
+    ),
+    "attention, unusual": Case(
+        f"/{ATTENTION.url_path}",
+        HEADS_LINK
+        | {"scale": "shared", "order": "score", "between": "a_to_b", "special": "off", "layers": "1", "heads": "0,1"},
+        {
+            "Scale": "Shared", "Order": "By score", "Attention between": "First to second text",
+            "Special tokens in matrices": "off", "Layers": "1", "Heads": "0,1",
+        },
+        HEADS_TOUCHED,
+        Choice("By layer", "order", ""),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """By page: a tiny random model."""
+    folder = tmp_path_factory.mktemp("models")
+    text, pictures = str(save_checkpoint("bert", folder / "bert")), str(save_vit(folder / "vit"))
+    return {f"/{TEXT.url_path}": text, f"/{ATTENTION.url_path}": text, f"/{IMAGES.url_path}": pictures}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_view_opened_late_holds_what_the_link_says_and_changes_nothing_else(
+    name: str, server: Server, models: dict[str, str], open_page: Open
+) -> None:
+    case = CASES[name]
+    link = {"model": models[case.path]} | case.link
+    page = opened(open_page(f"{server.url}{case.path}?{urlencode(link)}"))
+    first, second = case.touched
+    choose(page.get_by_test_id("stMain"), first)
+    assert asked(page) == with_choices(link, first)
+    assert values(view(page), case) == case.held
+    page.keyboard.press("Escape")
+    choose(page.get_by_test_id("stMain"), second)
+    assert asked(page) == with_choices(link, first, second)
+    body = view(page)
+    choose(body, case.changed)
+    assert asked(page) == with_choices(link, first, second, case.changed)
+    shown = values(body, case)
+    assert [label for label in shown if shown[label] != case.held[label]] == [label_of(body, case.changed)]
+    assert values(view(opened(open_page(page.url))), case) == shown
+
+
+def opened(page: Page) -> Page:
+    expect(page.get_by_role("button", name="View", exact=True)).to_be_visible(timeout=TIMEOUT_MS)
+    expect_settled(page)
+    return page
+
+
+def view(page: Page) -> Locator:
+    """The controls behind "View", opened."""
+    page.get_by_role("button", name="View", exact=True).click()
+    return page.get_by_test_id("stPopoverBody")
+
+
+def values(body: Locator, case: Case) -> Values:
+    """What each control shows."""
+    for label in case.held:
+        expect(body.get_by_label(label, exact=True).first).to_be_attached()
+    read: Values = body.evaluate(READ)
+    return read
+
+
+def choose(within: Locator, choice: Choice) -> None:
+    """Chooses it, and waits until the link says so and the page has followed."""
+    if choice.name == "seed":
+        seed = within.get_by_role("spinbutton", name="Seed")
+        seed.fill(choice.pressed)
+        seed.press("Enter")
+    else:
+        within.get_by_role("radio", name=choice.pressed, exact=True).click()
+    said = re.compile(f"[?&]{choice.name}={choice.said}(&|$)")
+    usual = re.compile(rf"^((?![?&]{choice.name}=).)*$")
+    expect(within.page).to_have_url(said if choice.said else usual, timeout=TIMEOUT_MS)
+    expect_settled(within.page)
+
+
+def label_of(body: Locator, choice: Choice) -> str | None:
+    """The label of the control that holds the choice."""
+    held = body.get_by_role("radiogroup").filter(has=body.page.get_by_role("radio", name=choice.pressed, exact=True))
+    return held.get_attribute("aria-label")
+
+
+def asked(page: Page) -> dict[str, str]:
+    """What the address says."""
+    return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def with_choices(link: dict[str, str], *choices: Choice) -> dict[str, str]:
+    """The link after these choices: what is as usual is left out."""
+    said = link | {choice.name: choice.said for choice in choices}
+    return {name: value for name, value in said.items() if value}
