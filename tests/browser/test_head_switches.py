@@ -14,6 +14,7 @@ from components.palette import PALETTES
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
 from tests.tiny import save_checkpoint
+from tests.unit.images.checkpoints import save_vit
 
 TEXT = "the acting is warm and funny"
 Open = Callable[..., Page]
@@ -22,6 +23,12 @@ Open = Callable[..., Page]
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+@pytest.fixture(scope="module")
+def vit(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Nine patches."""
+    return str(save_vit(tmp_path_factory.mktemp("vit") / "tiny"))
 
 
 def address(server: Server, model: str, **query: str) -> str:
@@ -63,6 +70,21 @@ def test_a_link_with_a_layer_off_fits_a_phone(server: Server, model: str, open_p
     assert page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth")
     ends = page.locator(".xg-pair .xg-col").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
     assert max(ends) <= 390
+
+
+def test_the_maps_of_a_picture_tell_and_pin_a_patch_together(server: Server, vit: str, open_page: Open) -> None:
+    asked = {"input": "image", "model": vit, "data": "scenes:count=3", "switched": "1.0x0", "open": "switch"}
+    page = open_page(f"{server.url}/{ATTENTION.url_path}?{urlencode(asked)}")
+    maps = page.locator(".st-key-picture_cards [data-g]")
+    expect(maps).to_have_count(2, timeout=TIMEOUT_MS)
+    for map in maps.all():
+        map.hover()
+        told = page.locator(".xg-tip:visible")
+        expect(told).to_have_text(re.compile(r"rank \d+ of 9 · row 2, column 2"))
+    maps.last.click()
+    pinned = page.get_by_role("status").filter(has_text="Pinned")
+    expect(pinned).to_have_text("Pinned row 2, column 2", timeout=TIMEOUT_MS)
+    expect(page.get_by_role("button", name="Clear", exact=True)).to_be_visible()
 
 
 def test_the_agreement_of_heads_is_computed_when_it_is_asked_for(server: Server, model: str, open_page: Open) -> None:
