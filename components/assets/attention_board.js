@@ -3,7 +3,7 @@
 
 const HINT = "Hover to look, click to lock, double-click to see a head alone. By keyboard: arrows, Enter, Escape.";
 const LOST_WORDS = "The attention did not arrive whole. Load the page again.";
-const PALE_WORDS = "Colours end at the largest value of the whole head, also where that is not shown: a pale head has little in what is.";
+const PALE_WORDS = "Colours end at the largest value of the whole head, also where that is not shown: a pale head has little in this part.";
 const MASK_WORDS = "hatched: the model reads from left to right, so that a query may not attend there";
 const SCORE_HEIGHT = 20; // pixels at most
 const BADGED = 48; // pixels across at least where each thumbnail has its name
@@ -217,6 +217,7 @@ class Board extends Owned {
     if (data.detail === "lines") drawLines(this.host, this.model, this.activeHeads(), shown);
     else if (data.detail === "overlay") drawOverlay(this.host, this.model, shown);
     else drawMatrix(this.host, this.model, shown);
+    if (this.model.whole) this.host.dataset.whole = data.exact.digest;
   }
 
   /** Whose lines are drawn: all of the layer that are shown, or the one that is isolated. */

@@ -79,6 +79,24 @@ def test_beside_matrices_the_picture_has_what_its_patches_receive(server: Server
     expect(page.locator(".xg-said")).to_contain_text(f"{received:.3g} · rank ")
 
 
+def test_while_the_attention_is_on_its_way_the_board_says_so_and_keeps_its_height(
+    server: Server, open_page: Open
+) -> None:
+    page = opened(server, open_page)
+    page.add_init_script(
+        "window.DecompressionStream = class extends TransformStream { constructor() { super(STUCK) } }"
+    )
+    page.add_init_script("window.STUCK = { transform: () => new Promise(() => {}) }")
+    page.reload()
+    expect(page.get_by_role("status").get_by_text("Loading the attention …")).to_be_visible(timeout=TIMEOUT_MS)
+    one = page.get_by_role("region", name="One head")
+    expect(one.get_by_text("Loading the attention …")).to_be_visible()
+    box, thumbs = one.bounding_box(), page.get_by_role("region", name="All heads").bounding_box()
+    assert box is not None
+    assert thumbs is not None
+    assert min(box["height"], thumbs["height"]) > 350
+
+
 @pytest.mark.parametrize("detail", ["matrix", "lines"])
 def test_a_token_of_the_detail_becomes_the_one_whose_attention_all_heads_show(
     server: Server, open_page: Open, detail: str
