@@ -150,7 +150,7 @@ def _quantised(attention: Attention, scale: str, factor: int) -> Grids:
     ends = np.where(ends > 0, ends, np.float32(1))
     levels = np.empty(bits.shape, np.uint8)
     for head in np.ndindex(ends.shape):
-        _levels(largest[head], ends[head]).take(bits[head], mode="clip", out=levels[head])
+        _levels(int(largest[head]), float(ends[head])).take(bits[head], mode="clip", out=levels[head])
     return Grids(levels, ends, (attention.shape[2], attention.shape[3]), factor)
 
 
@@ -176,7 +176,7 @@ def _halves(bits: UInt16[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     return bits.view(np.float16).astype(np.float32)
 
 
-def _levels(top: np.uint16, end: np.float32) -> UInt8[np.ndarray, "half"]:
+def _levels(top: int, end: float) -> UInt8[np.ndarray, "half"]:
     """The level of every half up to `top`, then that of NaN: to look levels up is quicker than to work each out."""
-    halves = _halves(np.arange(int(top) + 1, dtype=np.uint16))
-    return np.append(np.rint(halves * (np.float32(LEVELS) / end)).astype(np.uint8), np.uint8(MASKED))
+    halves = _halves(np.arange(top + 1, dtype=np.uint16))
+    return np.append(np.rint(halves * np.float32(LEVELS / end)).astype(np.uint8), np.uint8(MASKED))
