@@ -36,6 +36,8 @@ def evaluate(
     param: Param = None,
     dtype: Dtype = "float32",
     job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
+    executor: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")] = "local",
+    address: Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")] = None,
     out: Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
@@ -44,6 +46,8 @@ def evaluate(
     from engine.evaluation.plan import Plan
 
     check_dtype(dtype)
+    if job and executor != "local":
+        raise UsageError(f"--job: is done on this machine, got --executor {executor} too. Leave one of them out.")
     file = None if out is None else _file(out)
     plan = Plan(
         models=tuple(values.names("--models", models)),
@@ -61,7 +65,7 @@ def evaluate(
         samples=values.whole("--samples", samples, 1),
     )
     plan = _with_methods(plan, methods, param)
-    found = _found(plan, job)
+    found = _found(plan, job, executor, address)
     if file is not None:
         _write(found, file)
     if as_json:
@@ -104,19 +108,19 @@ def _with_methods(plan: Plan, methods: str, param: list[str] | None) -> Plan:
     return replace(plan, methods=tuple(method.id for method in asked), params=params)
 
 
-def _found(plan: Plan, job: bool) -> Evaluation:
+def _found(plan: Plan, job: bool, executor: str, address: str | None) -> Evaluation:
     from engine.cli.guard import STOPPED, fail, note
     from engine.cli.output import only_ours
     from engine.cli.progress import shown
     from engine.cli.stopping import stoppable
-    from engine.evaluation.evaluate import carry_out
+    from engine.evaluation.executors import carry_out_on
     from engine.store import result_store
 
     if job:
         _as_job(plan)
     with only_ours(), stoppable() as cancel, shown("evaluating") as report:
         try:
-            found = carry_out(plan, report, cancel)
+            found = carry_out_on(executor, plan, address, report, cancel)
         except Cancelled:
             told = "evaluate: stopped; finished parts are kept. The same command goes on."
             raise typer.Exit(fail(told, STOPPED)) from None

@@ -54,6 +54,11 @@ def carry_out(plan: Plan, report: Report = silent, cancel: CancelToken | None = 
     return joined(plan, found, tally.asked, tally.run)
 
 
+def of_some(plan: Plan, model: str, sample: Sample) -> OfModel:
+    """What is found on these examples alone, with all its parts kept one by one. `plan`: with its metrics."""
+    return _OneModel(plan, model, sample, Tally()).run(_Progress(silent, 0, len(sample.indices)))
+
+
 def _worked_out(plan: Plan, model: str, sample: Sample, tally: Tally, progress: _Progress) -> OfModel:
     found = _OneModel(plan, model, sample, tally).run(progress)
     if found.complete:

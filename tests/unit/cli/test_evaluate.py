@@ -13,7 +13,7 @@ import pytest
 import engine.evaluation.maps as maps
 from engine.cells import as_written
 from engine.errors import ExegesisError
-from engine.evaluation import evaluate as module_evaluate
+from engine.evaluation import executors
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.export import COLUMNS
 from engine.jobs import list_jobs
@@ -138,13 +138,13 @@ def test_a_failing_example_is_told_and_the_others_go_on(
 
 
 def test_what_is_stopped_says_how_to_go_on(run: Run, bert: str, reviews: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = module_evaluate.carry_out
+    real = executors.carry_out
 
     def stopped(plan: Any, report: Any, cancel: CancelToken) -> Any:
         cancel.cancel()
         return real(plan, report, cancel)
 
-    monkeypatch.setattr(module_evaluate, "carry_out", stopped)
+    monkeypatch.setattr(executors, "carry_out", stopped)
     done = run("evaluate", "--models", bert, "--dataset", reviews, "--methods", "random")
     assert done.complaint(130) == "evaluate: stopped; finished parts are kept. The same command goes on."
 
@@ -165,6 +165,18 @@ def test_what_is_stopped_says_how_to_go_on(run: Run, bert: str, reviews: str, mo
         (("--dataset", "reviews", "--methods", "lime", "--param", "lime.x=1"), "--param: parameter of lime: unkn"),
         (("--dataset", "reviews", "--methods", "random", "--out", "a.xlsx"), "--out: must be a file whose name"),
         (("--dataset", "reviews", "--methods", "random", "--out", "/no/a.csv"), "--out: /no is no folder."),
+        (
+            ("--dataset", "reviews", "--methods", "random", "--executor", "rai"),
+            "executor: unknown name 'rai'. Did you m",
+        ),
+        (
+            ("--dataset", "reviews", "--methods", "random", "--address", "a:1"),
+            "address: belongs to executor ray",
+        ),
+        (
+            ("--dataset", "reviews", "--methods", "random", "--executor", "ray", "--job"),
+            "--job: is done on this",
+        ),
         (("--dataset", "reviews", "--methods", "random", "--split", "tset"), "split: "),
     ],
 )

@@ -1,0 +1,121 @@
+"""An evaluation on other machines: the tasks alone, and a local cluster of which a node is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import engine.evaluation.executors as executors
+import engine.evaluation.maps as maps
+from engine.errors import UsageError
+from engine.evaluation.evaluate import evaluate
+from engine.evaluation.executors import Task, carry_out_on
+from engine.evaluation.plan import Plan
+from engine.evaluation.result import Evaluation
+from engine.metrics.results import Of
+from engine.store import result_store
+from tests.explaining import checkpoint
+from tests.unit.evaluation.making import REVIEWS, written
+
+pytestmark = pytest.mark.usefixtures("home")
+
+METRICS = ("comprehensiveness", "sufficiency", "plausibility_auc", "token_f1", "complexity", "rank_spearman")
+NO_RAY = "needs Ray: pip install '.[distributed]'"
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    monkeypatch.setattr(executors, "AT_ONCE", 1)
+    data = written(tmp_path / "reviews.jsonl", REVIEWS)
+    return Plan((str(checkpoint("bert", 2)),), data, ("gradient_x_input", "occlusion"), METRICS)
+
+
+def values(found: Evaluation) -> dict[tuple[Of, int], float]:
+    return {(row.of, row.example): row.value for row in found.rows}
+
+
+def local(plan: Plan, home: Path, monkeypatch: pytest.MonkeyPatch) -> Evaluation:
+    """The same with a cache of its own."""
+    with monkeypatch.context() as patch:
+        patch.setenv("EXEGESIS_HOME", str(home))
+        return evaluate(plan.models, plan.dataset, plan.methods, plan.metrics)
+
+
+def test_what_tasks_hand_over_is_all_that_the_evaluation_needs(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = executors._left(plan)
+    assert [len(task.indices) for task in tasks] == [1] * 6
+    home = os.environ["EXEGESIS_HOME"]
+    for task in tasks:
+        found = Task.run(task)
+        assert not any(result_store().contains(key) for key in found), "a worker writes no cache but its own"
+        executors._keep(task, found)
+    assert os.environ["EXEGESIS_HOME"] == home
+    assert executors._left(plan) == []
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.explain.load_classifier", lambda *given: pytest.fail("a model was run"))
+        found = carry_out_on("local", plan)
+    assert (found.asked, found.run) == (0, 0)
+    assert values(found) == pytest.approx(values(local(plan, tmp_path / "other", monkeypatch)), abs=1e-6)
+
+
+def test_an_unknown_executor_an_address_without_ray_and_ray_that_is_not_there(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=r"executor: unknown name 'rai'. Did you mean 'ray'\?"):
+        carry_out_on("rai", plan)
+    with pytest.raises(UsageError, match="address: belongs to executor ray, got local"):
+        carry_out_on("local", plan, "10.0.0.1:6379")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError, match="executor ray: Ray is not installed"):
+        carry_out_on("ray", plan)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    pytest.importorskip("ray", reason=NO_RAY)
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    yield made
+    made.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_node_is_killed_in_the_middle_and_nothing_is_missing(
+    plan: Plan, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.add_node(num_cpus=1)
+    lost = cluster.add_node(num_cpus=1)
+    killed: list[int] = []
+
+    def report(done: int, total: int, label: str) -> None:
+        if done and not killed:
+            killed.append(done)
+            cluster.remove_node(lost, allow_graceful=False)
+
+    found: list[bool] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(maps, "explain_many", _cached_only(maps.explain_many, found))
+        whole = carry_out_on("ray", plan, cluster.address, report)
+    assert killed
+    assert killed[0] < 6
+    assert found, "the driver asked for maps"
+    assert all(found), "and the workers had made all of them"
+    assert values(whole) == pytest.approx(values(local(plan, tmp_path / "other", monkeypatch)), abs=1e-5)
+    assert len(whole.facts) == len(REVIEWS)
+
+
+def _cached_only(real: Any, noted: list[bool]) -> Any:
+    def explain_many(requests: Any) -> Any:
+        made = real(requests)
+        noted.extend(one.cached for one in made)
+        return made
+
+    return explain_many
