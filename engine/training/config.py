@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from dataclasses import dataclass
+from typing import ClassVar
 
 from engine.params import Plain, option
 
@@ -12,6 +13,8 @@ from engine.params import Plain, option
 @dataclass(frozen=True)
 class LoopConfig:
     """What the loop of every training needs to know. The defaults are those for texts."""
+
+    program: ClassVar[str] = "train"
 
     base: str = option("minilm", "minilm, a hub id or a local folder")
     dataset: str = option("sst2", "id of a data set, or a CSV or JSONL file")
@@ -52,7 +55,7 @@ class LoopConfig:
         changed = {f.name for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
         names = [*named, *(f.name for f in dataclasses.fields(self) if f.name in changed - set(named))]
         parts = [f"--{name.replace('_', '-')} {_word(getattr(self, name))}" for name in names]
-        return "exegesis train " + " ".join(parts)
+        return f"exegesis {self.program} {' '.join(parts)}"
 
 
 @dataclass(frozen=True)

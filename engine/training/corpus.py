@@ -30,7 +30,7 @@ class Corpus:
 def read_corpus(dataset: str, columns: str = "") -> Corpus:
     """The train split and whatever else is there. A single file without splits is all training data."""
     mapping = parse_assignments(columns.split(",")) if columns else None
-    train = _train(dataset, mapping)
+    train = train_part(dataset, mapping)
     others = {} if train.split == "all" else _others(dataset, mapping, train)
     labels = SCORE if train.task == "regression" else train.label_names
     rows = _labelled(train)
@@ -49,6 +49,13 @@ def further(names: str, corpus: Corpus) -> dict[str, tuple[LabelledExample, ...]
     return found
 
 
+def train_part(dataset: str, mapping: dict[str, str] | None = None) -> Dataset:
+    """The train split, or the whole of a set without splits."""
+    if Path(dataset).is_file() or dataset in ONE_SPLIT:
+        return load(dataset, columns=mapping)
+    return load(dataset, split="train", columns=mapping)
+
+
 def known_card(dataset: str) -> dict[str, str]:
     """Title, source and licence of a data set; of a file only its name, never where it lies."""
     if known := registered(dataset):
@@ -56,12 +63,6 @@ def known_card(dataset: str) -> dict[str, str]:
         return {"name": card.title, "source": card.source, "licence": card.licence}
     name = dataset if dataset.startswith("hub:") else Path(dataset).name
     return {"name": name, "source": name, "licence": "as its source states; not known to Exegesis"}
-
-
-def _train(dataset: str, mapping: dict[str, str] | None) -> Dataset:
-    if Path(dataset).is_file() or dataset in ONE_SPLIT:
-        return load(dataset, columns=mapping)
-    return load(dataset, split="train", columns=mapping)
 
 
 def _others(dataset: str, mapping: dict[str, str] | None, train: Dataset) -> dict[str, tuple[LabelledExample, ...]]:

@@ -134,12 +134,15 @@ class Loop:
 
     def _loss(self, indices: list[int]) -> torch.Tensor:
         truth = targets(self.data, indices, self.regression, self.device)
-        low = self.config.precision == "bfloat16"
-        with torch.autocast(self.device.type, torch.bfloat16) if low else contextlib.nullcontext():
+        with self._arithmetic():
             logits = self.module(**self._inputs(indices)).logits
         if self.regression:
             return functional.mse_loss(logits[:, 0].float(), truth)
         return functional.cross_entropy(logits.float(), truth, label_smoothing=self.config.label_smoothing)
+
+    def _arithmetic(self) -> contextlib.AbstractContextManager[None]:
+        low = self.config.precision == "bfloat16"
+        return torch.autocast(self.device.type, torch.bfloat16) if low else contextlib.nullcontext()
 
     def _finite(self, loss: float) -> float:
         if not math.isfinite(loss):
@@ -161,7 +164,7 @@ class Loop:
         began = time.perf_counter()
         candidate = as_shipped(self.average or self.weights, self.config)
         with swapped(self.weights, candidate):
-            score = evaluate(self.module, self.held_out, self.regression).value
+            score = self._score()
         loss = self.at.loss_sum / self.at.batch
         self.at.seconds += time.perf_counter() - began
         self.at.history.append(asdict(EpochRecord(self.at.epoch, loss, score, round(self.at.seconds, 1))))
@@ -170,6 +173,10 @@ class Loop:
         label = f"epoch {self.at.epoch + 1}: loss {loss:.4f}, held-out {score:.4f}"
         self.at.epoch, self.at.batch, self.at.loss_sum = self.at.epoch + 1, 0, 0.0
         report(self.at.step, self.total, label)
+
+    def _score(self) -> float:
+        """How good the module is on the held-out part; higher is better."""
+        return evaluate(self.module, self.held_out, self.regression).value
 
     def _best_score(self) -> float:
         return self.at.history[self.at.best_epoch]["held_out"]

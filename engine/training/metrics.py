@@ -12,7 +12,8 @@ from engine.training.batches import Examples
 
 @dataclass(frozen=True)
 class Score:
-    """`value` in [0, 1] for accuracy, in [-1, 1] for pearson; higher is better. `count`: examples."""
+    """`value` in [0, 1] for accuracy, in [-1, 1] for pearson, of which more is better; a loss of a
+    pre-training in nats. `count`: examples."""
 
     metric: str
     value: float

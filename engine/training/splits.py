@@ -6,6 +6,8 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import torch
+
 from engine.data.examples import LabelledExample
 
 
@@ -26,6 +28,14 @@ def held_out_split(
     rest = [i for i in range(len(examples)) if i not in chosen]
     kept = [i for i in rest if not held.holds(texts[i])] if drop_contained else rest
     return [examples[i] for i in kept], [examples[i] for i in sorted(chosen)]
+
+
+def drawn(rows: Sequence[LabelledExample], count: int, seed: int) -> list[LabelledExample]:
+    """`count` of the rows in an order drawn by `seed`; all as they are where there are no more, or `count` is 0."""
+    if not count or count >= len(rows):
+        return list(rows)
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
+    return [rows[i] for i in order[:count].tolist()]
 
 
 class Containment:

@@ -22,7 +22,7 @@ from engine.training.corpus import Corpus, further, known_card, read_corpus
 from engine.training.loop import EpochRecord, Loop, Tensors
 from engine.training.machine import device_named, machine_name
 from engine.training.metrics import Score, evaluate
-from engine.training.splits import held_out_split
+from engine.training.splits import drawn, held_out_split
 
 OUR_LICENCE = "Apache-2.0"
 
@@ -153,10 +153,7 @@ def _parts(corpus: Corpus, config: TrainConfig) -> tuple[list[LabelledExample], 
     dropped = len(rows) - len(kept) - len(held)
     if not kept:
         raise ExegesisError(f"dataset: in {corpus.name} every text is part of a held-out one. Use --no-drop-contained.")
-    if config.train_size and config.train_size < len(kept):
-        order = torch.randperm(len(kept), generator=torch.Generator().manual_seed(config.seed))
-        kept = [kept[i] for i in order[: config.train_size].tolist()]
-    return kept, held, dropped
+    return drawn(kept, config.train_size, config.seed), held, dropped
 
 
 def _usable(out: Path, method: str, base: Path) -> Path:

@@ -1,0 +1,1 @@
+"""New text models: own tokenizers, then each family's own pre-training."""
