@@ -67,6 +67,11 @@ class PageSession:
             st.session_state[self._said] = list(said)
         return list(st.session_state[self._said])
 
+    def correct(self, link: Query, said: Sequence[str]) -> None:
+        """Remembers this link instead of one that asked for what is not there, and what is said of that."""
+        st.session_state[self._said] = [*st.session_state[self._said], *said]
+        st.session_state[self._kept] = link
+
     def save(self, link: Query, changed: bool) -> None:
         """Remembers what the page shows and puts it into the address, unless the address says it already."""
         if changed:

@@ -6,8 +6,8 @@ A text and a picture have a session of their own each, so that turning from one 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 import streamlit as st
 
@@ -72,7 +72,10 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
         _put_all(session, now)
     else:
         session.fill(_values(state))
-    return state, opened, session.tell(said, fresh)
+    told = session.tell(said, fresh)
+    if fresh and said:
+        session.correct(write(state), [])  # what is wrong in a link is not passed on
+    return state, opened, told
 
 
 def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
@@ -95,6 +98,17 @@ def save(state: AttentionState, loaded: AttentionState) -> None:
     # An address that does not say the kind would open as whatever was looked at last.
     changed = state != loaded or st.query_params.get("input") != state.kind
     SESSIONS[state.kind].save(write(state) if changed else {}, changed)
+
+
+def correct(state: AttentionState, said: Sequence[str]) -> NoReturn:
+    """Runs the page again with this state instead of the one that its controls show, and says why."""
+    session = SESSIONS[state.kind]
+    for name, value in _values(state).items():
+        if session.value(name) != value:
+            # Gone, and not set: some are drawn already. The next run fills them from the link.
+            del st.session_state[session.key(name)]
+    session.correct(write(state), said)
+    st.rerun()
 
 
 def lock(kind: str, head: Head | None, alone: bool = False) -> None:
