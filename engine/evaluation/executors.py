@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import Any
 
 from cache import key_for
 from engine.data.sources import source_of
-from engine.errors import ExegesisError, UsageError, unknown
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.evaluation.evaluate import carry_out, of_some
 from engine.evaluation.keeping import kept, key_of
 from engine.evaluation.plan import Plan, check
@@ -114,6 +115,7 @@ def _gpus(ray: Any) -> int:
 
 @contextlib.contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
+    _knock(address)
     try:
         import ray
     except ImportError:
@@ -130,6 +132,25 @@ def _cluster(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """Whether anybody listens there is known at once: Ray itself would try for minutes."""
+    if address is None or address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise not_allowed("address", "host:port of a Ray cluster", address, "Example: 10.0.0.1:6379.")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise _nobody(address, error) from None
+
+
+def _nobody(address: str | None, error: Exception) -> ExegesisError:
+    told = " ".join(str(error).split())[:200]
+    where = f"no Ray cluster answers at {address or 'this machine'}"
+    return ExegesisError(f"address: {where} ({told}). Start one: ray start --head.")
 
 
 @contextlib.contextmanager

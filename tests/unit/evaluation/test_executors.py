@@ -12,7 +12,7 @@ import pytest
 
 import engine.evaluation.executors as executors
 import engine.evaluation.maps as maps
-from engine.errors import UsageError
+from engine.errors import ExegesisError, UsageError
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.executors import Task, carry_out_on
 from engine.evaluation.plan import Plan
@@ -75,6 +75,13 @@ def test_an_unknown_executor_an_address_without_ray_and_ray_that_is_not_there(
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match="executor ray: Ray is not installed"):
         carry_out_on("ray", plan)
+
+
+def test_an_address_at_which_nobody_answers_is_told_at_once(plan: Plan) -> None:
+    with pytest.raises(ExegesisError, match=r"address: no Ray cluster answers at 127.0.0.1:9 \(.*refused"):
+        carry_out_on("ray", plan, "127.0.0.1:9")
+    with pytest.raises(UsageError, match="address: must be host:port of a Ray cluster, got 'there'"):
+        carry_out_on("ray", plan, "there")
 
 
 @pytest.fixture
