@@ -15,16 +15,16 @@ from components import pins
 from components.attention.bytes import attention_bytes, grid_of, named
 from components.attention.exact import exact
 from components.attention.head_colours import use_head_colours
-from components.attention.look import BETWEEN, Head
+from components.attention.look import Head
 from components.attention.scores import HeadMap
 from components.attention.session import key, lock, look_from
 from components.attention.shown_head import shown_head
 from components.attention.state import AttentionState
-from components.attention.told import missing, told
+from components.attention.told import told
 from components.picture.styles import use_picture_styles
 from components.picture.variables import picture_style
 from components.pins import Component
-from components.trouble import say_error, say_note, sentence
+from components.trouble import say_error, sentence
 from engine.errors import ExegesisError, not_allowed
 from engine.heads.part import Part, part_of
 from engine.heads.reading import HeadReading
@@ -35,7 +35,6 @@ NAME = "exegesis_attention_board"
 DETAIL = ("detail", "zoom", "matrix_words", "matrix_paint", "matrix", "lines", "overlay")
 """The drawings of one head. A script uses those before it."""
 FILES = tuple(f"attention_{name}" for name in ("cells", *DETAIL, "scores", "thumbs", "board"))
-NO_PAIR = "This input has no second text: attention between all of its tokens is shown."
 STAYS = "The board stays as it was. Load the page again if this happens twice."
 
 
@@ -58,8 +57,6 @@ class Asked:
 
 def board_area(state: AttentionState, reading: HeadReading, scores: HeadMap | None) -> None:
     """Shows the board. `scores`: None where there are none."""
-    for words in missing(state.look, reading):
-        say_note(words)
     part = _part(state, reading)
     grid, head = grid_of(reading, part), shown_head(state.look, scores, reading)
     whole = named(exact(reading.attention, head, part)) if state.look.detail == "matrix" else None
@@ -115,12 +112,8 @@ def _styles(state: AttentionState) -> None:
 
 def _part(state: AttentionState, reading: HeadReading) -> Part:
     """What matrices show; all of it where what was asked for is not there, which is said."""
-    between = state.look.between
-    if between != BETWEEN[0] and all(token.segment < 1 for token in reading.of.tokens):
-        say_note(NO_PAIR)
-        between = BETWEEN[0]
     try:
-        return part_of(reading, between, state.look.special)
+        return part_of(reading, state.look.between, state.look.special)
     except ExegesisError as error:
         say_error(sentence(error))
         return part_of(reading)
