@@ -20,8 +20,7 @@ from components.kept import KEPT
 from components.picture.styles import use_picture_styles
 from components.png_button import png_button
 from components.prediction_area import PROBE
-from components.trouble import literal, say_error, say_note, sentence
-from engine.errors import not_allowed
+from components.trouble import literal, say_error, sentence
 from engine.heads.flow import KINDS, flow_of
 from engine.heads.reading import HeadReading, reading_key
 
@@ -67,8 +66,7 @@ def flow_area(state: AttentionState, reading: HeadReading) -> None:
 
 
 def _section(state: AttentionState, reading: HeadReading) -> None:
-    start, known = _start(state, len(reading.weighted)), reading_key(state.request(PROBE))
-    look = dataclasses.replace(state.flow, start_layer=start)
+    look, known = state.flow, reading_key(state.request(PROBE))
     usual = _graph(known, dataclasses.replace(look, threshold=None), reading)
     _controls(state, len(reading.weighted), usual.threshold if look.threshold is None else look.threshold)
     graph = usual if look.threshold is None else _graph(known, look, reading)
@@ -140,16 +138,6 @@ def _step_slider(shown: str, kept: str, threshold: float) -> None:
         "Draw steps of at least", sorted({*STEPS, threshold}, reverse=True), key=shown,
         format_func=share_words, help=STEP_HELP, on_change=choose, width=300,
     )  # fmt: skip
-
-
-def _start(state: AttentionState, layers: int) -> int:
-    """The first layer that counts; one that the model has not is told, and is the first."""
-    asked = state.flow.start_layer
-    if asked < layers:
-        return asked
-    say_note(f"{not_allowed('start_layer', f'from 0 to {layers - 1} for this model', asked)} All layers count.")
-    st.session_state[key(state.kind, f"{FLOW}start_layer")] = 0
-    return 0
 
 
 @st.cache_resource(max_entries=16, show_spinner="Following the flow …")

@@ -7,7 +7,8 @@ from streamlit.testing.v1 import AppTest
 
 from components.attention.session import key
 from tests.alerts import errors
-from tests.app.test_attention_page import TEXT, link_of, opened
+from tests.app.heads_page import link_of
+from tests.app.test_attention_page import TEXT, opened
 from tests.tiny import save_checkpoint
 
 SIZE = "it has layers 0 to 2 with heads 0 to 3 each."
