@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -19,6 +20,8 @@ from components.text.session import key
 from engine.data.datasets import load
 from engine.errors import ExegesisError
 from engine.registry import explainer
+from engine.request import Request
+from engine.result import Explanation
 from tests.alerts import errors, notes
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -213,7 +216,7 @@ def test_a_text_too_long_for_a_link_is_held_by_its_hash(page: AppTest, model: st
         ({"unit": "letter"}, "unit: unknown name 'letter'. Known: token, word."),
         ({"index": "100000"}, "index: must be 0 to"),
         ({"index": "-1"}, "index: must be 0 to"),
-        ({"data": "imdb", "index": "1"}, "dataset: unknown name 'imdb'"),
+        ({"data": "imbd", "index": "1"}, "dataset: unknown name 'imbd'"),
         ({"seed": "x"}, "seed: must be a whole number"),
         ({"gamma": "9"}, "gamma: must be a number from 0.3 to 2.0, got '9'"),
         ({"scale": "log"}, "scale: unknown name 'log'. Known: own, shared."),
@@ -294,14 +297,14 @@ def test_an_unforeseen_failure_is_told_and_the_others_still_come(
 ) -> None:
     import engine.explain as engine
 
-    real = engine.explain
+    real = engine.explain_many
 
-    def breaking(request: object) -> object:
-        if getattr(request, "method", "") == "attention_mean":
+    def breaking(requests: Sequence[Request], **others: Any) -> list[Explanation]:
+        if requests[0].method == "attention_mean":
             raise RuntimeError("a broken <pipe>")
-        return real(request)  # type: ignore[arg-type]
+        return real(requests, **others)
 
-    monkeypatch.setattr(engine, "explain", breaking)
+    monkeypatch.setattr(engine, "explain_many", breaking)
     page.run()
     assert not page.exception
     shown = rows(page)
