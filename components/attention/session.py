@@ -95,8 +95,9 @@ def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
 
 def save(state: AttentionState, loaded: AttentionState) -> None:
     """Remembers the state and puts it into the address, unless the address says it already."""
-    # An address that does not say the kind would open as whatever was looked at last.
-    changed = state != loaded or st.query_params.get("input") != state.kind
+    # An address that does not say the kind is that of a text.
+    unsaid = state.kind != KINDS[0] and st.query_params.get("input") != state.kind
+    changed = state != loaded or unsaid
     SESSIONS[state.kind].save(write(state) if changed else {}, changed)
 
 

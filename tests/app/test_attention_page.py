@@ -105,7 +105,7 @@ def test_the_page_opens_on_what_was_looked_at_last(kind: str, model: str, vit: s
     page.query_params.clear()
     page = page.switch_page("pages/attention.py").run()
     assert not page.exception
-    assert (link_of(page)["input"], link_of(page)["model"]) == (kind, query["model"])
+    assert (link_of(page).get("input", "text"), link_of(page)["model"]) == (kind, query["model"])
 
 
 def test_an_empty_text_says_what_to_do(model: str) -> None:

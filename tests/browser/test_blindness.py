@@ -63,8 +63,8 @@ def study(request: pytest.FixtureRequest, server: Server, tmp_path_factory: pyte
 def ours() -> tuple[bytes, ...]:
     """Style sheets and scripts, which are the same in every study: they speak of gradients of colours."""
     sheets = [stylesheet(), picture_sheet(), ballot_maps._sheet()]
-    scripts = [compact_script(pins._joined("ranking", "js")), compact_script(SCRIPT.read_text(encoding="utf-8"))]
-    rules = compact_css(pins._joined("ranking", "css")).replace("}", "}\n")
+    scripts = [compact_script(pins._joined(["ranking"], "js")), compact_script(SCRIPT.read_text(encoding="utf-8"))]
+    rules = compact_css(pins._joined(["ranking"], "css")).replace("}", "}\n")
     return tuple(one.encode() for one in [*sheets, *scripts, rules])
 
 
