@@ -50,9 +50,10 @@ def attention_area(state: AttentionState, methods: Mapping[str, Explainer]) -> N
     place, pending = st.empty(), is_pending(state)
     scores = None if pending else score_map(state, reading, place)
     _sections(state, reading, scores)
-    # Last, so that nobody waits for the page: what takes long is computed in its place above the board.
+    # After them, so that nobody waits for the page: what takes long is computed in its place above the board.
     if pending and score_map(state, reading, place) is not None:
         st.rerun()
+    keep_area(state, reading, scores)  # files never lack the score that is still to come
 
 
 def _sections(state: AttentionState, reading: HeadReading, scores: HeadMap | None) -> None:
@@ -60,7 +61,6 @@ def _sections(state: AttentionState, reading: HeadReading, scores: HeadMap | Non
     words_area(state, reading, scores)
     switch_area(state, reading, scores)
     flow_area(state, reading)
-    keep_area(state, reading, scores)
 
 
 def _probe(state: AttentionState) -> Request:
