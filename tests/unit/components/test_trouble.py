@@ -22,7 +22,10 @@ SAFE = {
     ),
     ("components/text/edited.py", "trouble"): "one of three sentences",
     ("components/engine_room.py", "f'Computing: {words}'"): "numbers, and what is counted",
-    ("components/flow/area.py", "carried_words(graph)"): "numbers and our words",
+    (
+        "components/flow/area.py",
+        "' '.join(filter(None, (carried_words(graph), special_words(graph), SCALED * bool(state.switched))))",
+    ): "numbers and our words",
     ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
     ("components/library/cache.py", "said"): "numbers",
