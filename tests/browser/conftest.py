@@ -11,7 +11,16 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, ViewportSize, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from tests.browser.server import Server, running
 
@@ -20,6 +29,9 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 Scheme = Literal["light", "dark"]
 STAYS_HERE = {"data", "blob", "about", "file"}
 TIMEOUT_MS = 60_000
+PATIENCE_MS = 20_000
+"""How long a condition is waited for where a test names no time: a busy machine may take more than the usual 5 s."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def is_base_path_probe(message: ConsoleMessage) -> bool:

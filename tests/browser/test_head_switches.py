@@ -77,10 +77,13 @@ def test_the_maps_of_a_picture_tell_and_pin_a_patch_together(server: Server, vit
     page = open_page(f"{server.url}/{ATTENTION.url_path}?{urlencode(asked)}")
     maps = page.locator(".st-key-picture_cards [data-g]")
     expect(maps).to_have_count(2, timeout=TIMEOUT_MS)
+    expect(page.get_by_role("heading", name="Keep")).to_be_visible(timeout=TIMEOUT_MS)  # the page is drawn to its end
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
     for map in maps.all():
+        page.mouse.move(1, 1)
         map.hover()
         told = page.locator(".xg-tip:visible")
-        expect(told).to_have_text(re.compile(r"rank \d+ of 9 · row 2, column 2"))
+        expect(told).to_have_text(re.compile(r"rank \d+ of 9 · row 2, column 2"), timeout=TIMEOUT_MS)
     maps.last.click()
     pinned = page.get_by_role("status").filter(has_text="Pinned")
     expect(pinned).to_have_text("Pinned row 2, column 2", timeout=TIMEOUT_MS)
