@@ -12,16 +12,20 @@ from engine.models import catalog
 
 def parameter_count(model: str) -> int:
     """The numbers in all its safetensors; of an adapter, the base's too."""
-    source = catalog.locate(model)
+    return sum(sum(stored.values()) for stored in stored_tensors(catalog.locate(model)).values())
+
+
+def stored_tensors(source: catalog.Source) -> dict[str, dict[str, int]]:
+    """By file (the base's first), how many numbers each tensor has."""
     files = [file for file in source.weights if file.suffix == ".safetensors"]
     try:
-        return sum(_count(str(file)) for file in files)
+        return {str(file): _counts(str(file)) for file in files}
     except (OSError, SafetensorError) as error:
         raise ExegesisError(
             f"model {source.id}: its file of weights (safetensors) is damaged ({error}). Download or save it again."
         ) from error
 
 
-def _count(file: str) -> int:
+def _counts(file: str) -> dict[str, int]:
     with safe_open(file, framework="numpy") as weights:
-        return sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+        return {name: math.prod(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118

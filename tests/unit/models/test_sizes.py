@@ -1,0 +1,80 @@
+"""Sizes read from files are those of the loaded modules."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from engine.errors import ExegesisError
+from engine.models.catalog import embedded_image_models, embedded_models
+from engine.models.load import load_model
+from engine.models.parameters import parameter_count
+from engine.models.sizes import Size, size_of
+from engine.vision.load import load_image_model
+from tests.explaining import checkpoint
+from tests.tiny import FAMILIES
+
+FAMILY_NAMES = {
+    "bert": "BERT", "roberta": "RoBERTa", "electra": "ELECTRA", "distilbert": "DistilBERT", "xlm-roberta": "XLM-R",
+    "gpt2": "GPT-2", "t5": "T5 encoder",
+}  # fmt: skip
+
+
+def loaded(module: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_checkpoint_has_the_size_of_its_module(family: str) -> None:
+    folder = str(checkpoint(family))
+    assert size_of(folder) == Size(loaded(load_model(folder).module), 3, 4, FAMILY_NAMES[family])
+
+
+@pytest.mark.parametrize("name", embedded_models())
+def test_an_embedded_text_model_has_the_size_of_what_runs(name: str) -> None:
+    model, size = load_model(name), size_of(name)
+    assert (size.parameters, size.blocks, size.architecture) == (
+        loaded(model.module), len(model.blocks), model.adapter.family,
+    )  # fmt: skip
+    assert size.heads == model.module.config.num_attention_heads
+    assert size.parameters < parameter_count(name)
+
+
+@pytest.mark.parametrize("name", embedded_image_models())
+def test_an_embedded_image_model_has_the_size_of_what_runs(name: str) -> None:
+    model = load_image_model(name)
+    config = model.module.config
+    assert size_of(name) == Size(loaded(model.module), config.num_hidden_layers, config.num_attention_heads, "ViT")
+
+
+def test_what_is_stored_beside_the_parameters_does_not_count(tmp_path: Path) -> None:
+    for family, beside in (("gpt2", "transformer.h.0.attn.bias"), ("t5", "encoder.embed_tokens.weight")):
+        folder = shutil.copytree(checkpoint(family), tmp_path / family)
+        file = folder / "model.safetensors"
+        save_file({**load_file(file), beside: torch.ones(7, 7)}, file, metadata={"format": "pt"})
+        assert size_of(str(folder)) == size_of(str(checkpoint(family)))
+
+
+@pytest.mark.parametrize("stated", [None, 0, "three"])
+def test_a_config_without_blocks_is_told(tmp_path: Path, stated: object) -> None:
+    folder = shutil.copytree(checkpoint("bert"), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": stated}), encoding="utf-8")
+    with pytest.raises(ExegesisError, match=r"its config\.json must state num_hidden_layers, a number, got"):
+        size_of(str(folder))
+
+
+def test_no_weights_are_loaded() -> None:
+    """Pages ask for sizes, and must not wait for the libraries that run models."""
+    code = (
+        "import sys; from engine.models.sizes import size_of; size_of('reviews-minilm'); print('torch' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"
