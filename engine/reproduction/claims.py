@@ -1,0 +1,157 @@
+"""The declared claims: what each compares, by which rule it holds, and the digest that shows none was moved."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from cache import canonical
+from engine.errors import unknown
+
+FILE = Path(__file__).with_name("thesis.json")
+Rule = Literal["at least", "at most", "within"]
+Take = Literal["mean", "spread"]
+Names = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Term:
+    """The mean of a metric over methods and models, `times` that. `models`: by the part they play, such as `size-1`.
+
+    `take`: "spread" for the largest mean of a model minus the smallest.
+    """
+
+    times: float
+    task: str
+    metric: str
+    methods: tuple[str, ...]
+    models: tuple[str, ...]
+    take: Take = "mean"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A sum of terms; `name`: what is compared, as far as it differs within the claim."""
+
+    name: str
+    terms: tuple[Term, ...]
+    oriented: bool = False
+    """Whether metrics where lower is better count with the other sign, so that more is always better."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the thesis found, in our words, and the rule by which it holds.
+
+    `asked`: every entry must follow the rule; an entry follows it as soon as one of its contrasts does.
+    `bounds`: what a contrast must lie between, None where there is no such bound.
+    """
+
+    id: str
+    section: str
+    says: str
+    rule: Rule
+    bounds: tuple[float | None, float | None]
+    asked: tuple[tuple[Contrast, ...], ...]
+
+    @property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        return tuple(contrast for choices in self.asked for contrast in choices)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(term.task for one in self.contrasts for term in one.terms))
+
+
+@dataclass(frozen=True)
+class Declared:
+    """All claims. `tasks`: the metrics that each needs. `digest`: SHA-256 of all that is declared."""
+
+    source: str
+    examples: Mapping[str, int]
+    tasks: Names
+    claims: tuple[Claim, ...]
+    digest: str = field(repr=False)
+
+    def chosen(self, ids: Sequence[str]) -> tuple[Claim, ...]:
+        """The claims of these ids in the order of the thesis, all where none are named. Errors list the known ones."""
+        known = {claim.id: claim for claim in self.claims}
+        for id in ids:
+            if id not in known:
+                raise unknown("claims", id, known)
+        return tuple(claim for claim in self.claims if not ids or claim.id in ids)
+
+
+@functools.cache
+def declared(file: Path = FILE) -> Declared:
+    """What the file declares."""
+    plain = json.loads(file.read_text(encoding="utf-8"))
+    reader = _Reader(_tuples(plain["methods"]), _tuples(plain["models"]))
+    return Declared(
+        plain["source"],
+        plain["examples"],
+        _tuples(plain["tasks"]),
+        tuple(reader.claim(one) for one in plain["claims"]),
+        hashlib.sha256(canonical(plain)).hexdigest(),
+    )
+
+
+def _tuples(plain: Mapping[str, Sequence[str]]) -> Names:
+    return {name: tuple(values) for name, values in plain.items()}
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Puts the members of named groups, and what a claim goes through one by one, where their names stand."""
+
+    methods: Names
+    models: Names
+
+    def claim(self, plain: Mapping[str, Any]) -> Claim:
+        asked = [
+            tuple(found for one in self._through(plain["some"]) if (found := self._contrast(plain, {**each, **one})))
+            for each in self._through(plain["each"])
+        ]
+        bounds = _bounds(plain["rule"], plain["threshold"])
+        return Claim(plain["id"], plain["section"], plain["says"], plain["rule"], bounds, tuple(asked))
+
+    def _through(self, over: Mapping[str, str | list[str]]) -> list[dict[str, str]]:
+        members = [self._members(values) for values in over.values()]
+        return [dict(zip(over, chosen, strict=True)) for chosen in itertools.product(*members)]
+
+    def _members(self, named: str | list[str]) -> tuple[str, ...]:
+        return tuple(named) if isinstance(named, list) else {**self.methods, **self.models}[named]
+
+    def _contrast(self, plain: Mapping[str, Any], chosen: Mapping[str, str]) -> Contrast | None:
+        """None where it would compare something with itself."""
+        terms = tuple(self._term(part, chosen) for part in plain["sum"])
+        same = {(term.task, term.metric, term.methods, term.models) for term in terms}
+        if len(same) < len(terms):
+            return None
+        return Contrast(", ".join(chosen.values()), terms, plain["oriented"])
+
+    def _term(self, part: Mapping[str, Any], chosen: Mapping[str, str]) -> Term:
+        task, metric, methods, models = (
+            chosen.get(part[name], part[name]) for name in ("task", "metric", "methods", "models")
+        )
+        return Term(
+            part["times"],
+            task,
+            metric,
+            self.methods.get(methods, (methods,)),
+            self.models.get(models, (models,)),
+            part.get("take", "mean"),
+        )
+
+
+def _bounds(rule: Rule, threshold: Any) -> tuple[float | None, float | None]:
+    if rule == "within":
+        low, high = threshold
+        return low, high
+    return (threshold, None) if rule == "at least" else (None, threshold)
