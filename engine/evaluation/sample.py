@@ -63,10 +63,15 @@ def sample_of(plan: Plan) -> Sample:
     source = source_of(plan.kind, plan.dataset, plan.split)
     if not source.count:
         raise ExegesisError(f"dataset: {source.name} has no examples, so that nothing can be evaluated.")
-    drawn = np.random.default_rng([SAMPLE, plan.seed]).permutation(source.count)[: plan.examples]
-    chosen = sorted(drawn.tolist())
+    chosen = drawn(source.count, plan.examples, plan.seed)
     # Pictures are all of one length to a model, and reading them takes long.
     return Sample(source, tuple(chosen if plan.kind == "image" else sorted(chosen, key=partial(_length, source))))
+
+
+def drawn(count: int, examples: int, seed: int) -> list[int]:
+    """The places of as many examples as asked for, or of all `count`, rising."""
+    chosen: list[int] = np.random.default_rng([SAMPLE, seed]).permutation(count)[:examples].tolist()
+    return sorted(chosen)
 
 
 def _length(source: Source, index: int) -> int:

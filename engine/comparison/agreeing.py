@@ -1,0 +1,97 @@
+"""How far maps on common parts agree: every two of them, one example in a number, and what moves in their order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from engine.errors import unknown
+from engine.metrics.agreement import MEASURES, TOP_PERCENT, Agreement, is_constant, spearman, top_k_overlap
+
+ORDERS = ("size", "sign")
+"""`size`: by the size of the scores, as maps rank them; `sign`: what speaks against the class comes last."""
+Scores = Float[np.ndarray, "map part"]
+Row = Float[np.ndarray, "part"]
+
+
+@dataclass(frozen=True)
+class How:
+    """How maps are compared. `percent`: of the parts that count as the top, at least one. `seed` breaks ties there."""
+
+    measure: str = MEASURES[0]
+    order: str = ORDERS[0]
+    percent: int = TOP_PERCENT
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, given, known in (("measure", self.measure, MEASURES), ("order", self.order, ORDERS)):
+            if given not in known:
+                raise unknown(name, given, known)
+
+
+def agreements(scores: Scores, names: Sequence[str], how: How) -> Agreement:
+    """The measure between every two maps, over the parts that both have scores for.
+
+    NaN where a map has no order there: all of its scores are equal, or there is one part.
+    """
+    values = np.full((len(names), len(names)), np.nan)
+    for i, j in itertools.combinations_with_replacement(range(len(names)), 2):
+        found = agree(scores[i], scores[j], how)
+        values[i, j] = values[j, i] = np.nan if found is None else found
+    ordered = (_ordered(row[np.isfinite(row)], how) for row in scores)
+    constant = tuple(name for name, row in zip(names, ordered, strict=True) if not _has_order(row))
+    return Agreement(how.measure, tuple(names), values, constant, scores.shape[1], top_of(scores.shape[1], how))
+
+
+def agree(one: Row, other: Row, how: How) -> float | None:
+    """Between two maps: Spearman's rho from -1 to 1, or the shared part of the top from 0 to 1."""
+    both = np.isfinite(one) & np.isfinite(other)
+    a, b = _ordered(one[both], how), _ordered(other[both], how)
+    if not _has_order(a) or not _has_order(b):
+        return None
+    return spearman(a, b) if how.measure == "spearman" else top_k_overlap(a, b, top_of(len(a), how), (how.seed,))
+
+
+def top_of(parts: int, how: How) -> int:
+    """How many parts count as the top."""
+    return max(1, how.percent * parts // 100)
+
+
+def apart(found: Agreement, reference: int | None = None) -> float | None:
+    """How much the maps of one example disagree: 1 minus the mean of the measure over every two maps, or over those
+    with the reference. 0 where all agree; None where no two maps have an order.
+    """
+    pairs = itertools.combinations(range(len(found.methods)), 2)
+    values = [found.values[i, j] for i, j in pairs if reference is None or reference in (i, j)]
+    known = [value for value in values if np.isfinite(value)]
+    return 1 - float(np.mean(known)) if known else None
+
+
+def rank_moves(reference: Row, other: Row, how: How) -> Row:
+    """By how many ranks each part stands higher (above 0) or lower in a map than in the reference.
+
+    Over the parts that both have; equal scores share the better rank. NaN where there is no rank to compare.
+    """
+    both = np.isfinite(reference) & np.isfinite(other)
+    moves = np.full(len(reference), np.nan)
+    a, b = _ordered(reference[both], how), _ordered(other[both], how)
+    if _has_order(a) and _has_order(b):
+        moves[both] = ranks(a) - ranks(b)
+    return moves
+
+
+def ranks(scores: Row) -> Row:
+    """1 for the highest score; equal scores share the better rank."""
+    return 1.0 + len(scores) - np.searchsorted(np.sort(scores), scores, side="right")
+
+
+def _ordered(scores: Row, how: How) -> Row:
+    return np.abs(scores) if how.order == "size" else scores
+
+
+def _has_order(scores: Row) -> bool:
+    return len(scores) > 0 and not is_constant(scores)

@@ -1,0 +1,206 @@
+"""The examples of a data set on which models and methods disagree most: all maps of a sample, read or made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine import records
+from engine.comparison.agreeing import How, agreements, apart
+from engine.comparison.pairs import Pair, check_pairs, read_pair
+from engine.comparison.parts import Sheet, text_sheet
+from engine.data.sources import Candidate, Source, source_of
+from engine.errors import ExegesisError, not_allowed, unknown
+from engine.evaluation.sample import drawn
+from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
+from engine.registry import KINDS
+from engine.request import Example, Input, Picture, Request
+from engine.result import Explanation
+from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine.comparison.patches import Box
+
+EXAMPLES = 50
+AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Search:
+    """`pairs` are explained on `examples` of the data set, drawn by the seed. `target`: the class that all explain, by
+    its label; None is each model's own predicted class.
+    """
+
+    dataset: str
+    pairs: tuple[Pair, ...]
+    kind: str = "text"
+    split: str | None = None
+    examples: int = EXAMPLES
+    seed: int = 0
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        check_pairs(self.pairs)
+        if self.kind not in KINDS:
+            raise unknown("kind", self.kind, KINDS)
+        if type(self.examples) is not int or self.examples < 1:
+            raise not_allowed("examples", "a whole number of at least 1", self.examples)
+
+    def as_plain(self) -> dict[str, Any]:
+        """What a compare job is submitted with."""
+        plain: dict[str, Any] = {"dataset": self.dataset, "pairs": [pair.code for pair in self.pairs]}
+        plain |= {"kind": self.kind, "examples": self.examples, "seed": self.seed}
+        others = {"split": self.split, "target": self.target}
+        return plain | {name: value for name, value in others.items() if value is not None}
+
+    def requests(self, example: Input) -> list[Request]:
+        """What is asked of the engine for one example."""
+        return [pair.request(example, self.target, self.seed) for pair in self.pairs]
+
+
+@dataclass(frozen=True)
+class Disputed:
+    """An example by its place. `value`: how much the maps disagree (`agreeing.apart`), None where no two have an order.
+
+    `predicted`: the class that each pair's model predicts, None where there is no map; `maps` are there.
+    """
+
+    index: int
+    name: str
+    value: float | None
+    predicted: tuple[str | None, ...]
+
+    @property
+    def maps(self) -> int:
+        return sum(label is not None for label in self.predicted)
+
+    @property
+    def labels_differ(self) -> bool:
+        return len(set(self.predicted) - {None}) > 1
+
+
+def read_search(spec: Mapping[str, Any]) -> Search:
+    """The search that a specification of plain values names."""
+    kind = spec.get("kind", KINDS[0])
+    if kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
+    return Search(**{**spec, "pairs": tuple(read_pair(code, kind) for code in spec["pairs"])})
+
+
+def sample(search: Search) -> tuple[Source, list[int]]:
+    """The data set, and the places of the examples that are compared. Errors: those of reading it."""
+    source = source_of(search.kind, search.dataset, search.split)
+    return source, drawn(source.count, search.examples, search.seed)
+
+
+def disputed(
+    search: Search, how: How, unit: str = "word", reference: int | None = None, made: bool = True,
+    report: Report = silent, cancel: CancelToken | None = None,
+) -> list[Disputed]:  # fmt: skip
+    """The examples of which at least two maps are there, those with most disagreement first.
+
+    `made`: maps that are missing are made; else only what the cache holds is read. A map that fails is left out.
+    """
+    source, indices = sample(search)
+    found: list[Disputed] = []
+    with cancellable(cancel):
+        for start in range(0, len(indices), AT_ONCE):
+            check_cancelled()
+            report(start, len(indices), "examples")
+            group = list(_read(source, indices[start : start + AT_ONCE]))
+            found += _group(search, group, how, unit, reference, made)
+    return sorted(found, key=lambda one: (one.value is None, -(one.value or 0.0), one.index))
+
+
+def sheet_of(maps: Sequence[Explanation], example: Input, unit: str) -> Sheet:
+    """The maps of one text or picture on common parts."""
+    if isinstance(example, Example):
+        return text_sheet(maps, example, unit)
+    from engine.comparison.patches import picture_sheet
+
+    return picture_sheet(maps, [_box(made.provenance.model, example) for made in maps])
+
+
+def _box(model: str, picture: Picture) -> Box:
+    from engine.comparison.patches import seen_box
+    from engine.vision.view import view_of
+
+    height, width, _ = picture.pixels.shape
+    return seen_box(view_of(model), height, width)
+
+
+def _read(source: Source, indices: Sequence[int]) -> Iterator[Candidate]:
+    for index in indices:
+        try:
+            yield source.read(index)
+        except ExegesisError:
+            continue  # it has no maps, and the job has said why
+
+
+def _group(
+    search: Search, group: Sequence[Candidate], how: How, unit: str, reference: int | None, made: bool
+) -> Iterator[Disputed]:
+    asked = [request for one in group for request in search.requests(one.input)]
+    answers = _answers(asked, made)
+    width = len(search.pairs)
+    for place, one in enumerate(group):
+        maps = answers[width * place : width * (place + 1)]
+        if sum(answer is not None for answer in maps) > 1:
+            yield _compared(one, maps, how, unit, reference)
+
+
+def _compared(
+    one: Candidate, maps: Sequence[Explanation | None], how: How, unit: str, reference: int | None
+) -> Disputed:
+    there = {place: answer for place, answer in enumerate(maps) if answer is not None}
+    sheet = sheet_of(list(there.values()), one.input, unit)
+    found = agreements(sheet.scores, [str(place) for place in there], how)
+    pinned = list(there).index(reference) if reference in there else None
+    value = None if reference is not None and pinned is None else apart(found, pinned)
+    return Disputed(one.index, _name(one), value, tuple(_said(answer) for answer in maps))
+
+
+def _said(answer: Explanation | None) -> str | None:
+    if answer is None:
+        return None
+    return f"{answer.prediction.logits[0]:.3g}" if answer.prediction.regression else answer.prediction.label
+
+
+def _name(one: Candidate) -> str:
+    if isinstance(one.input, Example):
+        return " / ".join(text for text in (one.input.text, one.input.text_pair) if text is not None)
+    return str(getattr(one.given, "name", "") or one.label or f"picture {one.index}")
+
+
+def _answers(asked: Sequence[Request], made: bool) -> list[Explanation | None]:
+    from engine.explain import explain_many
+
+    if made:
+        try:
+            return list(explain_many(asked))
+        except ExegesisError:
+            return [_one(request) for request in asked]
+    return [_kept(request) for request in asked]
+
+
+def _one(request: Request) -> Explanation | None:
+    from engine.errors import Cancelled
+    from engine.explain import explain
+
+    try:
+        return explain(request)
+    except Cancelled:
+        raise
+    except ExegesisError:
+        return None
+
+
+def _kept(request: Request) -> Explanation | None:
+    from engine.explain import key_of
+
+    try:
+        entry = result_store().get(key_of(request))
+    except ExegesisError:
+        return None
+    return None if entry is None else records.unpack(*entry)

@@ -1,0 +1,75 @@
+"""Agreement of maps on common parts: by hand, and against scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from engine.comparison.agreeing import How, agree, agreements, apart, rank_moves, ranks
+from engine.errors import UsageError
+
+BY_SIGN = How(order="sign")
+NAN = np.nan
+
+
+def test_every_two_maps_have_the_rho_of_scipy_in_either_order() -> None:
+    scores = np.random.default_rng(0).normal(size=(4, 17)).round(1)
+    for how, of in ((How(), np.abs(scores)), (BY_SIGN, scores)):
+        found = agreements(scores, ["a", "b", "c", "d"], how)
+        for i in range(4):
+            for j in range(4):
+                assert found.values[i, j] == pytest.approx(stats.spearmanr(of[i], of[j]).statistic, abs=1e-12)
+        assert (found.n, found.k, found.constant) == (17, 2, ())
+
+
+def test_two_maps_are_compared_on_what_both_have() -> None:
+    scores = np.array([[1.0, 2.0, 3.0, 4.0, NAN], [NAN, 2.0, 3.0, 1.0, 9.0], [5.0, 1.0, 2.0, 3.0, 4.0]])
+    found = agreements(scores, ["a", "b", "c"], How())
+    assert found.values[0, 1] == pytest.approx(stats.spearmanr([2, 3, 4], [2, 3, 1]).statistic)
+    assert found.values[0, 2] == pytest.approx(stats.spearmanr([1, 2, 3, 4], [5, 1, 2, 3]).statistic)
+
+
+def test_the_shared_top_by_hand() -> None:
+    one, other = np.array([9.0, 8.0, -7.0, 1.0]), np.array([1.0, -9.0, 7.0, 2.0])
+    top_two = How("top_k", percent=50)
+    assert agree(one, other, top_two) == 0.5, "by size: the first two, and the middle ones"
+    assert agree(one, other, How("top_k", "sign", 50)) == 0.0, "by sign: the first two, and the last two"
+    assert agree(one, other, How("top_k", percent=1)) == 0.0, "at least one part counts"
+
+
+def test_a_map_without_order_agrees_with_nobody_and_is_named() -> None:
+    scores = np.array([[1.0, 2.0, 3.0], [2.0, -2.0, 2.0], [3.0, 2.0, 1.0]])
+    found = agreements(scores, ["a", "flat", "b"], How())
+    assert found.constant == ("flat",)
+    assert np.isnan(found.values[1]).all()
+    assert agreements(scores, ["a", "signed", "b"], BY_SIGN).constant == ()
+
+
+def test_one_part_has_no_order() -> None:
+    found = agreements(np.array([[1.0], [2.0]]), ["a", "b"], How("top_k"))
+    assert found.constant == ("a", "b")
+    assert apart(found) is None
+
+
+def test_disagreement_is_one_minus_the_mean_of_the_pairs_or_of_those_with_the_reference() -> None:
+    scores = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    found = agreements(scores, ["a", "b", "c"], How())
+    assert apart(found) == pytest.approx(1 - (1 - 1 - 1) / 3)
+    assert apart(found, 0) == pytest.approx(1.0)
+    assert apart(found, 2) == pytest.approx(2.0)
+
+
+def test_ranks_and_moves_by_hand() -> None:
+    assert ranks(np.array([5.0, 9.0, 5.0, 1.0])).tolist() == [2.0, 1.0, 2.0, 4.0]
+    reference, other = np.array([4.0, 3.0, -2.0, 1.0, NAN]), np.array([1.0, 3.0, 2.0, -4.0, 8.0])
+    assert rank_moves(reference, other, How())[:4].tolist() == [-3.0, 0.0, 0.0, 3.0]
+    assert np.isnan(rank_moves(reference, other, How())[4])
+    assert rank_moves(reference, other, BY_SIGN)[:4].tolist() == [-2.0, 1.0, 2.0, -1.0]
+    assert np.isnan(rank_moves(reference, np.ones(5), How())).all()
+
+
+@pytest.mark.parametrize("wrong", [{"measure": "pearson"}, {"order": "up"}])
+def test_what_is_not_known_is_named(wrong: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        How(**wrong)
