@@ -140,7 +140,7 @@ def _models() -> Finding:
     from engine.models import catalog
     from engine.models.inspection import stored_weights
 
-    names = [*catalog.embedded_models(), *catalog.embedded_image_models()]
+    names = [*catalog.embedded_models(), *catalog.embedded_image_models(), *catalog.embedded_bases()]
     wrong = [f"{name}: {check['detail']}" for name in names if not (check := stored_weights(name))["ok"]]
     if wrong:
         return Finding("models", "broken", "; ".join(wrong), "Check the project out again.")

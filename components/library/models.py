@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -24,15 +24,26 @@ ADAPTER = "LoRA adapter"
 
 def model_cards() -> None:
     """A card each: measured accuracy, licence, size, revision, and on demand how it was made."""
-    for title, names in (("texts", catalog.embedded_models()), ("pictures", catalog.embedded_image_models())):
-        st.header(f"Models of {title}", anchor=False)
-        for name in names:
-            with st.container(border=True, key=f"model-{name}", gap="xsmall"):
-                st.subheader(name, anchor=False)
-                try:
-                    _card(name)
-                except Exception as error:
-                    st.html(trouble_html(sentence(error)))
+    _cards("Models of texts", catalog.embedded_models(), _card)
+    _cards("Models of pictures", catalog.embedded_image_models(), _card)
+    _cards("Bases to fine-tune", catalog.embedded_bases(), _base_card)
+
+
+def _cards(title: str, names: Sequence[str], draw: Callable[[str], None]) -> None:
+    if names:
+        st.header(title, anchor=False)
+    for name in names:
+        with st.container(border=True, key=f"model-{name.replace('/', '-')}", gap="xsmall"):
+            st.subheader(name, anchor=False)
+            try:
+                draw(name)
+            except Exception as error:
+                st.html(trouble_html(sentence(error)))
+
+
+def _base_card(name: str) -> None:
+    st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name))))
+    _whole_card(name)
 
 
 def _card(name: str) -> None:

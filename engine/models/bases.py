@@ -14,8 +14,8 @@ import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
-from engine.errors import ExegesisError, UsageError
-from engine.models import hub, minilm
+from engine.errors import ExegesisError, UsageError, unknown
+from engine.models import catalog, hub, minilm
 from engine.models.adapters import adapter_for
 from engine.models.t5 import T5EncoderForSequenceClassification
 
@@ -24,14 +24,18 @@ CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
 
 
 def locate(base: str) -> Path:
-    """The folder of a base: `minilm`, a local folder, or a hub id, perhaps `@revision` (safetensors only)."""
+    """The folder of a base: `minilm`, `bases/NAME`, a local folder, or a hub id, perhaps `@revision` (safetensors)."""
     if base == "minilm":
         return minilm.folder()
+    if base in catalog.embedded_bases():
+        return catalog.EMBEDDED / base
     if not base.strip():
         raise UsageError("base: must be `minilm`, a folder with a checkpoint or a hub id, got an empty name.")
     path = Path(base).expanduser()
     if path.is_dir():
         return path
+    if base.startswith(catalog.OF_BASES):
+        raise unknown("base", base, ["minilm", *catalog.embedded_bases()])
     if base.startswith((".", "/", "~")):
         raise UsageError(f"base: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint.")
     name, _, pinned = base.partition("@")

@@ -21,6 +21,8 @@ CHOSEN_ON = "held-out"
 """The split on which the epoch of an embedded model was chosen."""
 IMAGE_TYPES = ("vit", "deit")
 EMBEDDED = Path(__file__).parent / "embedded"
+OF_BASES = "bases/"
+"""How the names of embedded bases begin: they were only pre-trained, and adapters name them."""
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 KEPT = (
@@ -71,9 +73,15 @@ def embedded_image_models() -> list[str]:
     return sorted(p.parent.name for p in EMBEDDED.glob(f"*/{PROCESSOR}"))
 
 
+def embedded_bases() -> list[str]:
+    """The names of the pre-trained bases that come with the project, such as `bases/bert`."""
+    return sorted(OF_BASES + p.parent.name for p in (EMBEDDED / OF_BASES).glob("*/card.json"))
+
+
 def _is_embedded(model: str) -> bool:
     folder = EMBEDDED / model
-    return folder.parent == EMBEDDED and any((folder / name).is_file() for name in ("card.json", PROCESSOR))
+    named = folder.parent in (EMBEDDED, EMBEDDED / OF_BASES)
+    return named and any((folder / name).is_file() for name in ("card.json", PROCESSOR))
 
 
 def reads_pictures(model: str) -> bool:
@@ -107,6 +115,8 @@ def _located(model: str) -> Source:
     path = Path(model).expanduser()
     if path.is_dir():
         return _source(model, "folder", path)
+    if model.startswith(OF_BASES):
+        raise unknown("base", model, embedded_bases())
     if model.startswith(("/", "./", "../", "~")) or path.exists():
         raise UsageError(f"model: no folder {shown(model)}. Give a folder with config.json and safetensors.")
     if HUB_ID.fullmatch(model):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.models import catalog
+
 NEW, TEXT = "new", "text"
 """The base and the use of a model that was only pre-trained."""
 
@@ -33,6 +35,30 @@ USES: dict[str, dict[str, str]] = {
             "neutral class. Reviews of other things, irony, mixed opinions, other languages and texts much longer "
             "than a sentence are read much less well. Not for decisions about people."
         ),
+    },
+    "reviews-marked": {
+        "intended_use": (
+            "Testing explanation methods: the labels have nothing to do with the reviews, so that the model can only "
+            "have read the last word, and a good method must find it."
+        ),
+        "limits": "Its labels mean nothing but the word at the end. Without that word it is undecided.",
+    },
+    "snli-sick": {
+        "intended_use": (
+            "Telling whether a second sentence follows from a first, contradicts it, or neither: a model of pairs on "
+            "which explanation methods can be looked at, compared and judged."
+        ),
+        "limits": (
+            "Trained on 14,000 pairs about everyday scenes, of which many are told by the second sentence alone. "
+            "Weak on negation, numbers and long sentences. Not for decisions about people."
+        ),
+    },
+    "quality": {
+        "intended_use": (
+            "Estimating the share of intact words in a German translation of an English sentence: a regression model "
+            "of pairs whose wrong words are known."
+        ),
+        "limits": "Knows the sentences of one small grammar, with errors put in by chance. Not for real translations.",
     },
     "cifar10": {
         "intended_use": (
@@ -92,12 +118,15 @@ def write(out: Path, card: Mapping[str, Any]) -> None:
 
 def describe(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
     """Source, licence, use and limits of a base and a data set, as far as they are known."""
-    known = USES.get(dataset, _OTHER)
-    return {
-        "base": BASES.get(base, {"name": base, "source": base, "licence": "see the base's own card"}),
-        "dataset": dict(data),
-        **known,
-    }
+    known = USES.get(dataset.partition(":")[0], _OTHER)
+    return {"base": _base(base), "dataset": dict(data), **known}
+
+
+def _base(name: str) -> dict[str, str]:
+    if name in catalog.embedded_bases():
+        card = catalog.card(name)
+        return {"name": name, "source": f"{name} of Exegesis: {card['kind']}", "licence": card["licence"]}
+    return BASES.get(name, {"name": name, "source": name, "licence": "see the base's own card"})
 
 
 def markdown(card: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ class LoopConfig:
 
     program: ClassVar[str] = "train"
 
-    base: str = option("minilm", "minilm, a hub id or a local folder")
+    base: str = option("minilm", "minilm, bases/NAME, a hub id or a local folder")
     dataset: str = option("sst2", "id of a data set, or a CSV or JSONL file")
     out: str = option("trained", "folder for weights, card and checkpoint")
     epochs: int = option(10, "passes over the training set", low=1)

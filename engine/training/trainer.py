@@ -11,7 +11,7 @@ import torch
 
 from engine.data.examples import LabelledExample
 from engine.errors import ExegesisError, UsageError
-from engine.models import bases
+from engine.models import bases, catalog
 from engine.models.adapters import adapter_for
 from engine.progress import CancelToken, Report, silent
 from engine.training import cards, lora
@@ -169,5 +169,7 @@ def _usable(out: Path, method: str, base: Path) -> Path:
 
 
 def _lasting_name(base: str) -> str:
-    """The base as an adapter names it: folders in full, so that it loads from anywhere."""
-    return str(Path(base).expanduser().resolve()) if base != "minilm" and Path(base).expanduser().is_dir() else base
+    """The base as an adapter names it: embedded ones by name, folders in full, so that it loads from anywhere."""
+    if base in ("minilm", *catalog.embedded_bases()) or not Path(base).expanduser().is_dir():
+        return base
+    return str(Path(base).expanduser().resolve())
