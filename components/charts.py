@@ -42,23 +42,32 @@ def curves_chart(
     probabilities from 0 to 1. `columns`: of the legend.
     """
     names, moved = [titles[curve.method] for curve in curves], MOVED[curves[0].way]
-    legend = alt.Legend(
-        orient="bottom", columns=columns, labelLimit=260, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5
-    )
+    legend = line_legend(columns, 260)
     share = f"share of {plural(unit)} {moved}, highest score first"
     base = alt.Chart(curve_table(curves, titles, unit)).encode(
         x=alt.X("share:Q", title=share, axis=alt.Axis(format="%")),
         y=alt.Y("value:Q", title=explained, scale=alt.Scale(zero=False) if score else alt.Scale(domain=[0, 1])),
         color=alt.Color("method:N", sort=names, scale=alt.Scale(domain=names), title=None, legend=legend),
     )
-    dashed = alt.Scale(domain=names, range=dashes(curves))
+    dashed = alt.Scale(domain=names, range=dashes([curve.method for curve in curves]))
     lines = base.mark_line(strokeWidth=2.2).encode(
         strokeDash=alt.StrokeDash("method:N", sort=names, scale=dashed, title=None, legend=legend)
     )
+    return finished(alt.LayerChart(layer=[lines, _points(base, moved, score)]), CHART_HEIGHT, theme)
+
+
+def line_legend(columns: int, label: int) -> alt.Legend:
+    """The legend of a chart of lines, below it; `label`: pixels after which a name is cut."""
+    return alt.Legend(
+        orient="bottom", columns=columns, labelLimit=label, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5
+    )
+
+
+def finished(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerChart:
+    """The chart at this height, with words that can be read in the theme."""
     words = PALETTES[theme].muted  # Streamlit's own grey is too faint to read on a light ground
     return (
-        alt.LayerChart(layer=[lines, _points(base, moved, score)])
-        .properties(height=CHART_HEIGHT)
+        chart.properties(height=height)
         .configure_axis(labelColor=words, titleColor=words)
         .configure_legend(labelColor=words)
     )
@@ -71,11 +80,11 @@ def _points(base: alt.Chart, moved: str, score: bool) -> alt.Chart:
     return base.mark_point(filled=True, opacity=1, size=55).encode(tooltip=tips)
 
 
-def dashes(curves: Sequence[RemovalCurve]) -> list[list[int]]:
+def dashes(methods: Sequence[str]) -> list[list[int]]:
     """Solid lines, dashed ones when the colours come again, a dotted one for random."""
     return [
-        DOTTED if curve.method == "random" else SOLID if place % (2 * COLOURS) < COLOURS else DASHED
-        for place, curve in enumerate(curves)
+        DOTTED if method == "random" else SOLID if place % (2 * COLOURS) < COLOURS else DASHED
+        for place, method in enumerate(methods)
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import altair as alt
 import pandas as pd
 
-from components.charts import DOTTED, SOLID
+from components.charts import DOTTED, SOLID, finished, line_legend
 from components.numbers import plain
 from components.palette import PALETTES, Theme
 from components.results.tables import by_skill, course_table, power_table, time_table
@@ -95,10 +95,7 @@ def course_chart(found: Summary, theme: Theme) -> alt.LayerChart:
     names = list(found.methods)
     long = course_table(found).melt("Votes", names, var_name="Method", value_name="Skill")
     long["skill"] = [plain(value) for value in long["Skill"]]
-    legend = alt.Legend(
-        orient="bottom", columns=LEGEND_COLUMNS, labelLimit=LEGEND_LABEL, symbolType="stroke", symbolSize=420,
-        symbolStrokeWidth=2.5,
-    )  # fmt: skip
+    legend = line_legend(LEGEND_COLUMNS, LEGEND_LABEL)
     dashes = [DOTTED if name == found.placebo else SOLID for name in names]
     base = alt.Chart(long).encode(
         x=alt.X("Votes:Q", title="votes"),
@@ -156,13 +153,3 @@ def _told(base: alt.Chart, field: str, x: int | str, align: Side, colour: str) -
 
 def _shade(placebo: pd.DataFrame, theme: Theme) -> alt.Chart:
     return alt.Chart(placebo).mark_rect(color=PALETTES[theme].line, opacity=0.6).encode(x="Low:Q", x2="High:Q")
-
-
-def finished(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerChart:
-    """The chart at this height, with words that can be read in the theme."""
-    words = PALETTES[theme].muted  # Streamlit's own grey is too faint to read on a light ground
-    return (
-        chart.properties(height=height)
-        .configure_axis(labelColor=words, titleColor=words)
-        .configure_legend(labelColor=words)
-    )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from components.charts import finished
 from components.numbers import percent, plain, signed
 from components.palette import PALETTES, Theme
-from components.results.charts import CHART_HEIGHT, Span, finished, interval_plot
+from components.results.charts import CHART_HEIGHT, Span, interval_plot
 from engine.study.forward.guesses import SUREST, WITHOUT
 from engine.study.forward.summary import ForwardSummary
 from engine.study.ratings.partial_order import Interval

@@ -1,0 +1,103 @@
+"""What charts of an evaluation are told besides its numbers, and what they have in common: colours, legend, click."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+
+from components.charts import COLOURS, dashes, line_legend
+from components.palette import Theme
+from engine.evaluation.views.points import Wanted
+
+PICKED = "picked"
+FIELDS = ("model", "method", "metric", "percent", "slice")
+"""The name of the click, and what it says of its point."""
+PLOT, LEGEND_ROW, FOOT = 330, 22, 70
+"""Height in pixels: of what is drawn, of a row of the legend, of the axis with its words."""
+LABEL = 150
+SHAPES, CHANCE = ("circle", "square", "triangle-up"), "cross"
+"""Of points: the next shape when the colours come again; random's."""
+POINT, PICKED_POINT = 70, 280
+"""Areas in square pixels."""
+
+Span = tuple[int | float, int | float]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """`titles`: of the methods. `methods`: those drawn, None for all; a method keeps its colour whichever they are.
+
+    `slice`: the name of the slice that the evaluation is cut to. `span`: where the axis of the values ends, so that
+    charts beside each other can be compared. `columns`: of the legend; two fit on a telephone.
+    """
+
+    titles: Mapping[str, str]
+    theme: Theme = "light"
+    methods: tuple[str, ...] | None = None
+    slice: str = ""
+    span: Span | None = None
+    columns: int = 2
+
+    def wanted(self, models: Sequence[str] | None = None) -> Wanted:
+        """What a view is asked for."""
+        return Wanted(models, self.methods)
+
+    def title(self, method: str) -> str:
+        """What a method is called."""
+        return self.titles.get(method, method)
+
+    def drawn(self, company: Sequence[str]) -> list[str]:
+        """The methods that may be drawn, of all that were evaluated."""
+        return [method for method in company if self.methods is None or method in self.methods]
+
+    def height(self, company: Sequence[str], plot: int = PLOT) -> int:
+        """Of a chart with its legend below it, in pixels."""
+        return plot + FOOT + LEGEND_ROW * math.ceil(len(self.drawn(company)) / self.columns)
+
+    def legend(self, company: Sequence[str], symbols: str = "stroke") -> alt.Legend:
+        """Below the chart, of the methods drawn alone."""
+        legend = line_legend(self.columns, LABEL)
+        legend.values = [self.title(method) for method in self.drawn(company)]
+        return legend if symbols == "stroke" else _of_points(legend)
+
+    def names(self, company: Sequence[str], range: Sequence[object] | None = None) -> alt.Scale:
+        """A scale that gives each method its own, whichever are drawn; the theme's colours where none are given."""
+        domain = [self.title(method) for method in company]
+        return alt.Scale(domain=domain) if range is None else alt.Scale(domain=domain, range=list(range))
+
+    def colour(self, company: Sequence[str], legend: alt.Legend | None) -> alt.Color:
+        return alt.Color("name:N", scale=self.names(company), title=None, legend=legend)
+
+    def dash(self, company: Sequence[str], legend: alt.Legend | None) -> alt.StrokeDash:
+        """Dashes where the colours come again, dots for random."""
+        return alt.StrokeDash("name:N", scale=self.names(company, dashes(company)), title=None, legend=legend)
+
+    def shape(self, company: Sequence[str], legend: alt.Legend | None) -> alt.Shape:
+        """Another shape where the colours come again, a cross for random."""
+        return alt.Shape("name:N", scale=self.names(company, shapes(company)), title=None, legend=legend)
+
+
+def shapes(company: Sequence[str]) -> list[str]:
+    """The shape of each method's points."""
+    return [
+        CHANCE if method == "random" else SHAPES[place // COLOURS % len(SHAPES)] for place, method in enumerate(company)
+    ]
+
+
+def picked() -> alt.Parameter:
+    """The click on a point, by its name `PICKED`; what is picked grows by `picked_size`."""
+    return alt.selection_point(name=PICKED, fields=list(FIELDS), empty=False)
+
+
+def picked_size(click: alt.Parameter) -> alt.SizeValue:
+    """How large a point is."""
+    return alt.when(click).then(alt.value(PICKED_POINT)).otherwise(alt.value(POINT))
+
+
+def _of_points(legend: alt.Legend) -> alt.Legend:
+    legend.symbolSize = POINT
+    legend.symbolType = alt.Undefined
+    return legend

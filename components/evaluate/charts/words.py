@@ -1,0 +1,99 @@
+"""What charts of an evaluation say: axes, values, intervals, how many examples, and what could not be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import altair as alt
+
+from components.evaluate.charts.frame import Frame
+from components.numbers import plain
+from engine.metrics.catalog import Better, metric
+from engine.metrics.results import Score
+
+BETTER: dict[Better, str] = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
+ONE = "none: one example"
+
+
+def axis_words(id: str) -> list[str]:
+    """A metric on an axis, a line each: what it is and in which unit, and which way is better."""
+    found = metric(id)
+    unit = "" if found.unit in found.title.lower() else f" ({found.unit})"
+    return [f"{found.title}{unit}", BETTER[found.better]]
+
+
+def interval_words(score: Score) -> str:
+    """The ends of the 95 % interval."""
+    return ONE if score.interval is None else f"{plain(score.interval[0])} to {plain(score.interval[1])}"
+
+
+def skipped_words(score: Score) -> str:
+    """How many examples have no value, and why; the commonest reason first."""
+    ordered = sorted(score.skipped.items(), key=lambda one: -one[1])
+    return "; ".join(f"{number:,}: {reason}" for reason, number in ordered) or "none"
+
+
+def left_out(found: Iterable[Score], frame: Frame) -> str:
+    """A sentence about the methods without any value, empty where all have one. Not escaped."""
+    without = dict.fromkeys((one.model, one.method, skipped_words(one)) for one in found if one.value is None)
+    told = [f"{frame.title(method)} on {model} ({why})" for model, method, why in without]
+    return f"Not drawn, for no example has a value: {', '.join(told)}." if told else ""
+
+
+def tips(frame: Frame, more: Mapping[str, str], value: str = "Value") -> list[alt.Tooltip]:
+    """What hovering tells: columns and what they are called; `more` stands between the names and the numbers."""
+    slice = {"slice": "Slice"} if frame.slice else {}
+    numbers = {"shown": value, "interval": "95 % interval", "examples": "Examples", "skipped": "Without a value"}
+    told = {"name": "Method", "model": "Model", **slice, **more, **numbers}
+    return [alt.Tooltip(f"{column}:N", title=title) for column, title in told.items()]
+
+
+def record(score: Score, frame: Frame) -> dict[str, object]:
+    """A point as charts take it: what a click says, where it stands, and what hovering tells."""
+    assert score.value is not None
+    low, high = score.interval or (None, None)
+    return {
+        "model": score.model,
+        "method": score.method,
+        "metric": score.metric,
+        "percent": score.percent,
+        "slice": frame.slice,
+        "name": frame.title(score.method),
+        "value": score.value,
+        "low": low,
+        "high": high,
+        "shown": plain(score.value),
+        "interval": interval_words(score),
+        "examples": f"{score.n:,}",
+        "skipped": skipped_words(score),
+    }
+
+
+def table_row(score: Score, frame: Frame, more: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The same for reading and for files: plain numbers, with nothing in the place of a value that is not there."""
+    low, high = score.interval or (None, None)
+    return {
+        **({"Slice": frame.slice} if frame.slice else {}),
+        "Method": frame.title(score.method),
+        "Model": score.model,
+        **(more or {}),
+        "Value": short(score.value),
+        "95 % from": short(low),
+        "95 % to": short(high),
+        "Examples": score.n,
+        "Without a value": sum(score.skipped.values()),
+    }
+
+
+def short(value: float | None) -> float | None:
+    """Four significant digits: more than an interval leaves certain."""
+    return None if value is None else float(f"{value:.4g}")
+
+
+def span_of(found: Iterable[Score], room: float = 0.04) -> tuple[float, float] | None:
+    """From the lowest end of an interval to the highest with a little room; None of nothing."""
+    ends = [end for one in found if one.value is not None for end in (*(one.interval or ()), one.value)]
+    if not ends:
+        return None
+    beside = room * (max(ends) - min(ends)) or room
+    return min(ends) - beside, max(ends) + beside
