@@ -102,7 +102,13 @@ class PageSession:
                 **{f"open.{name}": name in state.opened for name in offered.sections},
             }
         )
-        self._fill_params(state.params, methods)
+        self.fill_params(state.params, methods)
+
+    def fill_params(self, params: Params, methods: Mapping[str, Explainer]) -> None:
+        """The same for parameters of methods."""
+        for id, given in params.items():
+            chosen = as_plain(from_mapping(methods[id].params, given, id))
+            self.fill({f"{id}.{name}": chosen[name] for name in given})
 
     def shared(self, methods: Mapping[str, Explainer], offered: Offered) -> dict[str, Any]:
         """The fields of `PageState` as the controls now show them."""
@@ -138,11 +144,6 @@ class PageSession:
         """Takes every control's value back."""
         for name in [name for name in st.session_state if str(name).startswith((self.widgets, self.looking.widgets))]:
             del st.session_state[name]
-
-    def _fill_params(self, params: Params, methods: Mapping[str, Explainer]) -> None:
-        for id, given in params.items():
-            chosen = as_plain(from_mapping(methods[id].params, given, id))
-            self.fill({f"{id}.{name}": chosen[name] for name in given})
 
     def _moved(self, kept: Query, focus: Query) -> Query:
         """The link of this page, turned to what another page has looked at since."""

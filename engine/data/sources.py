@@ -30,7 +30,8 @@ class Candidate:
 class Source:
     """A data set of texts or pictures, read one at a time. `unnamed`: class names that stand for none.
 
-    `pairs`: its texts are pairs. `revision`: of the content.
+    `pairs`: its texts are pairs. `revision`: of the content. `exact`: what it marks follows from how it was made; else
+    somebody marked it.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Source:
     read: Callable[[int], Candidate]
     pairs: bool = False
     revision: str = ""
+    exact: bool = False
 
 
 def source_of(kind: str, dataset: str, split: str | None = None) -> Source:
@@ -58,11 +60,11 @@ def _texts(dataset: str, split: str | None) -> Source:
         label = one.label if known is None else data.label_names[known]
         return Candidate(index, one.example, None if label is None else str(label), known, one)
 
-    return Source(data.id, len(data), data.label_names, UNNAMED, read, data.pairs, data.revision)
+    return Source(data.id, len(data), data.label_names, UNNAMED, read, data.pairs, data.revision, data.exact)
 
 
 def _pictures(dataset: str, split: str | None) -> Source:
-    from engine.data.images.datasets import load_images
+    from engine.data.images.datasets import load_images, registered
 
     data = load_images(dataset, split)
 
@@ -71,4 +73,6 @@ def _pictures(dataset: str, split: str | None) -> Source:
         label = None if one.label is None else data.label_names[one.label]
         return Candidate(index, Picture(one.pixels), label, one.label, one)
 
-    return Source(data.id, len(data), data.label_names, PLACED, read, revision=data.revision)
+    return Source(
+        data.id, len(data), data.label_names, PLACED, read, revision=data.revision, exact=bool(registered(dataset))
+    )

@@ -61,8 +61,7 @@ def of_some(plan: Plan, model: str, sample: Sample) -> OfModel:
 
 def _worked_out(plan: Plan, model: str, sample: Sample, tally: Tally, progress: _Progress) -> OfModel:
     found = _OneModel(plan, model, sample, tally).run(progress)
-    if found.complete:
-        keep(plan, model, sample, found)
+    keep(plan, model, sample, found)
     return found
 
 

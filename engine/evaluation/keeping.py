@@ -11,7 +11,7 @@ import numpy as np
 from cache import key_for
 from engine import runtime
 from engine.evaluation.plan import Plan
-from engine.evaluation.result import Facts, OfModel
+from engine.evaluation.result import Evaluation, Facts, OfModel, joined
 from engine.evaluation.sample import Sample
 from engine.metrics import curves, sensitivity
 from engine.metrics.results import Of, Row, Skip
@@ -43,8 +43,27 @@ def key_of(plan: Plan, model: str, sample: Sample) -> str:
 
 
 def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:
-    """What the cache holds of it, None where it holds nothing."""
-    entry = result_store().get(key_of(plan, model, sample))
+    """What the cache holds of it, None where it holds nothing or where an example failed."""
+    return _read(key_of(plan, model, sample), complete=True)
+
+
+def finished(plan: Plan, sample: Sample) -> Evaluation | None:
+    """The whole evaluation from the cache, without a model; None while there is nothing of one of its models.
+
+    Examples that failed are among the skips: only new work tries them again. `plan`: with its metrics.
+    """
+    found = [kept(plan, model, sample) or _read(_lacking(plan, model, sample), complete=False) for model in plan.models]
+    there = [one for one in found if one is not None]
+    return joined(plan, there, asked=0, run=0) if len(there) == len(found) else None
+
+
+def _lacking(plan: Plan, model: str, sample: Sample) -> str:
+    """The key of what lacks examples that failed: apart, so that it never stands for the whole."""
+    return key_for({"kind": "evaluation, incomplete", "of": key_of(plan, model, sample)})
+
+
+def _read(key: str, complete: bool) -> OfModel | None:
+    entry = result_store().get(key)
     if entry is None:
         return None
     meta, arrays = entry
@@ -56,12 +75,12 @@ def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:
         tuple(Skip(ofs[of], example, meta["reasons"][reason]) for of, example, reason in skips),
         tuple(Facts(**fact) for fact in meta["facts"]),
         meta["said"],
-        complete=True,
+        complete,
     )
 
 
 def keep(plan: Plan, model: str, sample: Sample, found: OfModel) -> None:
-    """Puts it into the cache."""
+    """Puts it into the cache, under a key of its own where examples failed."""
     ofs = _numbered([*(row.of for row in found.rows), *(skip.of for skip in found.skips)])
     reasons = _numbered([skip.reason for skip in found.skips])
     meta: dict[str, Any] = {
@@ -78,7 +97,8 @@ def keep(plan: Plan, model: str, sample: Sample, found: OfModel) -> None:
         "skip_example": _whole([skip.example for skip in found.skips]),
         "reason": _whole([reasons[skip.reason] for skip in found.skips]),
     }
-    result_store().put(key_of(plan, model, sample), meta, arrays)
+    key = key_of if found.complete else _lacking
+    result_store().put(key(plan, model, sample), meta, arrays)
 
 
 def _numbered(values: Sequence[Any]) -> dict[Any, int]:

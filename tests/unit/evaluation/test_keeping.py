@@ -9,7 +9,11 @@ import pytest
 
 import engine.evaluation.evaluate as module
 from engine.evaluation.evaluate import evaluate
+from engine.evaluation.keeping import finished
+from engine.evaluation.plan import Plan
+from engine.evaluation.sample import sample_of, with_metrics
 from engine.metrics import curves
+from engine.request import MAX_CHARACTERS
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -55,3 +59,32 @@ def test_what_has_changed_is_looked_at_anew(tmp_path: Path, worked: list[str], m
     monkeypatch.setattr(curves, "VERSION", curves.VERSION + 1)
     evaluate([name], data, ["random"], METRICS)
     assert len(worked) == 8
+
+
+def test_a_finished_one_opens_without_a_model_and_only_where_every_model_is_done(
+    tmp_path: Path, worked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, models = written(tmp_path / "a.jsonl", REVIEWS), (str(checkpoint("bert")), str(checkpoint("roberta")))
+    found = evaluate(models[:1], data, ["random"], METRICS)
+    monkeypatch.setattr("engine.evaluation.evaluate._OneModel", None)
+    one, both = (Plan(some, data, ("random",), METRICS) for some in (models[:1], models))
+    again = finished(one, sample_of(one))
+    assert again is not None
+    assert (again.rows, again.skips, again.facts, again.plan) == (found.rows, found.skips, found.facts, found.plan)
+    assert finished(both, sample_of(both)) is None
+
+
+def test_one_with_a_failed_example_opens_with_the_reason_and_is_worked_on_again(
+    tmp_path: Path, worked: list[str]
+) -> None:
+    rows = [*REVIEWS, {"text": "a" * (MAX_CHARACTERS + 1), "label": 1}]
+    data, name = written(tmp_path / "a.jsonl", rows), str(checkpoint("bert"))
+    first = evaluate([name], data, ["random"])
+    plan = Plan((name,), data, ("random",))
+    sample = sample_of(plan)
+    held = finished(with_metrics(plan, sample), sample)
+    assert held is not None
+    assert (held.rows, held.skips) == (first.rows, first.skips)
+    assert len(REVIEWS) in {skip.example for skip in held.skips}
+    evaluate([name], data, ["random"])
+    assert worked == [name, name]
