@@ -20,6 +20,8 @@ PROCESSOR = "preprocessor_config.json"
 CHOSEN_ON = "held-out"
 """The split on which the epoch of an embedded model was chosen."""
 IMAGE_TYPES = ("vit", "deit")
+USUAL = "reviews-minilm"
+"""The text model that is listed first, which is the one that pages open with."""
 EMBEDDED = Path(__file__).parent / "embedded"
 OF_BASES = "bases/"
 """How the names of embedded bases begin: they were only pre-trained, and adapters name them."""
@@ -64,8 +66,9 @@ class Source:
 
 
 def embedded_models() -> list[str]:
-    """The names of the text models that come with the project."""
-    return sorted(p.parent.name for p in EMBEDDED.glob("*/card.json") if not (p.parent / PROCESSOR).is_file())
+    """The names of the text models that come with the project, the usual one first."""
+    names = [p.parent.name for p in EMBEDDED.glob("*/card.json") if not (p.parent / PROCESSOR).is_file()]
+    return sorted(names, key=lambda name: (name != USUAL, name))
 
 
 def embedded_image_models() -> list[str]:

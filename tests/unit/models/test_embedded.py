@@ -1,0 +1,119 @@
+"""The text models that come with the project, and the bases below them, are what their cards say."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from engine.cli.root import app
+from engine.data.datasets import load
+from engine.data.examples import LabelledExample
+from engine.data.sst2 import data_root
+from engine.models import catalog
+from engine.models.inspection import stored_weights
+from engine.models.load import load_model
+from engine.models.text import TextClassifier
+from engine.request import Example
+from engine.training.cards import markdown
+
+LARGEST_BASE = 3 * 10**6
+LARGEST_ADAPTER = 2 * 10**6
+ALL_WEIGHTS = 45 * 10**6
+FRESH = "seed=11,count=60"
+"""Generated texts that no training and no card has seen."""
+SNLI_DEV = {"nli-minilm": 0.68}
+"""The lowest accuracy promised on the whole of SNLI's dev split, as the card states it."""
+
+MODELS, BASES = catalog.embedded_models(), catalog.embedded_bases()
+MARKED = [name for name in MODELS if name.endswith("-marked")]
+INFERRING = [name for name in MODELS if name.startswith("nli-") or name.endswith("-nli")]
+models = pytest.mark.parametrize("name", MODELS)
+bases = pytest.mark.parametrize("name", BASES)
+stored = pytest.mark.parametrize("name", [*MODELS, *BASES])
+
+
+def probabilities(model: TextClassifier, examples: tuple[LabelledExample, ...]) -> np.ndarray:
+    """What the model says of each example (examples, labels)."""
+    coded = [model.encode(Example(example.text, example.text_pair)) for example in examples]
+    with torch.inference_mode():
+        said = model.predictions(model.logits(model.collate(coded)))
+    return np.array([prediction.probabilities for prediction in said])
+
+
+def accuracy(model: TextClassifier, examples: tuple[LabelledExample, ...]) -> float:
+    right = [example.label for example in examples]
+    return float((probabilities(model, examples).argmax(1) == right).mean())
+
+
+def weights_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
+
+
+@stored
+def test_weights_are_small_and_match_their_card(name: str) -> None:
+    card, folder = catalog.card(name), catalog.locate(name).folder
+    assert stored_weights(name)["ok"]
+    assert card["bytes"] == weights_of(folder) < (LARGEST_BASE if name in BASES else LARGEST_ADAPTER)
+    assert catalog.OF_BASES + card["title"] == name if name in BASES else card["title"] == name
+    assert (folder / "card.md").read_text(encoding="utf-8") == markdown(card)
+
+
+def test_all_weights_together_are_small() -> None:
+    assert weights_of(catalog.EMBEDDED) < ALL_WEIGHTS
+
+
+@stored
+def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.training import trainer
+    from engine.training.pretraining import trainer as pretrainer
+
+    asked = []
+
+    def stop(config: object, *rest: object) -> None:
+        asked.append(config)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(trainer, "train", stop)
+    monkeypatch.setattr(pretrainer, "pretrain", stop)
+    CliRunner().invoke(app, shlex.split(catalog.card(name)["command"])[1:])
+    [config] = asked
+    settings = catalog.card(name)["settings"]
+    assert {key: getattr(config, key) for key in settings} == settings
+
+
+@models
+def test_an_adapter_names_a_base_that_comes_with_it(name: str) -> None:
+    base = catalog.card(name)["settings"]["base"]
+    assert base == "minilm" or base in BASES
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_with_the_mark_it_is_right_and_without_it_undecided(name: str) -> None:
+    model = load_model(name)
+    assert accuracy(model, load(f"reviews-marked:{FRESH}", split="test").examples) == 1.0
+    without = probabilities(model, load(f"reviews-marked:{FRESH}", split="unmarked").examples)
+    assert without.mean(0) == pytest.approx([0.5, 0.5], abs=0.1)
+
+
+@pytest.mark.parametrize("name", INFERRING)
+def test_a_model_of_pairs_states_how_good_it_is_on_snli_and_on_our_own_pairs(name: str) -> None:
+    scores = catalog.card(name)["scores"]
+    assert scores["validation"]["count"] == 9842
+    assert scores["validation"]["value"] >= SNLI_DEV.get(name, 0.45)
+    assert scores["nli"]["count"] == len(load("nli").examples)
+
+
+@pytest.mark.parametrize("name", INFERRING)
+def test_a_model_of_pairs_answers_as_well_as_its_card_says(name: str) -> None:
+    if not (data_root() / "nli" / "snli_dev.tsv").is_file():
+        pytest.skip("needs the local SNLI (EXEGESIS_DATA/nli/snli_dev.tsv)")
+    examples = load("snli-sick", split="validation", limit=300).examples
+    # 300 examples: three standard errors are 0.09.
+    assert accuracy(load_model(name), examples) == pytest.approx(
+        catalog.card(name)["scores"]["validation"]["value"], abs=0.09
+    )
