@@ -61,6 +61,12 @@ ATTENTION = PageEntry(
     "See inside: attention",
     "What does each head look at, and does it matter for the prediction?",
 )
+EVALUATE = PageEntry(
+    "pages/evaluate.py",
+    "Evaluate",
+    "Evaluate methods",
+    "Which explanation method deserves trust, on which model?",
+)
 STUDY = PageEntry(
     "pages/study.py",
     "Study",
@@ -87,7 +93,7 @@ LIBRARY = PageEntry(
     "What is running, and which models, data sets, results and device does it draw on?",
 )
 
-PAGES = (HOME, TEXT, IMAGES, ATTENTION, STUDY, RESULTS, LIBRARY, ANNOTATE)
+PAGES = (HOME, TEXT, IMAGES, ATTENTION, EVALUATE, STUDY, RESULTS, LIBRARY, ANNOTATE)
 
 
 def navigation() -> Page:

@@ -26,6 +26,19 @@ SAFE = {
         "components/flow/area.py",
         "' '.join(filter(None, (carried_words(graph), special_words(graph), SCALED * bool(state.switched))))",
     ): "numbers and our words",
+    (
+        "components/evaluate/area.py",
+        "' '.join([how(plan, held.size), *measured_against(held.found, held.source.exact)])",
+    ): "numbers, listed words and our sentences",
+    ("components/evaluate/work.py", "cost_words(plan, methods, seen.held.size)"): "numbers",
+    (
+        "components/evaluate/work.py",
+        "f\"Beside what you chose comes {', '.join((methods[id].title for id in come))}.\"",
+    ): "titles of methods",
+    (
+        "components/evaluate/work.py",
+        "f\"{job.state.capitalize()} after {job.done:,} of {count(job.total, 'part')}.\"",
+    ): ("one of our states, and numbers"),
     ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
     ("components/library/cache.py", "said"): "numbers",

@@ -1,0 +1,96 @@
+"""The Evaluate page below its controls: the work, the result in views, the examples behind a point, the files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from components.evaluate.board import Board, boards
+from components.evaluate.controls import Places, say_beside
+from components.evaluate.examples import examples_area
+from components.evaluate.keep import keep_area
+from components.evaluate.known import Held, known, trouble_of
+from components.evaluate.look import LOOK, VIEWS
+from components.evaluate.session import key
+from components.evaluate.state import EvaluateState, plan_of
+from components.evaluate.views import view_area
+from components.evaluate.words import how, left_out, left_out_html, measured_against, metrics_html
+from components.evaluate.work import work_area
+from components.kept import KEPT
+from components.numbers import count
+from components.results.wins import sheet
+from components.trouble import say_note, sentence
+from engine.errors import ExegesisError
+from engine.registry import Explainer
+
+if TYPE_CHECKING:
+    from engine.evaluation.plan import Plan
+
+Methods = Mapping[str, Explainer]
+
+
+def evaluate_area(state: EvaluateState, methods: Methods, places: Places) -> None:
+    """What is wrong with what is asked, or what there is of it."""
+    try:
+        plan = plan_of(state, methods)
+    except ExegesisError as error:
+        say_beside(places, sentence(error))
+        return
+    if trouble := trouble_of(plan):
+        say_beside(places, trouble)
+        return
+    try:
+        seen = known(plan)
+    except Exception as error:
+        say_beside(places, sentence(error))
+        return
+    work_area(plan, seen, methods)
+    if seen.held.found is not None:
+        _found(state, seen.held, methods)
+
+
+def _found(state: EvaluateState, held: Held, methods: Methods) -> None:
+    found = held.found
+    if found is None:
+        return
+    titles = {id: method.title for id, method in methods.items()}
+    _told(found.plan, held)
+    for said in found.said:
+        say_note(said)
+    st.segmented_control(
+        "View", list(VIEWS), key=key(state.kind, f"{LOOK}view"), required=True, format_func=VIEWS.__getitem__,
+        label_visibility="collapsed", persist_state=KEPT,
+    )  # fmt: skip
+    tables = _boards(held)
+    st.html(f"<style>{sheet()}</style>")
+    view_area(state, held, tables, titles)
+    examples_area(state, held, titles)
+    _notes(held, titles)
+    keep_area(state, held, tables, methods)
+
+
+def _boards(held: Held) -> list[Board]:
+    from engine.evaluation.views.points import metrics_of
+
+    found = held.found
+    return [] if found is None else boards(held.standings, found.plan.company, metrics_of(found), held.source.exact)
+
+
+def _told(plan: Plan, held: Held) -> None:
+    if held.found is not None:
+        st.caption(" ".join([how(plan, held.size), *measured_against(held.found, held.source.exact)]))
+
+
+def _notes(held: Held, titles: Mapping[str, str]) -> None:
+    """What was left out and why, and what the metrics mean."""
+    found = held.found
+    if found is None:
+        return
+    if lines := left_out(found.skips, titles):
+        examples = len({(one.of.model, one.example) for one in found.skips})
+        with st.expander(f"Left out somewhere: {count(examples, 'example')}", key="evaluate.left_out"):
+            st.html(left_out_html(lines))
+    with st.expander("What the metrics mean", key="evaluate.meanings"):
+        st.html(metrics_html(found.plan.metrics))

@@ -1,0 +1,127 @@
+"""What is evaluated: models, data set, methods, and behind a button all that is seldom changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from components.evaluate.session import key, put
+from components.evaluate.state import ENSEMBLES, METHODS, MOST_EXAMPLES, QUICK, SEVEN, UNITS
+from components.kept import KEPT
+from components.method_picker import all_methods, chosen_methods
+from components.request_link import MOST_SEED
+from components.trouble import say_error
+from engine.data.datasets import dataset_names
+from engine.data.images.datasets import image_names
+from engine.metrics.catalog import METRICS
+from engine.models.catalog import embedded_image_models, embedded_models
+from engine.operators import operators_of
+from engine.registry import Explainer
+
+SETS: Mapping[str, tuple[str, ...]] = {
+    "The thesis's seven": (*SEVEN, "random"),
+    "With ensembles": (*SEVEN, *ENSEMBLES, "random"),
+    "Quick ones": QUICK,
+}
+MODELS_HELP = "Embedded models, folders of saved checkpoints, or hub ids such as owner/name. Type to add one."
+DATA_HELP = {
+    "text": "A name, perhaps with options (reviews-generated:seed=7), a file (JSONL, CSV, TSV, parquet), a folder, or "
+    "hub:owner/name.",
+    "image": "A name, perhaps with options (scenes-marked:count=50), a zip, a folder, or hub:owner/name.",
+}
+PLACES = {"model": "model", "models": "model", "dataset": "data", "data": "data", "split": "data", "column": "data"}
+"""Beside which control an error is said that begins with this name; the others below the methods."""
+Places = Mapping[str, DeltaGenerator]
+
+
+def plan_controls(kind: str, methods: Mapping[str, Explainer]) -> Places:
+    """All of them. Returns the places in which troubles are said."""
+    model, data, number = st.columns([6, 4, 2], gap="small")
+    with model:
+        _models(kind)
+    with data:
+        _data(kind)
+    number.number_input(
+        "Examples", 1, MOST_EXAMPLES, key=key(kind, "examples"), step=1, persist_state=KEPT,
+        help="So many are drawn by the seed; all of a data set that has fewer.",
+    )  # fmt: skip
+    chosen_methods(methods, key(kind, ""))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(kind, "sets")):
+        for name, ids in SETS.items():
+            known = [id for id in ids if id in methods]
+            st.button(
+                name, key=key(kind, f"set.{name}"), on_click=partial(put, kind, "methods", known), type="tertiary"
+            )
+        all_methods(methods, METHODS[kind], key(kind, ""))
+        with st.popover("More settings", key=key(kind, "more")):
+            _more(kind)
+    return {"model": model.empty(), "data": data.empty(), "other": st.empty()}
+
+
+def say_beside(places: Places, trouble: str) -> None:
+    """An error beside the control that it is about, which its first word names."""
+    about = trouble.partition(":")[0].split(" ")[0]
+    say_error(trouble, places[PLACES.get(about, "other")])
+
+
+def _models(kind: str) -> None:
+    known = embedded_models() if kind == "text" else embedded_image_models()
+    st.multiselect(
+        "Models",
+        _with(known, st.session_state[key(kind, "models")]),
+        key=key(kind, "models"),
+        accept_new_options=True,
+        placeholder="Pick some, or type a folder or hub id",
+        help=MODELS_HELP,
+        persist_state=KEPT,
+        wrap=True,
+    )
+
+
+def _data(kind: str) -> None:
+    known = dataset_names() if kind == "text" else image_names()
+    st.selectbox(
+        "Data set",
+        _with(known, [st.session_state[key(kind, "data")]]),
+        key=key(kind, "data"),
+        accept_new_options=True,
+        help=DATA_HELP[kind],
+        persist_state=KEPT,
+    )
+
+
+def _more(kind: str) -> None:
+    st.multiselect(
+        "Metrics", list(METRICS), key=key(kind, "metrics"), format_func=lambda id: METRICS[id].title, wrap=True,
+        placeholder="All that suit the data set", persist_state=KEPT,
+        help="None chosen: all that the data set allows for. Sensitivity is only measured where it is chosen: it "
+        "explains each example many times over.",
+    )  # fmt: skip
+    first, second = st.columns(2, gap="small")
+    first.text_input("Split", key=key(kind, "split"), placeholder="the usual one", persist_state=KEPT)
+    second.number_input(
+        "Seed", 0, MOST_SEED, key=key(kind, "seed"), step=1, persist_state=KEPT,
+        help="Draws the examples, breaks ties, and is the seed of methods that sample.",
+    )  # fmt: skip
+    with first:
+        _choice(kind, "unit", "Unit", UNITS[kind], "What is ranked, removed and compared with marks.")
+    with second:
+        _choice(kind, "removal", "Removed by", operators_of(kind), "How units are taken away for the metrics.")
+    st.text_input(
+        "Shares removed, in percent", key=key(kind, "shares"), persist_state=KEPT,
+        help="Comprehensiveness and sufficiency are means over these.",
+    )  # fmt: skip
+
+
+def _choice(kind: str, name: str, label: str, known: Sequence[str], help: str) -> None:
+    st.selectbox(
+        label, ["", *known], key=key(kind, name), help=help, persist_state=KEPT,
+        format_func=lambda one: one.capitalize() or f"Usual ({known[0]})",
+    )  # fmt: skip
+
+
+def _with(known: Sequence[str], chosen: Sequence[object]) -> list[str]:
+    return list(dict.fromkeys([*known, *(str(one) for one in chosen if one)]))

@@ -1,0 +1,59 @@
+"""How much work an evaluation is, before it is done: about how often models run, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from components.numbers import count
+from engine.params import as_plain, from_mapping
+from engine.registry import Explainer
+
+if TYPE_CHECKING:
+    from engine.evaluation.plan import Plan
+
+LENGTH = 24
+"""Units of an example, where what it costs grows with them."""
+EXHAUSTIVE = 2048
+A_PASS, WITH_GRADIENTS = 1, 2
+
+
+def rows_of(method: Explainer, given: Mapping[str, object]) -> int:
+    """About how many model rows a map takes; an ensemble takes its members', which are counted by themselves."""
+    params = as_plain(from_mapping(method.params, given, method.id))
+    for name in ("n_samples", "n_steps"):
+        if name in params:
+            return int(str(params[name]))
+    if method.family == "ensemble":
+        return 0
+    if method.cheap:
+        return A_PASS if method.family == "attention" else WITH_GRADIENTS
+    return LENGTH if method.family == "perturbation" and "shapley" not in method.id else EXHAUSTIVE
+
+
+def evaluations(plan: Plan, methods: Mapping[str, Explainer], size: int) -> int:
+    """About how often the models run for all maps and for what is measured by removal."""
+    maps = sum(rows_of(methods[id], plan.params_of(id)) for id in plan.company)
+    removed = 2 * len(plan.percents) * len(plan.company) if not plan.metrics or plan.needs("removal") else 0
+    moved = (plan.samples * maps) if plan.needs("perturbation") else 0
+    return len(plan.models) * size * (maps + removed + moved)
+
+
+def cost_words(plan: Plan, methods: Mapping[str, Explainer], size: int) -> str:
+    """What is asked for, in one sentence."""
+    of = f"{count(size, 'example')}, {count(len(plan.company), 'method')}, {count(len(plan.models), 'model')}"
+    return (
+        f"{of}: about {_rough(evaluations(plan, methods, size))} model evaluations. "
+        "What is in the cache already is not computed again."
+    )
+
+
+def added(plan: Plan) -> list[str]:
+    """Methods that come along: members of ensembles, and a random order."""
+    return [id for id in plan.company if id not in plan.methods]
+
+
+def _rough(number: int) -> str:
+    """Two digits are as much as is known."""
+    digits = max(0, len(str(number)) - 2)
+    return f"{round(number, -digits):,}"

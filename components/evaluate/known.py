@@ -1,0 +1,126 @@
+"""What is known of an evaluation without running a model: its jobs, and what they left in the cache."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from components.browse.known import Stamp, losses
+from components.picture.open_pictures import stamp
+from engine import jobs
+from engine.errors import ExegesisError
+from engine.home import home
+from engine.jobs import Job
+
+if TYPE_CHECKING:
+    from engine.data.sources import Source
+    from engine.evaluation.leaderboard import Standing
+    from engine.evaluation.plan import Plan
+    from engine.evaluation.result import Evaluation
+
+MOST_HELD = 4
+MOST_RECENT = 30
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the cache holds of a plan: `found`, None unless all of it is there. `size`: how many examples it takes."""
+
+    found: Evaluation | None
+    source: Source
+    size: int
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """The leaderboard's: of metrics that give each method one number. Differences are resampled once."""
+        from engine.evaluation.leaderboard import leaderboard
+        from engine.evaluation.views.points import metrics_of
+
+        if self.found is None:
+            return []
+        wanted = set(metrics_of(self.found))
+        rows = tuple(row for row in self.found.rows if row.of.metric in wanted)
+        skips = tuple(skip for skip in self.found.skips if skip.of.metric in wanted)
+        return leaderboard(dataclasses.replace(self.found, rows=rows, skips=skips))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What there is of a plan, and the jobs about it: `running`, or the `last` one that is over."""
+
+    held: Held
+    running: Job | None = None
+    last: Job | None = None
+
+
+def known(plan: Plan) -> Known:
+    """What there is of this plan. Errors: those of reading the data set and the models' files."""
+    own = [job for job, of in evaluations() if of == plan]
+    running = next((job for job in own if not job.over), None)
+    over = [job for job in own if job.over]
+    written = json.dumps(plan.as_plain(), sort_keys=True)
+    done = tuple((job.id, job.done) for job in over)
+    held = _held(written, stamp(plan.dataset), _revisions(plan), done, losses(), str(home()), plan)
+    return Known(held, running, over[0] if over else None)
+
+
+def evaluations() -> list[tuple[Job, Plan]]:
+    """The jobs that evaluate, the newest first, each with what it was asked."""
+    from engine.jobs.evaluating import plan_of
+
+    found: list[tuple[Job, Plan]] = []
+    for job in jobs.list_jobs():
+        if job.kind == "evaluate":
+            try:
+                found.append((job, plan_of(job.spec)))
+            except ExegesisError:  # made by another version
+                continue
+    return found[:MOST_RECENT]
+
+
+def spec_of(plan: Plan) -> dict[str, Any]:
+    """What an evaluate job needs: plain JSON."""
+    plain: dict[str, Any] = json.loads(json.dumps(plan.as_plain()))
+    return plain
+
+
+def trouble_of(plan: Plan) -> str:
+    """Why the plan cannot be carried out; empty where it can. The hub is asked for what is not on this machine."""
+    from components.trouble import sentence
+    from engine.evaluation.plan import check
+
+    try:
+        check(plan)
+    except Exception as error:
+        return sentence(error)
+    return ""
+
+
+def _revisions(plan: Plan) -> tuple[str, ...]:
+    """What changes when a model's files do."""
+    from engine.models.catalog import revision
+
+    return tuple(revision(model) for model in plan.models)
+
+
+@st.cache_resource(max_entries=MOST_HELD, show_spinner="Looking for results …")
+def _held(
+    written: str,
+    data: Stamp | tuple[int, ...],
+    models: tuple[str, ...],
+    done: Stamp,
+    losses: int,
+    home: str,
+    _plan: Plan,
+) -> Held:
+    # Here and not above: it imports what reads data sets.
+    from engine.evaluation.keeping import finished
+    from engine.evaluation.sample import sample_of, with_metrics
+
+    sample = sample_of(_plan)
+    return Held(finished(with_metrics(_plan, sample), sample), sample.source, len(sample.indices))

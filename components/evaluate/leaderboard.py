@@ -1,0 +1,74 @@
+"""The leaderboard on the page: tables that tell each mean in words, and answer a click with its examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+import streamlit as st
+
+from components.compact import compact_css, compact_script
+from components.evaluate.board import Board, board_html
+from components.evaluate.look import LOOK, Look, Point
+from components.evaluate.session import key, point_at, put
+from engine.metrics.catalog import METRICS
+
+ASSETS = Path(__file__).resolve().parent.parent / "assets"
+NAME = "exegesis_evaluate_board"
+HINT = "Point at a number, or go to it by Tab, for its interval; click it for the examples behind it."
+LEGEND = (
+    "Darker is better in each column, whichever way is better. ★ the best; ≈ cannot be told from the best: the 95 % "
+    "interval of their difference, example by example, does not show it to be worse (not widened for how many methods "
+    "there are)."
+)
+
+
+def leaderboard(kind: str, found: Sequence[Board], titles: Mapping[str, str], look: Look) -> None:
+    """A table a model."""
+    html = "".join(board_html(board, titles, look.sort or board.metrics[0], look.picked) for board in found)
+    name = key(kind, "board")
+    st.caption(LEGEND)
+    _component()(
+        key=name,
+        data={"html": html, "hint": HINT},
+        on_picked_change=partial(_pick, kind, name, found),
+        on_sorted_change=partial(_sort, kind, name),
+    )
+
+
+def _pick(kind: str, name: str, found: Sequence[Board]) -> None:
+    """Takes what the browser just sent; a cell that is not there changes nothing."""
+    sent = st.session_state[name].get("picked")
+    given = sent if isinstance(sent, dict) else {}
+    for board in found:
+        if board.model == given.get("model") and (given.get("method"), given.get("metric")) in board.cells:
+            point_at(kind, Point(board.model, str(given["method"]), str(given["metric"])))
+
+
+def _sort(kind: str, name: str) -> None:
+    sent = st.session_state[name].get("sorted")
+    if isinstance(sent, str) and sent in METRICS:
+        put(kind, f"{LOOK}sort", sent)
+
+
+def use_board_sheet() -> None:
+    """Puts the layout of the leaderboard and of its examples into the page; it takes no room."""
+    st.html(f"<style>{board_sheet()}</style>")
+
+
+@cache
+def board_sheet() -> str:
+    """That layout."""
+    return compact_css((ASSETS / "evaluate_board.css").read_text(encoding="utf-8"))
+
+
+@cache
+def _component() -> Callable[..., object]:
+    js = (ASSETS / "evaluate_board.js").read_text(encoding="utf-8")
+    css = board_sheet().replace("}", "}\n")  # one line alone would be taken for the name of a file
+    html = '<div class="xg"><div class="xg-boards"></div><p class="xg-small xg-told" aria-live="polite"></p></div>'
+    made: Callable[..., object] = st.components.v2.component(
+        NAME, html=html, css=css, js=compact_script(js), isolate_styles=False
+    )
+    return made

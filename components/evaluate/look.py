@@ -1,0 +1,120 @@
+"""How an evaluation is looked at, as plain values: which view, ordered by what, which point's examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from components.link_choice import choice, whole
+from components.request_link import last_values
+from components.text.focus import Query
+from engine.errors import not_allowed, unknown
+from engine.metrics.catalog import METRICS
+
+LOOK = "look."
+"""Keys of its controls start so."""
+VIEWS = {
+    "leaderboard": "Leaderboard",
+    "curves": "Removal curves",
+    "scaling": "Scaling",
+    "architectures": "Architectures",
+    "plausibility": "Plausibility and faithfulness",
+    "cost": "Cost",
+    "slices": "Slices",
+    "strength": "Strength",
+}
+SLICES = {"label": "Label", "right": "Right or wrong", "length": "Length"}
+ORDERS = {"high": "Highest first", "low": "Lowest first", "index": "As in the data set"}
+WAYS = {"without_top": "Without the top", "with_top": "With the top alone"}
+
+NAMES = {"metric": "y", "other": "x"}
+"""In a link, where they differ from those of `Look`."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was clicked: a mean, whose examples are wanted. `against`, `percent`, `slice`: empty where there is none."""
+
+    model: str
+    method: str
+    metric: str
+    against: str = ""
+    percent: str = ""
+    slice: str = ""
+
+    @property
+    def at(self) -> int | None:
+        """The percent as a number."""
+        return int(self.percent) if self.percent else None
+
+
+@dataclass(frozen=True)
+class Look:
+    """`sort`: the metric whose best method comes first, empty for the first column. `metric`, `other`: of charts.
+
+    `point`: the fields of a `Point`, empty where none is chosen; plain, since a reload replaces classes.
+    """
+
+    view: str = "leaderboard"
+    sort: str = ""
+    metric: str = ""
+    other: str = ""
+    way: str = "without_top"
+    slice: str = "label"
+    order: str = "high"
+    point: tuple[str, ...] = ()
+
+    @property
+    def picked(self) -> Point | None:
+        """The point whose examples are shown."""
+        return Point(*self.point) if self.point else None
+
+
+PLAIN_LOOK = Look()
+
+
+def read_look(query: Query, said: list[str]) -> Look:
+    """What a link says of it; a sentence is added to `said` for what is not known."""
+    last = last_values(query)
+    return Look(
+        view=choice("view", last, tuple(VIEWS), said),
+        sort=_metric("sort", last, said),
+        metric=_metric("y", last, said),
+        other=_metric("x", last, said),
+        way=choice("way", last, tuple(WAYS), said),
+        slice=choice("slice", last, tuple(SLICES), said),
+        order=choice("order", last, tuple(ORDERS), said),
+        point=_point(query.get("point", []), said),
+    )
+
+
+def write_look(look: Look) -> Query:
+    """Those fields in a link: only what differs from the usual."""
+    given = {one.name: getattr(look, one.name) for one in fields(look) if one.name != "point"}
+    unusual = {name: value for name, value in given.items() if value != getattr(PLAIN_LOOK, name)}
+    query = {NAMES.get(name, name): [value] for name, value in unusual.items()}
+    return query | ({"point": list(look.point)} if look.point else {})
+
+
+def as_fields(point: Point) -> tuple[str, ...]:
+    """The point as plain values."""
+    return tuple(getattr(point, one.name) for one in fields(point))
+
+
+def _metric(name: str, last: Mapping[str, str], said: list[str]) -> str:
+    given = last.get(name, "")
+    if not given or given in METRICS:
+        return given
+    said.append(str(unknown(name, given[:40], METRICS)))
+    return ""
+
+
+def _point(given: list[str], said: list[str]) -> tuple[str, ...]:
+    if not given:
+        return ()
+    wanted = len(fields(Point))
+    if len(given) == wanted and given[2] in METRICS and (not given[4] or whole(given[4], 100) is not None):
+        return tuple(given)
+    allowed = "model, method, metric, other method, percent and slice"
+    said.append(str(not_allowed("point", allowed, [one[:40] for one in given[:wanted]], "No examples are shown.")))
+    return ()

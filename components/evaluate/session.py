@@ -1,0 +1,113 @@
+"""The Evaluate page between runs: a link fills the widgets, they write the link, a page change keeps both.
+
+Texts and pictures have a session of their own each, so that turning from one to the other loses nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from components.evaluate.look import LOOK, Look, Point, as_fields
+from components.evaluate.state import EvaluateState, read, write
+from components.input_kind import KINDS, InputKind
+from components.looking import Looking
+from components.page_session import PageSession
+from engine.registry import Explainer
+
+INPUT_KIND = InputKind("evaluate", {})
+chosen_kind, kind_switch = INPUT_KIND.chosen, INPUT_KIND.switch
+FIELDS = ("models", "data", "methods", "examples", "split", "metrics", "seed", "unit", "removal", "shares")
+
+
+class _Apart(Looking):
+    """Many models on many examples are not what the other pages look at: nothing is carried to or from them."""
+
+    def carry(self, link: Mapping[str, list[str]]) -> None:
+        """Nothing."""
+
+
+APART = _Apart("evaluate_apart.", "evaluate_apart", ())
+SESSIONS = {kind: PageSession(f"evaluate_{kind}", APART, ()) for kind in KINDS}
+
+
+def key(kind: str, name: str) -> str:
+    """The widget key of a control."""
+    return SESSIONS[kind].key(name)
+
+
+def load(kind: str, methods: Mapping[str, Explainer]) -> tuple[EvaluateState, list[str]]:
+    """Fills the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    session = SESSIONS[kind]
+    link, fresh = session.follow()
+    state, said = read(kind, link, methods)
+    _fill(session, state, methods)
+    told = session.tell(said, fresh)
+    if fresh and said:
+        session.correct(write(state), [])  # what is wrong in a link is not passed on
+    return state, told
+
+
+def from_widgets(loaded: EvaluateState, methods: Mapping[str, Explainer]) -> EvaluateState:
+    """The state that the controls now show; what is not drawn stays as it was loaded."""
+    session = SESSIONS[loaded.kind]
+    held = {name: session.value(name) for name in FIELDS}
+    given = {name: tuple(one) if isinstance(one, list) else one for name, one in held.items() if one is not None}
+    look = {one.name: session.value(LOOK + one.name) for one in dataclasses.fields(Look)}
+    seen = {name: tuple(one) if isinstance(one, list) else one for name, one in look.items() if one is not None}
+    return dataclasses.replace(
+        loaded,
+        **_trimmed(given),
+        params=session.params(methods),
+        look=dataclasses.replace(loaded.look, **seen),
+    )
+
+
+def save(state: EvaluateState, loaded: EvaluateState) -> None:
+    """Remembers the state and puts it into the address, unless the address says it already."""
+    changed = state != loaded or INPUT_KIND.unsaid(state.kind)
+    SESSIONS[state.kind].save(write(state) if changed else {}, changed)
+
+
+def turn_to(state: EvaluateState, methods: Mapping[str, Explainer]) -> None:
+    """Shows another evaluation from now on: in a callback."""
+    session = SESSIONS[state.kind]
+    session.clear()
+    _fill(session, state, methods)
+    st.session_state[INPUT_KIND.switched] = state.kind
+
+
+def point_at(kind: str, point: Point | None) -> None:
+    """Shows the examples behind this point from now on; None for none. In a callback, or before controls are drawn."""
+    SESSIONS[kind].put(f"{LOOK}point", [] if point is None else list(as_fields(point)))
+
+
+def put(kind: str, name: str, value: object) -> None:
+    """Sets a control before it is drawn."""
+    SESSIONS[kind].put(name, value)
+
+
+def _fill(session: PageSession, state: EvaluateState, methods: Mapping[str, Explainer]) -> None:
+    session.fill(_values(state))
+    session.fill_params(state.params, methods)
+
+
+def _values(state: EvaluateState) -> dict[str, object]:
+    return {
+        **{name: _plain(getattr(state, name)) for name in FIELDS},
+        **{f"{LOOK}{name}": _plain(value) for name, value in vars(state.look).items()},
+    }
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _trimmed(given: dict[str, Any]) -> dict[str, Any]:
+    """Names as they were typed, without the spaces around them."""
+    models = (str(name).strip() for name in given.get("models", ()))
+    names = {name: str(given[name]).strip() for name in ("data", "split", "shares") if name in given}
+    return given | names | ({"models": tuple(dict.fromkeys(filter(None, models)))} if "models" in given else {})

@@ -1,0 +1,131 @@
+"""The leaderboard as HTML: order, colours, marks, what each cell says, and nothing foreign that is not escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import unescape
+
+import pytest
+
+from components.evaluate.board import BEST, LEVEL, beside_members, board_html, boards, cell_words
+from components.evaluate.look import Point
+from components.palette import STEPS
+from engine.evaluation.leaderboard import Standing
+from engine.metrics.catalog import Better, metric
+from engine.metrics.results import Interval, Score
+
+EVIL = '<img src=x onerror=alert(1)>"\''
+CELL = re.compile(r'<td(?: class="(\w+)")?><button[^>]*data-method="(\w+)" data-metric="(\w+)" data-told="([^"]*)"')
+HEAD = re.compile(r"<tr><th scope=\"row\"><p>([^<]*)</p>")
+TITLES = {"lime": "LIME", "gradient": "Gradient", "random": "Random"}
+
+
+def standing(
+    method: str, id: str, value: float | None, best: bool = False, level: bool = False,
+    interval: Interval | None = None, skipped: Mapping[str, int] | None = None, model: str = "m",
+) -> Standing:  # fmt: skip
+    better: Better = metric(id).better
+    score = Score(id, method, value, interval, 0 if value is None else 4, skipped or {}, better, model, "d")
+    return Standing(score, best, level)
+
+
+GIVEN = [
+    standing("lime", "comprehensiveness", 0.5, best=True, interval=(0.4, 0.6)),
+    standing("gradient", "comprehensiveness", 0.4, level=True, interval=(0.2, 0.6)),
+    standing("random", "comprehensiveness", 0.1, interval=(0.0, 0.2)),
+    standing("gradient", "sufficiency", 0.0, best=True),
+    standing("lime", "sufficiency", 0.1),
+    standing("random", "sufficiency", 0.2),
+]
+METHODS, METRICS = ("gradient", "lime", "random"), ("comprehensiveness", "sufficiency")
+
+
+def html(sort: str = "", picked: Point | None = None) -> str:
+    [board] = boards(GIVEN, METHODS, METRICS)
+    return board_html(board, TITLES, sort, picked)
+
+
+def cells(drawn: str) -> dict[tuple[str, str], tuple[str, str]]:
+    """By method and metric: the class of the colour, and what is told."""
+    return {(method, id): (tone, unescape(told)) for tone, method, id, told in CELL.findall(drawn)}
+
+
+def test_the_best_of_a_column_is_darkest_whichever_way_is_better() -> None:
+    found = cells(html())
+    assert found["lime", "comprehensiveness"][0] == found["gradient", "sufficiency"][0] == f"m{STEPS}"
+    assert found["gradient", "comprehensiveness"][0] == "m15"
+    assert found["lime", "sufficiency"][0] == "m10"
+    assert found["random", "comprehensiveness"][0] == found["random", "sufficiency"][0] == ""
+
+
+def test_the_best_method_comes_first_by_the_metric_that_is_chosen() -> None:
+    assert HEAD.findall(html()) == ["Gradient", "LIME", "Random"]
+    assert HEAD.findall(html("comprehensiveness")) == ["LIME", "Gradient", "Random"]
+    assert HEAD.findall(html("sufficiency")) == ["Gradient", "LIME", "Random"]
+    assert html("sufficiency").count("aria-sort") == 1
+
+
+def test_marks_are_signs_and_words() -> None:
+    drawn = html()
+    assert drawn.count(f"<i>{BEST}</i>") == 2
+    assert drawn.count(f"<i>{LEVEL}</i>") == 1
+    told = {key: words for key, (_, words) in cells(drawn).items()}
+    assert told["lime", "comprehensiveness"] == (
+        "LIME, comprehensiveness: 0.5 fall of the probability, 95 % interval 0.4 to 0.6, n = 4; the best."
+    )
+    assert "cannot be told from the best" in told["gradient", "comprehensiveness"]
+    assert "the best" not in told["random", "comprehensiveness"]
+
+
+def test_a_picked_cell_is_pressed_and_no_other() -> None:
+    drawn = html(picked=Point("m", "lime", "sufficiency"))
+    assert drawn.count('aria-pressed="true"') == 1
+    assert 'data-metric="sufficiency"' in drawn.partition('aria-pressed="true"')[0].rpartition("<button")[2]
+
+
+def test_nothing_foreign_enters_the_page_as_html() -> None:
+    one = [standing("lime", "comprehensiveness", None, skipped={EVIL: 2}, model=EVIL)]
+    [board] = boards(one, ["lime"], ["comprehensiveness"])
+    drawn = board_html(board, {"lime": EVIL}, "")
+    assert "<img" not in drawn
+    assert drawn.count("&lt;img src=x onerror=alert(1)&gt;&quot;&#x27;") >= 4
+
+
+def test_what_has_no_value_says_why_and_stands_last() -> None:
+    why = {"no unit is marked.": 3, "too long.": 1}
+    given = [standing("lime", "gt_overlap", None, skipped=why), standing("random", "gt_overlap", 0.2)]
+    [board] = boards(given, ["lime", "random"], ["gt_overlap"])
+    assert board.ordered("gt_overlap") == ["random", "lime"]
+    assert cell_words(given[0], "LIME") == (
+        "LIME, overlap with the truth: no example has a value. Left out: 3: no unit is marked; 1: too long."
+    )
+    assert cells(board_html(board, TITLES, ""))["lime", "gt_overlap"][0] == ""
+
+
+def test_a_board_a_model_and_a_dash_where_nothing_was_measured() -> None:
+    given = [standing("lime", "complexity", 1.0, model=name) for name in ("a", "b")]
+    first, second = boards(given, ["lime", "random"], ["complexity"])
+    assert (first.model, second.model) == ("a", "b")
+    assert "–" in board_html(first, TITLES, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["random", "lime", "ensemble_top3", "kernel_shap", "integrated_gradients", "gradient"],
+         ["lime", "kernel_shap", "integrated_gradients", "ensemble_top3", "gradient", "random"]),
+        (["ensemble_all", "random"], ["ensemble_all", "random"]),
+        (["gradient", "lime"], ["gradient", "lime"]),
+    ],
+)  # fmt: skip
+def test_ensembles_stand_after_their_members_and_random_last(given: list[str], expected: list[str]) -> None:
+    assert beside_members(given) == expected
+
+
+def test_costs_are_coloured_by_factors() -> None:
+    values = {"gradient": 1.0, "lime": 100.0, "random": 10.0}
+    given = [standing(method, "evaluations", value) for method, value in values.items()]
+    [board] = boards(given, list(values), ["evaluations"])
+    found = cells(board_html(board, TITLES, ""))
+    assert [found[method, "evaluations"][0] for method in values] == [f"m{STEPS}", "", f"m{STEPS // 2}"]
