@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 PORT ?= 8501
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PYTEST := $(BIN)/python -m pytest
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --constraint constraints.txt
 
 .DEFAULT_GOAL := help
@@ -39,8 +40,17 @@ $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.made
 app: $(VENV)/.app
 	$(BIN)/exegesis app --port $(PORT)
 
+# Tests of units and pages run on all cores, a file at a time. A browser and its server need the cores for
+# themselves, so theirs come after, one by one. With ARGS, pytest runs once, as it is told.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(ARGS)
+ifdef ARGS
+	$(PYTEST) $(ARGS)
+else
+	@status=0; \
+	$(PYTEST) --numprocesses=auto --maxprocesses=8 --dist=loadfile tests/unit tests/app || status=$$?; \
+	$(PYTEST) tests/browser || status=$$?; \
+	exit $$status
+endif
 
 check: format lint types test
 

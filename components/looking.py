@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from components.kept import KEPT
 from components.text.focus import Query
 
 LAST = "looked_at_last"
@@ -67,6 +68,7 @@ class Looking:
             accept_new_options=True,
             placeholder="Pick one, or type a folder or hub id",
             help="An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name.",
+            persist_state=KEPT,
         )
 
     def data_control(self, known: Collection[str], help: str, on_change: Callable[[], None]) -> None:
@@ -78,6 +80,7 @@ class Looking:
             accept_new_options=True,
             help=help,
             on_change=on_change,
+            persist_state=KEPT,
         )
 
     def with_chosen(self, known: Collection[str], name: str) -> list[str]:

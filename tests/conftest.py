@@ -16,7 +16,8 @@ os.environ["EXEGESIS_HOME"] = HOME
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
+ALONE = "PYTEST_XDIST_WORKER" not in os.environ
+os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1) if ALONE else 1))
 
 
 @pytest.fixture

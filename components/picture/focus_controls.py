@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 import streamlit as st
 
+from components.kept import KEPT
 from components.looking import Looking
 from components.picture.focus import NAMES, PictureFocus, better_model
 from components.picture.open_pictures import PICTURES, OpenPictures, open_pictures, own_shown, shown_of
@@ -74,10 +75,22 @@ def show(opened: OpenPictures, index: int) -> None:
 def picture_focus_controls(models: Collection[str], opened: OpenPictures) -> None:
     """Which model looks at which picture: an example of a picture set, or a picture of one's own."""
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("sets")):
-        _set_controls(models, opened)
+        LOOKING.model_control(models)
+        _set_controls(opened)
     better_offer(models, opened, "set")
+    _picture_controls(opened)
+
+
+def picture_example_focus(opened: OpenPictures) -> None:
+    """The same for a page on which several models look at one picture."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("sets")):
+        _set_controls(opened)
+    _picture_controls(opened)
+
+
+def _picture_controls(opened: OpenPictures) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("place")):
-        st.segmented_control("Picture", (OF_DATA, OWN), key=key("source"), required=True)
+        st.segmented_control("Picture", (OF_DATA, OWN), key=key("source"), required=True, persist_state=KEPT)
         if value("source") != OWN:
             _example_controls(opened)
     if value("source") == OWN:
@@ -100,8 +113,7 @@ def better_offer(models: Collection[str], opened: OpenPictures, name: str) -> No
         st.button(f"Use {literal(better)}", key=key(f"better {name}"), on_click=LOOKING.put, args=("model", better))
 
 
-def _set_controls(models: Collection[str], opened: OpenPictures) -> None:
-    LOOKING.model_control(models)
+def _set_controls(opened: OpenPictures) -> None:
     LOOKING.data_control(image_names(), DATA_HELP, _other_data)
     if opened.data.splits and not opened.trouble:
         _split_control(opened)
@@ -115,7 +127,7 @@ def _split_control(opened: OpenPictures) -> None:
     options = list(dict.fromkeys(["", *others, str(value("split") or "")]))
     st.selectbox(
         "Split", options, key=key("split"), width=150, format_func=lambda split: split or usual,
-        on_change=_first_of_data,
+        on_change=_first_of_data, persist_state=KEPT,
     )  # fmt: skip
 
 
@@ -123,13 +135,13 @@ def _strength_control(name: str) -> None:
     LOOKING.put("strength", _marked(name).strength)
     st.number_input(
         "Mark strength", 0.0, 1.0, key=key("strength"), step=0.25, width=130, on_change=_take_strength,
-        help="The share of pictures that carry the mark of their label.",
+        help="The share of pictures that carry the mark of their label.", persist_state=KEPT,
     )  # fmt: skip
 
 
 def _example_controls(opened: OpenPictures) -> None:
     last = len(opened.data) - 1
-    st.number_input(f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, width=150)
+    st.number_input(f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, width=150, persist_state=KEPT)
     at = _index()
     _step("Previous example", ":material/chevron_left:", opened, at - 1 if at else None)
     _step("Next example", ":material/chevron_right:", opened, at + 1 if at < last else None)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from components.kept import KEPT
 from components.looking import Looking
 from components.text.focus import NAMES, Focus
 from components.text.open_data import DATA, OpenData, open_data
@@ -68,18 +69,38 @@ def focus_controls(models: list[str], opened: OpenData) -> None:
     with model:
         LOOKING.model_control(models)
     with data:
-        LOOKING.data_control(dataset_names(), DATA_HELP, _first_of_data)
+        _data_control()
     with example.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         _example_controls(opened)
+    _say_trouble(opened)
+
+
+def example_focus(opened: OpenData) -> None:
+    """The same for a page on which several models look at one example."""
+    data, example = st.columns([5, 6], gap="small", vertical_alignment="bottom")
+    with data:
+        _data_control()
+    with example.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        _example_controls(opened)
+    _say_trouble(opened)
+
+
+def _data_control() -> None:
+    LOOKING.data_control(dataset_names(), DATA_HELP, _first_of_data)
+
+
+def _say_trouble(opened: OpenData) -> None:
     if opened.trouble:
         say_error(opened.trouble)
 
 
 def text_controls() -> None:
     """The text that is read, and a second one for models of pairs."""
-    st.text_area("Text", key=key("text"), height=90, placeholder="Type a text, or pick an example above.")
-    if st.toggle("Second text, for models that read pairs", key=key("has_pair")):
-        st.text_area("Second text", key=key("pair"), height=68, persist_state="session")
+    st.text_area(
+        "Text", key=key("text"), height=90, placeholder="Type a text, or pick an example above.", persist_state=KEPT
+    )
+    if st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=KEPT):
+        st.text_area("Second text", key=key("pair"), height=68, persist_state=KEPT)
 
 
 def _example_controls(opened: OpenData) -> None:
@@ -87,6 +108,7 @@ def _example_controls(opened: OpenData) -> None:
     st.number_input(
         f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, placeholder="own text", width="stretch",
         help="The place in the data set. Empty: your own text.", on_change=_take_example, args=(opened,),
+        persist_state=KEPT,
     )  # fmt: skip
     st.button("Random", key=key("random"), help="An example by chance", on_click=_take_any, args=(opened,))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
@@ -88,6 +89,7 @@ def test_the_list_is_predicted_and_shows_what_is_chosen_in_it(
     expect(page.get_by_text("1 listed; the example above is not among them")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("button", name="Random of these").click()
     expect_example(page, 1, own[1])
+    expect(page).to_have_url(re.compile(r"[?&]index=1(&|$)"), timeout=TIMEOUT_MS)
     again = open_page(page.url, scheme=scheme)
     expect_example(again, 1, own[1])
     expect(again.get_by_text("1 of 1 listed")).to_be_visible(timeout=TIMEOUT_MS)

@@ -93,7 +93,7 @@ def test_methods_must_be_known(file: Path) -> None:
     with pytest.raises(UsageError, match="or one for each of two or more methods"):
         read_rankings(file)
     with pytest.raises(UsageError, match=r"FILE: must be a CSV file of rankings, got .*absent.csv"):
-        read_rankings(file.with_name("absent.csv"))
+        read_rankings(Path("absent.csv"))
     with pytest.raises(UsageError, match="'seconds' is the name of another column"):
         vote_rows([Match("al", "x", {"seconds": 1, "b": 2})], ("seconds", "b"))
 
