@@ -23,14 +23,14 @@ chosen_kind, kind_switch = INPUT_KIND.chosen, INPUT_KIND.switch
 FIELDS = ("models", "data", "methods", "examples", "split", "metrics", "seed", "unit", "removal", "shares")
 
 
-class _Apart(Looking):
+class Apart(Looking):
     """Many models on many examples are not what the other pages look at: nothing is carried to or from them."""
 
     def carry(self, link: Mapping[str, list[str]]) -> None:
         """Nothing."""
 
 
-APART = _Apart("evaluate_apart.", "evaluate_apart", ())
+APART = Apart("evaluate_apart.", "evaluate_apart", ())
 SESSIONS = {kind: PageSession(f"evaluate_{kind}", APART, ()) for kind in KINDS}
 
 
