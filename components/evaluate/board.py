@@ -14,6 +14,7 @@ from components.numbers import plain
 from components.palette import STEPS
 from components.text.token_map import TONES
 from engine.evaluation.plan import MEMBERS, RANDOM
+from engine.evaluation.reasons import alike
 from engine.metrics.catalog import METRICS
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def mark_of(standing: Standing) -> str:
 
 def skipped_words(score: Score) -> str:
     """How many examples have no value, and why; the commonest reason first."""
-    ordered = sorted(score.skipped.items(), key=lambda one: -one[1])
+    ordered = sorted(alike(score.skipped).items(), key=lambda one: -one[1])
     left = "; ".join(f"{number:,}: {reason.rstrip('.')}" for reason, number in ordered)
     return f"Left out: {left}." if left else ""
 

@@ -104,9 +104,11 @@ def _skipped(scores: Sequence[Score]) -> Iterator[str]:
 
 def _reasons(scores: Sequence[Score]) -> Iterator[Skipped]:
     """No methods named where all of them share it."""
+    from engine.evaluation.reasons import alike
+
     methods: dict[tuple[str, int], dict[str, None]] = {}
     for score in scores:
-        for reason, count in score.skipped.items():
+        for reason, count in alike(score.skipped).items():
             methods.setdefault((reason, count), {})[_method(score)] = None
     everybody = {_method(score) for score in scores}
     for (reason, count), named in methods.items():

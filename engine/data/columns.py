@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine.data.examples import LabelledExample, Span, checked_spans
@@ -17,11 +17,15 @@ ROLES = ("text", "text_pair", "label", "rationale", "rationale_pair")
 
 @dataclass(frozen=True)
 class Mapped:
-    """Rows as examples, with their labels' task and names, and how many had no text."""
+    """Rows as examples, with their labels' task and names, and how many had no text.
+
+    `faults`: why a row is no example, by its place among all rows.
+    """
 
     labels: Labels
     examples: tuple[LabelledExample, ...]
     skipped: int
+    faults: Mapping[int, str] = field(default_factory=dict)
 
 
 def checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
@@ -46,7 +50,11 @@ def resolve(source: str, present: Sequence[str], columns: Mapping[str, str] | No
     for role, column in asked.items():
         if column not in present:
             listed = ", ".join(present) if present else "none"
-            hint = f"Name it, such as columns={{'{role}': '{present[0]}'}}." if present else "Give a file with columns."
+            hint = (
+                f"Name it, such as columns={{'{role}': '{present[0]}'}}, or rename it."
+                if present
+                else "Give a file with columns."
+            )
             raise UsageError(f"{source}: has no column {column!r} for {role}. Its columns: {listed}. {hint}")
     taken = set(asked.values())
     own = {role: role for role in ROLES if role not in asked and role in present and role not in taken}
@@ -59,18 +67,38 @@ def map_rows(
     columns: Mapping[str, str] | None,
     label_names: Sequence[str] | None = None,
     skip_empty: bool = False,
+    tolerant: bool = False,
 ) -> Mapped:
-    """Rows as examples. A row without text is an error, or left out and counted with `skip_empty`."""
+    """Rows as examples. A row without text is an error, or left out and counted with `skip_empty`.
+
+    `tolerant`: a row that is no example is left out with the reason, unless all of them are none.
+    """
     present = list(dict.fromkeys(column for _, values in rows for column in values))
     mapping = resolve(source, present, columns)
     kept = [row for row in rows if not skip_empty or _has_text(row[1].get(mapping["text"]))]
     if not kept:
         raise ExegesisError(f"{source}: has no rows with text. Give a file with at least one example.")
-    raw = [values.get(mapping["label"]) if "label" in mapping else None for _, values in kept]
-    labels = read_labels(raw, [where for where, _ in kept], label_names)
-    pairs = zip(kept, labels.values, strict=True)
+    faults = _faults(kept, mapping, label_names) if tolerant else {}
+    if len(faults) == len(kept):
+        raise ExegesisError(faults[0])
+    good = [row for place, row in enumerate(kept) if place not in faults]
+    raw = [values.get(mapping["label"]) if "label" in mapping else None for _, values in good]
+    labels = read_labels(raw, [where for where, _ in good], label_names)
+    pairs = zip(good, labels.values, strict=True)
     examples = tuple(_example(where, values, mapping, label) for (where, values), label in pairs)
-    return Mapped(labels, examples, len(rows) - len(kept))
+    return Mapped(labels, examples, len(rows) - len(kept), faults)
+
+
+def _faults(rows: Sequence[Row], mapping: Mapping[str, str], label_names: Sequence[str] | None) -> dict[int, str]:
+    """Why rows are no examples, by their places."""
+    found = {}
+    for place, (where, values) in enumerate(rows):
+        try:
+            _example(where, values, mapping, None)
+            read_labels([values.get(mapping.get("label", ""))], [where], label_names)
+        except ExegesisError as error:
+            found[place] = str(error)
+    return found
 
 
 def _has_text(value: object) -> bool:

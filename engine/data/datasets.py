@@ -35,6 +35,7 @@ class Asked:
     limit: int | None = None
     label_names: Sequence[str] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    tolerant: bool = False
 
     def how(self) -> dict[str, object]:
         """What changes how bytes are read, for the revision."""
@@ -56,16 +57,18 @@ def load(
     columns: Mapping[str, str] | None = None,
     limit: int | None = None,
     label_names: Sequence[str] | None = None,
+    tolerant: bool = False,
 ) -> Dataset:
     """A registered data set, perhaps with options (`reviews-generated:seed=7`), `hub:owner/name[/config][@revision]`,
     a file, or a folder of splits.
 
     Files are CSV, TSV, JSONL or parquet. `columns` maps text, text_pair, label, rationale, rationale_pair to
     columns; `limit` keeps the first examples. Without a split: validation, else test, else train.
+    `tolerant`: rows that are no examples are left out, with the reasons; else one of them is an error.
     """
     if limit is not None and (type(limit) is not int or limit < 1):
         raise not_allowed("limit", "a whole number of 1 or more", limit)
-    asked = Asked(split, columns, limit, label_names)
+    asked = Asked(split, columns, limit, label_names, tolerant=tolerant)
     name = str(name_or_path)
     if known := registered(name):
         asked = replace(_without_mapping(known, asked), options=options_of(name))
@@ -160,7 +163,7 @@ def _from_copy(name: str, asked: Asked) -> Dataset:
 def _from_found(name: str, found: Found, asked: Asked) -> Dataset:
     split = found.chosen(asked.split)
     reading = found.splits[split](asked.limit)
-    mapped = map_rows(name, reading.rows, None, asked.label_names or reading.labels, skip_empty=True)
+    mapped = map_rows(name, reading.rows, None, asked.label_names or reading.labels, True, asked.tolerant)
     card = own_card(Path(name).name, f"the local files of {Path(name).name}", f"{len(mapped.examples):,} examples")
     revision = content_revision(reading.files, {**asked.how(), **asked.options})
     return _dataset(name, mapped, card, revision, asked, split)
@@ -202,7 +205,7 @@ def _from_folder(folder: Path, asked: Asked) -> Dataset:
 
 
 def _from_file(path: Path, asked: Asked) -> Dataset:
-    mapped = map_rows(path.name, read_table(path), asked.columns, asked.label_names)
+    mapped = map_rows(path.name, read_table(path), asked.columns, asked.label_names, tolerant=asked.tolerant)
     card = own_card(path.name, f"the local file {path.name}", f"{len(mapped.examples):,} examples")
     revision = content_revision([path], asked.how())
     return _dataset(str(path), mapped, card, revision, asked, "all")
@@ -214,7 +217,7 @@ def _from_shards(shards: Shards, asked: Asked) -> Dataset:
     # Without names the classes are what the whole split holds, so the limit must wait.
     rows = read_shards(shards, asked.limit if names else None)
     rows = _unlabelled(rows, label) if names else rows
-    mapped = map_rows(shards.source, rows, asked.columns, names, skip_empty=True)
+    mapped = map_rows(shards.source, rows, asked.columns, names, True, asked.tolerant)
     card = own_card(shards.source, shards.source, f"{len(mapped.examples):,} examples read of {shards.split}")
     return _dataset(shards.source, mapped, card, _with_how(shards.revision, shards, asked), asked, shards.split)
 
@@ -243,4 +246,5 @@ def _dataset(name: str, mapped: Mapped, card: Card, revision: str, asked: Asked,
         revision=revision,
         split=split,
         notes=notes,
+        faults=mapped.faults,
     )

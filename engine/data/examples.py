@@ -45,7 +45,8 @@ class LabelledExample:
 class Dataset:
     """Examples of one task under one id. `revision` is the SHA-256 of the content they were read from.
 
-    `exact`: the rationales follow from how the examples were made; else somebody marked them.
+    `exact`: the rationales follow from how the examples were made; else somebody marked them. `faults`: why rows are
+    no examples, by their places among all rows; none unless the set was loaded in spite of them.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Dataset:
     split: str = "all"
     notes: tuple[str, ...] = ()
     exact: bool = False
+    faults: Mapping[int, str] = field(default_factory=dict, hash=False)
 
     def __len__(self) -> int:
         return len(self.examples)

@@ -46,6 +46,17 @@ class Named(dict[str, Loader]):
         return read_card(name)
 
 
+def names_in(text: str) -> list[str]:
+    """Names between commas, each perhaps with options between commas: `a:seed=1,strength=0.5,b` are two names."""
+    found: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        if found and ":" in found[-1] and ":" not in part and "=" in part:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found
+
+
 def options_of(name: str) -> dict[str, str]:
     """What stands behind the colon of `scenes:seed=7,count=500`."""
     rest = name.partition(":")[2]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from engine.data.classes import PLACED, UNNAMED
 from engine.data.examples import LabelledExample
 from engine.data.images.examples import ImageExample
+from engine.errors import ExegesisError, UsageError
 from engine.request import Input, Picture
 
 
@@ -44,23 +45,43 @@ class Source:
     exact: bool = False
 
 
-def source_of(kind: str, dataset: str, split: str | None = None) -> Source:
-    """The data set of that name, file, folder or hub id. Errors: those of reading it."""
-    return _pictures(dataset, split) if kind == "image" else _texts(dataset, split)
+def source_of(kind: str, dataset: str, split: str | None = None, tolerant: bool = False) -> Source:
+    """The data set of that name, file, folder or hub id. Errors: those of reading it.
+
+    `tolerant`: a row of texts that is no example fails when it is read, with its own error, and not all of them.
+    """
+    _check_kind(kind, dataset)
+    return _pictures(dataset, split) if kind == "image" else _texts(dataset, split, tolerant)
 
 
-def _texts(dataset: str, split: str | None) -> Source:
+def _check_kind(kind: str, dataset: str) -> None:
+    """A name of the other kind is known, only not to these models."""
+    from engine.data import datasets
+    from engine.data.images import datasets as pictures
+
+    texts, shown = datasets.registered(dataset), pictures.registered(dataset)
+    if kind == "image" and texts and not shown:
+        raise UsageError(f"dataset: {dataset} holds texts, but the models read pictures. Name models that read texts.")
+    if kind == "text" and shown and not texts:
+        raise UsageError(f"dataset: {dataset} holds pictures, but the models read texts. Name models that see.")
+
+
+def _texts(dataset: str, split: str | None, tolerant: bool) -> Source:
     from engine.data.datasets import load
 
-    data = load(dataset, split)
+    data = load(dataset, split, tolerant=tolerant)
+    count = len(data) + len(data.faults)
+    good = dict(zip((at for at in range(count) if at not in data.faults), range(len(data)), strict=True))
 
     def read(index: int) -> Candidate:
-        one = data[index]
+        if index in data.faults:
+            raise ExegesisError(data.faults[index])
+        one = data[good.get(index, index)]
         known = one.label if isinstance(one.label, int) and data.label_names else None
         label = one.label if known is None else data.label_names[known]
         return Candidate(index, one.example, None if label is None else str(label), known, one)
 
-    return Source(data.id, len(data), data.label_names, UNNAMED, read, data.pairs, data.revision, data.exact)
+    return Source(data.id, count, data.label_names, UNNAMED, read, data.pairs, data.revision, data.exact)
 
 
 def _pictures(dataset: str, split: str | None) -> Source:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -57,7 +57,7 @@ class Evaluation:
     asked: int
     run: int
     said: tuple[str, ...] = ()
-    """How the data set's classes are the model's, where that is not plain."""
+    """How the data set's classes are the model's, where that is not plain, and that it has one class only."""
 
     @cached_property
     def scores(self) -> list[Score]:
@@ -89,5 +89,12 @@ def joined(plan: Plan, models: Sequence[OfModel], asked: int, run: int) -> Evalu
         facts=tuple(fact for one in models for fact in one.facts),
         asked=asked,
         run=run,
-        said=tuple(dict.fromkeys(one.said for one in models if one.said)),
+        said=(*dict.fromkeys(one.said for one in models if one.said), *_one_class(models)),
     )
+
+
+def _one_class(models: Sequence[OfModel]) -> Iterator[str]:
+    facts = [fact for one in models for fact in one.facts]
+    labels = {fact.label for fact in facts}
+    if len(labels) == 1 and None not in labels and len({fact.example for fact in facts}) > 1:
+        yield f"All examples have the label {labels.pop()}, so nothing can be compared between labels."

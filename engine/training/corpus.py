@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.data.datasets import Dataset, LabelledExample, dataset_card, load, registered
+from engine.data.named import names_in
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.params import parse_assignments
 
@@ -40,7 +41,7 @@ def read_corpus(dataset: str, columns: str = "") -> Corpus:
 def further(names: str, corpus: Corpus) -> dict[str, tuple[LabelledExample, ...]]:
     """Other data sets with the same labels, by name, on which the finished model is measured."""
     found = {}
-    for name in filter(None, (part.strip() for part in names.split(","))):
+    for name in names_in(names):
         data = load(name)
         labels = SCORE if data.task == "regression" else data.label_names
         if labels != corpus.labels:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.data.images.datasets import ImageDataset, load_images
+from engine.data.named import names_in
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.training.images.config import ImageTrainConfig
 
@@ -35,7 +36,7 @@ def read_corpus(dataset: str) -> ImageCorpus:
 def further(names: str, corpus: ImageCorpus) -> dict[str, ImageDataset]:
     """Other picture sets with the same labels, by name, on which the finished model is measured."""
     found = {}
-    for name in filter(None, (part.strip() for part in names.split(","))):
+    for name in names_in(names):
         data = load_images(name)
         if data.label_names != corpus.labels:
             raise not_allowed(f"measure {name}", f"labelled {', '.join(corpus.labels)}", ", ".join(data.label_names))

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from engine.data.datasets import load
+from engine.data.named import names_in
 from engine.errors import UsageError
 from engine.models import bases
 from engine.progress import CancelToken, Report, silent
@@ -44,7 +45,7 @@ class _Run:
         self.shape = SHAPES[config.base]
         self.out = _usable(Path(config.out))
         self.texts = read_texts(config)
-        self.further = {name: plain_texts(load(name)) for name in filter(None, config.measure.split(","))}
+        self.further = {name: plain_texts(load(name)) for name in names_in(config.measure)}
         self.tokenizer = own_tokenizer(self.shape.family, self.texts.train, config.vocabulary, config.max_length)
 
     def result(self) -> TrainResult:

@@ -1,0 +1,20 @@
+"""Why examples are skipped, for people: reasons that differ in their numbers alone are one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+NUMBER = re.compile(r"-?\d[\d,.]*(?<=\d)")
+
+
+def alike(skipped: Mapping[str, int]) -> dict[str, int]:
+    """Counts by reason; of reasons that differ in numbers alone, the first, which says that the others are like it."""
+    groups: dict[str, list[str]] = {}
+    for reason in skipped:
+        groups.setdefault(NUMBER.sub("#", reason), []).append(reason)
+    return {_told(group): sum(skipped[reason] for reason in group) for group in groups.values()}
+
+
+def _told(group: list[str]) -> str:
+    return group[0] if len(group) == 1 else f"such as: {group[0]}"
