@@ -67,6 +67,12 @@ EVALUATE = PageEntry(
     "Evaluate methods",
     "Which explanation method deserves trust, on which model?",
 )
+REPRODUCTION = PageEntry(
+    "pages/reproduction.py",
+    "Reproduction",
+    "Claims of the thesis",
+    "Does what the thesis found hold on the models that are here?",
+)
 STUDY = PageEntry(
     "pages/study.py",
     "Study",
@@ -93,7 +99,7 @@ LIBRARY = PageEntry(
     "What is running, and which models, data sets, results and device does it draw on?",
 )
 
-PAGES = (HOME, TEXT, IMAGES, ATTENTION, EVALUATE, STUDY, RESULTS, LIBRARY, ANNOTATE)
+PAGES = (HOME, TEXT, IMAGES, ATTENTION, EVALUATE, REPRODUCTION, STUDY, RESULTS, LIBRARY, ANNOTATE)
 
 
 def navigation() -> Page:

@@ -68,6 +68,11 @@ def tell(done: int, total: int, label: str) -> None:
     _report.get()(done, total, label)
 
 
+def token_here() -> CancelToken:
+    """The token by which the work of this thread is stopped; where there is none, one that nobody raises."""
+    return _token.get() or CancelToken()
+
+
 def check_cancelled() -> None:
     """Raises `Cancelled` if the work of this thread is to stop."""
     token = _token.get()

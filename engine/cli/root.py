@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import doctor, evaluate, explain, heads, jobs, listing, pretraining, serve, storage, study, training
+from engine.cli import doctor, evaluate, explain, heads, jobs, listing, pretraining, reproduce, serve, storage, study, training
 from engine.cli.guard import Commands
 
 app = typer.Typer(
@@ -40,6 +40,7 @@ app.command("app")(serve.serve)
 app.command("explain")(explain.explain)
 app.command("heads")(heads.heads)
 app.command("evaluate")(evaluate.evaluate)
+app.command("reproduce")(reproduce.reproduce)
 app.command("pretrain")(pretraining.pretrain)
 app.command("train")(training.train)
 app.command("models")(listing.models)

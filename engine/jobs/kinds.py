@@ -18,6 +18,7 @@ MODULES = {
     "explain": "engine.jobs.explaining",
     "predict": "engine.jobs.predicting",
     "evaluate": "engine.jobs.evaluating",
+    "reproduce": "engine.jobs.reproducing",
     "compare": "engine.jobs.comparing",
 }
 """Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""

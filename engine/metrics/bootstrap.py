@@ -35,6 +35,11 @@ def interval(values: Float[np.ndarray, "example"], seed: int = 0, share: bool = 
     return float(low), float(high)
 
 
+def resampled(values: Float[np.ndarray, "example cell"], seed: int = 0) -> Float[np.ndarray, "resample cell"]:
+    """The means over examples in each resample, for intervals of what is no mean itself."""
+    return _counts(len(values), seed) @ values / len(values)
+
+
 def _of_equal(value: float, n: int, share: bool) -> Interval:
     room = NORMAL**2 / (n + NORMAL**2) if share and value in (0.0, 1.0) else 0.0
     return (value, value + room) if value == 0 else (value - room, value)

@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 from cache import canonical
 from engine.errors import unknown
+from engine.reproduction.verdicts import Bounds
 
 FILE = Path(__file__).with_name("thesis.json")
-Rule = Literal["at least", "at most", "within"]
+Rule = Literal["at least", "more than", "at most", "within"]
 Take = Literal["mean", "spread"]
 Names = Mapping[str, tuple[str, ...]]
 
@@ -27,7 +28,7 @@ class Term:
     `take`: "spread" for the largest mean of a model minus the smallest.
     """
 
-    times: float
+    times: int | float
     task: str
     metric: str
     methods: tuple[str, ...]
@@ -57,8 +58,13 @@ class Claim:
     section: str
     says: str
     rule: Rule
-    bounds: tuple[float | None, float | None]
+    bounds: Bounds
     asked: tuple[tuple[Contrast, ...], ...]
+
+    @property
+    def strict(self) -> bool:
+        """Whether the bound itself is too little."""
+        return self.rule == "more than"
 
     @property
     def contrasts(self) -> tuple[Contrast, ...]:
@@ -150,8 +156,8 @@ class _Reader:
         )
 
 
-def _bounds(rule: Rule, threshold: Any) -> tuple[float | None, float | None]:
+def _bounds(rule: Rule, threshold: Any) -> Bounds:
     if rule == "within":
         low, high = threshold
         return low, high
-    return (threshold, None) if rule == "at least" else (None, threshold)
+    return (None, threshold) if rule == "at most" else (threshold, None)

@@ -1,0 +1,73 @@
+"""A job of a page while it is waited for: how far it is and a way to stop it, or how it ended and a way to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import streamlit as st
+
+from components.evaluate.work import now_html
+from components.library.job_view import RESUMABLE, job_view
+from components.numbers import count
+from components.trouble import say_error, sentence
+from engine import jobs
+from engine.errors import ExegesisError
+from engine.jobs import Job
+
+REFRESH_SECONDS = 1.0
+
+
+class JobArea:
+    """`page`: how the keys of its widgets start."""
+
+    def __init__(self, page: str) -> None:
+        self.page, self.said = page, f"{page}_jobs_said"
+
+    def trouble(self) -> None:
+        """What the last press of a button could not do."""
+        if st.session_state.get(self.said):
+            say_error(st.session_state[self.said])
+
+    def progress(self, id: int) -> None:
+        """Follows a job; the page is drawn again when it is over."""
+        st.fragment(self._progress, run_every=REFRESH_SECONDS)(id)
+
+    def start(self, label: str, kind: str, spec: dict[str, object], last: Job | None) -> None:
+        """A button that submits the job; or that goes on with the last one, where that did not end well."""
+        if last is None or last.state not in RESUMABLE:
+            self._button(label, "start", partial(jobs.submit, kind, spec), primary=True)
+            return
+        if last.error:
+            say_error(last.error)
+        else:
+            st.caption(f"{last.state.capitalize()} after {last.done:,} of {count(last.total, 'part')}.")
+        self._button("Go on", "resume", partial(jobs.resume, last.id), primary=True)
+
+    def _progress(self, id: int) -> None:
+        try:
+            job = jobs.get(id)
+            view = job_view(job, jobs.place(job))
+        except ExegesisError as error:
+            say_error(sentence(error))
+            return
+        if job.over:
+            st.rerun()  # the whole page, which now has what the job has made
+        with st.container(border=True, key=f"{self.page}_progress"):
+            st.progress(view.share, f"{view.look[0].capitalize()}: {view.progress}")
+            if job.label:
+                st.html(now_html(job.label))
+            if view.can_cancel:
+                self._button("Cancel", "cancel", partial(jobs.cancel, id))
+
+    def _button(self, label: str, name: str, action: Callable[[], object], primary: bool = False) -> None:
+        look: Literal["primary", "secondary"] = "primary" if primary else "secondary"
+        st.button(label, key=f"{self.page}.{name}", on_click=self._do, args=(action,), type=look)
+
+    def _do(self, action: Callable[[], object]) -> None:
+        st.session_state.pop(self.said, None)
+        try:
+            action()
+        except ExegesisError as error:
+            st.session_state[self.said] = sentence(error)

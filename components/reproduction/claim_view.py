@@ -1,0 +1,88 @@
+"""A claim as it is shown: its verdict, what was declared, the number that decides, and all numbers on demand."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from components.evaluate.look import Look
+from components.evaluate.state import of_plan, write
+from components.frame import EVALUATE
+from components.reproduction.session import OPEN, key
+from components.reproduction.words import LOOKS
+from components.results.numbers import numbers
+from engine.reproduction.asked import experiment_names
+from engine.reproduction.claims import Claim
+from engine.reproduction.outcome import ExperimentFound, Outcome, Reproduction
+from engine.reproduction.scales import SIZES, scale_of
+from engine.reproduction.words import INSIDE, decides, rule_told, statistic_told, sum_told
+
+NOT_RUN = "not run"
+
+
+def claim_card(claim: Claim, outcome: Outcome | None, found: Reproduction | None) -> None:
+    """`outcome`: None before it was run."""
+    with st.container(border=True, key=f"claim-{claim.id}", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            verdict = outcome.verdict if outcome else "not run"
+            colour, icon = LOOKS[verdict]
+            st.badge(verdict, color=colour, icon=icon)
+            st.caption(f"{claim.id} · section {claim.section}")
+        st.html(declared_html(claim))
+        if outcome is not None:
+            st.html(decided_html(claim, outcome))
+        if outcome is not None and found is not None and outcome.numbers:
+            _numbers(claim, outcome, found)
+
+
+def declared_html(claim: Claim) -> str:
+    """The claim, its statistic and its rule."""
+    rule = f"Declared: {statistic_told(claim)}; {rule_told(claim)}."
+    return f'<div class="xg"><p>{escape(claim.says)}</p><p class="xg-small">{escape(rule)}</p></div>'
+
+
+def decided_html(claim: Claim, outcome: Outcome) -> str:
+    """What the verdict hangs on."""
+    lead = "Why" if outcome.verdict == NOT_RUN else "What decides"
+    return f'<div class="xg"><p class="xg-small">{lead}: {escape(decides(claim, outcome))}</p></div>'
+
+
+def rows(claim: Claim, outcome: Outcome) -> list[dict[str, object]]:
+    """A row a number."""
+    return [
+        {
+            "What": one.name or "all",
+            "Value": round(one.value, 3),
+            "From": round(one.low, 3),
+            "To": round(one.high, 3),
+            "n": one.n,
+            "Inside": INSIDE[one.verdict],
+        }
+        for one in outcome.numbers
+    ]
+
+
+def _numbers(claim: Claim, outcome: Outcome, found: Reproduction) -> None:
+    opened = st.expander("Numbers", key=key(f"{OPEN}{claim.id}"), on_change="rerun")
+    if not opened.open:
+        return
+    import pandas
+
+    with opened:
+        st.html(f'<div class="xg"><p class="xg-small">First of them: {escape(sum_told(claim.contrasts[0]))}</p></div>')
+        numbers(pandas.DataFrame(rows(claim, outcome)), f"claim_{claim.id}")
+        by_name = {one.name: one for one in found.experiments}
+        for name in experiment_names(claim, scale_of(found.scale)):
+            if by_name[name].plan:
+                evaluation_link(by_name[name], claim.contrasts[0].terms[0].metric)
+
+
+def evaluation_link(experiment: ExperimentFound, metric: str) -> None:
+    """Opens the evaluation on its page, at the comparison that the claim is about."""
+    from engine.jobs.evaluating import plan_of
+
+    view = "scaling" if experiment.name.endswith(SIZES) else "architecture"
+    query = write(of_plan(plan_of(experiment.plan), Look(view=view, metric=metric)))
+    label = f"Evaluation: {experiment.name}"
+    st.page_link(EVALUATE.file, label=label, icon=":material/open_in_new:", query_params=query)

@@ -1,0 +1,75 @@
+"""What the Reproduction page shows, as plain values: read from the link and written back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from components.link_choice import whole
+from components.request_link import last_values, read_seed, write_unusual
+from components.text.focus import Query
+from engine.errors import not_allowed, unknown
+from engine.reproduction.asked import Asked
+from engine.reproduction.claims import declared
+from engine.reproduction.verdicts import VERDICTS
+
+SCALE = "embedded"
+MOST_EXAMPLES = 1_000
+FEWEST_EXAMPLES = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproductionState:
+    """`show`: verdicts whose claims are listed, none for all. `opened`: claims whose numbers are open."""
+
+    examples: int
+    seed: int = 0
+    show: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> Asked:
+        """The same as `exegesis reproduce thesis` asks."""
+        declared_count = declared().examples[SCALE]
+        return Asked(SCALE, None if self.examples == declared_count else self.examples, self.seed)
+
+
+def usual() -> ReproductionState:
+    """What the page opens with: what was declared."""
+    return ReproductionState(examples=declared().examples[SCALE])
+
+
+def read(query: Query) -> tuple[ReproductionState, list[str]]:
+    """The state that a link asks for, and a sentence for everything in it that is not known."""
+    said: list[str] = []
+    last = last_values(query)
+    state = ReproductionState(
+        examples=_examples(last.get("examples"), said),
+        seed=read_seed(last, said),
+        show=_known("show", query.get("show", []), VERDICTS, said),
+        opened=_known("claim", query.get("claim", []), [claim.id for claim in declared().claims], said),
+    )
+    return state, said
+
+
+def write(state: ReproductionState) -> Query:
+    """The link that reopens the state: only what differs from the usual is written."""
+    query: Query = {"show": list(state.show)} if state.show else {}
+    query |= {"claim": list(state.opened)} if state.opened else {}
+    start = usual()
+    return query | write_unusual((name, getattr(state, name), getattr(start, name)) for name in ("examples", "seed"))
+
+
+def _examples(given: str | None, said: list[str]) -> int:
+    start = usual().examples
+    found = start if given is None else whole(given, MOST_EXAMPLES)
+    if found is not None and found >= FEWEST_EXAMPLES:
+        return found
+    allowed = f"a whole number from {FEWEST_EXAMPLES} to {MOST_EXAMPLES}"
+    said.append(str(not_allowed("examples", allowed, (given or "")[:40], f"{start} is used.")))
+    return start
+
+
+def _known(name: str, given: Sequence[str], known: Sequence[str], said: list[str]) -> tuple[str, ...]:
+    said += [str(unknown(name, one[:40], known)) for one in given if one not in known]
+    return tuple(one for one in known if one in given)

@@ -1,0 +1,36 @@
+"""What the Reproduction page says of verdicts and sections; each verdict has a word, a sign and a colour of its own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.reproduction.verdicts import Verdict
+
+Colour = Literal["blue", "orange", "violet", "gray"]
+LOOKS: dict[Verdict, tuple[Colour, str]] = {
+    "holds": ("blue", ":material/check:"),
+    "does not hold": ("orange", ":material/close:"),
+    "cannot be told": ("violet", ":material/question_mark:"),
+    "not run": ("gray", ":material/hourglass_empty:"),
+}
+SECTIONS = {
+    "4.1.1": "One added word decides, T5 in four sizes",
+    "4.1.2": "Natural language inference, T5 in four sizes",
+    "4.1.3": "Natural language inference with highlights of people, T5 in four sizes",
+    "4.1.5": "Ensembles, T5 in four sizes",
+    "4.2.1": "One added word decides, four architectures",
+    "4.2.2": "Natural language inference, four architectures",
+    "4.2.3": "Natural language inference with highlights of people, four architectures",
+    "4.2.5": "Ensembles, four architectures",
+}
+ABOUT = (
+    "What the thesis found, claim by claim in our own words, each with its statistic and its bounds as they were "
+    "declared before anything was run. A run tries them on the small models that come with the project."
+)
+FULL = "With the models and data sets of the thesis itself, which are fetched and fine-tuned first:"
+NOTHING = (
+    "Nothing has been run on the models that are here now. Press **Run**: explanations and measurements are kept one "
+    "by one, so that a run that is stopped goes on where it was, also while you are on other pages."
+)
+DECLARED = "The SHA-256 of all that was declared. It changes with any word, bound or number of examples."
+SOME_MISSING = "Claims whose models are not here are not run. Once the models are there, run again."

@@ -1,0 +1,114 @@
+"""`exegesis reproduce thesis`: the thesis's claims, tried on models that are here, and a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import values
+from engine.cli.jobs import carried_out, end
+from engine.cli.options import Seed
+from engine.cli.writing import write
+from engine.errors import Cancelled, UsageError, not_allowed
+
+if TYPE_CHECKING:
+    from engine.reproduction.asked import Asked
+    from engine.reproduction.outcome import Reproduction
+
+THESIS = "thesis"
+
+
+def reproduce(
+    what: Annotated[str, typer.Argument(metavar="thesis", help="What is reproduced: thesis.")],
+    scale: Annotated[
+        str, typer.Option(metavar="embedded|full", help="Small models, or the thesis's own.")
+    ] = "embedded",
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="Of the report, and of models that are trained.")
+    ] = "reproduction",
+    examples: Annotated[
+        str | None, typer.Option(metavar="N", help="Of each data set. [default: as many as declared]")
+    ] = None,
+    seed: Seed = "0",
+    claims: Annotated[str, typer.Option(metavar="A,B", help="Some claims only. [default: all]")] = "",
+    places: Annotated[
+        str | None, typer.Option(metavar="FILE", help="JSON: folders of models and data sets by their names.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Try the claims of the thesis and write a report; stopped, the same command goes on where it was."""
+    from engine.reproduction.asked import Asked
+
+    if what != THESIS:
+        raise not_allowed("reproduce", THESIS, what)
+    folder = _folder(out)
+    asked = Asked(
+        scale=scale,
+        examples=None if examples is None else values.whole("--examples", examples, 2),
+        seed=values.whole("--seed", seed),
+        claims=tuple(values.names("--claims", claims)) if claims else (),
+        places={} if places is None else _places(Path(places).expanduser()),
+        folder=str(folder),
+    )
+    asked.check()
+    _show(_found(asked), asked, folder, as_json)
+
+
+def _folder(out: str) -> Path:
+    folder = Path(out).expanduser().resolve()
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--out: must be a folder, got the file {folder}. Choose another place.")
+    return folder
+
+
+def _places(file: Path) -> dict[str, str]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--places: {file} must be a file with JSON ({type(error).__name__}).") from None
+    if not isinstance(found, dict) or not all(isinstance(place, str) for place in found.values()):
+        raise not_allowed("--places", "an object of folders by name", found)
+    return found
+
+
+def _found(asked: Asked) -> Reproduction:
+    """The work as a job, so that it is seen and stopped elsewhere; what failed in it the report says."""
+    from engine.cli.guard import STOPPED, fail
+    from engine.cli.output import only_ours
+    from engine.cli.stopping import stoppable
+    from engine.jobs import create
+    from engine.reproduction.run import kept, reproduce
+
+    ended = carried_out(create("reproduce", asked.as_plain()))
+    if ended.state not in ("done", "failed"):
+        end(ended)
+    if found := kept(asked):
+        return found
+    with only_ours(), stoppable() as cancel:  # a cache that cannot be written to keeps no report
+        try:
+            return reproduce(asked, cancel=cancel)
+        except Cancelled:
+            raise typer.Exit(fail("reproduce: stopped; finished parts are kept.", STOPPED)) from None
+
+
+def _show(found: Reproduction, asked: Asked, folder: Path, as_json: bool) -> None:
+    from engine.cli.output import console, print_json, table, visible
+    from engine.reproduction.words import decides, sentence
+    from engine.reproduction.writing import markdown
+
+    plain = found.as_plain()
+    files = {".md": markdown(found, asked.declared), ".json": json.dumps(plain, indent=1, ensure_ascii=False) + "\n"}
+    folder.mkdir(parents=True, exist_ok=True)
+    for ending, text in files.items():
+        write("--out", folder / f"{THESIS}-{asked.scale}{ending}", text.encode())
+    if as_json:
+        return print_json(plain)
+    made = table(["claim", "section", "verdict", "what decides"])
+    for claim, one in zip(asked.chosen, found.outcomes, strict=True):
+        made.add_row(*map(visible, (claim.id, claim.section, one.verdict, decides(claim, one))))
+    console().print(made)
+    print(f"{sentence(found)} Written: {visible(str(folder / f'{THESIS}-{asked.scale}.md'))}")
+    return None

@@ -1,0 +1,90 @@
+"""The chosen claims on what the evaluations found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.evaluation.result import Evaluation
+from engine.reproduction.asked import Asked, Experiment
+from engine.reproduction.claims import Claim, Contrast
+from engine.reproduction.estimates import Cell, NoNumber, Values, estimate
+from engine.reproduction.outcome import Number, Outcome
+from engine.reproduction.scales import Scale, scale_of
+from engine.reproduction.verdicts import Margin, judged, margin, most
+
+
+@dataclass(frozen=True)
+class Findings:
+    """`values`: of each cell, with the data set's key in the place of the task. `absent`: why a model has none."""
+
+    values: Mapping[Cell, Values]
+    absent: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+def findings(pairs: Sequence[tuple[Experiment, Evaluation | str]]) -> Findings:
+    """Of the experiments; in the place of an evaluation stands why there is none."""
+    values: dict[Cell, dict[int, float]] = {}
+    absent: dict[tuple[str, str], str] = {}
+    for experiment, found in pairs:
+        why = found if isinstance(found, str) else ""
+        absent |= {
+            (experiment.data.key, part): f"{player.name}: {player.why or why}"
+            for player in experiment.players
+            for part in player.parts
+            if player.why or why
+        }
+        if isinstance(found, Evaluation):
+            _note(values, experiment, found)
+    return Findings(values, absent)
+
+
+def _note(values: dict[Cell, dict[int, float]], experiment: Experiment, found: Evaluation) -> None:
+    parts: dict[str, list[str]] = {}
+    for player in experiment.players:
+        parts.setdefault(player.place, []).extend(player.parts if player.there else ())
+    for row in found.rows:
+        for part in parts[row.of.model]:
+            cell = (experiment.data.key, part, row.of.method, row.of.metric)
+            values.setdefault(cell, {})[row.example] = row.value
+
+
+def judge(asked: Asked, found: Findings) -> tuple[Outcome, ...]:
+    """An outcome for each chosen claim, in their order."""
+    scale = scale_of(asked.scale)
+    return tuple(_outcome(claim, scale, found, asked.seed) for claim in asked.chosen)
+
+
+def _outcome(claim: Claim, scale: Scale, found: Findings, seed: int) -> Outcome:
+    asked = list(dict.fromkeys(tuple(_on(scale, one) for one in choices) for choices in claim.asked))
+    if why := _absent(asked, found):
+        return Outcome(claim.id, "not run", why=why)
+    try:
+        judgements = [[_judgement(one, claim, found, seed) for one in choices] for choices in asked]
+    except NoNumber as error:
+        return Outcome(claim.id, "not run", why=str(error))
+    verdict, settled_by = judged([most([inside for _, inside in own]) for own in judgements])
+    entries = tuple(tuple(number for number, _ in own) for own in judgements)
+    return Outcome(claim.id, verdict, entries, settled_by=settled_by)
+
+
+def _judgement(contrast: Contrast, claim: Claim, found: Findings, seed: int) -> tuple[Number, Margin]:
+    made = estimate(contrast, found.values, seed)
+    inside = margin(made.value, made.interval, claim.bounds, made.n, claim.strict)
+    return Number(contrast.name, made.value, *made.interval, made.n, inside.verdict), inside
+
+
+def _on(scale: Scale, contrast: Contrast) -> Contrast:
+    """With the data sets that stand for its tasks; two tasks may have the same."""
+    keys = {task: data.key for task, data in scale.tasks.items()}
+    terms = tuple(dataclasses.replace(term, task=keys[term.task]) for term in contrast.terms)
+    name = ", ".join(keys.get(word, word) for word in contrast.name.split(", "))
+    return dataclasses.replace(contrast, name=name, terms=terms)
+
+
+def _absent(asked: Sequence[Sequence[Contrast]], found: Findings) -> str:
+    needed = dict.fromkeys(
+        (term.task, model) for choices in asked for one in choices for term in one.terms for model in term.models
+    )
+    return " ".join(dict.fromkeys(found.absent[pair] for pair in needed if pair in found.absent))

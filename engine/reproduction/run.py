@@ -1,0 +1,139 @@
+"""A whole reproduction: fine-tunings that are still to be made, evaluations, verdicts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from cache import key_for
+from cache.keys import plain
+from engine.errors import Cancelled, ExegesisError
+from engine.evaluation.evaluate import carry_out
+from engine.evaluation.keeping import key_of
+from engine.evaluation.plan import Plan
+from engine.evaluation.result import Evaluation
+from engine.evaluation.sample import reason, sample_of, with_metrics
+from engine.home import product_version
+from engine.progress import CancelToken, Report, cancellable, silent
+from engine.reproduction.asked import Asked, Experiment, Player, experiments
+from engine.reproduction.finetuning import to_do
+from engine.reproduction.judging import findings, judge
+from engine.reproduction.outcome import ExperimentFound, ModelFound, Reproduction, from_plain
+from engine.store import result_store
+
+VERSION = 1
+"""Raised whenever the numbers of a report change."""
+LIBRARIES = ("torch", "transformers", "numpy")
+
+Ran = tuple[Experiment, Evaluation | str]
+"""An experiment with what was found, or why nothing was."""
+
+
+def reproduce(asked: Asked, report: Report = silent, cancel: CancelToken | None = None) -> Reproduction:
+    """All that the chosen claims need, and what becomes of them. What is there from before is not computed again.
+
+    A model or data set that is not there, and a fine-tuning that fails, leave their claims `not run`, with the reason.
+    """
+    asked.check()
+    with cancellable(cancel):
+        lost = _fine_tuned(asked, report)
+        ran = [_ran(_told(experiment, lost), asked, report) for experiment in experiments(asked)]
+        found = _reproduction(asked, ran)
+        result_store().put(report_key(asked), found.as_plain(), {})
+    return found
+
+
+def kept(asked: Asked) -> Reproduction | None:
+    """What an earlier run found on the models and data sets as they are now; None where there was none."""
+    entry = result_store().get(report_key(asked))
+    return None if entry is None else from_plain(entry[0])
+
+
+def _fine_tuned(asked: Asked, report: Report) -> dict[str, str]:
+    """Why those that failed did, by name."""
+    lost = {}
+    for one in to_do(asked):
+        try:
+            one.run(lambda done, total, label, name=one.name: report(done, total, f"{name}, {label}"))  # type: ignore[misc]
+        except Cancelled:
+            raise
+        except ExegesisError as error:
+            lost[one.name] = f"not fine-tuned: {reason(error)}"
+    return lost
+
+
+def _told(experiment: Experiment, lost: dict[str, str]) -> Experiment:
+    players = tuple(dataclasses.replace(one, why=lost.get(one.name, one.why)) for one in experiment.players)
+    return dataclasses.replace(experiment, players=players)
+
+
+def _ran(experiment: Experiment, asked: Asked, report: Report) -> Ran:
+    plan = experiment.plan(asked)
+    if plan is None:
+        return experiment, "none of its models is there"
+    try:
+        return experiment, carry_out(plan, report)
+    except Cancelled:
+        raise
+    except ExegesisError as error:
+        return experiment, reason(error)
+
+
+def _reproduction(asked: Asked, ran: Sequence[Ran]) -> Reproduction:
+    models = {
+        (one.name, experiment.data.key): _model(one, found) for experiment, found in ran for one in experiment.players
+    }
+    return Reproduction(
+        asked.command(),
+        asked.scale,
+        asked.count,
+        asked.seed,
+        asked.declared.digest,
+        {"Exegesis": product_version(), **{name: version(name) for name in LIBRARIES}},
+        tuple(models.values()),
+        tuple(_experiment(experiment, found, asked) for experiment, found in ran),
+        judge(asked, findings(ran)),
+    )
+
+
+def _model(player: Player, found: Evaluation | str) -> ModelFound:
+    facts = [] if isinstance(found, str) else [one for one in found.facts if one.model == player.place]
+    right = [one.right for one in facts if one.right is not None]
+    return ModelFound(
+        player.name, player.data.dataset, player.why, sum(right) / len(right) if right else None, len(right)
+    )
+
+
+def _experiment(experiment: Experiment, found: Evaluation | str, asked: Asked) -> ExperimentFound:
+    plan = experiment.plan(asked)
+    if isinstance(found, str) or plan is None:
+        return ExperimentFound(experiment.name, {}, str(found), 0)
+    failed = {(skip.of.model, skip.example) for skip in found.skips}
+    return ExperimentFound(experiment.name, plain(plan.as_plain()), "", len(failed))
+
+
+def report_key(asked: Asked) -> str:
+    """The cache key of the report: by what is asked, and by the models and data sets as they are."""
+    needed = experiments(asked)
+    return key_for(
+        {
+            "kind": "reproduction",
+            "version": [VERSION, product_version()],
+            "asked": [asked.command(), asked.declared.digest],
+            "absent": [player.name for one in needed for player in one.players if not player.there],
+            "evaluations": [key for one in needed for key in _keys(one.plan(asked))],
+        }
+    )
+
+
+def _keys(plan: Plan | None) -> list[str]:
+    """Of the evaluations on each model; where the data set cannot be read, why."""
+    if plan is None:
+        return []
+    try:
+        sample = sample_of(plan)
+        plan = with_metrics(plan, sample)
+        return [key_of(plan, model, sample) for model in plan.models]
+    except ExegesisError as error:
+        return [reason(error)]

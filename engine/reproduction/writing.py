@@ -1,0 +1,96 @@
+"""The report in Markdown: the same bytes for the same numbers, so without a date, and without folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from engine.reproduction.claims import Claim, Declared
+from engine.reproduction.outcome import ExperimentFound, ModelFound, Number, Outcome, Reproduction
+from engine.reproduction.words import (
+    INSIDE,
+    LEVEL,
+    decides,
+    interval_told,
+    number_told,
+    rule_told,
+    sentence,
+    settled_told,
+    statistic_told,
+)
+
+
+def markdown(found: Reproduction, declared: Declared) -> str:
+    """The whole report. Its first line names command, seed, versions and the digest of what was declared."""
+    claims = {claim.id: claim for claim in declared.claims}
+    versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
+    lines = [
+        f"`{found.command}`, seed {found.seed}, {versions}, claims {found.digest}",
+        "",
+        f"# Claims of the thesis, {found.scale} scale",
+        "",
+        f"{declared.source}. {sentence(found)}",
+        "",
+        f"{LEVEL} The claims, their statistics, bounds and number of examples were declared before the run, in "
+        "`engine/reproduction/thesis.json`; the digest above is the SHA-256 of its content.",
+        "",
+        *_table(
+            ["claim", "section", "verdict", "rule", "what decides"],
+            [_row(claims[one.id], one) for one in found.outcomes],
+        ),
+        "",
+        "## Claim by claim",
+        *(line for one in found.outcomes for line in _claim(claims[one.id], one)),
+        "",
+        "## Models",
+        "",
+        *_table(["model", "data set", "accuracy on the examples", "n"], [_model(one) for one in found.models]),
+        "",
+        "## Evaluations",
+        "",
+        *(line for one in found.experiments for line in _experiment(one)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [_line(head), _line(["---"] * len(head)), *map(_line, rows)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
+
+
+def _row(claim: Claim, outcome: Outcome) -> list[str]:
+    return [claim.id, claim.section, outcome.verdict, rule_told(claim), decides(claim, outcome)]
+
+
+def _claim(claim: Claim, outcome: Outcome) -> Iterator[str]:
+    yield from ("", f"### {claim.id}: {outcome.verdict}", "")
+    yield f"Section {claim.section}. {claim.says}"
+    yield from ("", f"Statistic: {statistic_told(claim)}. Rule: {rule_told(claim)}.", "")
+    if outcome.verdict == "not run":
+        yield f"Not run. {outcome.why}"
+        return
+    if outcome.verdict == "cannot be told":
+        yield from (f"To tell: {settled_told(outcome)}.", "")
+    yield from _table(["what", "value", "95 % interval", "n", "inside"], [_number(one) for one in outcome.numbers])
+
+
+def _number(one: Number) -> list[str]:
+    return [one.name or "all", number_told(one.value), interval_told(one), f"{one.n:,}", INSIDE[one.verdict]]
+
+
+def _model(one: ModelFound) -> list[str]:
+    accuracy = (
+        f"not there: {one.why}" if one.why else "not known" if one.accuracy is None else number_told(one.accuracy)
+    )
+    return [one.name, one.data, accuracy, str(one.n) if one.n else ""]
+
+
+def _experiment(one: ExperimentFound) -> Iterator[str]:
+    if one.why:
+        yield f"* {one.name}: not run, {one.why}"
+        return
+    plan = one.plan
+    said = f"{len(plan['models'])} models, up to {plan['examples']} examples, {', '.join(plan['metrics'])}"
+    yield f"* {one.name}: {said}; methods {', '.join(plan['methods'])}; examples with a value missing: {one.skipped}"

@@ -1,0 +1,12 @@
+"""Reproduction: the thesis's claims, declared before the run, and whether they hold here."""
+
+from __future__ import annotations
+
+from components.frame import REPRODUCTION, guard, heading
+from components.reproduction.page import reproduction_page
+from components.styles import use_styles
+
+guard()
+use_styles()
+heading(REPRODUCTION)
+reproduction_page()

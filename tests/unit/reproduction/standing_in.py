@@ -1,0 +1,84 @@
+"""Tiny random models and short texts in the place of those that the claims are about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import engine.explain
+import engine.metrics.curves as curves
+from engine.reproduction.scales import EMBEDDED, FULL
+from tests.tiny import save_checkpoint
+
+PHRASES = ("good food", "the plot drags", "lovely view", "warm and funny", "bad service", "not worth it")
+PAIRS = (
+    ("a quiet film", "the film is quiet", "entailment", [[2, 7]], [[12, 17]]),
+    ("good food", "the food is bad", "contradiction", [[0, 4]], [[12, 15]]),
+    ("a warm view", "the ending is funny", "neutral", [[2, 6]], [[4, 10]]),
+    ("the plot drags", "the plot is lovely", "contradiction", [[9, 14]], [[12, 18]]),
+)
+
+
+def stand_ins(folder: Path) -> dict[str, str]:
+    """For the embedded scale: a folder by the name of each model, all of other weights, and two small data sets."""
+    names = {
+        EMBEDDED.model(part, task): (base, task) for part, base in EMBEDDED.bases.items() for task in EMBEDDED.tasks
+    }
+    models = {
+        name: str(save_checkpoint(_family(base), folder / name, labels=2 if task == "marked" else 3, seed=number))
+        for number, (name, (base, task)) in enumerate(sorted(names.items()))
+    }
+    reviews = [marked(text, label) for label, text in enumerate(PHRASES)]
+    return models | {
+        "reviews-marked": written(folder / "marked.jsonl", reviews),
+        "nli": written(folder / "nli.jsonl", pairs(1)),
+    }
+
+
+def full_stand_ins(folder: Path) -> dict[str, str]:
+    """For the full scale: a folder by the hub's name of each base, and the three data sets in folders of their own."""
+    bases = {
+        base: str(save_checkpoint(_family(base), folder / base, seed=number))
+        for number, base in enumerate(FULL.bases.values())
+    }
+    for split in ("train", "dev"):
+        (folder / "sst2").mkdir(exist_ok=True)
+        lines = "".join(f"{text} {number}\t{number % 2}\n" for number in range(4) for text in PHRASES)
+        (folder / "sst2" / f"{split}.tsv").write_text(f"sentence\tlabel\n{lines}", encoding="utf-8")
+        for name in ("multinli", "esnli"):
+            (folder / name).mkdir(exist_ok=True)
+            written(folder / name / f"{split}.jsonl", pairs(6))
+    return bases | {name: str(folder / name) for name in ("sst2", "multinli", "esnli")}
+
+
+def marked(text: str, label: int) -> dict[str, object]:
+    """A review that ends with the word of its label."""
+    word = ("negative", "positive")[label % 2]
+    return {"text": f"{text} {word}", "label": word, "rationale": [[len(text) + 1, len(text) + 1 + len(word)]]}
+
+
+def pairs(times: int) -> list[dict[str, object]]:
+    """Each pair so many times, with another number at its end."""
+    return [
+        {"text": f"{first} {number}", "text_pair": second, "label": label, "rationale": here, "rationale_pair": there}
+        for number in range(times)
+        for first, second, label, here, there in PAIRS
+    ]
+
+
+def written(file: Path, rows: list[dict[str, object]]) -> str:
+    """The path of a JSONL file of these rows."""
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(file)
+
+
+def without_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on whatever runs a model fails the test."""
+    for module in (engine.explain, curves):
+        monkeypatch.setattr(module, "load_classifier", lambda *given: pytest.fail("nothing is left to run"))
+
+
+def _family(base: str) -> str:
+    return base.rpartition("/")[2].partition("-")[0]
