@@ -56,7 +56,7 @@ def curves_chart(
     return finished(alt.LayerChart(layer=[lines, _points(base, moved, score)]), CHART_HEIGHT, theme)
 
 
-def line_legend(columns: int, label: int) -> alt.Legend:
+def line_legend(columns: int | alt.ExprRef, label: int) -> alt.Legend:
     """The legend of a chart of lines, below it; `label`: pixels after which a name is cut."""
     return alt.Legend(
         orient="bottom", columns=columns, labelLimit=label, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5

@@ -17,7 +17,7 @@ from engine.metrics.catalog import METRICS, SIDES, Metric
 from engine.metrics.complexity import FLAT, complexity
 from engine.metrics.marks import Marks, undecided
 from engine.metrics.plausibility import average_precision, recall_at_k, roc_auc, token_f1
-from engine.metrics.truth import truth_scores
+from engine.metrics.truth import truth_mass, truth_scores
 
 NO_ORDER = "one of the two maps has no order: its scores are all equal"
 TRUTH = {"gt_overlap": "exact", "gt_share": "overlap", "mean_rank": "mean_rank", "mean_rank_pct": "mean_rank_pct"}
@@ -50,6 +50,9 @@ def _value(plan: Plan, one: Maps, method: str, metric: Metric, shares: Mapping[s
         return chosen
     marks, inside = chosen
     scores = one.scores[method][inside]
+    if metric.id == "truth_mass":
+        mass = truth_mass(scores, marks)
+        return FLAT if mass is None else mass
     if metric.id in TRUTH:
         found: Any = truth_scores(scores, marks, one.ties)
         return float(getattr(found, TRUTH[metric.id]))

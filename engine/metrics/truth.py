@@ -65,6 +65,19 @@ def truth_scores(
     )
 
 
+def truth_mass(scores: Float[np.ndarray, "*shape"], truth: Bool[np.ndarray, "*shape"]) -> float | None:
+    """The share of `sum |a|` that lies on the true features, from 0 to 1, high is good; None of a map of zeros.
+
+    Source: Arras, Osman and Samek (2022), CLEVR-XAI, relevance mass accuracy. They leave the sign to the method; here
+    it does not count, so that methods with and without signs are held against each other.
+    """
+    if reason := unscored(truth):
+        raise UsageError(f"truth: {reason}")
+    size = np.abs(scores)
+    total = float(size.sum())
+    return float(size[truth].sum()) / total if total else None
+
+
 def truth_by_chance(n: int, size: int) -> TruthScores:
     """What all orders of the features get on average, `size` of `n` being true."""
     return TruthScores(

@@ -15,6 +15,10 @@ BESIDE = 1.3
 FINE = (1, 2, 5)
 """Ticks of each power of ten, where few powers are in sight."""
 FEW = 2
+TICKS = 8
+"""About so many on an even axis."""
+PLAIN = "format(datum.value, ',')"
+"""Each tick as a number of its own: 0.001, 1,000."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +40,15 @@ class Axis:
 
 def evenly(words: Sequence[str], span: Span | None) -> Axis:
     """From end to end of a span."""
-    return Axis(words, alt.Scale(zero=False) if span is None else alt.Scale(domain=list(span), nice=False))
+    scale = alt.Scale(zero=False) if span is None else alt.Scale(domain=list(span), nice=False)
+    return Axis(words, scale, alt.Axis(tickCount=TICKS))
 
 
 def by_factors(words: Sequence[str], values: Sequence[float]) -> Axis:
     """Powers of ten lie evenly, around these values. A value of 0 has no logarithm: it stands at the left end."""
     above = [value for value in values if value > 0] or [1.0]
     low, high, zero = min(above) / BESIDE, max(above) * BESIDE, min(values) <= 0
-    ticks = alt.Axis(format="~s", labelOverlap="greedy", values=_ticks(low, high, zero))
+    ticks = alt.Axis(labelExpr=PLAIN, labelOverlap="greedy", values=_ticks(low, high, zero))
     if zero:
         return Axis(words, alt.Scale(type="symlog", constant=low, domain=[0, high], nice=False), ticks)
     return Axis(words, alt.Scale(type="log", domain=[low, high], nice=False), ticks)

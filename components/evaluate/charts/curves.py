@@ -38,7 +38,7 @@ def removal_chart(
     if not drawn:
         return blank_chart(frame)
     across = [f"share of {plural(found.plan.units)} {WAYS[id]},", "highest score first"]
-    x = Axis(across, alt.Scale(domain=[0, 1]), alt.Axis(format="%"))
+    x = Axis(across, alt.Scale(domain=[0, 1]), alt.Axis(format="%", tickCount=10))
     y = evenly(_up(found, id), frame.span or (span_of(drawn) if is_score(found) else PROBABILITY))
     return line_chart(_data(drawn, frame, found), found.plan.company, frame, (x, y), {"moved": WAYS[id]}, bands)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 
@@ -15,9 +15,11 @@ from engine.evaluation.views.points import Wanted
 PICKED = "picked"
 FIELDS = ("model", "method", "metric", "percent", "slice")
 """The name of the click, and what it says of its point."""
-PLOT, LEGEND_ROW, FOOT = 330, 22, 70
-"""Height in pixels: of what is drawn, of a row of the legend, of the axis with its words."""
-LABEL = 150
+PLOT, LEGEND_ROW, FOOT = 320, 22, 80
+"""Height in pixels: of what is drawn on a telephone, of a row of the legend, of the axis with its words."""
+COLUMNS = "width < 460 ? 1 : width < 700 ? 2 : width < 900 ? 3 : 4"
+"""Of the legend, by the width of what is drawn."""
+LABEL = 210
 SHAPES, CHANCE = ("circle", "square", "triangle-up"), "cross"
 """Of points: the next shape when the colours come again; random's."""
 POINT, PICKED_POINT = 70, 280
@@ -31,7 +33,7 @@ class Frame:
     """`titles`: of the methods. `methods`: those drawn, None for all; a method keeps its colour whichever they are.
 
     `slice`: the name of the slice that the evaluation is cut to. `span`: where the axis of the values ends, so that
-    charts beside each other can be compared. `columns`: of the legend; two fit on a telephone.
+    charts beside each other can be compared.
     """
 
     titles: Mapping[str, str]
@@ -39,7 +41,6 @@ class Frame:
     methods: tuple[str, ...] | None = None
     slice: str = ""
     span: Span | None = None
-    columns: int = 2
 
     def wanted(self, models: Sequence[str] | None = None) -> Wanted:
         """What a view is asked for."""
@@ -54,19 +55,22 @@ class Frame:
         return [method for method in company if self.methods is None or method in self.methods]
 
     def height(self, company: Sequence[str], plot: int = PLOT) -> int:
-        """Of a chart with its legend below it, in pixels."""
-        return plot + FOOT + LEGEND_ROW * math.ceil(len(self.drawn(company)) / self.columns)
+        """Of a chart in pixels, with its legend below it in one column; where there are more, the plot is higher."""
+        return plot + FOOT + LEGEND_ROW * len(self.drawn(company))
 
     def legend(self, company: Sequence[str], symbols: str = "stroke") -> alt.Legend:
         """Below the chart, of the methods drawn alone."""
-        legend = line_legend(self.columns, LABEL)
-        legend.values = [self.title(method) for method in self.drawn(company)]
+        legend = line_legend(alt.ExprRef(COLUMNS), LABEL)
+        legend.values, legend.symbolOpacity = [self.title(method) for method in self.drawn(company)], 1
         return legend if symbols == "stroke" else _of_points(legend)
 
-    def names(self, company: Sequence[str], range: Sequence[object] | None = None) -> alt.Scale:
+    def names(self, company: Sequence[str], range: Sequence[Any] | None = None) -> alt.Scale:
         """A scale that gives each method its own, whichever are drawn; the theme's colours where none are given."""
         domain = [self.title(method) for method in company]
-        return alt.Scale(domain=domain) if range is None else alt.Scale(domain=domain, range=list(range))
+        # By its type: left alone, a scale of opacities takes the ends of the range and what lies between.
+        return (
+            alt.Scale(domain=domain) if range is None else alt.Scale(type="ordinal", domain=domain, range=list(range))
+        )
 
     def colour(self, company: Sequence[str], legend: alt.Legend | None) -> alt.Color:
         return alt.Color("name:N", scale=self.names(company), title=None, legend=legend)
@@ -92,12 +96,12 @@ def picked() -> alt.Parameter:
     return alt.selection_point(name=PICKED, fields=list(FIELDS), empty=False)
 
 
-def picked_size(click: alt.Parameter) -> alt.SizeValue:
+def picked_size(click: alt.Parameter) -> Any:
     """How large a point is."""
     return alt.when(click).then(alt.value(PICKED_POINT)).otherwise(alt.value(POINT))
 
 
 def _of_points(legend: alt.Legend) -> alt.Legend:
-    legend.symbolSize = POINT
+    legend.symbolSize, legend.symbolStrokeWidth = POINT, 1.5
     legend.symbolType = alt.Undefined
     return legend

@@ -97,3 +97,9 @@ def span_of(found: Iterable[Score], room: float = 0.04) -> tuple[float, float] |
         return None
     beside = room * (max(ends) - min(ends)) or room
     return min(ends) - beside, max(ends) + beside
+
+
+def from_zero(found: Iterable[Score], frame: Frame) -> tuple[float, float]:
+    """The span of bars, which start at 0; `frame.span` where it is told, made to hold 0."""
+    low, high = frame.span or span_of(found) or (0.0, 1.0)
+    return min(0.0, low), max(0.0, high)

@@ -37,7 +37,8 @@ def pairs(found: Evaluation, x: str, y: str, of: Wanted = ALL) -> list[Pair]:
 def _by_method(found: Evaluation, metric: str, of: Wanted) -> Mapping[tuple[str, str], dict[int, Row | Skip]]:
     """What there is of each model and method, by example."""
     by: dict[tuple[str, str], dict[int, Row | Skip]] = {}
-    for one in (*found.skips, *found.rows):
+    either: tuple[Row | Skip, ...] = (*found.skips, *found.rows)
+    for one in either:
         if one.of.metric == metric and of.has(one):
             by.setdefault((one.of.model, one.of.method), {})[one.example] = one
     return by

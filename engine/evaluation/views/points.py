@@ -53,14 +53,20 @@ def points(found: Evaluation, metric: str, of: Wanted = ALL) -> list[Score]:
     """
     if metric not in (drawn := (*metrics_of(found), *curves_of(found))):
         raise unknown("metric", metric, drawn)
-    rows = [one for one in found.rows if one.of.metric == metric and of.has(one)]
-    skips: Iterable[Skip] = (one for one in found.skips if one.of.metric == metric and of.has(one))
+    own = narrowed(found, metric, of)
+    skips: Iterable[Skip] = own.skips
     if METRICS[metric].by_percent:
-        skips = _at_each(skips, sorted({one.of.percent for one in rows if one.of.percent is not None}))
+        skips = _at_each(skips, sorted({one.of.percent for one in own.rows if one.of.percent is not None}))
     order = {name: place for place, name in enumerate((*found.plan.models, *found.plan.company))}
-    return sorted(
-        scores(rows, skips, found.plan.seed), key=lambda one: (order[one.model], order[one.method], one.percent or 0)
-    )
+    made = scores(own.rows, skips, found.plan.seed)
+    return sorted(made, key=lambda one: (order[one.model], order[one.method], one.percent or 0))
+
+
+def narrowed(found: Evaluation, metric: str, of: Wanted = ALL) -> Evaluation:
+    """The rows and skips of one metric alone, so that cutting it in slices costs little."""
+    rows = tuple(one for one in found.rows if one.of.metric == metric and of.has(one))
+    skips = tuple(one for one in found.skips if one.of.metric == metric and of.has(one))
+    return dataclasses.replace(found, rows=rows, skips=skips)
 
 
 def missing(found: Iterable[Score]) -> list[Score]:

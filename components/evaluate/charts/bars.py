@@ -1,0 +1,82 @@
+"""Bars in groups, a method each, with a rule for the 95 % interval: they lie, so that every name has room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import pandas as pd
+
+from components.charts import COLOURS, DASHED, DOTTED, SOLID, finished
+from components.evaluate.charts.axes import Axis
+from components.evaluate.charts.frame import Frame, picked
+from components.evaluate.charts.words import tips
+from components.palette import PALETTES
+
+GROUP = "group"
+"""The column of the group's name, which stands above its bars."""
+BAR, NAME = 15, 34
+"""Height in pixels: of a bar, of a group's name with the room above it."""
+FILLED, PALE, EMPTY = 0.9, 0.4, 0.08
+"""How full a bar is: at first, when the colours come again, and random's."""
+
+
+def bar_chart(
+    table: pd.DataFrame, company: Sequence[str], frame: Frame, x: Axis, told: Mapping[str, str]
+) -> alt.LayerChart:
+    """`table`: a row a bar, as `record` makes it, with its `GROUP`; groups come in the order of the table.
+
+    The axis must hold 0, from which the bars start: a bar's length is its value. `told`: more columns on hovering.
+    """
+    groups, names = list(dict.fromkeys(table[GROUP])), [frame.title(method) for method in frame.drawn(company)]
+    step = len(names) * BAR + NAME
+    base = alt.Chart(table).encode(y=_of_groups(groups, NAME / step))
+    scale = alt.Scale(domain=names, paddingInner=0.15)
+    inside = alt.YOffset("name:N", sort=names, scale=scale)
+    layers = [_bars(base, company, frame, x, told).encode(yOffset=inside), _names(base, frame)]
+    if (sure := table[table["low"].notna()]).size:
+        rules = base.properties(data=sure).mark_rule(strokeWidth=1.5, color=PALETTES[frame.theme].text)
+        middle = alt.YOffset("name:N", sort=names, scale=scale, bandPosition=0.5)
+        layers.insert(1, rules.encode(x=x.x("low"), x2="high:Q", yOffset=middle, tooltip=tips(frame, told)))
+    return finished(alt.LayerChart(layer=layers), frame.height(company, len(groups) * step), frame.theme)
+
+
+def _of_groups(groups: Sequence[str], name: float) -> alt.Y:
+    """`name`: the room for a group's name above its bars, as a share of the group."""
+    scale = alt.Scale(domain=list(groups), paddingInner=name, paddingOuter=name / 2, align=1)
+    return alt.Y(f"{GROUP}:N", sort=list(groups), axis=None, scale=scale)
+
+
+def _bars(base: alt.Chart, company: Sequence[str], frame: Frame, x: Axis, told: Mapping[str, str]) -> alt.Chart:
+    click, key = picked(), frame.legend(company, "points")
+    looks = [_look(method, place) for place, method in enumerate(company)]
+    full, edges = frame.names(company, [one[0] for one in looks]), frame.names(company, [one[1] for one in looks])
+    return (
+        base.mark_bar(height=alt.RelativeBandSize(1))
+        .encode(
+            x=x.x("value"),
+            color=frame.colour(company, key),
+            stroke=alt.Stroke("name:N", scale=frame.names(company), legend=None),
+            fillOpacity=alt.FillOpacity("name:N", scale=full, title=None, legend=key),
+            strokeDash=alt.StrokeDash("name:N", scale=edges, title=None, legend=key),
+            strokeWidth=alt.when(click).then(alt.value(4)).otherwise(alt.value(1.5)),
+            tooltip=tips(frame, told),
+        )
+        .add_params(click)
+    )
+
+
+def _look(method: str, place: int) -> tuple[float, list[int]]:
+    """How full a method's bars are, and their edges: random's are empty and dotted."""
+    if method == "random":
+        return EMPTY, DOTTED
+    again = place % (2 * COLOURS) >= COLOURS
+    return (PALE, DASHED) if again else (FILLED, SOLID)
+
+
+def _names(base: alt.Chart, frame: Frame) -> alt.Chart:
+    """The name of each group, once, above its first bar."""
+    words = base.transform_aggregate(groupby=[GROUP]).mark_text(
+        align="left", baseline="bottom", dy=-4, fontSize=13, color=PALETTES[frame.theme].text
+    )
+    return words.encode(x=alt.value(2), text=f"{GROUP}:N", y=alt.Y(f"{GROUP}:N", bandPosition=0))
