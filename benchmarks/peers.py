@@ -58,6 +58,23 @@ def captum_ig(task: Task, steps: int, rule: str = "gausslegendre") -> Callable[[
     return lambda: method.attribute(x, baseline, n_steps=steps, method=rule, internal_batch_size=BATCH)
 
 
+def captum_gradient(task: Task) -> Callable[[], Any]:
+    from captum.attr import Saliency
+
+    method, (x, _) = Saliency(logit_of_embeddings(task)), ends(task)
+    return lambda: method.attribute(x.clone().requires_grad_(), abs=False)
+
+
+def captum_lime(task: Task, samples: int) -> Callable[[], Any]:
+    """With its own kernel and its own linear model."""
+    from captum.attr import Lime
+
+    evaluate, n = probability_of_masks(task), len(task.examples[0].features)
+    method = Lime(lambda z: torch.from_numpy(evaluate(z.numpy())))
+    ends = {"inputs": torch.ones(1, n), "baselines": torch.zeros(1, n)}
+    return lambda: method.attribute(**ends, n_samples=samples, perturbations_per_eval=BATCH)
+
+
 def captum_kernel_shap(task: Task, samples: int) -> Callable[[], Any]:
     from captum.attr import KernelShap
 
