@@ -67,6 +67,12 @@ EVALUATE = PageEntry(
     "Evaluate methods",
     "Which explanation method deserves trust, on which model?",
 )
+COMPARE = PageEntry(
+    "pages/compare.py",
+    "Compare",
+    "Compare models and methods",
+    "Do models and methods point at the same words or patches, and on which examples do they not?",
+)
 REPRODUCTION = PageEntry(
     "pages/reproduction.py",
     "Reproduction",
@@ -99,7 +105,7 @@ LIBRARY = PageEntry(
     "What is running, and which models, data sets, results and device does it draw on?",
 )
 
-PAGES = (HOME, TEXT, IMAGES, ATTENTION, EVALUATE, REPRODUCTION, STUDY, RESULTS, LIBRARY, ANNOTATE)
+PAGES = (HOME, TEXT, IMAGES, ATTENTION, EVALUATE, COMPARE, REPRODUCTION, STUDY, RESULTS, LIBRARY, ANNOTATE)
 
 
 def navigation() -> Page:

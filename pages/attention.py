@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from components.attention import session as attention_session
 from components.attention.area import attention_area
-from components.attention.controls import kind_switch, looking_controls
+from components.attention.controls import looking_controls
 from components.engine_room import explainers, warm_up
 from components.frame import ATTENTION, guard, heading
 from components.styles import use_styles
@@ -16,7 +16,7 @@ use_styles()
 heading(ATTENTION)
 
 kind = attention_session.chosen_kind()
-kind_switch()
+attention_session.kind_switch()
 methods = explainers(kind)
 models = embedded_models() if kind == "text" else embedded_image_models()
 loaded, opened, said = attention_session.load(kind, models, methods)

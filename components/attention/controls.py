@@ -1,4 +1,4 @@
-"""The Attention page's own controls: text or picture, the score, which map of each head, which heads."""
+"""The Attention page's own controls: the score, which map of each head, which heads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from components.attention.look import BETWEEN, DETAILS, LOOK, ORDERS, SCALES, SCORE_NAMES, UNITS, VIEWS
-from components.attention.session import KIND, Opened, key
+from components.attention.session import Opened, key
 from components.attention.state import AttentionState
 from components.kept import KEPT
 from components.picture import focus_controls as picture_focus_controls
@@ -16,7 +16,6 @@ from components.text.open_data import OpenData
 from engine.heads.reading import HeadReading
 from engine.heads.scores import AGREES, SCORES
 
-KIND_TITLES = {"text": "Text", "image": "Picture"}
 SCORE_TITLES = {score.id: score.title for score in (*SCORES.values(), AGREES)}
 VIEW_TITLES = {
     "text": {"matrix": "Matrix", "received": "Received", "query": "From one token"},
@@ -32,18 +31,6 @@ DETAIL_TITLES = {"matrix": "Matrix", "lines": "Lines", "overlay": "Over the pict
 BETWEEN_TITLES: Mapping[str, str] = {
     "all": "All", "a_to_b": "First to second text", "b_to_a": "Second to first text"
 }  # fmt: skip
-
-
-def kind_switch() -> None:
-    """Whether a text or a picture is looked at."""
-    st.segmented_control(
-        "Input",
-        list(KIND_TITLES),
-        key=KIND,
-        required=True,
-        format_func=KIND_TITLES.__getitem__,
-        label_visibility="collapsed",
-    )
 
 
 def looking_controls(models: list[str], opened: Opened) -> None:

@@ -13,7 +13,6 @@ import streamlit as st
 
 from components.attention.look import FLOW, LOOK, Head, read_switched, write_switched
 from components.attention.state import (
-    KINDS,
     OF_A_MODEL,
     OF_AN_INPUT,
     SECTIONS,
@@ -23,7 +22,7 @@ from components.attention.state import (
     read_text,
     write,
 )
-from components.looking import last_looked
+from components.input_kind import InputKind
 from components.page_session import PageSession
 from components.picture import focus_controls as picture_focus_controls
 from components.picture.focus import PictureFocus
@@ -38,27 +37,14 @@ LOOKINGS = {"text": focus_controls.LOOKING, "image": picture_focus_controls.LOOK
 SESSIONS = {
     kind: PageSession(f"attention_{kind}", looking, (*OF_AN_INPUT, *OF_A_MODEL)) for kind, looking in LOOKINGS.items()
 }
-KIND, SEEN_KIND = "attention.kind", "attention.seen_kind"
+INPUT_KIND = InputKind("attention", LOOKINGS)
+KIND, chosen_kind, kind_switch = INPUT_KIND.switched, INPUT_KIND.chosen, INPUT_KIND.switch
 Opened = OpenData | OpenPictures
 
 
 def key(kind: str, name: str) -> str:
     """The widget key of a control."""
     return SESSIONS[kind].key(name)
-
-
-def chosen_kind() -> str:
-    """Whether a text or a picture is looked at: what a new link says, else the switch, else what was looked at last."""
-    asked = st.query_params.get("input")
-    if asked in KINDS and asked != st.session_state.get(SEEN_KIND):
-        st.session_state[KIND] = asked
-    elif st.session_state.get(KIND) not in KINDS:
-        st.session_state[KIND] = st.session_state.get(SEEN_KIND) or _looked_at_last()
-    kind = str(st.session_state[KIND])
-    if st.session_state.get(SEEN_KIND) not in (kind, None):
-        st.query_params.clear()  # the address is still that of the other kind
-    st.session_state[SEEN_KIND] = kind
-    return kind
 
 
 def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tuple[AttentionState, Opened, list[str]]:
@@ -95,9 +81,7 @@ def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
 
 def save(state: AttentionState, loaded: AttentionState) -> None:
     """Remembers the state and puts it into the address, unless the address says it already."""
-    # An address that does not say the kind is that of a text.
-    unsaid = state.kind != KINDS[0] and st.query_params.get("input") != state.kind
-    changed = state != loaded or unsaid
+    changed = state != loaded or INPUT_KIND.unsaid(state.kind)
     SESSIONS[state.kind].save(write(state) if changed else {}, changed)
 
 
@@ -173,7 +157,3 @@ def _held(session: PageSession, prefix: str, loaded: Any, nothing: tuple[str, ..
         value = session.value(f"{prefix}{field.name}")
         held[field.name] = getattr(loaded, field.name) if value is None and field.name not in nothing else value
     return type(loaded)(**{name: tuple(one) if isinstance(one, list) else one for name, one in held.items()})
-
-
-def _looked_at_last() -> str:
-    return next((kind for kind, looking in LOOKINGS.items() if looking.link == last_looked()), KINDS[0])

@@ -29,7 +29,6 @@ from engine.params import Plain
 from engine.registry import Explainer
 from engine.request import Input, Request
 
-KINDS = ("text", "image")
 METHOD = "gradient_x_input"
 SECTIONS = ("switch", "flow")
 OF_AN_INPUT = ("query",)

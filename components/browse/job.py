@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from components.browse.known import Known
+from components.browse.known import Jobs, Known
 from components.library.job_view import RESUMABLE, job_view
 from components.library_html import trouble_html
 from components.numbers import count
@@ -22,15 +22,16 @@ SAID = "browse_jobs_said"
 
 @dataclass(frozen=True)
 class Offer:
-    """A job that would fill the list: what its button says, a name of its own, what it is submitted with."""
+    """A job that would fill the list: what its button says, a name of its own, what it is submitted with and as."""
 
     label: str
     name: str
     spec: Mapping[str, object]
     help: str | None = None
+    kind: str = "predict"
 
 
-def job_area(held: Known, offers: Sequence[Offer]) -> None:
+def job_area(held: Known | Jobs, offers: Sequence[Offer]) -> None:
     """What is still missing as buttons, or the job that makes it; the page is drawn again when that is over."""
     if st.session_state.get(SAID):
         st.html(trouble_html(st.session_state[SAID]))
@@ -41,7 +42,7 @@ def job_area(held: Known, offers: Sequence[Offer]) -> None:
         if offers and held.last is not None and held.last.state in RESUMABLE:
             _stopped(held.last)
         for offer in offers:
-            _button(offer.label, offer.name, jobs.submit, "predict", offer.spec, help=offer.help)
+            _button(offer.label, offer.name, jobs.submit, offer.kind, offer.spec, help=offer.help)
 
 
 def _stopped(job: Job) -> None:

@@ -21,6 +21,15 @@ Stamp = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
+class Jobs:
+    """The jobs about something: the one that is `running`, or the `last` that is over; `stamp` of those over."""
+
+    running: Job | None = None
+    last: Job | None = None
+    stamp: Stamp = ()
+
+
+@dataclass(frozen=True)
 class Known:
     """The rows of a data set, and the jobs about it: `running`, or the `last` one that is over."""
 
@@ -36,16 +45,26 @@ def known(model: str, opened: OpenData) -> Known:
 
 def known_by_jobs(spec: Mapping[str, object], read: Callable[[Stamp], Table]) -> Known:
     """What `read` finds, and the jobs of this spec, whatever else they did; `read` is told what these have finished."""
-    found = [job for job in jobs.list_jobs() if job.kind == "predict" and _is_about(job, spec)]
+    found = jobs_of("predict", lambda job: _is_about(job, spec))
+    return Known(read(found.stamp), found.running, found.last)
+
+
+def jobs_of(kind: str, is_about: Callable[[Job], bool]) -> Jobs:
+    """The jobs of that kind which are about something."""
+    found = [job for job in jobs.list_jobs() if job.kind == kind and is_about(job)]
     running = next((job for job in found if not job.over), None)
     over = [job for job in found if job.over]
-    return Known(read(tuple((job.id, job.done) for job in over)), running, over[0] if over else None)
+    return Jobs(running, over[0] if over else None, tuple((job.id, job.done) for job in over))
 
 
 def spec_of(model: str, data: str, methods: Sequence[str] = ()) -> dict[str, object]:
-    """What a predict job needs. A path is made absolute: the job may be resumed from another folder."""
-    name = data if registered(data) or data.startswith("hub:") else str(Path(data).resolve())
-    return {"model": model, "data": name} | ({"methods": list(methods)} if methods else {})
+    """What a predict job needs."""
+    return {"model": model, "data": portable(data)} | ({"methods": list(methods)} if methods else {})
+
+
+def portable(data: str) -> str:
+    """The name by which a job finds a data set. A path is made absolute: it may be resumed from another folder."""
+    return data if registered(data) or data.startswith("hub:") else str(Path(data).resolve())
 
 
 def _is_about(job: Job, spec: Mapping[str, object]) -> bool:

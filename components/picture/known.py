@@ -21,10 +21,13 @@ def known_pictures(model: str, opened: OpenPictures) -> Known:
 
 
 def picture_spec(model: str, opened: OpenPictures) -> dict[str, object]:
-    """What a predict job needs. A path is made absolute: the job may be resumed from another folder."""
-    is_name = registered(opened.name) or opened.name.startswith(HUB)
-    name = opened.name if is_name else str(Path(opened.name).resolve())
-    return {"model": model, "data": name, "split": opened.data.split}
+    """What a predict job needs."""
+    return {"model": model, "data": portable_pictures(opened.name), "split": opened.data.split}
+
+
+def portable_pictures(name: str) -> str:
+    """The name by which a job finds a picture set. A path is made absolute: it may be resumed from another folder."""
+    return name if registered(name) or name.startswith(HUB) else str(Path(name).resolve())
 
 
 def _rows(model: str, data: ImageDataset, stamp: Stamp) -> Table:

@@ -13,16 +13,18 @@ CRISP = 128
 """A picture of at most so many pixels a side is enlarged without smoothing: as the model sees it."""
 
 
-def picture_style(seen: UInt8[np.ndarray, "h w 3"], truth: Bool[np.ndarray, "rows columns"] | None = None) -> str:
+def picture_style(
+    seen: UInt8[np.ndarray, "h w 3"], truth: Bool[np.ndarray, "rows columns"] | None = None, scope: str = ":root"
+) -> str:
     """A `<style>` element that puts the picture into the page once, and the outline of its truth if it is to be seen.
 
     `seen` is what the model sees after its preprocessing has cropped and resized; `truth` is a mask of those pixels,
-    or of patches.
+    or of patches. `scope`: the selector of what shows it.
     """
     height, width = seen.shape[:2]
     crisp = "pixelated" if max(height, width) <= CRISP else "auto"
     picture = f"--xg-picture:url({data_url(seen)});--xg-crisp:{crisp};--xg-aspect:{width}/{height}"
-    return f"<style>:root{{{picture}{'' if truth is None else _outline(truth)}}}</style>"
+    return f"<style>{scope}{{{picture}{'' if truth is None else _outline(truth)}}}</style>"
 
 
 def data_url(pixels: UInt8[np.ndarray, "h w 3"]) -> str:

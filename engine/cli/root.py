@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import doctor, evaluate, explain, heads, jobs, listing, pretraining, reproduce, serve, storage, study, training
+from engine.cli import (
+    compare,
+    doctor,
+    evaluate,
+    explain,
+    heads,
+    jobs,
+    listing,
+    pretraining,
+    reproduce,
+    serve,
+    storage,
+    study,
+    training,
+)
 from engine.cli.guard import Commands
 
 app = typer.Typer(
@@ -39,6 +53,7 @@ def exegesis(
 app.command("app")(serve.serve)
 app.command("explain")(explain.explain)
 app.command("heads")(heads.heads)
+app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("reproduce")(reproduce.reproduce)
 app.command("pretrain")(pretraining.pretrain)

@@ -6,6 +6,8 @@ evenly over its area, so that what a common patch gets is a sum, as a word's is 
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -49,13 +51,17 @@ def seen_box(view: View, height: int, width: int) -> Box:
     return Box(top / tall, left / wide, (top + rows) / tall, (left + columns) / wide)
 
 
-def picture_sheet(maps: Sequence[Explanation], boxes: Sequence[Box]) -> Sheet:
-    """The maps of one picture by common patches, row by row. `boxes`: what each map's model sees of the picture."""
-    box = boxes[0]
-    for other in boxes[1:]:
-        box = box & other
+def common_box(boxes: Sequence[Box]) -> Box:
+    """What all see. Errors: it is nothing."""
+    box = functools.reduce(operator.and_, boxes)
     if box.empty:
         raise ExegesisError("picture: the models look at parts of it that do not overlap. Compare fewer models.")
+    return box
+
+
+def picture_sheet(maps: Sequence[Explanation], boxes: Sequence[Box]) -> Sheet:
+    """The maps of one picture by common patches, row by row. `boxes`: what each map's model sees of the picture."""
+    box = common_box(boxes)
     grids = [made.on_grid.shape for made in maps]
     rows = _cells([(one.top, one.bottom, grid[0]) for one, grid in zip(boxes, grids, strict=True)], box.top, box.bottom)
     columns = _cells(

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.attention import area
 from components.attention.session import KIND, key
-from components.attention.state import KINDS
+from components.input_kind import KINDS
 from components.text import focus_controls
 from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of

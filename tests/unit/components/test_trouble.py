@@ -20,6 +20,17 @@ SAFE = {
     ("components/browse/job.py", "f\"{job.state.capitalize()} after {job.done:,} of {count(job.total, 'part')}.\""): (
         "one of our states, and numbers"
     ),
+    ("components/compare/matrix.py", "parts_words(compared)"): "numbers and our words",
+    ("components/compare/matrix.py", "agreement_words(compared.found, compared.look, unit_of(compared))"): (
+        "numbers and our words"
+    ),
+    ("components/compare/matrix.py", "f'Left out, because all its scores are equal and have no order: {names}.'"): (
+        "letters of columns"
+    ),
+    ("components/compare/matrix.py", "apart_words(apart, compared)"): "numbers and our words",
+    ("components/compare/results.py", "missing"): "one of three sentences",
+    ("components/compare/search.py", "list_words(found, compared)"): "numbers and our words",
+    ("components/compare/search.py", "f'Nothing is compared yet. Press {label}.'"): "a number",
     ("components/text/edited.py", "trouble"): "one of three sentences",
     ("components/engine_room.py", "f'Computing: {words}'"): "numbers, and what is counted",
     (
@@ -41,6 +52,11 @@ SAFE = {
     ): ("one of our states, and numbers"),
     ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
+    ("components/job_area.py", "f\"{last.state.capitalize()} after {last.done:,} of {count(last.total, 'part')}.\""): (
+        "one of our states, and numbers"
+    ),
+    ("components/reproduction/claim_view.py", "f'{claim.id} · section {claim.section}'"): "of a declared claim",
+    ("components/reproduction/page.py", "f'{section} {SECTIONS[section]}'"): "our words",
     ("components/library/cache.py", "said"): "numbers",
     ("components/library/data.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
     ("components/library/job_form.py", "f'Job {job.id} is in the list below.'"): "a number",

@@ -1,0 +1,180 @@
+"""The maps of a text side by side: a table with a row a part and a column a map, or each map as the text itself.
+
+A cell has its value in words as well as in colour: `data-v` is the score in full, `data-r` its rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+import numpy as np
+
+from components.compare.compared import Column, Compared, answer_of
+from components.numbers import MINUS, brief, count, plain, signed
+from components.text.token_map import TokenMap, class_of, direction, facts_of, token_map_html, tone
+from engine.comparison.agreeing import top_of
+from engine.comparison.parts import Part
+from engine.words import Unit
+
+LABEL = "Maps side by side, a row for each part of the text"
+UP, DOWN, SAME = "↑", "↓", "="
+ABSENT = "–"
+
+
+def board_html(compared: Compared) -> str:
+    """The table, or the texts, with a head for each column. Everything that is not ours is escaped."""
+    if compared.look.layout == "text":
+        return f'<div class="xg xg-texts">{"".join(_texts(compared))}</div>'
+    heads = "".join(f"<th scope=col{class_of(_pinned(compared, c))}>{head_html(compared, c)}</th>"
+                    for c in compared.columns)  # fmt: skip
+    return (
+        f'<div class="xg"><div class="xg-beside-box" tabindex="0" role="region" aria-label="{LABEL}">'
+        f'<table class="xg-beside-maps"><thead><tr><th scope=col>{_corner(compared)}</th>{heads}</tr></thead>'
+        f"<tbody>{''.join(_rows(compared))}</tbody></table></div></div>"
+    )
+
+
+def head_html(compared: Compared, column: Column) -> str:
+    """What stands above a map: its name and model, what that predicts, its agreement with the reference, its scale."""
+    lines = [
+        f'<p class="xg-title"><b class="xg-letter">{column.letter}</b> {escape(column.title)}</p>',
+        _small(column.model),
+    ]
+    if column.made is None:
+        kind = " xg-error" if column.failed else ""
+        return "".join([*lines, f'<p class="xg-small xg-why{kind}">{escape(column.said)}</p>'])
+    prediction = column.made.prediction
+    lines.append(f'<p class="xg-small"><bdi class="xg-answer">{escape(answer_of(prediction))}</bdi></p>')
+    if not prediction.regression:
+        lines.append(f'<p class="xg-small">explains <bdi>{escape(column.target)}</bdi></p>')
+    return "".join([*lines, *_against(compared, column), legend_html(compared, column), *_notes(compared, column)])
+
+
+def legend_html(compared: Compared, column: Column) -> str:
+    """The scale in colours and numbers, or that there is nothing to colour."""
+    view = view_of(compared, column)
+    if compared.moving and compared.reference is column:
+        return ""
+    if not np.isfinite(compared.scores(column)).any():
+        return _small("no order to compare: all scores are equal")
+    if view.largest == 0:
+        return _small("no part moved" if compared.moving else "all scores are zero")
+    kind = "signed" if view.signed else "amount"
+    share = " of all" if compared.look.scale == "common" and not compared.moving else ""
+    low = f"{MINUS}{plain(view.scale)}" if view.signed else "0"
+    ends = f"{low} to {plain(view.scale)}{share}"
+    return f'<p class="xg-small"><i class="xg-scale xg-{kind}"></i><span>{ends}</span></p>'
+
+
+def view_of(compared: Compared, column: Column) -> TokenMap:
+    """The column's map of the parts that it has."""
+    example = compared.state.input
+    texts = tuple(text for text in example.as_plain().values() if text is not None) if example else ()
+    scores = compared.scores(column)
+    units = tuple(
+        Unit(part.text, part.start, part.end, part.segment, False, float(score), (place,), part.blank)
+        for place, (part, score) in enumerate(zip(_parts(compared), scores, strict=True))
+        if np.isfinite(score)
+    )
+    cut = 0 if column.made is None else column.made.truncated
+    sign = column.signed or compared.moving
+    return TokenMap(units, texts, sign, column.target, cut, look=compared.map_look, end=compared.end)
+
+
+def move_words(moved: int | float) -> str:
+    """↑3: three ranks higher than in the reference."""
+    return SAME if moved == 0 else f"{UP if moved > 0 else DOWN}{abs(moved):.0f}"
+
+
+def _parts(compared: Compared) -> tuple[Part, ...]:
+    return () if compared.sheet is None else compared.sheet.parts
+
+
+def _corner(compared: Compared) -> str:
+    parts = len(_parts(compared))
+    return f'<span class="xg-small">{count(parts, compared.look.unit)}</span>' if parts else ""
+
+
+def _pinned(compared: Compared, column: Column) -> str:
+    return "xg-reference" if compared.reference is column else ""
+
+
+def _against(compared: Compared, column: Column) -> Iterator[str]:
+    """Both measures, whatever the matrix shows."""
+    reference = compared.reference
+    if reference is None:
+        return
+    if reference is column:
+        yield '<p class="xg-small"><b>reference</b></p>'
+        return
+    rho, shared = (compared.with_reference(column, measure) for measure in ("spearman", "top_k"))
+    if rho is None or shared is None or compared.sheet is None:
+        yield _small(f"no order to compare with {reference.letter}")
+        return
+    rows = compared.sheet.scores[[row for row in (column.row, reference.row) if row is not None]]
+    top = top_of(int(np.isfinite(rows).all(axis=0).sum()), compared.how)
+    yield _small(f"with {reference.letter}: ρ {signed(rho)}, {round(shared * top)} of the top {top}")
+
+
+def _notes(compared: Compared, column: Column) -> Iterator[str]:
+    if compared.sheet is not None and column.row is not None and (unread := compared.sheet.unread(column.row)):
+        yield _small(f"does not read {unread:,} of {count(len(compared.sheet.parts), compared.look.unit)}")
+
+
+def _rows(compared: Compared) -> Iterator[str]:
+    views = {column.letter: _Cells(compared, column) for column in compared.there}
+    example = compared.state.input
+    pair = example is not None and len([t for t in example.as_plain().values() if t is not None]) > 1
+    before = None
+    for place, part in enumerate(_parts(compared)):
+        if pair and part.segment != before:
+            before = part.segment
+            title = "Second text" if part.segment else "First text"
+            yield f'<tr class="xg-part"><th scope=rowgroup>{title}</th><td colspan={len(compared.columns)}></td></tr>'
+        way = direction(part.text)
+        cells = "".join(
+            views[column.letter].cell(place) if column.letter in views else "<td></td>" for column in compared.columns
+        )
+        yield f"<tr><th scope=row><bdi dir={way}>{escape(part.text)}</bdi></th>{cells}</tr>"
+
+
+class _Cells:
+    """The cells of one column, by the place of their part."""
+
+    def __init__(self, compared: Compared, column: Column) -> None:
+        self._moving, self._still = compared.moving, compared.reference is column
+        self._view = view_of(compared, column)
+        self._places = {unit.tokens[0]: position for position, unit in enumerate(self._view.units)}
+        self._share = compared.look.scale == "common"
+
+    def cell(self, place: int) -> str:
+        """The value on its colour; a dash where there is none."""
+        if place not in self._places:
+            return f"<td>{ABSENT}</td>"
+        position = self._places[place]
+        score = self._view.units[position].score
+        if self._moving:
+            return f"<td{class_of(tone(self._view, position))}>{'' if self._still else move_words(score)}</td>"
+        return f"<td{class_of(tone(self._view, position))}{_facts(self._view, position)}>{self._value(score)}</td>"
+
+    def _value(self, score: float) -> str:
+        if self._share:
+            return f"{brief(100 * score, 100 * self._view.scale, self._view.signed)}\u00a0%"
+        return brief(score, self._view.scale, self._view.signed)
+
+
+def _facts(view: TokenMap, position: int) -> str:
+    return facts_of(view, position).partition(" data-x")[0]
+
+
+def _texts(compared: Compared) -> Iterator[str]:
+    """Each map as the text itself, with its head above."""
+    for column in compared.columns:
+        drawn = "" if column.made is None else token_map_html(view_of(compared, column))
+        pinned = class_of("xg-text-card", _pinned(compared, column))
+        yield f"<section{pinned}>{head_html(compared, column)}{drawn}</section>"
+
+
+def _small(said: str) -> str:
+    return f'<p class="xg-small">{escape(said)}</p>'

@@ -1,0 +1,108 @@
+"""How far every two columns agree: the matrix, what it measures, and which maps it leaves out."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from components.compare.compared import Compared, verdict
+from components.compare.look import CompareLook
+from components.compare.session import LOOK, key
+from components.kept import KEPT
+from components.numbers import plain
+from components.question_words import MEASURES, plural
+from components.theme import shown_theme
+from engine.metrics.agreement import Agreement
+
+MEASURE_TITLES = {"spearman": "Rank correlation", "top_k": "Shared top"}
+EDGES, CELL, ROW = 110, 64, 46
+"""Pixels of the letters and the scale, of a column, and of a row."""
+MANY, SMALL, LARGE = 5, 10, 13
+"""With more columns than that the values are written small."""
+
+
+def said_area(compared: Compared) -> None:
+    """Whether the models agree on the class, and on what maps are compared."""
+    if told := verdict(compared.columns):
+        st.html(f'<div class="xg"><p class="xg-verdict">{escape(told)}</p></div>')
+    st.caption(parts_words(compared))
+
+
+def matrix_area(compared: Compared) -> None:
+    """Below the maps: the matrix of all columns that have a map."""
+    st.subheader("Do they agree?", anchor=False)
+    if compared.found is None or len(compared.there) < 2:
+        st.info("Two columns with a map are needed to compare them. Add one above.")
+        return
+    st.segmented_control(
+        "Measure", MEASURES, key=key(compared.state.kind, f"{LOOK}measure"), required=True,
+        format_func=MEASURE_TITLES.__getitem__, persist_state=KEPT,
+    )  # fmt: skip
+    _matrix(compared, compared.found)
+    st.caption(agreement_words(compared.found, compared.look, unit_of(compared)))
+    if compared.found.constant:
+        names = ", ".join(compared.found.constant)
+        st.caption(f"Left out, because all its scores are equal and have no order: {names}.")
+    if (apart := compared.apart) is not None:
+        st.caption(apart_words(apart, compared))
+
+
+def parts_words(compared: Compared) -> str:
+    """On which parts maps are shown and compared."""
+    sheet = compared.sheet
+    if sheet is None:
+        return "No column has a map yet."
+    unit = unit_of(compared)
+    if sheet.grid is not None:
+        rows, columns = sheet.grid
+        if sheet.joined:
+            return (
+                f"The models cut the picture otherwise, so all maps are shown and compared on {rows} rows and "
+                f"{columns} columns of patches where all of them look; a common patch has the sum of what lies in it."
+            )
+        return f"Every map has the same {rows} rows and {columns} columns of patches."
+    told = f"{len(sheet.parts):,} {plural(unit) if len(sheet.parts) != 1 else unit}, without special tokens."
+    if sheet.joined and compared.look.unit == "token":
+        told += f" The tokenizers cut {sheet.joined:,} of them otherwise: what overlaps is one part with the sum."
+    return told
+
+
+def agreement_words(found: Agreement, look: CompareLook, unit: str) -> str:
+    """What the matrix measures."""
+    if found.measure == "spearman":
+        words = f"Spearman's ρ of the {plural(unit)}' scores: +1 the same order, 0 no relation, −1 the reverse. "
+    else:
+        words = (
+            f"The share of the top {look.percent} % of {plural(unit)}, here {found.k} of {found.n}, that both maps "
+            f"name; about {100 * found.k / max(found.n, 1):.0f} % by chance. "
+        )
+    order = "with their sign" if look.order == "sign" else "by their size, whatever the sign"
+    return f"{words}Scores count {order}. Agreement is not correctness: two maps can share a mistake."
+
+
+def apart_words(apart: float, compared: Compared) -> str:
+    """One number for the example."""
+    with_ = "" if compared.reference is None else f" with the reference {compared.reference.letter}"
+    name = "ρ" if compared.look.measure == "spearman" else "shared top"
+    return f"Disagreement on this example: {plain(apart)}, 1 minus the mean {name} over every two maps{with_}."
+
+
+def _matrix(compared: Compared, found: Agreement) -> None:
+    # Here and not above: charts take long to import.
+    from components.charts import agreement_figure
+
+    names = {column.letter: column.name for column in compared.there}
+    figure = agreement_figure(found, names, shown_theme())
+    letters = {"tickvals": list(names.values()), "ticktext": list(names), "tickangle": 0}
+    # Letters alone, so that the cells have room on a phone; hovering one tells both names.
+    figure.update_xaxes(**letters)
+    figure.update_yaxes(**letters)
+    figure.update_traces(textfont_size=SMALL if len(names) > MANY else LARGE)
+    figure.update_layout(height=EDGES + ROW * len(names))
+    st.plotly_chart(figure, key=f"compare_{compared.state.kind}_matrix", width=EDGES + CELL * len(names))
+
+
+def unit_of(compared: Compared) -> str:
+    """What a part is called."""
+    return compared.look.unit if compared.state.kind == "text" else "patch"

@@ -1,0 +1,194 @@
+"""Where they disagree most: a job makes the maps of many examples, the list shows those that differ most first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from components.browse.controls import walk
+from components.browse.job import Offer, job_area
+from components.browse.known import Stamp, jobs_of, losses, portable
+from components.compare.compared import Compared
+from components.compare.look import EXAMPLES, CompareLook
+from components.compare.session import LOOK, Opened, key
+from components.compare.state import LETTERS
+from components.kept import KEPT
+from components.numbers import count, plain
+from components.picture import focus_controls as picture_focus_controls
+from components.picture.focus import PictureFocus
+from components.picture.known import portable_pictures
+from components.text import focus_controls
+from components.text.open_data import OpenData
+from components.trouble import say_error, sentence
+from engine.cells import defused
+from engine.home import home
+
+if TYPE_CHECKING:
+    import pandas
+
+    from engine.comparison.search import Disputed, Search
+
+TABLE = "disputed"
+ROW_PIXELS, MOST_IN_VIEW, MOST_CHARACTERS = 35, 10, 160
+FEW = "Two columns with a map are needed: what cannot read this example is not asked for others."
+
+
+def search_area(compared: Compared, opened: Opened) -> None:
+    """Opened by its switch. Columns without a map of the example at hand are not searched."""
+    state = compared.state
+    st.subheader("Where they disagree most", anchor=False)
+    if not st.toggle(
+        "Examples of the data set, most disagreement first", key=key(state.kind, "open.search"), persist_state=KEPT,
+        help="Runs every column on many examples, as a job that goes on when you leave the page.",
+    ):  # fmt: skip
+        return
+    if opened.trouble:
+        st.info("The data set cannot be read: above it says why. Pick another one.")
+        return
+    if len(compared.there) < 2:
+        st.info(FEW)
+        return
+    st.selectbox(
+        "Examples", EXAMPLES, key=key(state.kind, f"{LOOK}examples"), width=150, persist_state=KEPT,
+        help="How many are compared, drawn by the seed.",
+    )  # fmt: skip
+    try:
+        _drawn(compared, opened)
+    except Exception as error:
+        say_error(sentence(error))
+
+
+def search_of(compared: Compared, opened: Opened) -> Search:
+    """What is searched: the columns that have a map here, on the data set that is open."""
+    from engine.comparison.search import Search
+
+    state = compared.state
+    pairs = tuple(state.columns[LETTERS.index(column.letter)] for column in compared.there)
+    split = None if isinstance(opened, OpenData) else opened.split or None
+    return Search(
+        _portable(opened), pairs, state.kind, split, state.look.examples, state.seed, state.target
+    )  # fmt: skip
+
+
+def _is_about(spec: Mapping[str, object], asked: Mapping[str, object]) -> bool:
+    """Whether a job makes the same maps, of however many examples."""
+    return {**spec, "examples": 0} == {**asked, "examples": 0}
+
+
+def _portable(opened: Opened) -> str:
+    return portable(opened.name) if isinstance(opened, OpenData) else portable_pictures(opened.name)
+
+
+def _drawn(compared: Compared, opened: Opened) -> None:
+    search = search_of(compared, opened)
+    spec = search.as_plain()
+    jobs = jobs_of("compare", lambda job: _is_about(job.spec, spec))
+    reference = None if compared.reference is None else compared.reference.row
+    found = _found(
+        search, compared.state.look, reference, opened.data.revision, jobs.stamp, losses(), str(home())
+    )  # fmt: skip
+    wanted = min(search.examples, len(opened.data))
+    whole = [one for one in found if one.maps == len(search.pairs)]  # with fewer maps the number means something else
+    missing = wanted - len(whole)
+    label = f"Compare {count(wanted, 'example')}" if not whole else f"Compare the other {count(missing, 'example')}"
+    offers = [Offer(label, "compare_columns", spec, kind="compare")] if missing else []
+    job_area(jobs, offers)
+    if whole:
+        _list(compared, opened, whole)
+    elif jobs.running is None:
+        st.info(f"Nothing is compared yet. Press {label}.")
+
+
+def _list(compared: Compared, opened: Opened, found: Sequence[Disputed]) -> None:
+    state = compared.state
+    places = [one.index for one in found]
+    current = state.focus.index if not isinstance(state.focus, PictureFocus) or not state.focus.own else None
+    walk(places, current, partial(_show, opened), partial(key, state.kind))
+    held = key(state.kind, TABLE)
+    chosen = [places.index(current)] if current in places else []
+    if _chosen(held) != chosen:
+        st.session_state[held] = {"selection": {"rows": chosen}}
+    st.dataframe(
+        frame(found, compared),
+        key=held,
+        height=ROW_PIXELS * (1 + min(len(found), MOST_IN_VIEW)) + 3,
+        hide_index=True,
+        column_config={
+            "#": st.column_config.NumberColumn(width=60, help="The place in the data set"),
+            "Disagreement": st.column_config.NumberColumn(format="%.2f", width=110),
+            "Example": st.column_config.TextColumn(width=420),
+        },
+        selection_mode="single-row",
+        on_select=lambda: _take(held, opened, places),
+    )
+    st.caption(list_words(found, compared))
+
+
+def frame(found: Sequence[Disputed], compared: Compared) -> pandas.DataFrame:
+    """A row an example: place, disagreement, whether the predicted classes differ, what each model predicts, text."""
+    import pandas
+
+    columns: dict[str, list[object]] = {
+        "#": [one.index for one in found],
+        "Disagreement": [one.value for one in found],
+        "Example": [_cell(one.name) for one in found],
+    }
+    models: dict[str, int] = {}
+    for place, column in enumerate(compared.there):
+        models.setdefault(column.model, place)
+    if len(models) > 1:
+        columns["Classes"] = ["differ" if one.labels_differ else "same" for one in found]
+    columns |= {model: [_cell(one.predicted[place] or "") for one in found] for model, place in models.items()}
+    return pandas.DataFrame(columns)
+
+
+def list_words(found: Sequence[Disputed], compared: Compared) -> str:
+    """What the number is, and over how many examples."""
+    look, reference = compared.look, compared.reference
+    name = "ρ" if look.measure == "spearman" else f"shared top {look.percent} %"
+    over = "every two maps" if reference is None else f"the maps and the reference {reference.letter}"
+    values = [one.value for one in found if one.value is not None]
+    mean = f" Mean {plain(sum(values) / len(values))}." if values else ""
+    left = len(found) - len(values)
+    none = f" {count(left, 'example')} without an order to compare, last." if left else ""
+    return f"{count(len(found), 'example')}. Disagreement is 1 minus the mean {name} over {over}.{mean}{none}"
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the maps …")
+def _found(
+    search: Search,
+    look: CompareLook,
+    reference: int | None,
+    revision: str,
+    stamp: Stamp,
+    losses: int,
+    home: str,
+) -> list[Disputed]:
+    from engine.comparison.search import disputed
+
+    return disputed(search, look.how(search.seed), look.unit, reference, made=False)
+
+
+def _show(opened: Opened, index: int) -> None:
+    if isinstance(opened, OpenData):
+        focus_controls.show(opened, index)
+    else:
+        picture_focus_controls.show(opened, index)
+
+
+def _chosen(held: str) -> list[int]:
+    value = st.session_state.get(held)
+    return list(value["selection"]["rows"]) if value else []
+
+
+def _take(held: str, opened: Opened, places: Sequence[int]) -> None:
+    if rows := _chosen(held):
+        _show(opened, places[rows[0]])
+
+
+def _cell(text: str) -> str:
+    line = " ".join(text.split())
+    return defused(line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")

@@ -1,0 +1,126 @@
+"""The Compare page between runs: a link fills the widgets, they write the link, a page change keeps both.
+
+A text and a picture have a session of their own each, so that turning from one to the other loses nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from components.compare.look import CompareLook
+from components.compare.state import (
+    SECTIONS,
+    CompareState,
+    read_columns,
+    read_picture,
+    read_text,
+    write,
+)
+from components.input_kind import InputKind
+from components.page_session import PageSession, fields_of
+from components.picture import focus_controls as picture_focus_controls
+from components.picture.focus import PictureFocus
+from components.picture.open_pictures import OpenPictures, open_pictures
+from components.text import focus_controls
+from components.text.focus import Focus, Query
+from components.text.open_data import OpenData, open_data
+from engine.comparison.pairs import Pair
+
+LOOKINGS = {"text": focus_controls.LOOKING, "image": picture_focus_controls.LOOKING}
+SESSIONS = {kind: PageSession(f"compare_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
+INPUT_KIND = InputKind("compare", LOOKINGS)
+LOOK = "look."
+Opened = OpenData | OpenPictures
+
+
+def key(kind: str, name: str) -> str:
+    """The widget key of a control."""
+    return SESSIONS[kind].key(name)
+
+
+def load(kind: str, models: list[str]) -> tuple[CompareState, Opened, list[str]]:
+    """Fills the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    session = SESSIONS[kind]
+    link, fresh = session.follow()
+    opened, state, said = _opened(kind, link, models)
+    session.fill(_values(state))
+    told = session.tell(said, fresh)
+    if fresh and said:
+        session.correct(write(state), [])  # what is wrong in a link is not passed on
+    return state, opened, told
+
+
+def from_widgets(loaded: CompareState, opened: Opened) -> CompareState:
+    """The state that the controls now show; what is not drawn stays as it was loaded."""
+    session = SESSIONS[loaded.kind]
+    seed = session.value("seed")
+    return dataclasses.replace(
+        loaded,
+        focus=_focus(opened),
+        columns=_pairs(session.value("columns") or [], loaded.kind),
+        reference=next(iter(_pairs([session.value("reference") or ""], loaded.kind)), None),
+        target=session.value("target") or None,
+        seed=loaded.seed if seed is None else int(seed),
+        look=_look(session, loaded.look),
+        opened=tuple(name for name in SECTIONS if session.value(f"open.{name}")),
+    )
+
+
+def save(state: CompareState, loaded: CompareState) -> None:
+    """Remembers the state and puts it into the address, unless the address says it already."""
+    changed = state != loaded or INPUT_KIND.unsaid(state.kind)
+    SESSIONS[state.kind].save(write(state) if changed else {}, changed)
+
+
+def put_columns(kind: str, columns: Sequence[Pair]) -> None:
+    """Compares these from now on: in a callback, or before the controls are drawn."""
+    SESSIONS[kind].put("columns", [pair.code for pair in columns])
+
+
+def pin(kind: str, pair: Pair | None) -> None:
+    """Holds the other columns against this one, or against none."""
+    SESSIONS[kind].put("reference", "" if pair is None else pair.code)
+
+
+def _opened(kind: str, link: Query, models: list[str]) -> tuple[Opened, CompareState, list[str]]:
+    if kind == "text":
+        data = open_data(focus_controls.data_name(link))
+        state, said = read_text(link, models, data)
+        if isinstance(state.focus, Focus):
+            focus_controls.fill(state.focus, data)
+        return data, state, said
+    pictures = open_pictures(*picture_focus_controls.asked(link))
+    state, said = read_picture(link, models, pictures)
+    if isinstance(state.focus, PictureFocus):
+        picture_focus_controls.fill(state.focus, pictures)
+    return pictures, state, said
+
+
+def _focus(opened: Opened) -> Focus | PictureFocus:
+    if isinstance(opened, OpenData):
+        return focus_controls.from_widgets(opened)
+    return picture_focus_controls.from_widgets(opened)
+
+
+def _look(session: PageSession, loaded: CompareLook) -> CompareLook:
+    held = {field.name: session.value(f"{LOOK}{field.name}") for field in dataclasses.fields(CompareLook)}
+    chosen: dict[str, Any] = {name: one for name, one in held.items() if one is not None}
+    look = dataclasses.replace(loaded, **chosen)
+    return dataclasses.replace(look, gamma=round(look.gamma, 2))
+
+
+def _values(state: CompareState) -> dict[str, object]:
+    return {
+        "columns": [pair.code for pair in state.columns],  # as texts: a reload of the code replaces classes
+        "reference": "" if state.reference is None else state.reference.code,
+        "target": state.target or "",
+        "seed": state.seed,
+        **fields_of(LOOK, state.look),
+        **{f"open.{name}": name in state.opened for name in SECTIONS},
+    }
+
+
+def _pairs(codes: Sequence[str], kind: str) -> tuple[Pair, ...]:
+    return read_columns([code for code in codes if code], kind, [])

@@ -1,0 +1,127 @@
+"""`exegesis compare`: models and methods side by side on one example, or the examples on which they disagree most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import values
+from engine.cli.inputs import Asked, given
+from engine.cli.options import Dataset, Image, Index, Seed, Split, Target, Text, TextPair
+from engine.errors import ExegesisError, UsageError
+
+if TYPE_CHECKING:
+    from engine.comparison.agreeing import How
+    from engine.comparison.pairs import Pair
+    from engine.request import Request
+    from engine.result import Explanation
+
+
+def compare(
+    column: Annotated[
+        list[str] | None, typer.Option(metavar="METHOD@MODEL", help="A pair; METHOD,name=value@MODEL sets parameters.")
+    ] = None,
+    text: Text = None,
+    text_pair: TextPair = None,
+    image: Image = None,
+    dataset: Dataset = None,
+    index: Index = None,
+    examples: Annotated[
+        str | None, typer.Option(metavar="N", help="Search so many examples of --dataset for disagreement.")
+    ] = None,
+    split: Split = None,
+    target: Target = None,
+    unit: Annotated[str, typer.Option(metavar="U", help="What is compared in texts: word or token.")] = "word",
+    measure: Annotated[str, typer.Option(metavar="M", help="spearman or top_k.")] = "spearman",
+    order: Annotated[str, typer.Option(metavar="O", help="Rank by the size of scores, or by their sign.")] = "size",
+    percent: Annotated[str, typer.Option(metavar="P", help="Of the parts that count as the top.")] = "15",
+    seed: Seed = "0",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare models and methods: where their maps agree, and where they do not."""
+    from engine.comparison.agreeing import How
+    from engine.comparison.pairs import check_pairs
+    from engine.errors import unknown
+    from engine.words import UNITS
+
+    if unit not in UNITS:
+        raise unknown("--unit", unit, UNITS)
+    number = values.whole("--seed", seed)
+    how = How(measure, order, values.whole("--percent", percent, 1), number)
+    if examples is not None:
+        _search(column or [], dataset, values.whole("--examples", examples, 1), split, target, unit, how, as_json)
+        return
+    pairs = _pairs(column or [])
+    check_pairs(pairs)
+    asked = Asked("compare", pairs[0].model, text, text_pair, image, dataset, index, split, None)
+    _one(pairs, asked, target, unit, how, as_json)
+
+
+def _pairs(codes: list[str]) -> tuple[Pair, ...]:
+    """Pairs for pictures where the first model reads those."""
+    from engine.comparison.pairs import SHAPE, read_pair
+    from engine.models import catalog
+
+    if not codes:
+        raise UsageError(f"--column: is missing. Give at least two of {SHAPE}.")
+    model = codes[0].partition("@")[2].strip()
+    kind = "image" if model and catalog.reads_pictures(model) else "text"
+    return tuple(read_pair(code, kind) for code in codes)
+
+
+def _one(pairs: tuple[Pair, ...], asked: Asked, target: str | None, unit: str, how: How, as_json: bool) -> None:
+    from engine.cli import drawing_comparison, output
+    from engine.cli.plain_comparison import as_plain
+    from engine.comparison.search import sheet_of
+
+    with output.only_ours():
+        source = given(asked)
+        requests = {pair.code: pair.request(source.example, target, how.seed) for pair in pairs}
+        made, failed = _made(requests)
+    if len(made) < 2:
+        raise ExegesisError(f"compare: fewer than two columns have a map. {' '.join(failed.values())}")
+    sheet = sheet_of(list(made.values()), source.example, unit)
+    plain = as_plain(list(made), list(made.values()), sheet, how, failed)
+    output.print_json(plain) if as_json else drawing_comparison.draw(source.told, plain, how.measure)
+
+
+def _made(requests: dict[str, Request]) -> tuple[dict[str, Explanation], dict[str, str]]:
+    """The maps that there are, and why others are not."""
+    from engine.cli.progress import shown
+    from engine.errors import Cancelled
+    from engine.explain import explain
+
+    made: dict[str, Explanation] = {}
+    failed: dict[str, str] = {}
+    with shown("explaining") as report:
+        for done, (code, request) in enumerate(requests.items()):
+            report(done, len(requests), code)
+            try:
+                made[code] = explain(request)
+            except Cancelled:
+                raise
+            except ExegesisError as error:
+                failed[code] = str(error)
+    return made, failed
+
+
+def _search(
+    codes: list[str], dataset: str | None, examples: int, split: str | None, target: str | None, unit: str, how: How,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from engine.cli import drawing_comparison, output
+    from engine.cli.plain_comparison import search_as_plain
+    from engine.cli.progress import shown
+    from engine.comparison.search import Search, disputed
+    from engine.models import catalog
+
+    if dataset is None:
+        raise UsageError("--examples: belongs to --dataset, which is missing. Example: --dataset reviews.")
+    pairs = _pairs(codes)
+    kind = "image" if catalog.reads_pictures(pairs[0].model) else "text"
+    search = Search(dataset, pairs, kind, split, examples, how.seed, target)
+    with output.only_ours(), shown("comparing") as report:
+        found = disputed(search, how, unit, report=report)
+    plain: dict[str, Any] = search_as_plain(search, found)
+    output.print_json(plain) if as_json else drawing_comparison.draw_search(plain)

@@ -1,0 +1,233 @@
+"""The Compare page as a script: its columns, its link, a reference, the job that finds disagreement, bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import components.compare.keep as keep
+from components.compare.compared import Compared
+from components.compare.export import cite_html, command, comparison_json, html, matrix_csv, scores_csv
+from components.compare.session import INPUT_KIND, key
+from engine import jobs
+from tests.alerts import errors
+from tests.app.heads_page import SECONDS, link_of
+from tests.project import ROOT
+from tests.tiny import save_checkpoint
+from tests.unit.evaluation.making import REVIEWS, written
+from tests.unit.images.checkpoints import save_vit
+
+TEXT = "good food, bad service"
+Query = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("models")
+    made = {family: str(save_checkpoint(family, folder / family)) for family in ("bert", "gpt2")}
+    made["three"] = str(save_checkpoint("bert", folder / "three", labels=3))
+    return made | {"fine": str(save_vit(folder / "fine")), "coarse": str(save_vit(folder / "coarse", patch=12))}
+
+
+def opened(columns: list[str], **query: Any) -> AppTest:
+    page = AppTest.from_file(str(ROOT / "pages" / "compare.py"), default_timeout=SECONDS)
+    for name, value in {"input": "text", "text": TEXT, "column": columns, **query}.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def board(page: AppTest) -> str:
+    return "".join(_bodies(page))
+
+
+def _bodies(page: AppTest) -> Iterator[str]:
+    yield from (unescape(one.proto.body) for one in page.get("html") if not one.proto.body.startswith("<style>"))
+
+
+def columns_of(page: AppTest) -> list[str]:
+    return list(page.query_params["column"])
+
+
+def press(page: AppTest, label: str, place: int = 0) -> AppTest:
+    [button for button in page.button if button.label == label][place].click().run()
+    assert not page.exception
+    return page
+
+
+@pytest.fixture
+def two(models: dict[str, str]) -> list[str]:
+    return [f"gradient_l2@{models['bert']}", f"occlusion,window=2@{models['gpt2']}"]
+
+
+def test_maps_of_models_with_other_tokenizers_stand_on_the_same_words(two: list[str]) -> None:
+    shown = board(opened(two))
+    for word in ("good", "food,", "bad", "service"):
+        assert f"<bdi dir=ltr>{word}</bdi>" in shown
+    assert shown.count("<tr>") == 1 + 4
+    assert "Occlusion, window 2" in shown
+    assert "Both" not in shown
+
+
+def test_the_page_begins_with_methods_of_the_model_looked_at(models: dict[str, str]) -> None:
+    page = AppTest.from_file(str(ROOT / "pages" / "compare.py"), default_timeout=SECONDS)
+    page.query_params["model"], page.query_params["text"] = models["bert"], TEXT
+    page.run()
+    assert not page.exception
+    assert page.session_state[key("text", "columns")][-1] == f"random@{models['bert']}"
+    assert "Do they agree?" in [one.value for one in page.subheader]
+
+
+def test_columns_are_added_changed_moved_and_removed_and_stand_in_the_link(
+    models: dict[str, str], two: list[str]
+) -> None:
+    page = press(opened(two), "Add Random")
+    assert columns_of(page) == [*two, f"random@{models['bert']}"]
+    page = press(page, "Move left", 1)
+    assert columns_of(page) == [two[0], f"random@{models['bert']}", two[1]]
+    page = press(page, "Remove", 1)
+    assert columns_of(page) == two
+    name = key("text", f"change.0.{two[0]}.")
+    page.selectbox(f"{name}method").set_value("integrated_gradients").run()
+    page.selectbox(f"{name}integrated_gradients.steps").set_value("fixed").run()
+    page = press(page, "Change the column")
+    assert columns_of(page) == [f"integrated_gradients,steps=fixed@{models['bert']}", two[1]]
+    again = opened(columns_of(page))
+    assert columns_of(again) == columns_of(page)
+
+
+def test_a_reference_tells_the_agreement_of_the_others_and_the_moves(two: list[str]) -> None:
+    page = press(opened(two), "Pin as the reference")
+    assert link_of(page)["reference"] == "A"
+    assert "with A: ρ" in board(page)
+    page.segmented_control(key("text", "look.shown")).set_value("moves").run()
+    assert link_of(page)["shown"] == "moves"
+    shown = board(page)
+    assert "<b>reference</b>" in shown
+    assert any(sign in shown for sign in ("↑", "↓"))
+    page = press(page, "Unpin")
+    assert "reference" not in link_of(page)
+
+
+def test_a_column_that_cannot_read_the_example_says_so_and_the_others_stay(
+    models: dict[str, str], two: list[str]
+) -> None:
+    page = opened([*two, "gradient@no-such-model"])
+    shown = board(page)
+    assert "unknown name 'no-such-model'" in shown
+    assert "<bdi dir=ltr>service</bdi>" in shown
+    page = opened([*two, f"gradient_l2@{models['three']}"], target="LABEL_2")
+    assert board(page).count("target: unknown name 'LABEL_2'") == 2
+
+
+def test_models_that_disagree_on_the_class_are_told(models: dict[str, str]) -> None:
+    page = opened([f"random@{models['bert']}", f"random@{models['gpt2']}", f"random@{models['three']}"])
+    assert any(words in board(page) for words in ("The models disagree on the class", "All 3 models predict"))
+
+
+def test_one_class_for_all_is_explained_by_its_label(two: list[str]) -> None:
+    page = opened(two)
+    page.selectbox(key("text", "target")).set_value("LABEL_0").run()
+    assert link_of(page)["target"] == "LABEL_0"
+    assert board(page).count("explains <bdi>LABEL_0</bdi>") == 2
+
+
+@pytest.mark.parametrize("text", ["food", "שלום עולם, טוב", "lovely view " * 300])
+def test_one_word_a_text_from_the_right_and_a_long_one(text: str, two: list[str]) -> None:
+    page = opened(two, text=text)
+    assert not errors(page)
+    if text == "food":
+        assert "no order" in board(page).lower() or "no order" in " ".join(one.value for one in page.caption)
+    if text.startswith("ש"):
+        assert "dir=rtl" in board(page)
+    if text.startswith("lovely"):
+        assert "does not read" in board(page)
+
+
+def test_both_texts_of_a_pair_are_named(two: list[str]) -> None:
+    shown = board(opened(two, pair="lovely view"))
+    assert "First text" in shown
+    assert "Second text" in shown
+
+
+def test_pictures_of_other_grids_are_compared_on_a_common_one(models: dict[str, str]) -> None:
+    page = AppTest.from_file(str(ROOT / "pages" / "compare.py"), default_timeout=SECONDS)
+    columns = [f"gradient_l2@{models['fine']}", f"occlusion@{models['coarse']}"]
+    asked: Query = {"input": "image", "data": "scenes:count=3", "column": columns}
+    for name, value in asked.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    assert not errors(page)
+    assert page.session_state[INPUT_KIND.switched] == "image"
+    assert board(page).count('role="img"') == 2
+    assert any("2 rows and 2 columns of patches where all of them look" in one.value for one in page.caption)
+
+
+def test_the_job_fills_the_list_and_a_click_opens_the_next_of_it(
+    two: list[str], tmp_path: Path, own_home: None
+) -> None:
+    data = written(tmp_path / "reviews.jsonl", REVIEWS)
+    page = AppTest.from_file(str(ROOT / "pages" / "compare.py"), default_timeout=SECONDS)
+    for name, value in {"input": "text", "data": data, "index": "0", "column": two, "open": "search"}.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    assert len(page.dataframe[0].value) == 1, "the maps of the example at hand are there"
+    page = press(page, "Compare the other 5 examples")
+    [job] = jobs.list_jobs()
+    jobs.wait(job.id)
+    page.run()
+    assert not page.exception
+    [table] = page.dataframe
+    values = list(table.value["Disagreement"])
+    assert values == sorted(values, reverse=True)
+    assert len(values) == 6
+    places = [int(place) for place in table.value["#"]]
+    if places.index(0) < 5:
+        page = press(page, "Next", -1)
+        assert link_of(page)["index"] == str(places[places.index(0) + 1])
+    else:
+        page = press(page, "Previous", -1)
+        assert link_of(page)["index"] == str(places[4])
+
+
+def test_what_is_wrong_in_a_link_is_said_and_left_out(two: list[str]) -> None:
+    page = opened([*two, "gradiant@m"], measure="pearson", percent="7", reference="Z")
+    said = " ".join(errors(page))
+    for words in ("Did you mean 'gradient'", "measure: unknown name", "percent: must be one of", "reference: unknown"):
+        assert words in said
+    assert page.session_state[key("text", "columns")] == two
+
+
+def test_without_columns_or_text_the_page_says_what_to_do(two: list[str]) -> None:
+    assert [one.value for one in opened(["none"]).info] == ["Add a column first: a model and a method."]
+    assert "Type a text above" in opened(two, text=" ").info[0].value
+
+
+def test_files_hold_what_is_shown(two: list[str]) -> None:
+    with patch.object(keep, "cite_html", wraps=cite_html) as cited:
+        opened(two)
+    compared: Compared = cited.call_args.args[0]
+    rows = list(csv.reader(io.StringIO(scores_csv(compared))))
+    answer = json.loads(comparison_json(compared))
+    assert rows[0] == ["part", "start", "end", "segment", *two]
+    assert [row[0] for row in rows[1:]] == [part["text"] for part in answer["parts"]]
+    assert [[float(cell) for cell in row[4:]] for row in rows[1:]] == [part["scores"] for part in answer["parts"]]
+    pairs = list(csv.DictReader(io.StringIO(matrix_csv(compared))))
+    assert len(pairs) == 3
+    assert float(pairs[1]["spearman"]) == answer["agreement"]["spearman"][1][0]
+    alone = html(compared)
+    assert "<script" not in alone
+    assert alone.count("<h2>") == 2
+    assert command(compared).startswith("exegesis compare --column ")

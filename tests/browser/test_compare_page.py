@@ -1,0 +1,72 @@
+"""The Compare page in Chromium: columns side by side, a reference, the matrix, the list, on a screen and a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.compare.board import LABEL
+from components.compare.columns import ADD, PIN
+from components.frame import COMPARE
+from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.server import Server
+from tests.tiny import save_checkpoint
+from tests.unit.evaluation.making import REVIEWS, written
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Server], str]:
+    folder = tmp_path_factory.mktemp("compare")
+    bert, gpt2 = (str(save_checkpoint(family, folder / family)) for family in ("bert", "gpt2"))
+    data = written(folder / "reviews.jsonl", REVIEWS)
+    columns = [("column", f"gradient_l2@{bert}"), ("column", f"occlusion@{gpt2}")]
+    asked = urlencode([("input", "text"), ("model", bert), ("data", data), ("index", "3"), *columns])
+    return lambda server: f"{server.url}/{COMPARE.url_path}?{asked}"
+
+
+def fits(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_columns_are_compared_and_disputed_examples_are_found(
+    scheme: Scheme, width: int, server: Server, address: Callable[[Server], str], open_page: Open, tmp_path: Path
+) -> None:
+    page = open_page(address(server), scheme=scheme, width=width)
+    board = page.get_by_role("region", name=LABEL)
+    expect(board.get_by_role("row")).to_have_count(1 + 4, timeout=TIMEOUT_MS)
+    expect(board.get_by_role("columnheader").nth(1)).to_contain_text("Gradient L2")
+    assert fits(page)
+
+    page.get_by_role("button", name="Add Random").click()
+    expect(board.get_by_role("columnheader")).to_have_count(4, timeout=TIMEOUT_MS)
+    page.get_by_role("button", name="A Gradient L2").click()
+    page.get_by_role("button", name=PIN).click()
+    expect(board.get_by_role("columnheader").nth(2)).to_contain_text("with A: ρ", timeout=TIMEOUT_MS)
+    page.keyboard.press("Escape")
+    page.get_by_role("radio", name="Rank moves").click()
+    expect(board.get_by_role("columnheader").nth(1)).to_contain_text("reference")
+    expect(board.get_by_text("↑").first).to_be_visible()
+    expect(page.get_by_role("button", name=ADD)).to_be_visible()
+
+    page.get_by_text("Examples of the data set, most disagreement first").click()
+    page.get_by_role("button", name="Compare the other 5 examples").click(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("6 examples. Disagreement is 1 minus")).to_be_visible(timeout=TIMEOUT_MS)
+    assert fits(page)
+    page.get_by_role("button", name="Random of these").click()
+    expect(page.get_by_label("Text", exact=True)).not_to_have_value(str(REVIEWS[3]["text"]), timeout=TIMEOUT_MS)
+    expect(board.get_by_role("columnheader").nth(2)).to_contain_text("with A", timeout=TIMEOUT_MS)
+
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="HTML", exact=True).click()
+    file = tmp_path / saved.value.suggested_filename
+    saved.value.save_as(file)
+    alone = open_page(file.as_uri(), scheme=scheme)
+    expect(alone.get_by_role("heading", name="Models and methods compared")).to_be_visible()
+    assert alone.locator("script").count() == 0
