@@ -44,7 +44,7 @@ def evenly(words: Sequence[str], span: Span | None) -> Axis:
     return Axis(words, scale, alt.Axis(tickCount=TICKS))
 
 
-def by_factors(words: Sequence[str], values: Sequence[float]) -> Axis:
+def by_factors(words: Sequence[str], values: Sequence[int | float]) -> Axis:
     """Powers of ten lie evenly, around these values. A value of 0 has no logarithm: it stands at the left end."""
     above = [value for value in values if value > 0] or [1.0]
     low, high, zero = min(above) / BESIDE, max(above) * BESIDE, min(values) <= 0
@@ -54,7 +54,7 @@ def by_factors(words: Sequence[str], values: Sequence[float]) -> Axis:
     return Axis(words, alt.Scale(type="log", domain=[low, high], nice=False), ticks)
 
 
-def _ticks(low: float, high: float, zero: bool) -> list[float]:
+def _ticks(low: int | float, high: int | float, zero: bool) -> list[float]:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = FINE if len(powers) - 2 <= FEW else FINE[:1]
     inside = (step * 10.0**power for power in powers for step in steps)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import altair as alt
 
-from components.evaluate.charts.frame import Frame
+from components.evaluate.charts.frame import Frame, Span
 from components.numbers import plain
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import Score
@@ -99,7 +99,7 @@ def span_of(found: Iterable[Score], room: float = 0.04) -> tuple[float, float] |
     return min(ends) - beside, max(ends) + beside
 
 
-def from_zero(found: Iterable[Score], frame: Frame) -> tuple[float, float]:
+def from_zero(found: Iterable[Score], frame: Frame) -> Span:
     """The span of bars, which start at 0; `frame.span` where it is told, made to hold 0."""
     low, high = frame.span or span_of(found) or (0.0, 1.0)
     return min(0.0, low), max(0.0, high)

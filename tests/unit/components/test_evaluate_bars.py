@@ -1,0 +1,100 @@
+"""Bars of an evaluation's charts: groups in order, from 0, with intervals, edges that tell methods apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from components.charts import DASHED, DOTTED, SOLID
+from components.evaluate.charts.architecture import architecture_chart, architecture_table
+from components.evaluate.charts.bars import EMPTY, FILLED, PALE
+from components.evaluate.charts.frame import Frame
+from components.evaluate.charts.slices import slices_chart, slices_points, slices_table
+from components.evaluate.charts.words import axis_words, from_zero
+from engine.models.sizes import Size
+from tests.unit.evaluation.by_hand import by_hand, fact
+
+FRAME = Frame({"lime": "LIME", "random": "Random"})
+SIZES = {"t5": Size(2_000, 4, 4, "T5"), "bert": Size(1_000, 4, 4, "BERT")}
+MODELS = by_hand(
+    {
+        (model, method, "sufficiency"): [value, value + 0.2]
+        for model, shift in (("t5", 0.0), ("bert", -0.3))
+        for method, value in (("lime", 0.1 + shift), ("random", 0.3 + shift))
+    }
+)
+SLICED = by_hand(
+    {("m", "lime", "complexity"): [1, 2, 6, "flat"], ("m", "random", "complexity"): [3, 3, 3, 3]},
+    [fact(place, label) for place, label in enumerate(("good", "bad", "bad", "bad"))],
+)
+
+
+def layer(made: dict[str, Any], mark: str) -> dict[str, Any]:
+    return next(one for one in made["layer"] if one["mark"]["type"] == mark)
+
+
+def data(made: dict[str, Any], mark: str) -> pd.DataFrame:
+    return pd.DataFrame(made["datasets"][layer(made, mark).get("data", made.get("data", {}))["name"]])
+
+
+def test_a_group_for_each_model_by_architecture() -> None:
+    made = architecture_chart(MODELS, FRAME, "sufficiency", SIZES).to_dict()
+    bars = layer(made, "bar")["encoding"]
+    assert bars["y"]["scale"]["domain"] == ["BERT: bert", "T5: t5"]
+    assert bars["yOffset"]["sort"] == ["LIME", "Random"]
+    assert data(made, "bar")["value"].tolist() == pytest.approx([-0.1, 0.1, 0.2, 0.4])
+    low, high = bars["x"]["scale"]["domain"]
+    assert low <= -0.2 < 0 < 0.5 <= high, "all intervals, and 0"
+    assert layer(made, "text")["encoding"]["text"]["field"] == "group"
+    assert architecture_table(MODELS, FRAME, "sufficiency", SIZES)["Architecture"].tolist() == ["BERT"] * 2 + ["T5"] * 2
+
+
+def test_bars_start_at_nothing() -> None:
+    scores = [score for _, score in slices_points(SLICED, FRAME, "complexity", "label")]
+    assert from_zero(scores, FRAME)[0] == 0
+    assert from_zero(scores, Frame({}, span=(2, 4))) == (0, 4)
+    assert from_zero(scores, Frame({}, span=(-4, -2))) == (-4, 0)
+
+
+def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
+    made = slices_chart(SLICED, FRAME, "complexity", "label").to_dict()
+    assert list(dict.fromkeys(data(made, "bar")["group"])) == ["bad: 3 examples", "good: 1 example"]
+    points = data(made, "bar").set_index(["slice", "method"])
+    assert points.loc[("bad", "lime"), "value"] == 4
+    assert points.loc[("bad", "lime"), "skipped"] == "1: flat"
+    assert points.loc[("good", "lime"), "interval"] == "none: one example"
+    rules = data(made, "rule")
+    assert list(zip(rules["slice"], rules["method"], strict=True)) == [("bad", "lime"), ("bad", "random")]
+    table = slices_table(SLICED, FRAME, "complexity", "label")
+    assert table.loc[0].to_dict() == {
+        "Slice": "bad", "Method": "LIME", "Model": "m", "Value": 4.0, "95 % from": table.loc[0, "95 % from"],
+        "95 % to": table.loc[0, "95 % to"], "Examples": 2, "Without a value": 1,
+    }  # fmt: skip
+
+
+def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
+    made = slices_chart(SLICED, FRAME, "complexity", "label").to_dict()
+    titles = [tip["title"] for tip in layer(made, "bar")["encoding"]["tooltip"]]
+    assert titles.count("Slice") == 1
+    assert made["params"][0]["select"]["fields"][-1] == "slice"
+
+
+def test_bars_of_one_colour_differ_in_their_edges() -> None:
+    found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(9)})
+    bars = layer(architecture_chart(found, Frame({}), "complexity", SIZES).to_dict(), "bar")["encoding"]
+    assert bars["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, DASHED, DOTTED]
+    assert bars["fillOpacity"]["scale"]["range"] == [*[FILLED] * 8, PALE, EMPTY]
+
+
+def test_charts_grow_with_their_bars() -> None:
+    one = slices_chart(SLICED, FRAME, "complexity", "correctness").to_dict()["height"]
+    two = slices_chart(SLICED, FRAME, "complexity", "label").to_dict()["height"]
+    assert 0 < two - one < one
+
+
+def test_axes_say_what_they_measure_and_which_way_is_better() -> None:
+    assert axis_words("comprehensiveness") == ["Comprehensiveness (fall of the probability)", "higher is better"]
+    assert axis_words("mean_rank") == ["Mean rank", "lower is better"]
+    assert axis_words("seconds") == ["Seconds (seconds an example)", "lower is better"]

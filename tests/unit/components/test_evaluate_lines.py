@@ -1,0 +1,207 @@
+"""Lines and points of an evaluation's charts hold the numbers of its views, and say all of them on hovering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import pytest
+
+from components.charts import DASHED, DOTTED, SOLID
+from components.evaluate.charts.blank import NOTHING
+from components.evaluate.charts.cost import cost_chart, cost_table
+from components.evaluate.charts.curves import removal_chart, removal_points, removal_table
+from components.evaluate.charts.frame import FIELDS, PICKED, Frame, shapes
+from components.evaluate.charts.plausibility import plausibility_chart
+from components.evaluate.charts.scaling import scaling_chart, scaling_table
+from components.evaluate.charts.strength import TRAINING, strength_chart, strength_table
+from components.evaluate.charts.words import left_out
+from components.palette import PALETTES, THEMES, Theme, contrast
+from engine.evaluation.views.strength import Graded
+from engine.metrics.results import Score
+from engine.models.sizes import Size
+from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
+
+LONG = "A method whose name is much longer than that of any other one"
+FRAME = Frame({"lime": "LIME", "gradient": LONG, "random": "Random"})
+CURVES: dict[Key, Found] = {
+    ("m", method, "without_top", percent): [1 - share * percent / 100, 1.0]
+    for method, share in (("lime", 0.8), ("random", 0.2))
+    for percent in (0, 50, 100)
+}
+FOUND = by_hand(
+    {
+        **CURVES,
+        ("m", "gradient", "without_top"): ["too long", "too long"],
+        ("m", "lime", "comprehensiveness"): [0.4, 0.6],
+        ("m", "lime", "plausibility_auc"): [0.8, 0.6],
+        ("m", "lime", "evaluations"): [900, 1100],
+        ("m", "random", "comprehensiveness"): [0.1, 0.1],
+        ("m", "random", "evaluations"): [0, 0],
+        ("m", "random", "plausibility_auc"): [0.5, "nothing is marked"],
+    },
+    [fact(0), fact(1)],
+)
+
+
+def spec(chart: alt.LayerChart) -> dict[str, Any]:
+    return chart.to_dict()
+
+
+def layer(made: dict[str, Any], mark: str) -> dict[str, Any]:
+    return next(one for one in made["layer"] if one["mark"]["type"] == mark)
+
+
+def data(made: dict[str, Any], mark: str) -> pd.DataFrame:
+    name = layer(made, mark).get("data", made.get("data", {})).get("name")
+    return pd.DataFrame(made["datasets"][name])
+
+
+def test_a_curve_goes_through_the_means_within_its_band() -> None:
+    made = spec(removal_chart(FOUND, FRAME))
+    assert [one["mark"]["type"] for one in made["layer"]] == ["area", "line", "point"]
+    points = data(made, "point")
+    lime = points[points["method"] == "lime"]
+    assert lime["at"].tolist() == [0, 0.5, 1]
+    assert lime["value"].tolist() == pytest.approx([1, 0.8, 0.6])
+    assert (points["low"] <= points["value"]).all()
+    assert (points["value"] <= points["high"]).all()
+    band = layer(made, "area")["encoding"]
+    assert (band["y"]["field"], band["y2"]["field"]) == ("low", "high")
+    assert [one["mark"]["type"] for one in spec(removal_chart(FOUND, FRAME, bands=False))["layer"]] == ["line", "point"]
+
+
+def test_probabilities_have_the_whole_axis_and_scores_their_own() -> None:
+    y = layer(spec(removal_chart(FOUND, FRAME)), "line")["encoding"]["y"]
+    assert y["scale"]["domain"] == [0, 1]
+    assert y["title"] == ["probability of the predicted class", "lower is better"]
+    scored = by_hand({("m", "lime", "with_top", p): [p, 3 * p] for p in (0, 100)}, [fact(0, "0.4", None)])
+    y = layer(spec(removal_chart(scored, FRAME, id="with_top")), "line")["encoding"]["y"]
+    assert y["title"] == ["score of the model", "higher is better"]
+    assert y["scale"]["domain"][1] > 200
+    x = layer(spec(removal_chart(scored, FRAME, id="with_top")), "line")["encoding"]["x"]
+    assert x["title"] == ["share of tokens kept,", "highest score first"]
+    told = spec(removal_chart(FOUND, Frame(FRAME.titles, span=(0.2, 0.9))))
+    assert layer(told, "line")["encoding"]["y"]["scale"]["domain"] == [0.2, 0.9]
+
+
+def test_hovering_and_clicking_tell_all_there_is() -> None:
+    made = spec(removal_chart(FOUND, Frame(FRAME.titles, slice="good")))
+    tips = {tip["field"]: tip["title"] for tip in layer(made, "point")["encoding"]["tooltip"]}
+    assert list(tips.values()) == [
+        "Method", "Model", "Slice", "removed", "Value", "95 % interval", "Examples", "Without a value",
+    ]  # fmt: skip
+    first = data(made, "point").iloc[1]
+    assert {first[field] for field in ("name", "model", "slice")} == {"LIME", "m", "good"}
+    assert (first["moved"], first["shown"], first["examples"], first["skipped"]) == (
+        "50 % of the tokens",
+        "0.8",
+        "2",
+        "none",
+    )
+    (click,) = made["params"]
+    assert (click["name"], click["select"]["fields"]) == (PICKED, list(FIELDS))
+    assert set(FIELDS) <= set(data(made, "point").columns)
+    assert first["percent"] == 50
+
+
+def test_a_method_without_values_is_told_and_not_drawn() -> None:
+    assert set(data(spec(removal_chart(FOUND, FRAME)), "point")["method"]) == {"lime", "random"}
+    told = left_out(removal_points(FOUND, FRAME), FRAME)
+    assert told == f"Not drawn, for no example has a value: {LONG} on m (2: too long)."
+    table = removal_table(FOUND, FRAME)
+    assert table[table["Method"] == LONG]["Value"].isna().all()
+    assert table[table["Method"] == LONG]["Without a value"].tolist() == [2, 2, 2]
+    assert left_out(removal_points(FOUND, Frame({}, methods=("lime",))), FRAME) == ""
+
+
+def test_a_chart_of_nothing_says_so() -> None:
+    made = spec(removal_chart(FOUND, Frame({}, methods=("gradient",))))
+    assert data(made, "text")["words"].tolist() == [NOTHING]
+    assert made["params"][0]["name"] == PICKED
+    assert spec(cost_chart(FOUND, Frame({}, methods=("gradient",)), "comprehensiveness"))["height"] == made["height"]
+
+
+def test_one_example_has_a_point_and_no_band() -> None:
+    one = by_hand({("m", "lime", "without_top", p): [0.5] for p in (0, 100)})
+    made = spec(removal_chart(one, FRAME))
+    assert [part["mark"]["type"] for part in made["layer"]] == ["line", "point"]
+    assert data(made, "point")["interval"].tolist() == ["none: one example"] * 2
+
+
+def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
+    found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(10)})
+    made = spec(removal_chart(found, Frame({}, methods=("m1", "m9", "random"))))
+    line = layer(made, "line")["encoding"]
+    assert line["color"]["scale"]["domain"] == [*(f"m{place}" for place in range(10)), "random"]
+    assert line["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, DASHED, DASHED, DOTTED]
+    assert line["color"]["legend"]["values"] == ["m1", "m9", "random"]
+    assert line["color"]["legend"]["orient"] == "bottom"
+    assert "range" not in line["color"]["scale"], "the theme's colours"
+    assert shapes(found.plan.company) == [*["circle"] * 8, "square", "square", "cross"]
+
+
+def test_cost_goes_by_factors_and_what_costs_nothing_stands_at_zero() -> None:
+    made = spec(cost_chart(FOUND, FRAME, "comprehensiveness"))
+    x = layer(made, "point")["encoding"]["x"]
+    assert x["scale"]["type"] == "symlog"
+    assert x["scale"]["domain"][0] == 0
+    assert x["axis"]["values"] == [0, 1000]
+    assert x["title"] == ["Model evaluations (rows an example)", "lower is better"]
+    points = data(made, "point").set_index("method")
+    assert (points.loc["lime", "x"], points.loc["lime", "value"]) == (1000, 0.5)
+    assert points.loc["random", "x"] == 0
+    lime = spec(cost_chart(FOUND, Frame({}, methods=("lime",)), "comprehensiveness"))
+    scale = layer(lime, "point")["encoding"]["x"]["scale"]
+    assert (scale["type"], scale["domain"][0] > 0) == ("log", True)
+    table = cost_table(FOUND, FRAME, "comprehensiveness").set_index("Method")
+    assert (table.loc["LIME", "Model evaluations"], table.loc["LIME", "Value"]) == (1000, 0.5)
+
+
+def test_plausibility_stands_across_and_faithfulness_upwards_over_the_same_examples() -> None:
+    made = spec(plausibility_chart(FOUND, FRAME))
+    points = data(made, "point").set_index("method")
+    assert (points.loc["lime", "x"], points.loc["lime", "value"], points.loc["lime", "examples"]) == (0.7, 0.5, "2")
+    assert (points.loc["random", "x"], points.loc["random", "examples"]) == (0.5, "1")
+    assert points.loc["random", "around"] == "none: one example"
+    assert points.loc["random", "skipped"] == "1: nothing is marked"
+    assert set(data({**made, "layer": [made["layer"][0]]}, "rule")["method"]) == {"lime"}, "one example has no cross"
+
+
+def test_scaling_has_a_tick_for_each_model() -> None:
+    found = by_hand({(m, "lime", "complexity"): [v, v + 1] for m, v in (("small", 1), ("large", 3), ("other", 9))})
+    sizes = {"small": Size(1_000, 2, 2, "T5"), "large": Size(50_000, 12, 2, "T5"), "other": Size(9, 1, 1, "BERT")}
+    made = spec(scaling_chart(found, FRAME, "complexity", sizes))
+    x = layer(made, "line")["encoding"]["x"]
+    assert (x["scale"]["type"], x["axis"]["values"]) == ("log", [1_000, 50_000])
+    assert data(made, "point")[["at", "value"]].to_numpy().tolist() == [[1_000, 1.5], [50_000, 3.5]]
+    assert scaling_table(found, FRAME, "complexity", sizes)["Parameters"].tolist() == [1_000, 50_000]
+    assert "datasets" in spec(scaling_chart(found, FRAME, "complexity", {}))
+
+
+def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
+    graded = [
+        Graded(at, Score("truth_mass", "lime", at / 2, (at / 4, at), 10, model="m"), ideal)
+        for at, ideal in ((0.5, 0.6), (1.0, 0.9))
+    ]
+    made = spec(strength_chart(graded, ("lime", "random"), FRAME, TRAINING))
+    grey = data({**made, "layer": [made["layer"][0]]}, "line")
+    assert grey.to_numpy().tolist() == [[0.5, 0.6], [1.0, 0.9]]
+    assert data(made, "text")["words"].tolist() == ["what the mark decides"]
+    assert data(made, "point")["ideal"].tolist() == ["60.0\u00a0%", "90.0\u00a0%"]
+    assert strength_table(graded, FRAME, TRAINING)["What the mark decides"].tolist() == [0.6, 0.9]
+    unknown = [Graded(1.0, graded[0].score, None)]
+    assert [one["mark"]["type"] for one in spec(strength_chart(unknown, ("lime",), FRAME))["layer"]] == [
+        "area", "line", "point",
+    ]  # fmt: skip
+    assert data(spec(strength_chart([], ("lime",), FRAME)), "text")["words"].tolist() == [NOTHING]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_words_are_legible_in_both_themes(theme: Theme) -> None:
+    frame = Frame(FRAME.titles, theme)
+    for chart in (removal_chart(FOUND, frame), cost_chart(FOUND, frame, "comprehensiveness")):
+        config = spec(chart)["config"]
+        colours = [config["axis"]["labelColor"], config["axis"]["titleColor"], config["legend"]["labelColor"]]
+        assert all(contrast(one, PALETTES[theme].ground) >= 4.5 for one in colours)

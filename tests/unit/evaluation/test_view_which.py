@@ -1,0 +1,75 @@
+"""Which views make sense, and what the others need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from engine.evaluation.result import Evaluation
+from engine.evaluation.views.sizes import Sizes
+from engine.evaluation.views.which import Beside, costs, faithful, plausible, qualities, views_of
+from engine.models.sizes import Size
+from tests.unit.evaluation.by_hand import by_hand, fact
+
+ALL = ("comprehensiveness", "without_top", "plausibility_auc", "truth_mass", "evaluations", "seconds")
+ONE: Sizes = {"m": Size(1_000, 2, 2, "BERT")}
+FOUR: Sizes = {**ONE, "w": Size(2_000, 4, 2, "BERT"), "v": Size(1_500, 2, 2, "T5")}
+
+
+def evaluated(metrics: Sequence[str] = ALL, dataset: str = "reviews-marked") -> Evaluation:
+    return by_hand({("m", "lime", metrics[0]): [1.0]}, [fact(0)], dataset, metrics[1:])
+
+
+def reasons(found: Evaluation, beside: Beside | None = None) -> dict[str, str]:
+    return {one.id: one.why_not for one in views_of(found, beside) if one.why_not is not None}
+
+
+def test_all_views_make_sense_where_all_is_measured() -> None:
+    assert reasons(evaluated(), Beside(FOUR, strengths=3)) == {}
+    assert [one.id for one in views_of(evaluated())] == [
+        "curves", "plausibility", "cost", "scaling", "architecture", "slices", "strength",
+    ]  # fmt: skip
+    assert all(one.title and one.question.endswith("?") for one in views_of(evaluated()))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "view", "words"),
+    [
+        (["complexity"], "curves", "evaluate without_top or with_top"),
+        (["complexity"], "cost", "evaluate evaluations or seconds"),
+        (["seconds"], "cost", "Only costs were measured"),
+        (["comprehensiveness"], "plausibility", "take a data set with rationales"),
+        (["plausibility_auc"], "plausibility", "evaluate comprehensiveness or sufficiency"),
+        (["without_top"], "slices", "one number an example"),
+        (["comprehensiveness"], "strength", "It needs the metric truth_mass"),
+    ],
+)
+def test_what_was_not_measured_is_named(metrics: list[str], view: str, words: str) -> None:
+    assert words in reasons(evaluated(metrics), Beside(FOUR, strengths=3))[view]
+
+
+def test_views_of_several_models_say_which_there_are() -> None:
+    why = reasons(evaluated(), Beside(ONE, strengths=2))
+    assert why == {
+        "scaling": "It needs two sizes of one architecture, and there are BERT with 1,000 parameters: "
+        "add a larger or smaller model.",
+        "architecture": "It needs models of two architectures, and there are BERT with 1,000 parameters: "
+        "add a model of another one.",
+    }
+    assert "there are none known" in reasons(evaluated())["scaling"]
+
+
+def test_the_view_of_strength_needs_a_marked_set_in_several_strengths() -> None:
+    assert "evaluate on reviews-marked or scenes-marked" in reasons(evaluated(dataset="reviews"))["strength"]
+    assert "several strengths" in reasons(evaluated())["strength"]
+
+
+def test_metrics_are_told_apart_by_what_they_measure() -> None:
+    found = evaluated()
+    assert faithful(found) == ["comprehensiveness"]
+    assert plausible(found) == ["plausibility_auc", "truth_mass"]
+    assert costs(found) == ["evaluations", "seconds"]
+    assert qualities(found) == ["comprehensiveness", "plausibility_auc", "truth_mass"]
+    nothing = by_hand({("m", "lime", "complexity"): ["broken"]})
+    assert reasons(nothing)["slices"].startswith("No example could be explained")
