@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from html import escape
 from typing import Literal
 
 import streamlit as st
 
-from components.evaluate.work import now_html
 from components.library.job_view import RESUMABLE, job_view
 from components.numbers import count
 from components.trouble import say_error, sentence
@@ -17,6 +17,13 @@ from engine.errors import ExegesisError
 from engine.jobs import Job
 
 REFRESH_SECONDS = 1.0
+STOPS = "Stops after the part at hand. What is finished is kept."
+FINDS = "What is finished is found, not computed again."
+
+
+def now_html(label: str) -> str:
+    """What a job is at."""
+    return f'<div class="xg"><p class="xg-small">Now: {escape(label)}</p></div>'
 
 
 class JobArea:
@@ -43,7 +50,7 @@ class JobArea:
             say_error(last.error)
         else:
             st.caption(f"{last.state.capitalize()} after {last.done:,} of {count(last.total, 'part')}.")
-        self._button("Go on", "resume", partial(jobs.resume, last.id), primary=True)
+        self._button("Go on", "resume", partial(jobs.resume, last.id), primary=True, help=FINDS)
 
     def _progress(self, id: int) -> None:
         try:
@@ -59,11 +66,13 @@ class JobArea:
             if job.label:
                 st.html(now_html(job.label))
             if view.can_cancel:
-                self._button("Cancel", "cancel", partial(jobs.cancel, id))
+                self._button("Cancel", "cancel", partial(jobs.cancel, id), help=STOPS)
 
-    def _button(self, label: str, name: str, action: Callable[[], object], primary: bool = False) -> None:
+    def _button(
+        self, label: str, name: str, action: Callable[[], object], primary: bool = False, help: str | None = None
+    ) -> None:
         look: Literal["primary", "secondary"] = "primary" if primary else "secondary"
-        st.button(label, key=f"{self.page}.{name}", on_click=self._do, args=(action,), type=look)
+        st.button(label, key=f"{self.page}.{name}", on_click=self._do, args=(action,), type=look, help=help)
 
     def _do(self, action: Callable[[], object]) -> None:
         st.session_state.pop(self.said, None)

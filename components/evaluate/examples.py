@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 A_PAGE = 10
 LONGEST = 220
+SHOWN_AND_LINK = (5, 1)
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def examples_area(state: EvaluateState, held: Held, titles: Mapping[str, str]) -
     point = state.look.picked
     if point is None or held.found is None:
         return
-    found = cut_to(held.found, point.slice)
+    found = cut_to(held.found, point.slice, state.look.slice)
     listed = behind(found, point, state.look.order)
     use_board_sheet()
     with st.container(border=True, key="evaluate_examples"):
@@ -127,12 +128,14 @@ def _on_page(state: EvaluateState, listed: list[Behind]) -> list[Behind]:
 
 def _draw(state: EvaluateState, held: Held, one: Behind) -> None:
     point, candidate = state.look.picked, _read(held, one.row.example)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.html(example_html(one, candidate), width="stretch")
-        if point is not None and not isinstance(candidate, str):
-            page = IMAGES if state.kind == "image" else TEXT
-            query = [(name, value) for name, values in link_of(state, point, candidate).items() for value in values]
-            st.page_link(page.file, label=f"Open on {page.title}", icon=":material/open_in_new:", query_params=query)
+    shown, link = st.columns(
+        SHOWN_AND_LINK, gap="small", vertical_alignment="center"
+    )  # on a telephone the link is below
+    shown.html(example_html(one, candidate))
+    if point is not None and not isinstance(candidate, str):
+        page = IMAGES if state.kind == "image" else TEXT
+        query = [(name, value) for name, values in link_of(state, point, candidate).items() for value in values]
+        link.page_link(page.file, label=f"Open on {page.title}", icon=":material/open_in_new:", query_params=query)
 
 
 def _read(held: Held, index: int) -> Candidate | str:

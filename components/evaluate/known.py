@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from components.browse.known import Stamp, losses
 from components.picture.open_pictures import stamp
 from engine import jobs
 from engine.errors import ExegesisError
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
     from engine.evaluation.leaderboard import Standing
     from engine.evaluation.plan import Plan
     from engine.evaluation.result import Evaluation
+    from engine.evaluation.sample import Sample
 
-MOST_HELD = 4
+MOST_HELD = 12
 MOST_RECENT = 30
 
 
@@ -63,10 +63,17 @@ def known(plan: Plan) -> Known:
     own = [job for job, of in evaluations() if of == plan]
     running = next((job for job in own if not job.over), None)
     over = [job for job in own if job.over]
+    return Known(held(plan), running, over[0] if over else None)
+
+
+def held(plan: Plan) -> Held:
+    """What the cache holds of it, whoever made that. Errors: those of reading the data set and the models' files."""
+    from engine.evaluation.keeping import entries
+
     written = json.dumps(plan.as_plain(), sort_keys=True)
-    done = tuple((job.id, job.done) for job in over)
-    held = _held(written, stamp(plan.dataset), _revisions(plan), done, losses(), str(home()), plan)
-    return Known(held, running, over[0] if over else None)
+    full, sample = _sample(written, stamp(plan.dataset), str(home()), plan)
+    keys = entries(full, sample)
+    return _held(keys, str(home()), full, sample) if keys else Held(None, sample.source, len(sample.indices))
 
 
 def evaluations() -> list[tuple[Job, Plan]]:
@@ -101,26 +108,18 @@ def trouble_of(plan: Plan) -> str:
     return ""
 
 
-def _revisions(plan: Plan) -> tuple[str, ...]:
-    """What changes when a model's files do."""
-    from engine.models.catalog import revision
-
-    return tuple(revision(model) for model in plan.models)
-
-
-@st.cache_resource(max_entries=MOST_HELD, show_spinner="Looking for results …")
-def _held(
-    written: str,
-    data: Stamp | tuple[int, ...],
-    models: tuple[str, ...],
-    done: Stamp,
-    losses: int,
-    home: str,
-    _plan: Plan,
-) -> Held:
+@st.cache_resource(max_entries=MOST_HELD, show_spinner="Reading the data set …")
+def _sample(written: str, data: tuple[int, ...], home: str, _plan: Plan) -> tuple[Plan, Sample]:
+    """The plan with its metrics, and the examples that it takes."""
     # Here and not above: it imports what reads data sets.
-    from engine.evaluation.keeping import finished
     from engine.evaluation.sample import sample_of, with_metrics
 
     sample = sample_of(_plan)
-    return Held(finished(with_metrics(_plan, sample), sample), sample.source, len(sample.indices))
+    return with_metrics(_plan, sample), sample
+
+
+@st.cache_resource(max_entries=MOST_HELD, show_spinner="Reading the results …")
+def _held(keys: tuple[str, ...], home: str, _plan: Plan, _sample: Sample) -> Held:
+    from engine.evaluation.keeping import finished
+
+    return Held(finished(_plan, _sample), _sample.source, len(_sample.indices))

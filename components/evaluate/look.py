@@ -17,17 +17,25 @@ VIEWS = {
     "leaderboard": "Leaderboard",
     "curves": "Removal curves",
     "scaling": "Scaling",
-    "architectures": "Architectures",
+    "architecture": "Architectures",
     "plausibility": "Plausibility and faithfulness",
     "cost": "Cost",
     "slices": "Slices",
     "strength": "Strength",
 }
-SLICES = {"label": "Label", "right": "Right or wrong", "length": "Length"}
+SLICES = {"label": "Label", "correctness": "Right or wrong", "length": "Length"}
+INSIDE = {
+    "bars": "One metric",
+    "curves": "Removal curves",
+    "plausibility": "Plausibility and faithfulness",
+    "cost": "Cost",
+}
+OVER = ("data", "training")
+COSTS = {"evaluations": "Model evaluations", "seconds": "Seconds"}
 ORDERS = {"high": "Highest first", "low": "Lowest first", "index": "As in the data set"}
 WAYS = {"without_top": "Without the top", "with_top": "With the top alone"}
 
-NAMES = {"metric": "y", "other": "x"}
+NAMES = {"metric": "y", "other": "x", "model": "drawn"}
 """In a link, where they differ from those of `Look`."""
 
 
@@ -50,7 +58,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Look:
-    """`sort`: the metric whose best method comes first, empty for the first column. `metric`, `other`: of charts.
+    """`sort`: the metric whose best method comes first, empty for the first column. `metric`, `other`: on a chart's
+    axes, upwards and across. `model`, `family`: the one drawn, empty for the first. `inside`: the chart of each slice.
+    `over`: whether marks are graded in the data or in the training.
 
     `point`: the fields of a `Point`, empty where none is chosen; plain, since a reload replaces classes.
     """
@@ -61,6 +71,11 @@ class Look:
     other: str = ""
     way: str = "without_top"
     slice: str = "label"
+    inside: str = "bars"
+    cost: str = "evaluations"
+    model: str = ""
+    family: str = ""
+    over: str = "data"
     order: str = "high"
     point: tuple[str, ...] = ()
 
@@ -83,6 +98,11 @@ def read_look(query: Query, said: list[str]) -> Look:
         other=_metric("x", last, said),
         way=choice("way", last, tuple(WAYS), said),
         slice=choice("slice", last, tuple(SLICES), said),
+        inside=choice("inside", last, tuple(INSIDE), said),
+        cost=choice("cost", last, tuple(COSTS), said),
+        model=last.get("drawn", ""),
+        family=last.get("family", ""),
+        over=choice("over", last, OVER, said),
         order=choice("order", last, tuple(ORDERS), said),
         point=_point(query.get("point", []), said),
     )

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine.evaluation.result import Evaluation
 
 
-def cut_to(found: Evaluation, name: str) -> Evaluation:
-    """The evaluation of that slice alone; all of it where the name is empty."""
-    return found
+def cut_to(found: Evaluation, name: str, by: str) -> Evaluation:
+    """The evaluation of that slice alone: of `by`, else of any; all of it without a name, nothing of an unknown one."""
+    from engine.evaluation.views.slices import SLICES, slices
+
+    if not name:
+        return found
+    for one in sorted(SLICES, key=lambda known: known != by):
+        parts = {part.name: part.found for part in slices(found, one)}
+        if name in parts:
+            return parts[name]
+    return dataclasses.replace(found, rows=(), skips=(), facts=())

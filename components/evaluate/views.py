@@ -2,22 +2,212 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import streamlit as st
+
 from components.evaluate.board import Board
+from components.evaluate.chosen import Chosen
+from components.evaluate.drawn import Drawing, draw
 from components.evaluate.known import Held
 from components.evaluate.leaderboard import leaderboard
+from components.evaluate.look import COSTS, INSIDE, SLICES, WAYS
 from components.evaluate.state import EvaluateState
+from components.evaluate.strength import strength_area, strengths
 from components.trouble import say_note
 
 if TYPE_CHECKING:
-    pass
+    from engine.evaluation.result import Evaluation
+    from engine.evaluation.views.sizes import Sizes
+
+COLUMNS = 2
+"""Charts of slices beside each other."""
 
 
 def view_area(state: EvaluateState, held: Held, tables: Sequence[Board], titles: Mapping[str, str]) -> None:
     """The chosen view, or why it makes no sense here."""
+    from engine.evaluation.views.which import Beside, views_of
+
     if state.look.view == "leaderboard":
         leaderboard(state.kind, tables, titles, state.look)
-    else:
-        say_note("This view is not drawn yet.")
+        return
+    found = held.found
+    if found is None:
+        return
+    chosen = Chosen(state, found, titles, _sizes(found))
+    beside = Beside(chosen.sizes, strengths(chosen) if state.look.view == "strength" else 1)
+    view = next(one for one in views_of(found, beside) if one.id == state.look.view)
+    st.caption(view.question)
+    if view.why_not:
+        say_note(view.why_not)
+    if not view.why_not or view.id == "strength":
+        _VIEWS[view.id](chosen)
+
+
+def _sizes(found: Evaluation) -> Sizes:
+    """Of models whose files say them."""
+    from engine.evaluation.views.sizes import sizes_of
+
+    return sizes_of(found.plan.models)[0]
+
+
+def _curves(chosen: Chosen) -> None:
+    with st.container(horizontal=True, gap="small"):
+        chosen.model()
+        way = chosen.one_of("Shown", "way", WAYS)
+    draw(chosen, _curves_of(chosen, way))
+
+
+def _plausibility(chosen: Chosen) -> None:
+    from components.evaluate.charts.plausibility import PLAUSIBLE
+    from engine.evaluation.views.which import faithful, plausible
+
+    with st.container(horizontal=True, gap="small"):
+        chosen.model()
+        across = chosen.metric("Across", "other", _first(PLAUSIBLE, plausible(chosen.found)))
+        up = chosen.metric("Upwards", "metric", faithful(chosen.found))
+    draw(chosen, _plausibility_of(chosen, across, up))
+
+
+def _cost(chosen: Chosen) -> None:
+    from engine.evaluation.views.which import qualities
+
+    with st.container(horizontal=True, gap="small"):
+        chosen.model()
+        up = chosen.metric("Upwards", "metric", qualities(chosen.found))
+        cost = chosen.one_of("Across", "cost", COSTS)
+    draw(chosen, _cost_of(chosen, up, cost))
+
+
+def _scaling(chosen: Chosen) -> None:
+    from components.evaluate.charts.scaling import scaling_chart, scaling_table
+    from engine.evaluation.views.sizes import ladders
+    from engine.evaluation.views.which import qualities
+
+    with st.container(horizontal=True, gap="small"):
+        up = chosen.metric("Upwards", "metric", qualities(chosen.found))
+        family = chosen.one_of("Architecture", "family", {name: name for name in ladders(chosen.sizes)})
+    draw(
+        chosen,
+        Drawing(
+            "scaling",
+            lambda found, frame: scaling_chart(found, frame, up, chosen.sizes, family),
+            lambda found, frame: scaling_table(found, frame, up, chosen.sizes, family),
+        ),
+    )
+
+
+def _architecture(chosen: Chosen) -> None:
+    from components.evaluate.charts.architecture import architecture_chart, architecture_table
+    from engine.evaluation.views.which import qualities
+
+    with st.container(horizontal=True, gap="small"):
+        across = chosen.metric("Metric", "metric", qualities(chosen.found))
+    draw(
+        chosen,
+        Drawing(
+            "architectures",
+            lambda found, frame: architecture_chart(found, frame, across, chosen.sizes),
+            lambda found, frame: architecture_table(found, frame, across, chosen.sizes),
+        ),
+    )
+
+
+def _slices(chosen: Chosen) -> None:
+    from engine.evaluation.views.slices import slices
+    from engine.evaluation.views.which import qualities
+
+    with st.container(horizontal=True, gap="small"):
+        by = chosen.one_of("By", "slice", SLICES)
+        inside = chosen.one_of("Chart", "inside", INSIDE)
+        chosen.model()
+        metric = chosen.metric("Metric", "metric", qualities(chosen.found)) if inside == "bars" else ""
+    if metric:
+        draw(chosen, _bars_of(chosen, metric, by))
+        return
+    parts = slices(chosen.found, by)
+    drawing = _inside(chosen, inside)
+    for start in range(0, len(parts), COLUMNS):
+        for place, part in zip(st.columns(COLUMNS), parts[start : start + COLUMNS], strict=False):
+            with place:
+                draw(chosen, drawing, part.name, part.found)
+
+
+def _inside(chosen: Chosen, name: str) -> Drawing:
+    """The chart of each slice, with the metrics that the other views chose."""
+    from components.evaluate.charts.plausibility import PLAUSIBLE
+    from engine.evaluation.views.which import faithful, plausible, qualities
+
+    look, found = chosen.state.look, chosen.found
+    if name == "curves":
+        return _curves_of(chosen, look.way)
+    if name == "plausibility":
+        return _plausibility_of(
+            chosen, _held(look.other, _first(PLAUSIBLE, plausible(found))), _held(look.metric, faithful(found))
+        )
+    return _cost_of(chosen, _held(look.metric, qualities(found)), look.cost)
+
+
+def _first(usual: str, known: Sequence[str]) -> list[str]:
+    """The usual one before the others, where it is there."""
+    return sorted(known, key=lambda id: id != usual)
+
+
+def _held(wanted: str, known: Sequence[str]) -> str:
+    return wanted if wanted in known else known[0]
+
+
+def _bars_of(chosen: Chosen, metric: str, by: str) -> Drawing:
+    from components.evaluate.charts.slices import slices_chart, slices_table
+
+    model = chosen.drawn
+    return Drawing(
+        "slices",
+        lambda found, frame: slices_chart(found, frame, metric, by, model),
+        lambda found, frame: slices_table(found, frame, metric, by, model),
+    )
+
+
+def _curves_of(chosen: Chosen, way: str) -> Drawing:
+    from components.evaluate.charts.curves import removal_chart, removal_table
+
+    model = chosen.drawn
+    return Drawing(
+        "curves",
+        lambda found, frame: removal_chart(found, frame, model, way),
+        lambda found, frame: removal_table(found, frame, model, way),
+    )
+
+
+def _plausibility_of(chosen: Chosen, across: str, up: str) -> Drawing:
+    from components.evaluate.charts.plausibility import plausibility_chart, plausibility_table
+
+    model = chosen.drawn
+    return Drawing(
+        "plausibility",
+        lambda found, frame: plausibility_chart(found, frame, across, up, model),
+        lambda found, frame: plausibility_table(found, frame, across, up, model),
+    )
+
+
+def _cost_of(chosen: Chosen, up: str, cost: str) -> Drawing:
+    from components.evaluate.charts.cost import cost_chart, cost_table
+
+    model = chosen.drawn
+    return Drawing(
+        "cost",
+        lambda found, frame: cost_chart(found, frame, up, cost, model),
+        lambda found, frame: cost_table(found, frame, up, cost, model),
+    )
+
+
+_VIEWS: Mapping[str, Callable[[Chosen], None]] = {
+    "curves": _curves,
+    "plausibility": _plausibility,
+    "cost": _cost,
+    "scaling": _scaling,
+    "architecture": _architecture,
+    "slices": _slices,
+    "strength": strength_area,
+}

@@ -47,14 +47,26 @@ def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:
     return _read(key_of(plan, model, sample), complete=True)
 
 
+def entries(plan: Plan, sample: Sample) -> tuple[str, ...]:
+    """Under which keys the cache holds the whole evaluation; empty while there is nothing of one of its models.
+
+    Reads no result. `plan`: with its metrics.
+    """
+    store = result_store()
+    asked = ((key_of(plan, model, sample), _lacking(plan, model, sample)) for model in plan.models)
+    found = [next((key for key in keys if store.contains(key)), None) for keys in asked]
+    there = tuple(key for key in found if key is not None)
+    return there if len(there) == len(found) else ()
+
+
 def finished(plan: Plan, sample: Sample) -> Evaluation | None:
     """The whole evaluation from the cache, without a model; None while there is nothing of one of its models.
 
     Examples that failed are among the skips: only new work tries them again. `plan`: with its metrics.
     """
-    found = [kept(plan, model, sample) or _read(_lacking(plan, model, sample), complete=False) for model in plan.models]
+    found = [_read(key, complete=True) for key in entries(plan, sample)]
     there = [one for one in found if one is not None]
-    return joined(plan, there, asked=0, run=0) if len(there) == len(found) else None
+    return joined(plan, there, asked=0, run=0) if there and len(there) == len(found) else None
 
 
 def _lacking(plan: Plan, model: str, sample: Sample) -> str:

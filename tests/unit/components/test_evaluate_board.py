@@ -15,7 +15,7 @@ from engine.evaluation.leaderboard import Standing
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import Interval, Score
 
-EVIL = '<img src=x onerror=alert(1)>"\''
+EVIL = "<img src=x onerror=alert(1)>\"'"
 CELL = re.compile(r'<td(?: class="(\w+)")?><button[^>]*data-method="(\w+)" data-metric="(\w+)" data-told="([^"]*)"')
 HEAD = re.compile(r"<tr><th scope=\"row\"><p>([^<]*)</p>")
 TITLES = {"lime": "LIME", "gradient": "Gradient", "random": "Random"}

@@ -46,10 +46,10 @@ SAFE = {
         "components/evaluate/work.py",
         "f\"Beside what you chose comes {', '.join((methods[id].title for id in come))}.\"",
     ): "titles of methods",
-    (
-        "components/evaluate/work.py",
-        "f\"{job.state.capitalize()} after {job.done:,} of {count(job.total, 'part')}.\"",
-    ): ("one of our states, and numbers"),
+    ("components/evaluate/strength.py", "cost_words(missing[0], explainers(chosen.state.kind), missing[0].examples)"): (
+        "numbers"
+    ),
+    ("components/evaluate/views.py", "view.question"): "one of our questions",
     ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
     ("components/job_area.py", "f\"{last.state.capitalize()} after {last.done:,} of {count(last.total, 'part')}.\""): (

@@ -1,0 +1,101 @@
+"""A chart of an evaluation on the page: drawn, its click taken, its numbers beneath, both as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from components.evaluate.chosen import Chosen
+from components.evaluate.look import Point
+from components.evaluate.session import key, point_at
+from components.keeping import file_button
+from components.results.numbers import numbers
+from components.theme import shown_theme
+from components.trouble import literal
+from engine.metrics.catalog import METRICS
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
+
+    from components.evaluate.charts.frame import Frame
+    from engine.evaluation.result import Evaluation
+
+HINT = "Click a point for the examples behind it."
+SPEC_HELP = (
+    "The chart with its numbers, for vega.github.io/editor or altair.Chart.from_json. SVG and PNG: the chart's menu."
+)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart and the table of its numbers, of any part of an evaluation. `name`: of its files and keys.
+
+    `leads`: whether its points have examples of this evaluation behind them.
+    """
+
+    name: str
+    chart: Callable[[Evaluation, Frame], alt.LayerChart]
+    table: Callable[[Evaluation, Frame], pd.DataFrame]
+    leads: bool = True
+
+
+def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | None = None) -> None:
+    """The chart of the whole, or of the `part` that a slice is."""
+    from components.evaluate.charts.frame import PICKED, Frame
+
+    found = chosen.found if part is None else part
+    frame = Frame(chosen.titles, shown_theme(), slice=slice)
+    name = key(chosen.state.kind, f"chart.{drawing.name}.{slice}")
+    chart = drawing.chart(found, frame)
+    if slice:
+        st.markdown(f"**{literal(slice)}**, {len(found.facts):,} examples")
+    take = partial(_pick, chosen.state.kind, name)
+    st.altair_chart(
+        chart, key=name, on_select=take if drawing.leads else "ignore",
+        selection_mode=PICKED if drawing.leads else None,
+        alt=f"{drawing.name} of an evaluation; its numbers stand below",
+    )  # fmt: skip
+    if drawing.leads and not slice:
+        st.caption(HINT)
+    table = drawing.table(found, frame)
+    with st.expander("Numbers", key=f"{name}.numbers", on_change="rerun") as box:
+        if box.open:
+            numbers(table, f"evaluate.{drawing.name}.{slice}")
+    _files(chosen, drawing, slice, chart, table)
+
+
+def _files(chosen: Chosen, drawing: Drawing, slice: str, chart: alt.LayerChart, table: pd.DataFrame) -> None:
+    name, file = f"{drawing.name}.{slice}", f"exegesis-{drawing.name}{'-slice' if slice else ''}"
+    with st.container(horizontal=True, gap="small"):
+        file_button(
+            "Chart, JSON", f"{file}.vl.json", "application/json", chart.to_json, SPEC_HELP,
+            key(chosen.state.kind, f"keep.spec.{name}"),
+        )  # fmt: skip
+        file_button(
+            "Numbers, CSV", f"{file}.csv", "text/csv", lambda: table.to_csv(index=False), "What the chart draws.",
+            key(chosen.state.kind, f"keep.numbers.{name}"),
+        )  # fmt: skip
+
+
+def _pick(kind: str, name: str) -> None:
+    """Takes the point that was clicked; a click beside all points takes it back."""
+    from components.evaluate.charts.frame import PICKED
+
+    picked = st.session_state[name].selection.get(PICKED) or [{}]
+    point_at(kind, read_point(picked[-1]))
+
+
+def read_point(sent: object) -> Point | None:
+    """What the browser says of a point, checked; None where it says none."""
+    given = sent if isinstance(sent, dict) else {}
+    model, method, metric, slice = (given.get(name) for name in ("model", "method", "metric", "slice"))
+    if not (isinstance(model, str) and isinstance(method, str) and metric in METRICS):
+        return None
+    percent = given.get("percent")
+    at = str(int(percent)) if isinstance(percent, int | float) and not isinstance(percent, bool) else ""
+    return Point(model, method, str(metric), percent=at, slice=slice if isinstance(slice, str) else "")

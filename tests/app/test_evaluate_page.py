@@ -1,0 +1,211 @@
+"""The Evaluate page as a script: before, during and after an evaluation, one that fails in part, hostile links."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.evaluate.session import key
+from components.frame import EVALUATE
+from engine import jobs
+from engine.evaluation.evaluate import evaluate
+from engine.jobs import evaluating
+from engine.request import MAX_CHARACTERS
+from tests.alerts import errors, notes
+from tests.project import ROOT
+from tests.tiny import save_checkpoint
+from tests.unit.evaluation.making import REVIEWS, written
+
+pytestmark = pytest.mark.usefixtures("own_home")
+
+SECONDS = 240.0
+METHODS = ("gradient_l2", "random")
+METRICS = ("comprehensiveness", "plausibility_auc", "without_top")
+EVIL = "<img src=x onerror=alert(1)> ![a](http://x/y.png) **b**"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    return written(tmp_path / "reviews.jsonl", REVIEWS)
+
+
+def opened(**query: str | Sequence[str]) -> AppTest:
+    """The page in its frame."""
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(EVALUATE.file)
+    for name, value in query.items():
+        page.query_params[name] = value if isinstance(value, str) else list(value)
+    page.run()
+    assert not page.exception
+    return page
+
+
+def asked(model: str, data: str, **more: str | Sequence[str]) -> dict[str, Any]:
+    return {"model": model, "data": data, "method": METHODS, "metric": METRICS, "examples": "6", **more}
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    [button] = [button for button in page.button if button.label == label]
+    button.click().run()
+    assert not page.exception
+    return page
+
+
+def labels(page: AppTest) -> list[str]:
+    return [button.label for button in page.button]
+
+
+def board(page: AppTest) -> str:
+    """The leaderboard's HTML; empty where there is none."""
+    drawn = (json.loads(one.proto.json) for one in page.get("bidi_component") if one.proto.json)
+    return next((one["html"] for one in drawn if "xg-board" in one.get("html", "")), "")
+
+
+def html_of(page: AppTest) -> str:
+    return unescape("\n".join(element.proto.body for element in page.get("html")))
+
+
+def finish() -> None:
+    [job] = [job for job in jobs.list_jobs() if not job.over] or jobs.list_jobs()[:1]
+    jobs.wait(job.id, SECONDS)
+
+
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on no model is loaded."""
+    for name in ("engine.models.load.load_model", "engine.evaluation.evaluate._OneModel"):
+        monkeypatch.setattr(name, None)
+
+
+def test_it_starts_nothing_by_itself_and_says_what_to_do(model: str, data: str) -> None:
+    page = opened(**asked(model, data))
+    assert jobs.list_jobs() == []
+    assert "Evaluate" in labels(page)
+    said = "\n".join(caption.value for caption in page.caption)
+    assert "6 examples, 2 methods, 1 model: about" in said
+    assert "model evaluations" in said
+    assert not board(page)
+
+
+def test_what_is_pressed_is_evaluated_shown_and_opens_again_without_a_model(
+    model: str, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = press(opened(**asked(model, data)), "Evaluate")
+    [job] = jobs.list_jobs()
+    assert job.kind == "evaluate"
+    finish()
+    no_model(monkeypatch)
+    page = opened(**asked(model, data))
+    drawn = board(page)
+    assert 'data-method="gradient_l2" data-metric="comprehensiveness"' in drawn
+    assert "n = 6" in drawn
+    assert "Evaluate" not in labels(page)
+    assert "Against people's marks" in unescape(drawn)
+    listed = [button for button in page.button if str(button.key).startswith("evaluate.recent.")]
+    assert len(listed) == 1
+    other = opened()
+    [again] = [button for button in other.button if str(button.key).startswith("evaluate.recent.")]
+    again.click().run()
+    assert board(other) == drawn
+    assert data in other.query_params["data"]
+
+
+def test_what_the_command_made_meanwhile_is_found(model: str, data: str) -> None:
+    page = opened(**asked(model, data))
+    assert not board(page)
+    evaluate([model], data, METHODS, METRICS, examples=6)
+    page.run()
+    assert board(page)
+    assert jobs.list_jobs() == []
+
+
+def test_examples_behind_a_number_are_sorted_and_lead_to_their_page(model: str, data: str) -> None:
+    found = evaluate([model], data, METHODS, METRICS, examples=6)
+    point = [model, "gradient_l2", "comprehensiveness", "", "", ""]
+    page = opened(**asked(model, data, point=point))
+    rows = [row for row in found.rows if row.of.method == "gradient_l2" and row.of.metric == "comprehensiveness"]
+    best = max(rows, key=lambda row: row.value).example
+    links = [link.proto.query_string for link in page.get("page_link") if link.proto.label == "Open on Text"]
+    assert len(links) == 6
+    assert f"index={best}" in links[0]
+    assert "method=gradient_l2&method=random" in links[0]
+    page.segmented_control(key("text", "look.order")).set_value("index").run()
+    links = [link.proto.query_string for link in page.get("page_link") if link.proto.label == "Open on Text"]
+    assert [f"index={place}" in link for place, link in enumerate(links)] == [True] * 6
+    press(page, "Close")
+    assert "point" not in page.query_params
+
+
+@pytest.mark.parametrize("view", ["curves", "plausibility", "slices", "cost", "scaling", "architecture", "strength"])
+def test_each_view_is_drawn_or_says_why_not(view: str, model: str, data: str) -> None:
+    metrics = (*METRICS, "evaluations")
+    evaluate([model], data, METHODS, metrics, examples=6)
+    page = opened(**asked(model, data, metric=metrics, view=view))
+    drawn = bool(page.get("vega_lite_chart") or page.get("arrow_vega_lite_chart"))
+    assert drawn is (view in ("curves", "plausibility", "slices", "cost"))
+    assert drawn or any("It needs" in note for note in notes(page))
+
+
+def test_an_example_that_fails_is_counted_with_its_reason(model: str, tmp_path: Path) -> None:
+    data = written(tmp_path / "long.jsonl", [*REVIEWS, {"text": "a" * (MAX_CHARACTERS + 1), "label": 1}])
+    page = press(opened(**asked(model, data, examples="7")), "Evaluate")
+    finish()
+    page = opened(**asked(model, data, examples="7"))
+    assert board(page)
+    assert f"at most {MAX_CHARACTERS:,} characters" in html_of(page)
+
+
+def test_work_is_followed_cancelled_and_goes_on(model: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as slow:
+        slow.setattr(evaluating._OneModel, "_explain", lambda *_: time.sleep(0.5))
+        page = press(opened(**asked(model, data)), "Evaluate")
+        assert "Cancel" in labels(page)
+        assert "Evaluate" not in labels(page)
+        press(page, "Cancel")
+        finish()
+        page.run()
+        assert "Go on" in labels(page)
+    press(page, "Go on")
+    finish()
+    page.run()
+    assert jobs.list_jobs()[0].state == "done"
+    assert board(page)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"model": "nonsense"}, "model"),
+        ({"data": "nonsense"}, "nonsense"),
+        ({"shares": "0"}, "shares: must be"),
+        ({"method": "none"}, "methods: must name at least one"),
+        ({"model": ""}, "models: must name at least one"),
+        ({"model": EVIL, "data": EVIL}, "onerror"),
+        ({"view": EVIL, "metric": EVIL, "sort": EVIL, "point": [EVIL] * 6}, "onerror"),
+        ({"input": "image", "model": "reviews-minilm"}, "models"),
+    ],
+)
+def test_what_cannot_be_is_said_in_words_and_nothing_of_it_is_html(query: dict[str, Any], said: str) -> None:
+    page = opened(**query)
+    assert any(said in error for error in errors(page))
+    bodies = [element.proto.body for element in page.get("html")]
+    assert not any("<img src=x" in body for body in bodies)
+    assert not any("![a]" in one.value for one in (*page.markdown, *page.caption))
+
+
+def test_the_page_keeps_what_was_chosen_through_another_page(model: str, data: str) -> None:
+    page = opened(**asked(model, data, seed="5"))
+    page.switch_page("pages/library.py").run()
+    page.switch_page(EVALUATE.file).run()
+    assert page.number_input(key("text", "seed")).value == 5
+    assert page.multiselect(key("text", "models")).value == [model]

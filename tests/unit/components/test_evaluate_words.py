@@ -1,0 +1,139 @@
+"""What the Evaluate page says: what numbers are against, what was left out, what it costs, and the command."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+
+import pytest
+
+from components.evaluate.cost import added, cost_words, evaluations
+from components.evaluate.drawn import read_point
+from components.evaluate.examples import behind, example_html, title_html
+from components.evaluate.keep import command
+from components.evaluate.look import Point
+from components.evaluate.recent import line
+from components.evaluate.slices import cut_to
+from components.evaluate.words import (
+    MODEL,
+    NEITHER,
+    PEOPLE,
+    TRUTH,
+    how,
+    left_out,
+    left_out_html,
+    measured_against,
+    metrics_html,
+)
+from engine.evaluation.plan import Plan
+from engine.evaluation.result import Evaluation, Facts
+from engine.metrics.results import Of, Row, Skip
+from engine.registry import all_explainers
+from tests.unit.components.test_library import JOB
+
+EVIL = "<img src=x onerror=alert(1)>"
+TEXT = all_explainers("text")
+PLAN = Plan(("m",), "d", ("lime",), ("comprehensiveness", "gt_overlap"), examples=3, unit="token", removal="mask")
+OF = Of("m", "d", "lime", "comprehensiveness")
+ROWS = tuple(Row(OF, example, value) for example, value in ((4, 0.2), (1, 0.9), (2, -0.5)))
+FACTS = tuple(
+    Facts("m", example, "good", "bad", 0.75, right, length)
+    for example, right, length in ((1, True, 3), (2, False, 3), (4, True, 9))
+)
+FOUND = Evaluation(PLAN, ROWS, (), FACTS, 0, 0)
+AT = Point("m", "lime", "comprehensiveness")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "exact", "expected"),
+    [
+        (("gt_overlap",), True, [TRUTH]),
+        (("plausibility_auc",), False, [PEOPLE]),
+        (("token_f1_first", "sufficiency"), False, [PEOPLE, MODEL]),
+        (("complexity",), True, [NEITHER]),
+    ],
+)
+def test_what_is_measured_against_what_is_said(metrics: tuple[str, ...], exact: bool, expected: list[str]) -> None:
+    found = dataclasses.replace(FOUND, plan=dataclasses.replace(PLAN, metrics=metrics))
+    assert measured_against(found, exact) == expected
+
+
+def test_how_it_was_done_names_units_and_removal() -> None:
+    assert how(PLAN, 3) == "3 examples, seed 0; tokens removed by mask; means over 5, 10, 20, 50 % removed."
+    plan = dataclasses.replace(PLAN, unit="patch", removal="blur", shares=(10,))
+    assert "patches removed by blur; means over 10 % removed" in how(plan, 3)
+
+
+def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
+    other = dataclasses.replace(OF, metric="sufficiency")
+    skips = [Skip(OF, 1, "rare"), Skip(OF, 2, EVIL), Skip(other, 2, EVIL), Skip(OF, 3, EVIL)]
+    lines = left_out(skips, {"lime": "LIME"})
+    assert lines == [
+        (EVIL, "2 examples on m", "LIME: comprehensiveness, sufficiency"),
+        ("rare", "1 example on m", "LIME: comprehensiveness"),
+    ]
+    assert "<img" not in left_out_html(lines)
+
+
+def test_metrics_are_explained_with_their_source() -> None:
+    told = metrics_html(["mean_rank", "seconds"])
+    assert "Rank; lower is better. <cite>The thesis" in told
+    assert told.count("<cite>") == 1
+
+
+def test_the_cost_counts_maps_and_removal() -> None:
+    plan = Plan(("m", "n"), "d", ("lime", "random"), ("comprehensiveness",))
+    maps = 512 + 2
+    assert evaluations(plan, TEXT, 10) == 2 * 10 * (maps + 2 * len(plan.percents) * 2)
+    assert cost_words(plan, TEXT, 10).startswith("10 examples, 2 methods, 2 models: about 11,000 model evaluations.")
+    assert evaluations(dataclasses.replace(plan, metrics=("complexity",)), TEXT, 10) == 2 * 10 * maps
+    assert added(Plan(("m",), "d", ("ensemble_top3",))) == ["lime", "kernel_shap", "integrated_gradients", "random"]
+
+
+def test_the_command_says_what_differs_from_its_own() -> None:
+    plan = Plan(("a b", "n"), "d", ("lime",), seed=2, unit="word", params={"lime": {"n_samples": 64}})
+    assert shlex.split(command(plan, ())) == [
+        "exegesis", "evaluate", "--models", "a b,n", "--dataset", "d", "--methods", "lime", "--seed", "2",
+        "--unit", "word", "--param", "lime.n_samples=64", "--out", "rows.csv",
+    ]  # fmt: skip
+    named = command(dataclasses.replace(plan, shares=(10, 30), examples=7), ("gt_overlap",))
+    assert "--metrics gt_overlap" in named
+    assert "--shares 10,30" in named
+    assert "--examples 7" in named
+
+
+@pytest.mark.parametrize(("order", "expected"), [("high", [1, 4, 2]), ("low", [2, 4, 1]), ("index", [1, 2, 4])])
+def test_examples_behind_a_mean_come_in_order_with_their_facts(order: str, expected: list[int]) -> None:
+    listed = behind(FOUND, AT, order)
+    assert [one.row.example for one in listed] == expected
+    assert [one.facts.example for one in listed if one.facts] == expected
+    assert behind(FOUND, dataclasses.replace(AT, percent="50"), order) == []
+
+
+def test_an_example_that_cannot_be_read_says_so_and_is_not_html() -> None:
+    drawn = example_html(behind(FOUND, AT, "low")[0], EVIL)
+    assert "<img" not in drawn
+    assert "−0.5" in drawn
+    assert "label good · predicted bad (75.0\u00a0%, wrong)" in drawn
+    assert "<img" not in title_html(dataclasses.replace(AT, model=EVIL, slice=EVIL), {"lime": EVIL}, 2)
+
+
+def test_a_slice_is_cut_by_its_name() -> None:
+    assert cut_to(FOUND, "", "label") is FOUND
+    assert {row.example for row in cut_to(FOUND, "right", "correctness").rows} == {1, 4}
+    assert {row.example for row in cut_to(FOUND, "wrong", "label").rows} == {2}
+    assert cut_to(FOUND, "nonsense", "label").rows == ()
+
+
+def test_what_the_browser_says_of_a_point_is_checked() -> None:
+    good = {"model": "m", "method": "lime", "metric": "with_top", "percent": 50, "slice": "right"}
+    assert read_point(good) == Point("m", "lime", "with_top", percent="50", slice="right")
+    assert read_point({**good, "percent": None, "slice": None}) == Point("m", "lime", "with_top")
+    for bad in ({}, None, [], {**good, "metric": EVIL}, {**good, "model": 3}):
+        assert read_point(bad) is None
+
+
+def test_many_names_are_counted() -> None:
+    plan = Plan(("a", "b", "c", "d"), "reviews", ("lime", "random"), examples=1)
+    told = line(JOB, plan)
+    assert told.endswith("running: a, b and 2 more on reviews, 1 example, lime, random")
