@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from engine.errors import unknown
+from engine.errors import not_allowed, unknown
 from engine.metrics.agreement import MEASURES, TOP_PERCENT, Agreement, is_constant, spearman, top_k_overlap
 
 ORDERS = ("size", "sign")
@@ -31,6 +31,8 @@ class How:
         for name, given, known in (("measure", self.measure, MEASURES), ("order", self.order, ORDERS)):
             if given not in known:
                 raise unknown(name, given, known)
+        if type(self.percent) is not int or not 1 <= self.percent <= 100:
+            raise not_allowed("percent", "a whole number from 1 to 100", self.percent)
 
 
 def agreements(scores: Scores, names: Sequence[str], how: How) -> Agreement:

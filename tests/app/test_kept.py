@@ -11,6 +11,7 @@ from streamlit.testing.v1.element_tree import Widget
 
 from components.attention.session import SESSIONS
 from components.attention.session import key as attention_key
+from components.compare.session import SESSIONS as COMPARE_SESSIONS
 from components.kept import KEPT
 from components.picture.session import WIDGETS as PICTURE_WIDGETS
 from components.text.session import WIDGETS as TEXT_WIDGETS
@@ -23,11 +24,12 @@ from tests.unit.images.checkpoints import save_vit
 KINDS = (
     "selectbox", "multiselect", "segmented_control", "slider", "toggle", "checkbox", "number_input", "text_area",
 )  # fmt: skip
-SET_ANEW = ("editing", "flow.step", "scale.")
-"""In each run."""
+SET_ANEW = ("editing", "flow.step", "scale.", "add.", "change.")
+"""In each run, or a draft that stands in no link."""
 PAGES = {
     "pages/text.py": (TEXT_WIDGETS, {"open": "browse,questions", "method": "random"}),
     "pages/images.py": (PICTURE_WIDGETS, {"open": "browse,questions", "method": "random", "data": "scenes:count=3"}),
+    "pages/compare.py": (COMPARE_SESSIONS["text"].widgets, {"open": "search", "input": "text"}),
     "pages/attention.py": (SESSIONS["text"].widgets, {"open": "switch,flow", "score": "entropy", "input": "text"}),
 }
 

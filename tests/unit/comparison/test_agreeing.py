@@ -69,7 +69,7 @@ def test_ranks_and_moves_by_hand() -> None:
     assert np.isnan(rank_moves(reference, np.ones(5), How())).all()
 
 
-@pytest.mark.parametrize("wrong", [{"measure": "pearson"}, {"order": "up"}])
-def test_what_is_not_known_is_named(wrong: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match=next(iter(wrong))):
-        How(**wrong)
+@pytest.mark.parametrize(("measure", "order", "named"), [("pearson", "size", "measure"), ("top_k", "up", "order")])
+def test_what_is_not_known_is_named(measure: str, order: str, named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        How(measure, order)

@@ -1,0 +1,115 @@
+"""Maps side by side as HTML: values, ranks, moves and agreement by hand; foreign words never become elements."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+
+from components.compare.board import board_html, move_words
+from components.compare.compared import Column, Compared, columns_of, labels_of, verdict
+from components.compare.look import CompareLook
+from components.compare.matrix import agreement_words, apart_words, parts_words
+from components.compare.state import CompareState
+from components.text.focus import Focus
+from engine.comparison.pairs import Pair
+from engine.comparison.parts import text_sheet
+from engine.registry import all_explainers
+from engine.request import Example
+from engine.result import Explanation, Provenance
+from tests.unit.components.making import explanation
+
+TEXT = "warm <b>bold</b> film"
+SCORES = ([3.0, 1.0, -2.0], [1.0, 2.0, 3.0])
+MODELS = ("model-a", "<i>model</i>")
+
+
+def of_model(made: Explanation, model: str) -> Explanation:
+    origin: Provenance = replace(made.provenance, model=model)
+    return replace(made, provenance=origin)
+
+
+def compared(
+    look: CompareLook | None = None, pinned: bool = True, scores: tuple[list[float], ...] = SCORES
+) -> Compared:
+    example = Example(TEXT)
+    pairs = (*(Pair(model, "occlusion") for model in MODELS), Pair("gone", "gradient"))
+    state = CompareState(
+        kind="text", focus=Focus("model-a", TEXT), columns=pairs, reference=pairs[0] if pinned else None,
+        look=look or CompareLook(),
+    )  # fmt: skip
+    made = [
+        of_model(explanation(example, given, pieces=r"\S+"), model) for given, model in zip(scores, MODELS, strict=True)
+    ]
+    bare = columns_of(state, all_explainers())
+    columns: list[Column] = [
+        replace(one, made=of, row=row) for row, (one, of) in enumerate(zip(bare, made, strict=False))
+    ]
+    columns.append(replace(bare[2], said="No model <script>.", failed=True))
+    return Compared(state, tuple(columns), text_sheet(made, example))
+
+
+def cells(shown: str) -> list[list[str]]:
+    rows = re.findall(r"<tr><th scope=row>(.*?)</tr>", shown)
+    return [[unescape(re.sub("<.*?>", "", cell)) for cell in re.findall(r"<td.*?>.*?</td>", row)] for row in rows]
+
+
+def test_each_part_has_a_row_and_each_map_a_column() -> None:
+    assert cells(board_html(compared())) == [["+3.0", "+1.0", ""], ["+1.0", "+2.0", ""], ["−2.0", "+3.0", ""]]
+
+
+def test_a_common_scale_shows_shares_of_the_sum_of_sizes() -> None:
+    shown = cells(board_html(compared(CompareLook(scale="common"))))
+    assert [row[0] for row in shown] == ["+50\u00a0%", "+17\u00a0%", "−33\u00a0%"]
+    assert [row[1] for row in shown] == ["+17\u00a0%", "+33\u00a0%", "+50\u00a0%"]
+
+
+def test_moves_count_ranks_from_the_reference() -> None:
+    shown = cells(board_html(compared(CompareLook(shown="moves"))))
+    assert [row[0] for row in shown] == ["", "", ""]
+    assert [row[1] for row in shown] == ["↓2", "↑1", "↑1"]
+    assert (move_words(0), move_words(3), move_words(-1)) == ("=", "↑3", "↓1")
+
+
+def test_moves_without_a_reference_are_scores() -> None:
+    assert cells(board_html(compared(CompareLook(shown="moves"), pinned=False)))[0][0] == "+3.0"
+
+
+def test_agreement_with_the_reference_is_told_above_the_map() -> None:
+    """By size 3 1 2 against 1 2 3: rho is -0.5, and the first parts differ."""
+    shown = board_html(compared())
+    assert "with A: ρ −0.5, 0 of the top 1" in shown
+    assert compared().apart == 1.5
+    assert apart_words(1.5, compared()).startswith("Disagreement on this example: 1.5, 1 minus the mean ρ")
+
+
+def test_foreign_words_are_escaped_in_both_layouts() -> None:
+    for layout in ("table", "text"):
+        shown = board_html(compared(CompareLook(layout=layout)))
+        assert "<script>" not in shown
+        assert "<i>model" not in shown
+        assert "<b>bold" not in shown
+        assert "No model &lt;script&gt;." in shown
+
+
+def test_a_map_without_order_says_so() -> None:
+    shown = board_html(compared(scores=([1.0, 1.0, 1.0], SCORES[1])))
+    assert "no order to compare with A" in shown
+
+
+def test_the_verdict_names_who_says_what() -> None:
+    held = compared()
+    assert verdict(held.columns) == "All 2 models predict positive."
+    assert labels_of(held.columns) == ["negative", "positive"]
+    other = replace(held.columns[1], made=of_model(explanation(Example(TEXT), pieces=r"\S+", labels=("a", "b")), "c"))
+    assert verdict((held.columns[0], other)) == "The models disagree on the class. A: positive; B: b."
+    assert verdict(held.columns[:1]) == ""
+
+
+def test_what_is_compared_and_measured_is_said() -> None:
+    held = compared()
+    assert parts_words(held) == "3 words, without special tokens."
+    assert held.found is not None
+    assert "by their size" in agreement_words(held.found, held.look, "word")
+    top = replace(held.look, measure="top_k", order="sign", percent=50)
+    assert "here 1 of 3, that both maps name; about 33 % by chance" in agreement_words(held.by("top_k"), top, "word")

@@ -1,0 +1,75 @@
+"""The Compare page's link: what it says is what is shown, and what is not known is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.compare.look import PLAIN_COMPARE, CompareLook
+from components.compare.state import CompareState, read_text, usual_columns, write
+from components.text.focus import Focus
+from components.text.open_data import open_data
+from engine.comparison.pairs import Pair
+
+FOCUS = Focus("reviews-minilm", "good food", None, None, "reviews")
+PAIRS = (Pair("reviews-minilm", "gradient_l2"), Pair("/a folder/m@1", "occlusion", (("window", "2"),)))
+LOOK = CompareLook("token", "text", "moves", "common", 0.5, "top_k", "sign", 25, 40, 100)
+STATE = CompareState(
+    kind="text",
+    focus=FOCUS,
+    columns=PAIRS,
+    reference=PAIRS[1],
+    target="positive",
+    seed=7,
+    look=LOOK,
+    opened=("search",),
+)
+
+
+def read(query: dict[str, list[str]]) -> tuple[CompareState, list[str]]:
+    return read_text(query, ["reviews-minilm"], open_data("reviews"))
+
+
+def test_a_link_holds_everything_that_is_shown() -> None:
+    assert read(write(STATE)) == (STATE, [])
+
+
+def test_only_what_differs_from_the_usual_is_written() -> None:
+    plain = CompareState(kind="text", focus=FOCUS, columns=PAIRS)
+    assert set(write(plain)) == {"input", "model", "text", "column"}
+    assert read(write(plain)) == (plain, [])
+
+
+def test_no_columns_are_kept_apart_from_nothing_said() -> None:
+    none = CompareState(kind="text", focus=FOCUS, columns=())
+    assert write(none)["column"] == ["none"]
+    assert read(write(none))[0].columns == ()
+    assert read({})[0].columns == usual_columns("text", "reviews-minilm")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("unit", "letter", "unit: unknown name"),
+        ("shown", "all", "shown: unknown name"),
+        ("layout", "grid", "layout: unknown name"),
+        ("gamma", "9", "gamma: must be"),
+        ("percent", "3", "percent: must be one of 5, 10, 15, 25, 50"),
+        ("examples", "-1", "examples: must be one of"),
+        ("opacity", "101", "opacity: must be a whole number from 0 to 100"),
+        ("reference", "C", "reference: unknown name 'C'"),
+        ("column", "gradiant@m", "Did you mean 'gradient'"),
+    ],
+)
+def test_what_is_not_known_is_said_and_the_usual_is_shown(name: str, given: str, told: str) -> None:
+    columns = [*write(STATE)["column"], *([given] if name == "column" else [])]
+    state, said = read({"text": ["good food"], name: [given], "column": columns})
+    assert told in " ".join(said)
+    assert state.look == PLAIN_COMPARE
+    assert state.columns == PAIRS
+
+
+def test_eight_columns_at_most_each_once() -> None:
+    codes = [Pair(f"m{number}", "random").code for number in range(10)]
+    state, said = read({"text": ["x"], "column": [codes[0], *codes]})
+    assert [pair.code for pair in state.columns] == codes[:8]
+    assert "at most 8 columns" in said[0]
