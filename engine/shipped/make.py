@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import tempfile
+import zlib
 
 from cache import encode
 from engine import records, shipped
@@ -23,6 +24,16 @@ def lines() -> list[str]:
     return [_line(key, encode(*packed, key)) for key, packed in bodies]
 
 
+def evaluation_lines() -> list[str]:
+    """The evaluation that the Evaluate page opens with, computed where this home does not have it."""
+    from engine.shipped.evaluated import made
+    from engine.store import result_store
+
+    with shipped.set_aside():
+        held = [(key, result_store().get(key)) for key in made()]
+    return [_line(key, zlib.compress(encode(*entry, key), level=9)) for key, entry in held if entry is not None]
+
+
 def _line(key: str, body: bytes) -> str:
     return json.dumps({"key": key, "body": base64.b64encode(body).decode()})
 
@@ -31,9 +42,10 @@ def main() -> None:
     os.environ["EXEGESIS_DEVICE"] = "cpu"
     with tempfile.TemporaryDirectory(prefix="exegesis-shipped-") as home:
         os.environ["EXEGESIS_HOME"] = home
-        made = lines()
-    shipped.FILE.write_text("\n".join(made) + "\n", encoding="utf-8")
-    print(f"{len(made)} results, {shipped.FILE.stat().st_size:,} bytes in {shipped.FILE}")
+        found = {shipped.FILE: lines(), shipped.EVALUATIONS: evaluation_lines()}
+    for file, made in found.items():
+        file.write_text("\n".join(made) + "\n", encoding="utf-8")
+        print(f"{len(made)} results, {file.stat().st_size:,} bytes in {file}")
 
 
 if __name__ == "__main__":

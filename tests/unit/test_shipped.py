@@ -12,12 +12,17 @@ import numpy as np
 import pytest
 
 from cache import codec
+from components.evaluate.state import plan_of, usual
 from components.picture import state as picture_state
 from components.text.state import START
 from engine import runtime, shipped
+from engine.evaluation.keeping import finished
+from engine.evaluation.sample import sample_of, with_metrics
 from engine.explain import explain, explain_many, key_of, shipped_explanation
+from engine.registry import all_explainers
 from engine.request import Example, Request
 from engine.result import Explanation
+from engine.shipped import evaluated
 from engine.shipped.gallery import GALLERY, METHODS, MODEL, PICTURE_METHODS, Piece, picture_requests, requests
 from engine.store import result_store
 from tests.project import ROOT
@@ -26,7 +31,10 @@ LARGEST_FILE = 1_000_000
 
 OPEN_A_PIECE = """
 import json, sys
+from engine.evaluation.keeping import finished
+from engine.evaluation.sample import sample_of, with_metrics
 from engine.explain import explain, explain_many
+from engine.shipped import evaluated
 from engine.shipped.gallery import GALLERY, METHODS, picture_requests
 made = explain_many([GALLERY[-1].request(method) for method in METHODS])
 heavy = {"torch", "transformers", "scipy"} & set(sys.modules)
@@ -64,9 +72,21 @@ def scores(title: str, method: str = "") -> tuple[Explanation, dict[str, float]]
 
 
 def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
-    assert set(shipped.entries()) == {key_of(request) for request in requests()}, "run python -m engine.shipped.make"
-    assert len(shipped.entries()) == len(GALLERY) * len(METHODS) + len(PICTURE_METHODS)
+    of_the_gallery = {key_of(request) for request in requests()}
+    assert set(shipped.entries()) == of_the_gallery | set(evaluated.keys()), "run python -m engine.shipped.make"
+    assert len(of_the_gallery) == len(GALLERY) * len(METHODS) + len(PICTURE_METHODS)
     assert shipped.FILE.stat().st_size < LARGEST_FILE
+
+
+def test_the_shipped_evaluation_is_the_one_that_its_page_opens_with() -> None:
+    plan = evaluated.plan()
+    assert plan == plan_of(usual("text"), all_explainers("text"))
+    sample = sample_of(plan)
+    found = finished(with_metrics(plan, sample), sample)
+    assert found is not None, "run python -m engine.shipped.make"
+    assert {fact.example for fact in found.facts} == set(sample.indices)
+    assert {one.method for one in found.scores} == set(plan.company)
+    assert shipped.EVALUATIONS.stat().st_size < LARGEST_FILE
 
 
 def test_the_methods_are_those_that_the_pages_start_with() -> None:
