@@ -18,8 +18,8 @@ from engine.store import result_store
 from tests.unit.cli.conftest import Run
 
 COMMANDS = (
-    "app", "evaluate", "explain", "heads", "pretrain", "train", "models", "datasets", "jobs", "cache", "study",
-    "doctor",
+    "app", "compare", "evaluate", "explain", "heads", "pretrain", "reproduce", "train", "models", "datasets", "jobs",
+    "cache", "study", "doctor",
 )  # fmt: skip
 
 
