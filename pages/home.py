@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components.engine_room import warm_up
-from components.frame import ATTENTION, HOME, IMAGES, LIBRARY, STUDY, TEXT, guard, heading
+from components.frame import ATTENTION, EVALUATE, HOME, IMAGES, LIBRARY, STUDY, TEXT, guard, heading
 from components.gallery import gallery
 from components.styles import use_styles
 
@@ -21,6 +21,7 @@ with st.container(horizontal=True, gap="medium"):
     st.page_link(TEXT.file, label=TEXT.heading, icon=":material/text_fields:", help=TEXT.question)
     st.page_link(IMAGES.file, label=IMAGES.heading, icon=":material/image:", help=IMAGES.question)
     st.page_link(ATTENTION.file, label=ATTENTION.heading, icon=":material/grid_view:", help=ATTENTION.question)
+    st.page_link(EVALUATE.file, label=EVALUATE.heading, icon=":material/leaderboard:", help=EVALUATE.question)
     st.page_link(STUDY.file, label=STUDY.heading, icon=":material/how_to_vote:", help=STUDY.question)
     st.page_link(LIBRARY.file, label=LIBRARY.heading, icon=":material/inventory_2:", help=LIBRARY.question)
 

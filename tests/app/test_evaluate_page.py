@@ -14,11 +14,13 @@ from streamlit.testing.v1 import AppTest
 
 from components.evaluate.session import key
 from components.frame import EVALUATE
+from components.kept import KEPT
 from engine import jobs
 from engine.evaluation.evaluate import evaluate
 from engine.jobs import evaluating
 from engine.request import MAX_CHARACTERS
 from tests.alerts import errors, notes
+from tests.app.test_kept import drawn
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
@@ -209,3 +211,23 @@ def test_the_page_keeps_what_was_chosen_through_another_page(model: str, data: s
     page.switch_page(EVALUATE.file).run()
     assert page.number_input(key("text", "seed")).value == 5
     assert page.multiselect(key("text", "models")).value == [model]
+
+
+def test_it_opens_with_an_evaluation_whose_controls_keep_what_the_link_says() -> None:
+    page = opened(view="slices", inside="curves", point=["reviews-minilm", "lime", "comprehensiveness", "", "", ""])
+    assert jobs.list_jobs() == []
+    assert len([link for link in page.get("page_link") if link.proto.label == "Open on Text"]) == 10
+    scopes = dict(drawn(page, key("text", "")))
+    assert {"models", "look.view", "view.slice", "view.inside", "look.order", "examples.page"} <= set(scopes)
+    assert set(scopes.values()) == {KEPT}
+
+
+def test_pictures_have_a_session_of_their_own() -> None:
+    page = opened(seed="3")
+    page.segmented_control("evaluate.kind").set_value("image").run()
+    assert not page.exception
+    assert page.number_input(key("image", "seed")).value == 0
+    assert page.multiselect(key("image", "models")).value == ["scenes-marked-vit"]
+    assert "patch" in page.selectbox(key("image", "unit")).options[1].lower()
+    page.segmented_control("evaluate.kind").set_value("text").run()
+    assert page.number_input(key("text", "seed")).value == 3
