@@ -48,7 +48,12 @@ def decided_html(claim: Claim, outcome: Outcome) -> str:
     return f'<div class="xg"><p class="xg-small">{lead}: {escape(decides(claim, outcome))}</p></div>'
 
 
-def rows(claim: Claim, outcome: Outcome) -> list[dict[str, object]]:
+def sum_html(told: str) -> str:
+    """How the first number is computed."""
+    return f'<div class="xg"><p class="xg-small">The first is {escape(told)}.</p></div>'
+
+
+def rows(outcome: Outcome) -> list[dict[str, object]]:
     """A row a number."""
     return [
         {
@@ -70,8 +75,8 @@ def _numbers(claim: Claim, outcome: Outcome, found: Reproduction) -> None:
     import pandas
 
     with opened:
-        st.html(f'<div class="xg"><p class="xg-small">First of them: {escape(sum_told(claim.contrasts[0]))}</p></div>')
-        numbers(pandas.DataFrame(rows(claim, outcome)), f"claim_{claim.id}")
+        st.html(sum_html(sum_told(claim.contrasts[0], scale_of(found.scale))))
+        numbers(pandas.DataFrame(rows(outcome)), f"claim_{claim.id}")
         by_name = {one.name: one for one in found.experiments}
         for name in experiment_names(claim, scale_of(found.scale)):
             if by_name[name].plan:

@@ -18,9 +18,13 @@ from engine.reproduction.outcome import Reproduction
 
 @dataclass(frozen=True)
 class Known:
-    """`found`: None before it was run on the models as they are. `running`: a job, or the `last` that is over."""
+    """`found`: None before it was run on the models as they are. `running`: a job, or the `last` that is over.
+
+    `absent`: models that are needed and not here.
+    """
 
     found: Reproduction | None
+    absent: tuple[str, ...]
     running: Job | None
     last: Job | None
 
@@ -31,8 +35,8 @@ def known(asked: Asked) -> Known:
     running = next((job for job in own if not job.over), None)
     over = [job for job in own if job.over]
     ended = tuple((job.id, job.done, job.finished) for job in over)
-    found = _held(asked.command(), ended, tuple(embedded_models()), losses(), str(home()), asked)
-    return Known(found, running, over[0] if over else None)
+    found, absent = _held(asked.command(), ended, tuple(embedded_models()), losses(), str(home()), asked)
+    return Known(found, absent, running, over[0] if over else None)
 
 
 def _same(job: Job, asked: Asked) -> bool:
@@ -48,8 +52,10 @@ def _held(
     losses: int,
     home: str,
     _asked: Asked,
-) -> Reproduction | None:
+) -> tuple[Reproduction | None, tuple[str, ...]]:
     # Here and not above: it imports what reads data sets.
+    from engine.reproduction.asked import experiments
     from engine.reproduction.run import kept
 
-    return kept(_asked)
+    players = (player for experiment in experiments(_asked) for player in experiment.players)
+    return kept(_asked), tuple(dict.fromkeys(player.name for player in players if not player.there))

@@ -14,7 +14,7 @@ from components.reproduction import session
 from components.reproduction.claim_view import claim_card
 from components.reproduction.known import Known, known
 from components.reproduction.state import FEWEST_EXAMPLES, MOST_EXAMPLES, ReproductionState
-from components.reproduction.words import ABOUT, DECLARED, FULL, LOOKS, NOTHING, SECTIONS, SOME_MISSING
+from components.reproduction.words import ABOUT, ABSENT, DECLARED, FULL, LOOKS, NOTHING, SECTIONS, SOME_MISSING
 from components.request_link import MOST_SEED
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
@@ -67,6 +67,8 @@ def _work(asked: Asked, seen: Known) -> None:
     elif seen.found is None:
         with st.container(border=True, key="reproduction_to_do"):
             st.markdown(NOTHING)
+            if seen.absent:
+                say_note(f"{ABSENT} {', '.join(seen.absent)}.")
             JOBS.start("Run", "reproduce", asked.as_plain(), seen.last)
 
 

@@ -33,4 +33,5 @@ NOTHING = (
     "by one, so that a run that is stopped goes on where it was, also while you are on other pages."
 )
 DECLARED = "The SHA-256 of all that was declared. It changes with any word, bound or number of examples."
-SOME_MISSING = "Claims whose models are not here are not run. Once the models are there, run again."
+ABSENT = "Not here, so that claims that need them will not be run:"
+SOME_MISSING = "Claims whose models are not here are not run. Once they are here, this page offers a run again."

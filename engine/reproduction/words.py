@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.metrics.catalog import metric
 from engine.reproduction.claims import Claim, Contrast, Term
 from engine.reproduction.outcome import Number, Outcome, Reproduction
+from engine.reproduction.scales import Scale
 from engine.reproduction.verdicts import Verdict, margin
 
 LEVEL = (
@@ -56,16 +57,17 @@ def _entries(entries: int, choices: int) -> str:
     return f"for each of {entries} pairs, one of {choices} numbers" if entries > 1 else f"one of {choices} numbers"
 
 
-def sum_told(contrast: Contrast) -> str:
-    """The sum that is computed, with its signs."""
-    return " ".join(_term(term, contrast.oriented, first=not place) for place, term in enumerate(contrast.terms))
+def sum_told(contrast: Contrast, scale: Scale) -> str:
+    """The sum that is computed, with its signs, and the models that play its parts."""
+    return " ".join(_term(term, contrast.oriented, scale, not place) for place, term in enumerate(contrast.terms))
 
 
-def _term(term: Term, oriented: bool, first: bool) -> str:
+def _term(term: Term, oriented: bool, scale: Scale, first: bool) -> str:
     times = term.times * (-1 if oriented and metric(term.metric).better == "low" else 1)
     sign = ("" if first else "+ ") if times > 0 else "- "
+    models = (scale.model(part, term.task) for part in term.models)
     spread = "spread of " if term.take == "spread" else ""
-    return f"{sign}{spread}{term.metric}({', '.join(term.methods)}; {', '.join(term.models)}; {term.task})"
+    return f"{sign}{spread}{term.metric}({', '.join(term.methods)}; {', '.join(models)})"
 
 
 def settled_told(outcome: Outcome) -> str:

@@ -9,7 +9,14 @@ import pytest
 
 import engine.explain
 import engine.metrics.curves as curves
+from cache.keys import plain
+from engine.evaluation.plan import Plan
+from engine.reproduction.asked import METHODS, Asked, experiments
+from engine.reproduction.outcome import ExperimentFound, Number, Outcome, Reproduction
+from engine.reproduction.run import report_key
 from engine.reproduction.scales import EMBEDDED, FULL
+from engine.reproduction.verdicts import VERDICTS
+from engine.store import result_store
 from tests.tiny import save_checkpoint
 
 PHRASES = ("good food", "the plot drags", "lovely view", "warm and funny", "bad service", "not worth it")
@@ -82,3 +89,30 @@ def without_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _family(base: str) -> str:
     return base.rpartition("/")[2].partition("-")[0]
+
+
+def report_of(asked: Asked, model: str) -> Reproduction:
+    """A report in which the verdicts come by turns, each with the numbers that lead to it."""
+    ends = {"holds": (0.95, 0.93, 0.97), "does not hold": (-0.9, -0.95, -0.8), "cannot be told": (0.0, -0.9, 0.9)}
+    outcomes = []
+    for number, claim in enumerate(asked.chosen):
+        verdict = VERDICTS[number % len(VERDICTS)]
+        if verdict == "not run":
+            outcomes.append(Outcome(claim.id, verdict, why="gpt2-marked: <b>is not here</b> [x](http://evil.example)."))
+            continue
+        found = Number(claim.contrasts[0].name, *ends[verdict], asked.count, verdict)
+        settled_by = 4321 if verdict == "cannot be told" else None
+        outcomes.append(Outcome(claim.id, verdict, ((found,),), settled_by=settled_by))
+    plans = [(one.name, Plan((model,), one.data.dataset, METHODS, one.metrics)) for one in experiments(asked)]
+    ran = tuple(ExperimentFound(name, plain(plan.as_plain()), "", 0) for name, plan in plans)
+    digest, versions = asked.declared.digest, {"Exegesis": "1"}
+    return Reproduction(
+        asked.command(), asked.scale, asked.count, asked.seed, digest, versions, (), ran, tuple(outcomes)
+    )
+
+
+def keep_report(asked: Asked, model: str = "reviews-minilm") -> Reproduction:
+    """The same, where the page looks for it."""
+    found = report_of(asked, model)
+    result_store().put(report_key(asked), found.as_plain(), {})
+    return found

@@ -1,0 +1,140 @@
+"""The Reproduction page as a script: what was declared, a run from start to end, verdicts, numbers, links."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.frame import REPRODUCTION
+from components.reproduction.words import SOME_MISSING
+from engine import jobs
+from engine.models import catalog
+from engine.reproduction.asked import Asked
+from engine.reproduction.claims import declared
+from engine.reproduction.run import kept
+from tests.alerts import errors
+from tests.project import ROOT
+from tests.tiny import save_checkpoint
+from tests.unit.reproduction.standing_in import keep_report
+
+pytestmark = pytest.mark.usefixtures("own_home", "no_models")
+
+SECONDS = 120.0
+CLAIMS = declared().claims
+
+
+@pytest.fixture
+def no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever comes with the project: here nothing does, so that a run takes no time."""
+    monkeypatch.setattr(catalog, "EMBEDDED", tmp_path / "nothing")
+
+
+def opened(**link: str | list[str]) -> AppTest:
+    """The page in its frame."""
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(REPRODUCTION.file)
+    for name, value in link.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def html_of(page: AppTest) -> str:
+    return unescape("\n".join(element.proto.body for element in page.get("html")))
+
+
+def badges(page: AppTest) -> list[str]:
+    """The words of all badges, in order."""
+    found = (re.fullmatch(r":\w+-badge\[(?::\S+: )?(.*)\]", one.value) for one in page.markdown)
+    return [match[1] for match in found if match]
+
+
+def button(page: AppTest, label: str) -> bool:
+    return any(one.label == label for one in page.button)
+
+
+def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
+    page = opened()
+    assert badges(page) == ["not run"] * len(CLAIMS)
+    text = html_of(page)
+    assert all(claim.says in text for claim in CLAIMS)
+    assert "Declared: mean of overlap with the truth; each of 3 numbers; at least 0.9." in text
+    assert "t5-deep-marked" in text, "which models are not here"
+    assert button(page, "Run")
+    assert [one.value for one in page.get("code")] == [
+        declared().digest,
+        "exegesis reproduce thesis --scale embedded --examples 200 --seed 0",
+        "exegesis reproduce thesis --scale full",
+    ]
+
+
+def test_a_run_ends_with_a_verdict_for_each_claim() -> None:
+    page = opened(examples="3")
+    next(one for one in page.button if one.label == "Run").click().run()
+    [job] = jobs.list_jobs()
+    assert (job.kind, job.spec["examples"]) == ("reproduce", 3)
+    assert jobs.wait(job.id, SECONDS).state == "done"
+    page = opened(examples="3")
+    assert badges(page) == ["0 holds", "0 does not hold", "0 cannot be told", "34 not run", *["not run"] * len(CLAIMS)]
+    assert SOME_MISSING in html_of(page)
+    assert "Why: t5-mini-marked: model: unknown name 't5-mini-marked'." in html_of(page)
+    assert not button(page, "Run")
+    assert kept(Asked(examples=3)) is not None
+    assert button(opened(examples="4"), "Run"), "another number of examples is another run"
+
+
+def test_a_run_is_followed_stopped_and_resumed() -> None:
+    waiting = jobs.create("reproduce", Asked(examples=3).as_plain())
+    page = opened(examples="3")
+    assert not button(page, "Run")
+    next(one for one in page.button if one.label == "Cancel").click().run()
+    assert jobs.get(waiting.id).state == "cancelled"
+    page = opened(examples="3")
+    next(one for one in page.button if one.label == "Go on").click().run()
+    assert jobs.wait(waiting.id, SECONDS).state == "done"
+
+
+def test_a_report_shows_verdicts_and_what_decides() -> None:
+    found = keep_report(Asked())
+    page = opened()
+    counts = [f"{number} {verdict}" for verdict, number in found.counts.items()]
+    assert badges(page) == [*counts, *(one.verdict for one in found.outcomes)]
+    text = html_of(page)
+    assert "What decides: integrated_gradients: 0.95 (0.93 to 0.97), n 200" in text
+    assert "about 4,321 examples would tell" in text
+    assert "Why: gpt2-marked: <b>is not here</b>" in text, "letter by letter"
+
+
+def test_claims_are_chosen_by_verdict() -> None:
+    found = keep_report(Asked())
+    page = opened(show=["holds", "not run"])
+    shown = badges(page)[4:]
+    assert shown == [one.verdict for one in found.outcomes if one.verdict in ("holds", "not run")]
+    assert page.query_params["show"] == ["holds", "not run"]
+
+
+def test_numbers_open_by_the_link_and_lead_to_the_evaluation(tmp_path: Path) -> None:
+    keep_report(Asked(), str(save_checkpoint("bert", tmp_path / "tiny")))
+    assert "The first is" not in html_of(opened())
+    page = opened(claim="marked-found")
+    text = html_of(page)
+    sizes = "t5-mini-marked, t5-small-marked, t5-marked, t5-deep-marked"
+    assert f"The first is gt_overlap(integrated_gradients; {sizes})." in text
+    assert 'data-name="Inside">yes' in text
+    [link] = page.get("page_link")
+    assert link.proto.label == "Evaluation: marked, T5 sizes"
+    assert "view=scaling" in link.proto.query_string
+    assert "data=reviews-marked" in link.proto.query_string
+
+
+def test_what_a_link_asks_for_and_is_not_known_is_said() -> None:
+    page = opened(examples="1", seed="x", show="perhaps", claim="nothing")
+    said = errors(page)
+    assert len(said) == 4
+    assert "examples: must be a whole number from 2 to 1000, got '1'. 200 is used." in said
+    assert any("claim: unknown name 'nothing'" in one for one in said)
+    assert "claim" not in page.query_params

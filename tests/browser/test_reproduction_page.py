@@ -1,0 +1,43 @@
+"""The Reproduction page in Chromium, in both themes: verdicts, numbers on demand, and the way to the evaluation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.frame import EVALUATE, REPRODUCTION
+from engine.reproduction.asked import Asked
+from engine.reproduction.claims import declared
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.server import Server
+from tests.unit.reproduction.standing_in import keep_report
+
+Open = Callable[..., Page]
+CLAIM = declared().claims[0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_verdicts_lead_to_numbers_and_to_the_evaluation(
+    server: Server, open_page: Open, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
+    found = keep_report(Asked())
+    page = open_page(f"{server.url}/{REPRODUCTION.url_path}", scheme)
+    counts = page.locator(".st-key-reproduction_counts")
+    for verdict, number in found.counts.items():
+        expect(counts.get_by_text(f"{number} {verdict}")).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_role("button", name="holds", exact=True).click()
+    expect(page).to_have_url(re.compile("show=holds"))
+    cards = page.locator("[class*='st-key-claim-']")
+    expect(cards).to_have_count(found.counts["holds"])
+    card = page.locator(f".st-key-claim-{CLAIM.id}")
+    expect(card.get_by_text(CLAIM.says)).to_be_visible()
+    card.get_by_text("Numbers", exact=True).click()
+    expect(card.get_by_role("table")).to_contain_text("integrated_gradients")
+    expect(page).to_have_url(re.compile(f"claim={CLAIM.id}"))
+    card.get_by_role("link", name="Evaluation: marked, T5 sizes").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(EVALUATE.heading, timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile("view=scaling"))
