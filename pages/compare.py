@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components.compare import session as compare_session
+from components.compare.about import about_area, label_words
 from components.compare.columns import column_controls
 from components.compare.compared import labels_of
 from components.compare.controls import class_control, look_controls, looking_controls
@@ -47,7 +48,8 @@ with classes:
     class_control(state, labels_of(() if compared is None else compared.columns))
 if compared is not None:
     with told:
-        said_area(compared)
+        said_area(compared, label_words(state, opened))
+    about_area(compared)
     matrix_area(compared)
     search_area(compared, opened)
     keep_area(compared)

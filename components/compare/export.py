@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from html import escape
 
 from components.citing import cited_html, origin_of, references
+from components.compare.about import about_html
 from components.compare.board import board_html
 from components.compare.cards import cards_html
 from components.compare.compared import Column, Compared, verdict
@@ -30,7 +31,10 @@ def html(compared: Compared) -> str:
     """The maps and the matrix as one file: style inside, no script, nothing fetched, light and dark."""
     drawn = cards_html(compared) if compared.state.kind == "image" else board_html(compared)
     told = filter(None, (verdict(compared.columns), parts_words(compared)))
-    sections = [f"{''.join(f'<p>{escape(line)}</p>' for line in told)}{drawn}", matrix_html(compared)]
+    sections = [
+        f"{''.join(f'<p>{escape(line)}</p>' for line in told)}{drawn}{about_html(compared)}",
+        matrix_html(compared),
+    ]
     sections.append(f"<h2>Cite this</h2>{cite_html(compared)}")
     if compared.state.input is not None:
         sections.append(command_html(compared.state.input, command(compared)))

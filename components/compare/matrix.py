@@ -22,9 +22,9 @@ MANY, SMALL, LARGE = 5, 10, 13
 """With more columns than that the values are written small."""
 
 
-def said_area(compared: Compared) -> None:
-    """Whether the models agree on the class, and on what maps are compared."""
-    if told := verdict(compared.columns):
+def said_area(compared: Compared, label: str) -> None:
+    """Whether the models agree on the class, beside the true `label` in words, and on what maps are compared."""
+    if told := " ".join(filter(None, (verdict(compared.columns), label))):
         st.html(f'<div class="xg"><p class="xg-verdict">{escape(told)}</p></div>')
     st.caption(parts_words(compared))
 
@@ -63,7 +63,9 @@ def parts_words(compared: Compared) -> str:
             )
         return f"Every map has the same {rows} rows and {columns} columns of patches."
     told = f"{len(sheet.parts):,} {plural(unit) if len(sheet.parts) != 1 else unit}, without special tokens."
-    if sheet.joined and compared.look.unit == "token":
+    if unit == "word":
+        told += " A word's score is the sum of its tokens'."
+    if sheet.joined:
         told += f" The tokenizers cut {sheet.joined:,} of them otherwise: what overlaps is one part with the sum."
     return told
 

@@ -193,6 +193,7 @@ def test_the_job_fills_the_list_and_a_click_opens_the_next_of_it(
     values = list(table.value["Disagreement"])
     assert values == sorted(values, reverse=True)
     assert len(values) == 6
+    assert "Labelled 1." in board(page)
     places = [int(place) for place in table.value["#"]]
     if places.index(0) < 5:
         page = press(page, "Next", -1)
@@ -230,4 +231,5 @@ def test_files_hold_what_is_shown(two: list[str]) -> None:
     alone = html(compared)
     assert "<script" not in alone
     assert alone.count("<h2>") == 2
+    assert alone.count('class="xg-caution"') == 2
     assert command(compared).startswith("exegesis compare --column ")

@@ -108,7 +108,7 @@ def test_the_verdict_names_who_says_what() -> None:
 
 def test_what_is_compared_and_measured_is_said() -> None:
     held = compared()
-    assert parts_words(held) == "3 words, without special tokens."
+    assert parts_words(held) == "3 words, without special tokens. A word's score is the sum of its tokens'."
     assert held.found is not None
     assert "by their size" in agreement_words(held.found, held.look, "word")
     top = replace(held.look, measure="top_k", order="sign", percent=50)
