@@ -95,7 +95,7 @@ USES: dict[str, dict[str, str]] = {
 
 USES[TEXT] = {
     "intended_use": (
-        "A small base to be fine-tuned (`exegesis train --base`) for experiments with explanation methods, beside "
+        "A small base to be fine-tuned (exegesis train --base) for experiments with explanation methods, beside "
         "other architectures or sizes that learned from the same texts."
     ),
     "limits": (
@@ -125,7 +125,7 @@ def describe(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]
 def _base(name: str) -> dict[str, str]:
     if name in catalog.embedded_bases():
         card = catalog.card(name)
-        return {"name": name, "source": f"{name} of Exegesis: {card['kind'].rstrip(',')}", "licence": card["licence"]}
+        return {"name": name, "source": f"{name} of Exegesis: {card['kind']}", "licence": card["licence"]}
     return BASES.get(name, {"name": name, "source": name, "licence": "see the base's own card"})
 
 

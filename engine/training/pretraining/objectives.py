@@ -109,5 +109,5 @@ OBJECTIVES: dict[str, Objective] = {
     "bert": MASKED,
     "roberta": MASKED,
     "gpt2": Objective("the next word (Radford et al., 2019)", next_word),
-    "t5": Objective("hidden spans (Raffel et al., 2020), with a throw-away decoder,", hidden_spans),
+    "t5": Objective("hidden spans with a throw-away decoder (Raffel et al., 2020)", hidden_spans),
 }
