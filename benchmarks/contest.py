@@ -91,7 +91,8 @@ class Contest:
 
 def params_of(method: str, amount: int) -> dict[str, Any]:
     if method == "integrated_gradients":
-        return {"steps": "fixed", "n_steps": amount, "quadrature": "gauss_legendre"}
+        # The path and the rule of ferret and Captum.
+        return {"baseline": "pad", "steps": "fixed", "n_steps": amount, "quadrature": "gauss_legendre"}
     return {AMOUNTS[method]: amount} if AMOUNTS[method] else {}
 
 

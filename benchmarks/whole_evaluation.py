@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -119,6 +120,7 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # Captum warns of its own solvers
     torch.set_num_threads(1)
+    os.environ["EXEGESIS_DEVICE"] = "cpu"  # where ferret runs
     with plain_folder() as folder, ferret_if_there(folder) as other:
         contest = Contest(folder, reviews(given.texts))
         settings = settings_for(contest, other)

@@ -61,9 +61,13 @@ def _check_kind(kind: str, dataset: str) -> None:
 
     texts, shown = datasets.registered(dataset), pictures.registered(dataset)
     if kind == "image" and texts and not shown:
-        raise UsageError(f"dataset: {dataset} holds texts, but the models read pictures. Name models that read texts.")
+        raise _other_kind(dataset, "texts", "pictures")
     if kind == "text" and shown and not texts:
-        raise UsageError(f"dataset: {dataset} holds pictures, but the models read texts. Name models that see.")
+        raise _other_kind(dataset, "pictures", "texts")
+
+
+def _other_kind(dataset: str, holds: str, read: str) -> UsageError:
+    return UsageError(f"dataset: {dataset} holds {holds}, but the models read {read}. Name models that read {holds}.")
 
 
 def _texts(dataset: str, split: str | None, tolerant: bool) -> Source:
