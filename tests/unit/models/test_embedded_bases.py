@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from engine.training.trainer import train
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of embedded models with one base, bases/tiny."""
     root = tmp_path_factory.mktemp("embedded")
-    quick = {"dataset": "reviews-generated:count=120", "epochs": 1, "held_out": 20, "max_length": 48}
+    quick: dict[str, Any] = {"dataset": "reviews-generated:count=120", "epochs": 1, "held_out": 20, "max_length": 48}
     pretrain(PretrainConfig(base="t5-mini", vocabulary=500, device="cpu", out=str(root / "bases" / "tiny"), **quick))
     return root
 
@@ -36,7 +37,7 @@ def embedded(shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def tuned(out: Path) -> None:
-    settings = {"method": "lora", "epochs": 1, "rank": 2, "held_out": 10, "device": "cpu"}
+    settings: dict[str, Any] = {"method": "lora", "epochs": 1, "rank": 2, "held_out": 10, "device": "cpu"}
     train(TrainConfig(base="bases/tiny", dataset="reviews-marked:count=40", out=str(out), **settings))
 
 
