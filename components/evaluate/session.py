@@ -6,7 +6,7 @@ Texts and pictures have a session of their own each, so that turning from one to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -54,16 +54,9 @@ def load(kind: str, methods: Mapping[str, Explainer]) -> tuple[EvaluateState, li
 def from_widgets(loaded: EvaluateState, methods: Mapping[str, Explainer]) -> EvaluateState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
     session = SESSIONS[loaded.kind]
-    held = {name: session.value(name) for name in FIELDS}
-    given = {name: tuple(one) if isinstance(one, list) else one for name, one in held.items() if one is not None}
-    look = {one.name: session.value(LOOK + one.name) for one in dataclasses.fields(Look)}
-    seen = {name: tuple(one) if isinstance(one, list) else one for name, one in look.items() if one is not None}
-    return dataclasses.replace(
-        loaded,
-        **_trimmed(given),
-        params=session.params(methods),
-        look=dataclasses.replace(loaded.look, **seen),
-    )
+    look = dataclasses.replace(loaded.look, **_held(session, LOOK, [one.name for one in dataclasses.fields(Look)]))
+    given = _trimmed(_held(session, "", FIELDS))
+    return dataclasses.replace(loaded, **given, params=session.params(methods), look=look)
 
 
 def save(state: EvaluateState, loaded: EvaluateState) -> None:
@@ -100,6 +93,12 @@ def _values(state: EvaluateState) -> dict[str, object]:
         **{name: _plain(getattr(state, name)) for name in FIELDS},
         **{f"{LOOK}{name}": _plain(value) for name, value in vars(state.look).items()},
     }
+
+
+def _held(session: PageSession, prefix: str, names: Sequence[str]) -> dict[str, Any]:
+    """What those of the controls hold that hold something."""
+    held = {name: session.value(prefix + name) for name in names}
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in held.items() if one is not None}
 
 
 def _plain(value: object) -> object:

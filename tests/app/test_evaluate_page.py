@@ -16,7 +16,9 @@ from components.evaluate.session import key
 from components.frame import EVALUATE
 from components.kept import KEPT
 from engine import jobs
-from engine.evaluation.evaluate import evaluate
+from engine.evaluation.evaluate import carry_out, evaluate
+from engine.evaluation.plan import Plan
+from engine.evaluation.views.strength import at_strengths
 from engine.jobs import evaluating
 from engine.request import MAX_CHARACTERS
 from tests.alerts import errors, notes
@@ -231,3 +233,21 @@ def test_pictures_have_a_session_of_their_own() -> None:
     assert "patch" in page.selectbox(key("image", "unit")).options[1].lower()
     page.segmented_control("evaluate.kind").set_value("text").run()
     assert page.number_input(key("text", "seed")).value == 3
+
+
+def test_graded_marks_are_drawn_over_the_strengths_that_are_there_and_the_others_offered(model: str) -> None:
+    marked, metrics = "reviews-marked:strength=0.5", ("truth_mass",)
+    plan = Plan((model,), marked, METHODS, metrics, examples=4)
+    evaluate([model], marked, METHODS, metrics, examples=4)
+    query = asked(model, marked, metric=metrics, examples="4", view="strength")
+    page = opened(**query)
+    assert not page.get("vega_lite_chart")
+    assert any("several strengths" in note for note in notes(page))
+    assert any("strengths" in label for label in labels(page))
+    for one in at_strengths(plan)[:2]:
+        carry_out(one)
+    page.run()
+    assert not page.exception
+    assert page.get("vega_lite_chart")
+    press(page, next(label for label in labels(page) if "more strengths" in label))
+    assert 1 < len(jobs.list_jobs()) < len(at_strengths(plan))

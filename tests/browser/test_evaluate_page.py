@@ -60,7 +60,7 @@ def test_a_small_evaluation_is_done_when_it_is_asked_for_and_survives_a_reload(s
     board = page.get_by_role("region", name="Leaderboard of reviews-minilm")
     expect(board).to_be_visible(timeout=WORK_MS)
     expect(board.get_by_role("button", name=re.compile("n = 2"))).to_have_count(4)
-    page.get_by_role("button", name="Removal curves").click()
+    page.get_by_role("radio", name="Removal curves").click()
     expect(page.get_by_text("No removal curve was measured")).to_be_visible()
 
 

@@ -12,8 +12,9 @@ from components.evaluate.board import BEST, LEVEL, beside_members, board_html, b
 from components.evaluate.look import Point
 from components.palette import STEPS
 from engine.evaluation.leaderboard import Standing
+from engine.metrics.bootstrap import Interval
 from engine.metrics.catalog import Better, metric
-from engine.metrics.results import Interval, Score
+from engine.metrics.results import Score
 
 EVIL = "<img src=x onerror=alert(1)>\"'"
 CELL = re.compile(r'<td(?: class="(\w+)")?><button[^>]*data-method="(\w+)" data-metric="(\w+)" data-told="([^"]*)"')

@@ -129,7 +129,8 @@ def test_what_the_browser_says_of_a_point_is_checked() -> None:
     good = {"model": "m", "method": "lime", "metric": "with_top", "percent": 50, "slice": "right"}
     assert read_point(good) == Point("m", "lime", "with_top", percent="50", slice="right")
     assert read_point({**good, "percent": None, "slice": None}) == Point("m", "lime", "with_top")
-    for bad in ({}, None, [], {**good, "metric": EVIL}, {**good, "model": 3}):
+    refused: list[object] = [{}, None, [], {**good, "metric": EVIL}, {**good, "model": 3}]
+    for bad in refused:
         assert read_point(bad) is None
 
 
