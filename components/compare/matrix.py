@@ -85,9 +85,10 @@ def agreement_words(found: Agreement, look: CompareLook, unit: str) -> str:
 
 def apart_words(apart: float, compared: Compared) -> str:
     """One number for the example."""
-    with_ = "" if compared.reference is None else f" with the reference {compared.reference.letter}"
+    reference = compared.reference
+    over = "every two maps" if reference is None else f"the maps and the reference {reference.letter}"
     name = "ρ" if compared.look.measure == "spearman" else "shared top"
-    return f"Disagreement on this example: {plain(apart)}, 1 minus the mean {name} over every two maps{with_}."
+    return f"Disagreement on this example: {plain(apart)}, 1 minus the mean {name} over {over}."
 
 
 def _matrix(compared: Compared, found: Agreement) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.frame import ATTENTION, IMAGES, TEXT
+from components.frame import ATTENTION, COMPARE, IMAGES, TEXT
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.maps import expect_settled
 from tests.browser.server import Server
@@ -63,6 +63,8 @@ PICTURE_LINK = {"data": "scenes:count=3", "index": "0", "method": "random"}
 PICTURE_TOUCHED = (Choice("3", "seed", "3"), Choice("4", "seed", "4"))
 HEADS_LINK = {"input": "text", "text": "a good film", "pair": "a bad end"}
 HEADS_TOUCHED = (Choice("Lines", "detail", "lines"), Choice("Received", "view", "received"))
+COMPARE_LINK = {"input": "text", "text": "a good film", "column": "none"}
+COMPARE_TOUCHED = (Choice("Tokens", "unit", "token"), Choice("3", "seed", "3"))
 CASES = {
     "text": Case(
         f"/{TEXT.url_path}",
@@ -113,6 +115,20 @@ CASES = {
         HEADS_TOUCHED,
         Choice("By layer", "order", ""),
     ),
+    "compare": Case(
+        f"/{COMPARE.url_path}",
+        COMPARE_LINK,
+        {"Layout": "Table", "Scale": "Own", "Gamma": "1", "Order": "By size", "Top": "15 %"},
+        COMPARE_TOUCHED,
+        Choice("With sign", "order", "sign"),
+    ),
+    "compare, unusual": Case(
+        f"/{COMPARE.url_path}",
+        COMPARE_LINK | {"layout": "text", "scale": "common", "gamma": "0.5", "order": "sign", "percent": "25"},
+        {"Layout": "Text", "Scale": "Common", "Gamma": "0.5", "Order": "With sign", "Top": "25 %"},
+        COMPARE_TOUCHED,
+        Choice("Table", "layout", ""),
+    ),
 }  # fmt: skip
 
 
@@ -121,7 +137,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """By page: a tiny random model."""
     folder = tmp_path_factory.mktemp("models")
     text, pictures = str(save_checkpoint("bert", folder / "bert")), str(save_vit(folder / "vit"))
-    return {f"/{TEXT.url_path}": text, f"/{ATTENTION.url_path}": text, f"/{IMAGES.url_path}": pictures}
+    of_texts = {f"/{entry.url_path}": text for entry in (TEXT, ATTENTION, COMPARE)}
+    return of_texts | {f"/{IMAGES.url_path}": pictures}
 
 
 @pytest.mark.parametrize("name", CASES)
