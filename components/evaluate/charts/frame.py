@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -25,6 +25,7 @@ SHAPES, CHANCE = ("circle", "square", "triangle-up"), "cross"
 POINT, PICKED_POINT = 70, 280
 """Areas in square pixels."""
 
+Symbols = Literal["stroke", "points"]
 Span = tuple[int | float, int | float]
 
 
@@ -58,7 +59,7 @@ class Frame:
         """Of a chart in pixels, with its legend below it in one column; where there are more, the plot is higher."""
         return plot + FOOT + LEGEND_ROW * len(self.drawn(company))
 
-    def legend(self, company: Sequence[str], symbols: str = "stroke") -> alt.Legend:
+    def legend(self, company: Sequence[str], symbols: Symbols = "stroke") -> alt.Legend:
         """Below the chart, of the methods drawn alone."""
         legend = line_legend(alt.ExprRef(COLUMNS), LABEL)
         legend.values, legend.symbolOpacity = [self.title(method) for method in self.drawn(company)], 1
@@ -102,6 +103,6 @@ def picked_size(click: alt.Parameter) -> Any:
 
 
 def _of_points(legend: alt.Legend) -> alt.Legend:
-    legend.symbolSize, legend.symbolStrokeWidth = POINT, 1.5
-    legend.symbolType = alt.Undefined
+    """In the shapes of the chart."""
+    legend.symbolSize, legend.symbolStrokeWidth, legend.symbolType = POINT, 1.5, alt.Undefined
     return legend

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import altair as alt
+import pandas as pd
 
 from components.evaluate.charts.frame import Frame, Span
 from components.numbers import plain
@@ -13,6 +14,8 @@ from engine.metrics.results import Score
 
 BETTER: dict[Better, str] = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
 ONE = "none: one example"
+WHY = "Why"
+"""The column of tables that says why examples have no value, where there are such."""
 
 
 def axis_words(id: str) -> list[str]:
@@ -33,11 +36,19 @@ def skipped_words(score: Score) -> str:
     return "; ".join(f"{number:,}: {reason}" for reason, number in ordered) or "none"
 
 
-def left_out(found: Iterable[Score], frame: Frame) -> str:
-    """A sentence about the methods without any value, empty where all have one. Not escaped."""
-    without = dict.fromkeys((one.model, one.method, skipped_words(one)) for one in found if one.value is None)
-    told = [f"{frame.title(method)} on {model} ({why})" for model, method, why in without]
+def not_drawn(table: pd.DataFrame) -> str:
+    """A sentence about what a chart of that table cannot draw, empty where it draws all. Not escaped."""
+    if table.empty:
+        return ""
+    without = table[table["Value"].isna()]
+    places = ("Slice", "Method", "Model", WHY)
+    rows = without[[name for name in places if name in table]].drop_duplicates().to_dict("records")
+    told = [f"{row['Method']} on {row['Model']}{_within(row.get('Slice'))} ({row[WHY]})" for row in rows]
     return f"Not drawn, for no example has a value: {', '.join(told)}." if told else ""
+
+
+def _within(slice: object) -> str:
+    return f", {slice}" if isinstance(slice, str) else ""
 
 
 def tips(frame: Frame, more: Mapping[str, str], value: str = "Value") -> list[alt.Tooltip]:
@@ -82,6 +93,7 @@ def table_row(score: Score, frame: Frame, more: Mapping[str, object] | None = No
         "95 % to": short(high),
         "Examples": score.n,
         "Without a value": sum(score.skipped.values()),
+        **({WHY: skipped_words(score)} if score.skipped else {}),
     }
 
 

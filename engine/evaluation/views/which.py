@@ -13,15 +13,39 @@ from engine.evaluation.views.strength import MASS, strength_of
 from engine.metrics.catalog import METRICS
 
 PLAUSIBLE = ("marks", "pair")
+ABOUT: Mapping[str, str] = {
+    "curves": "Lines are means over the examples, bands their 95 % intervals. Without what a good map calls important "
+    "the line falls at once; with that alone it rises at once. Inputs with holes are unlike what the model was trained "
+    "on (Hooker et al., 2019): compare lines with random's and not with nothing.",
+    "plausibility": "Each point is a method, its cross the 95 % intervals, both over the examples that have both "
+    "values. What looks right to people need not be what the model does (Jacovi and Goldberg, 2020): trust no method "
+    "for its place on one axis alone.",
+    "cost": "Each point is a method, its cross the 95 % intervals. Model evaluations are the same on every machine, "
+    "seconds are not. A method is worth its price only where no cheaper one is as good.",
+    "scaling": "A line a method, a tick a model; bands are 95 % intervals over the examples. They say nothing of other "
+    "trainings of the same size, of which each is one.",
+    "architecture": "A group a model, a bar a method; rules are 95 % intervals over the examples. Architectures also "
+    "differ in what they were trained on and in their tokens, so that one bar is not the architecture's alone.",
+    "slices": "A group a slice, a bar a method; rules are 95 % intervals. Of many slices some differ by chance: take a "
+    "difference as a question for other examples.",
+    "strength": "How much of a map lies on the mark, signs aside. In the data: a method that puts everything on every "
+    "mark is on the dashed line; that lines are straight is no finding, for the same marked examples come again. In "
+    "the training: the dashed line is how far the mark decides the answers, by accuracy above chance; at 100 % all "
+    "should be on the mark, below it less, but how much less cannot be told.",
+}
 
 
 @dataclass(frozen=True)
 class View:
-    """`question`: what it answers. `why_not`: why it cannot be drawn, and what to do; None where it can."""
+    """`question`: what it answers. `about`: how to read it, and what to beware of.
+
+    `why_not`: why it cannot be drawn, and what to do; None where it can.
+    """
 
     id: str
     title: str
     question: str
+    about: str
     why_not: str | None = None
 
 
@@ -57,7 +81,7 @@ def qualities(found: Evaluation) -> list[str]:
 def views_of(found: Evaluation, beside: Beside | None = None) -> list[View]:
     """All views in the order of the page."""
     known = beside or Beside()
-    return [View(id, title, question, why(found, known)) for id, (title, question, why) in _VIEWS.items()]
+    return [View(id, title, question, ABOUT[id], why(found, known)) for id, (title, question, why) in _VIEWS.items()]
 
 
 def _curves(found: Evaluation, beside: Beside) -> str | None:

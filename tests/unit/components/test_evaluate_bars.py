@@ -12,7 +12,7 @@ from components.evaluate.charts.architecture import architecture_chart, architec
 from components.evaluate.charts.bars import EMPTY, FILLED, PALE
 from components.evaluate.charts.frame import Frame
 from components.evaluate.charts.slices import slices_chart, slices_points, slices_table
-from components.evaluate.charts.words import axis_words, from_zero
+from components.evaluate.charts.words import axis_words, from_zero, not_drawn
 from engine.models.sizes import Size
 from tests.unit.evaluation.by_hand import by_hand, fact
 
@@ -29,6 +29,8 @@ SLICED = by_hand(
     {("m", "lime", "complexity"): [1, 2, 6, "flat"], ("m", "random", "complexity"): [3, 3, 3, 3]},
     [fact(place, label) for place, label in enumerate(("good", "bad", "bad", "bad"))],
 )
+
+LOST = by_hand({("m", "lime", "complexity"): [1, "flat"]}, [fact(0, "good"), fact(1, "bad")])
 
 
 def layer(made: dict[str, Any], mark: str) -> dict[str, Any]:
@@ -70,8 +72,15 @@ def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
     table = slices_table(SLICED, FRAME, "complexity", "label")
     assert table.loc[0].to_dict() == {
         "Slice": "bad", "Method": "LIME", "Model": "m", "Value": 4.0, "95 % from": table.loc[0, "95 % from"],
-        "95 % to": table.loc[0, "95 % to"], "Examples": 2, "Without a value": 1,
+        "95 % to": table.loc[0, "95 % to"], "Examples": 2, "Without a value": 1, "Why": "1: flat",
     }  # fmt: skip
+
+
+def test_a_method_without_a_value_in_one_slice_is_told_with_the_slice() -> None:
+    table = slices_table(LOST, FRAME, "complexity", "label")
+    assert not_drawn(table) == "Not drawn, for no example has a value: LIME on m, bad (1: flat)."
+    bars = slices_chart(LOST, FRAME, "complexity", "label").to_dict()
+    assert data(bars, "bar")[["slice", "method"]].to_numpy().tolist() == [["good", "lime"]]
 
 
 def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
@@ -85,6 +94,8 @@ def test_bars_of_one_colour_differ_in_their_edges() -> None:
     found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(9)})
     bars = layer(architecture_chart(found, Frame({}), "complexity", SIZES).to_dict(), "bar")["encoding"]
     assert bars["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, DASHED, DOTTED]
+    assert bars["color"]["legend"] == bars["strokeDash"]["legend"] == bars["fillOpacity"]["legend"], "one legend"
+    assert bars["color"]["legend"]["values"][-1] == "random"
     assert bars["fillOpacity"]["scale"]["range"] == [*[FILLED] * 8, PALE, EMPTY]
 
 

@@ -11,12 +11,12 @@ import pytest
 from components.charts import DASHED, DOTTED, SOLID
 from components.evaluate.charts.blank import NOTHING
 from components.evaluate.charts.cost import cost_chart, cost_table
-from components.evaluate.charts.curves import removal_chart, removal_points, removal_table
+from components.evaluate.charts.curves import removal_chart, removal_table
 from components.evaluate.charts.frame import FIELDS, PICKED, Frame, shapes
 from components.evaluate.charts.plausibility import plausibility_chart
 from components.evaluate.charts.scaling import scaling_chart, scaling_table
 from components.evaluate.charts.strength import TRAINING, strength_chart, strength_table
-from components.evaluate.charts.words import left_out
+from components.evaluate.charts.words import not_drawn
 from components.palette import PALETTES, THEMES, Theme, contrast
 from engine.evaluation.views.strength import Graded
 from engine.metrics.results import Score
@@ -108,12 +108,11 @@ def test_hovering_and_clicking_tell_all_there_is() -> None:
 
 def test_a_method_without_values_is_told_and_not_drawn() -> None:
     assert set(data(spec(removal_chart(FOUND, FRAME)), "point")["method"]) == {"lime", "random"}
-    told = left_out(removal_points(FOUND, FRAME), FRAME)
-    assert told == f"Not drawn, for no example has a value: {LONG} on m (2: too long)."
     table = removal_table(FOUND, FRAME)
+    assert not_drawn(table) == f"Not drawn, for no example has a value: {LONG} on m (2: too long)."
     assert table[table["Method"] == LONG]["Value"].isna().all()
     assert table[table["Method"] == LONG]["Without a value"].tolist() == [2, 2, 2]
-    assert left_out(removal_points(FOUND, Frame({}, methods=("lime",))), FRAME) == ""
+    assert not_drawn(table[table["Method"] == "LIME"]) == not_drawn(pd.DataFrame()) == ""
 
 
 def test_a_chart_of_nothing_says_so() -> None:

@@ -30,7 +30,10 @@ def test_all_views_make_sense_where_all_is_measured() -> None:
     assert [one.id for one in views_of(evaluated())] == [
         "curves", "plausibility", "cost", "scaling", "architecture", "slices", "strength",
     ]  # fmt: skip
-    assert all(one.title and one.question.endswith("?") for one in views_of(evaluated()))
+    for one in views_of(evaluated()):
+        assert one.title
+        assert one.question.endswith("?")
+        assert one.about.endswith(".")
 
 
 @pytest.mark.parametrize(
