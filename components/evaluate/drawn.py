@@ -15,7 +15,7 @@ from components.evaluate.session import key, point_at
 from components.keeping import file_button
 from components.results.numbers import numbers
 from components.theme import shown_theme
-from components.trouble import literal
+from components.trouble import literal, say_note
 from engine.metrics.catalog import METRICS
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 HINT = "Click a point for the examples behind it."
 SPEC_HELP = (
-    "The chart with its numbers, for vega.github.io/editor or altair.Chart.from_json. SVG and PNG: the chart's menu."
+    "The chart with its numbers as Vega-Lite, which Altair and Vega's editor read, and write as SVG. As PNG: the button "
+    "above the chart."
 )
 
 
@@ -47,6 +48,7 @@ class Drawing:
 def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | None = None) -> None:
     """The chart of the whole, or of the `part` that a slice is."""
     from components.evaluate.charts.frame import PICKED, Frame
+    from components.evaluate.charts.words import not_drawn
 
     found = chosen.found if part is None else part
     frame = Frame(chosen.titles, shown_theme(), slice=slice)
@@ -63,6 +65,8 @@ def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | N
     if drawing.leads and not slice:
         st.caption(HINT)
     table = drawing.table(found, frame)
+    if missing := not_drawn(table):
+        say_note(missing)
     with st.expander("Numbers", key=f"{name}.numbers", on_change="rerun") as box:
         if box.open:
             numbers(table, f"evaluate.{drawing.name}.{slice}")
