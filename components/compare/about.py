@@ -52,6 +52,7 @@ def _item(column: Column) -> str:
     notes = "".join(f'<p class="xg-small xg-note">{escape(note)}</p>' for note in made.notes)
     return (
         f'<div class="xg-item"><p class="xg-title"><b class="xg-letter">{column.letter}</b> {escape(column.title)}</p>'
-        f"{check_html(made.check)}<p class="xg-small">{escape(cost_line(made))}</p>{notes}"
-        f'<p class="xg-small xg-caution">{escape(column.method.caution)}</p>{details_html(facts(column.method, made))}</div>'
+        f'{check_html(made.check)}<p class="xg-small">{escape(cost_line(made))}</p>{notes}'
+        f'<p class="xg-small xg-caution">{escape(column.method.caution)}</p>'
+        f"{details_html(facts(column.method, made))}</div>"
     )
