@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 HINT = "Click a point for the examples behind it."
 SPEC_HELP = (
-    "The chart with its numbers as Vega-Lite, which Altair and Vega's editor read, and write as SVG. As PNG: the button "
-    "above the chart."
+    "The chart with its numbers as Vega-Lite, which Altair and Vega's editor read, and write as SVG. As PNG: the "
+    "button above the chart."
 )
 
 
