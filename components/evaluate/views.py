@@ -43,6 +43,7 @@ def view_area(state: EvaluateState, held: Held, tables: Sequence[Board], titles:
         say_note(view.why_not)
     if not view.why_not or view.id == "strength":
         _VIEWS[view.id](chosen)
+        st.caption(view.about)
 
 
 def _sizes(found: Evaluation) -> Sizes:

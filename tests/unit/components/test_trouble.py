@@ -50,6 +50,7 @@ SAFE = {
         "numbers"
     ),
     ("components/evaluate/views.py", "view.question"): "one of our questions",
+    ("components/evaluate/views.py", "view.about"): "our words, without anything of Markdown",
     ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
     ("components/job_area.py", "f\"{last.state.capitalize()} after {last.done:,} of {count(last.total, 'part')}.\""): (
