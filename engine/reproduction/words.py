@@ -78,7 +78,8 @@ def settled_told(outcome: Outcome) -> str:
 def sentence(found: Reproduction) -> str:
     """How many claims have each verdict."""
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items() if count)
-    return f"Of {len(found.outcomes)} claims: {counts}."
+    claims = "claim" if len(found.outcomes) == 1 else "claims"
+    return f"Of {len(found.outcomes)} {claims}: {counts}."
 
 
 def interval_told(number: Number) -> str:

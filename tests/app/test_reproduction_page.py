@@ -65,7 +65,7 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     assert "Declared: mean of overlap with the truth; each of 3 numbers; at least 0.9." in text
     assert "t5-deep-marked" in text, "which models are not here"
     assert button(page, "Run")
-    assert [one.value for one in page.get("code")] == [
+    assert [one.value for one in page.code] == [
         declared().digest,
         "exegesis reproduce thesis --scale embedded --examples 200 --seed 0",
         "exegesis reproduce thesis --scale full",

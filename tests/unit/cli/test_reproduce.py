@@ -1,0 +1,62 @@
+"""`exegesis reproduce thesis`: the report that it writes, the same each time, and what is refused in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.reproduction.claims import declared
+from tests.tiny import save_checkpoint
+from tests.unit.cli.conftest import Run
+from tests.unit.reproduction.standing_in import PHRASES, marked, written
+
+pytestmark = pytest.mark.usefixtures("home")
+
+CLAIM = "families-attention-gpt2-last"
+MORE = ("--claims", CLAIM, "--examples", "3")
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> str:
+    """The one model that the claim is about, and short reviews."""
+    reviews = [marked(text, label) for label, text in enumerate(PHRASES)]
+    given = {
+        "gpt2-marked": str(save_checkpoint("gpt2", tmp_path / "gpt2")),
+        "reviews-marked": written(tmp_path / "marked.jsonl", reviews),
+    }
+    (tmp_path / "places.json").write_text(json.dumps(given), encoding="utf-8")
+    return str(tmp_path / "places.json")
+
+
+def test_it_writes_the_same_report_each_time(run: Run, places: str, tmp_path: Path) -> None:
+    done = run("reproduce", "thesis", *MORE, "--places", places, "--out", str(tmp_path / "out"))
+    assert (done.code, done.err) == (0, ""), done.err
+    assert CLAIM in done.out
+    assert "Of 1 claim: 1 holds." in done.out
+    report = (tmp_path / "out" / "thesis-embedded.md").read_bytes()
+    first = report.decode().splitlines()[0]
+    command = f"exegesis reproduce thesis --scale embedded --examples 3 --seed 0 --claims {CLAIM}"
+    assert first.startswith(f"`{command}`, seed 0, ")
+    assert first.endswith(f"claims {declared().digest}")
+    plain = json.loads((tmp_path / "out" / "thesis-embedded.json").read_text(encoding="utf-8"))
+    assert [one["verdict"] for one in plain["outcomes"]] == ["holds"], "GPT-2 looks back, so the last word is last"
+    again = run("reproduce", "thesis", *MORE, "--places", places, "--out", str(tmp_path / "again"), "--json")
+    assert again.json == plain
+    assert (tmp_path / "again" / "thesis-embedded.md").read_bytes() == report
+
+
+def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("[]", encoding="utf-8")
+    for given, said in (
+        (("paper",), "reproduce: must be thesis, got 'paper'."),
+        (("thesis", "--scale", "huge"), "scale: unknown name 'huge'."),
+        (("thesis", "--claims", "none"), "claims: unknown name 'none'."),
+        (("thesis", "--examples", "1"), "--examples: must be"),
+        (("thesis", "--out", str(file)), "--out: must be a folder, got the file"),
+        (("thesis", "--places", str(file)), "--places: must be an object of folders by name"),
+        (("thesis", "--places", str(tmp_path / "no")), "--places: "),
+    ):
+        assert run("reproduce", *given).complaint(2).startswith(said)
