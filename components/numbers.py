@@ -18,6 +18,12 @@ def plain(value: float) -> str:
     return _minus(f"{value:.3g}")
 
 
+def even(value: float, largest: float) -> str:
+    """As many decimals as three significant digits of `largest`, the largest of its column, need: 0.489, 0.007."""
+    decimals = max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
+    return _minus(f"{round(value, decimals) + 0.0:.{decimals}f}")  # adding 0 takes the sign from what rounds to it
+
+
 def small(value: float) -> str:
     """An error that should be 0: three significant digits, and nothing of rounding noise."""
     return plain(value) if value >= 1e-6 or value == 0 else _minus("<\u00a01e-6")

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from components.evaluate.look import Point
-from components.numbers import plain
+from components.numbers import even, plain
 from components.palette import STEPS
 from components.text.token_map import TONES
 from engine.evaluation.plan import MEMBERS, RANDOM
@@ -47,6 +47,12 @@ class Board:
         if sort not in self.metrics or METRICS[sort].better == "neither":
             return list(self.methods)
         return sorted(self.methods, key=lambda method: self._badness(method, sort))
+
+    def written(self, metric: str, value: float) -> str:
+        """The number in its cell, with the decimals of its column; costs spread too far for common ones."""
+        column = [cell.score.value for (_, id), cell in self.cells.items() if id == metric]
+        largest = max((abs(one) for one in column if one is not None), default=0.0)
+        return plain(value) if metric in SPREAD else even(value, largest)
 
     def _badness(self, method: str, metric: str) -> tuple[bool, float]:
         one = self.cells.get((method, metric))
@@ -206,5 +212,5 @@ def _cell(
     return (
         f'<td{tone}><button type="button" data-model="{escape(board.model)}" data-method="{escape(method)}" '
         f'data-metric="{escape(metric)}" data-told="{escape(told)}" aria-label="{escape(told)}" aria-pressed="{now}">'
-        f"{NOTHING if value is None else plain(value)}{f'<i>{mark}</i>' if mark else ''}</button></td>"
+        f"{NOTHING if value is None else board.written(metric, value)}{f'<i>{mark}</i>' if mark else ''}</button></td>"
     )

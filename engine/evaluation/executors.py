@@ -8,6 +8,7 @@ had been found here. The workers need the same installation, and models and data
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import tempfile
@@ -121,7 +122,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     except ImportError:
         raise UsageError("executor ray: Ray is not installed. Install it: pip install '.[distributed]'.") from None
     try:
-        ray.init(address=address or "auto", log_to_driver=False, logging_level="ERROR")
+        ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         told = " ".join(str(error).split())[:200]
         where = address or "this machine"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from components.numbers import count, percent, plain, points, seconds, signed, small
+from components.numbers import count, even, percent, plain, points, seconds, signed, small
 from components.prediction import MOST_BARS, prediction_html
 from engine.result import Prediction
 
@@ -57,6 +57,8 @@ def test_labels_are_escaped() -> None:
         (percent(0.0), "0.0\u00a0%"), (percent(1e-9), "<\u00a00.1\u00a0%"),
         (points(0.1234), "+12.3"), (points(-0.85), "\u221285.0"), (points(-4e-4), "0.0"), (points(0.0), "0.0"),
         (seconds(0.0002), "< 1 ms"), (seconds(0.25), "250 ms"), (seconds(4.06), "4.1 s"),
+        (even(0.00678, 0.489), "0.007"), (even(0.6, 0.615), "0.600"), (even(-1e-5, 0.5), "0.000"),
+        (even(24.3, 27.6), "24.3"), (even(987.6, 1234.0), "988"), (even(0.0, 0.0), "0"), (even(-0.25, 0.5), "\u22120.250"),
         (count(0, "evaluation"), "no evaluations"), (count(1, "token"), "1 token"),
         (count(1024, "step"), "1,024 steps"),
     ],
