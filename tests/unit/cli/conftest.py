@@ -40,6 +40,13 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home that holds nothing yet."""
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
 def run() -> Run:
     def invoke(*args: str, stdin: bytes | str = b"") -> Ran:
         done = CliRunner().invoke(app, list(args), input=stdin)

@@ -1,0 +1,66 @@
+"""cache: what is kept, checked, dropped, and what is said where nothing can be kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.cli.root import app
+from engine.store import result_store
+from tests.unit.cli.conftest import Run
+
+
+def test_cache_stats_check_prune_and_clear(run: Run, bert: str, own_home: Path) -> None:
+    for text in ("one", "two", "three"):
+        assert run("explain", "--model", bert, "--method", "random", "--text", text).code == 0
+    stats = run("cache", "stats", "--json").json
+    count = stats["entries"]
+    assert count >= 3
+    assert (stats["status"], stats["folder"]) == ("", str(own_home / "cache"))
+    assert f"entries  {count}" in run("cache", "stats").out
+    assert run("cache", "check", "--json").json == {"checked": count, "dropped": 0, "replaced": False, "trouble": ""}
+    assert run("cache", "check").out == f"{count} entries read, 0 damaged ones dropped.\n"
+    assert run("cache", "prune", "--max-bytes", f"{stats['bytes'] - 1}", "--json").json["dropped"] == 1
+    said = run("cache", "clear").complaint(2)
+    assert said == f"cache clear: would drop {count - 1} results and cannot ask here. Give --yes to do it."
+    assert run("cache", "clear", "--yes").out == f"{count - 1} results dropped.\n"
+    assert run("cache", "stats", "--json").json["entries"] == 0
+
+
+@pytest.mark.parametrize(("answer", "cleared"), [("n\n", False), ("", False), ("y\n", True)])
+def test_clear_asks(run: Run, own_home: Path, monkeypatch: Any, answer: str, cleared: bool) -> None:
+    from typer.testing import CliRunner
+
+    result_store().put("key", {"a": 1}, {})
+    monkeypatch.setattr("engine.cli.storage.can_ask", lambda: True)
+    done = CliRunner().invoke(app, ["cache", "clear"], input=answer)
+    assert done.exit_code == (0 if cleared else 130)
+    assert result_store().stats().entries == (0 if cleared else 1)
+    assert "Drop 1 results in" in done.stderr
+
+
+@pytest.mark.parametrize("size", ["lots", "-1", "1.5GB", "MB"])
+def test_a_size_that_is_none(run: Run, size: str) -> None:
+    said = run("cache", "prune", "--max-bytes", size).complaint(2)
+    assert said == f"--max-bytes: must be a number of bytes such as 500MB, got {size!r}."
+
+
+def test_a_cache_that_cannot_be_kept_is_said(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "file"))
+    done = run("cache", "check")
+    assert done.code == 1
+    assert "cannot be used" in done.out
+
+
+def test_an_explanation_that_is_not_kept_is_said(
+    run: Run, bert: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "file"))
+    done = run("explain", "--model", bert, "--method", "random", "--text", "a film", "--json")
+    assert (done.code, len(done.json)) == (0, 1)
+    assert done.err.startswith("note: The cache ")
+    assert "results are computed each time" in done.err
