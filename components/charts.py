@@ -16,7 +16,8 @@ from engine.metrics.curves import PERCENTS, RemovalCurve
 
 COLOURS = 8
 """The theme has so many colours for lines; after that they come again with another dash."""
-SOLID, DASHED, DOTTED = [1, 0], [9, 3], [2, 3]
+SOLID, DASHED, DASH_DOT, DOTTED = [1, 0], [9, 3], [9, 3, 2, 3], [2, 3]
+DASHES = (SOLID, DASHED, DASH_DOT)
 CHART_HEIGHT, CELL, MARGIN = 460, 46, 190
 LEGEND_COLUMNS = 4
 MOVED = {"deletion": "removed", "insertion": "kept"}
@@ -81,11 +82,13 @@ def _points(base: alt.Chart, moved: str, score: bool) -> alt.Chart:
 
 
 def dashes(methods: Sequence[str]) -> list[list[int]]:
-    """Solid lines, dashed ones when the colours come again, a dotted one for random."""
-    return [
-        DOTTED if method == "random" else SOLID if place % (2 * COLOURS) < COLOURS else DASHED
-        for place, method in enumerate(methods)
-    ]
+    """Solid lines, other dashes each time that the colours come again, dots for random."""
+    return [DOTTED if method == "random" else again(place) for place, method in enumerate(methods)]
+
+
+def again(place: int) -> list[int]:
+    """The dashes of a method by its place among all."""
+    return DASHES[place // COLOURS % len(DASHES)]
 
 
 def curve_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str], unit: str = "token") -> pd.DataFrame:

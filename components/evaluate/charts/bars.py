@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import pandas as pd
 
-from components.charts import COLOURS, DASHED, DOTTED, SOLID, finished
+from components.charts import COLOURS, dashes, finished
 from components.evaluate.charts.axes import Axis
 from components.evaluate.charts.frame import Frame, picked
 from components.evaluate.charts.words import tips
@@ -17,8 +17,10 @@ GROUP = "group"
 """The column of the group's name, which stands above its bars."""
 BAR, NAME = 15, 34
 """Height in pixels: of a bar, of a group's name with the room above it."""
-FILLED, PALE, EMPTY = 0.9, 0.4, 0.08
-"""How full a bar is: at first, when the colours come again, and random's."""
+FULL, CHANCE = (1.0, 0.75, 0.6), 0.45
+"""How opaque a bar is: at first, and each time that the colours come again; random's."""
+INSIDE = 0.6
+"""How opaque what is within its edge is besides: so the dashes of the edge are seen."""
 
 
 def bar_chart(
@@ -48,16 +50,15 @@ def _of_groups(groups: Sequence[str], name: float) -> alt.Y:
 
 
 def _bars(base: alt.Chart, company: Sequence[str], frame: Frame, x: Axis, told: Mapping[str, str]) -> alt.Chart:
-    click, key = picked(), frame.legend(company, "points")
-    looks = [_look(method, place) for place, method in enumerate(company)]
-    full, edges = frame.names(company, [one[0] for one in looks]), frame.names(company, [one[1] for one in looks])
+    click, key, ranked = picked(), frame.legend(company, "bars"), frame.ranked(company)
+    opaque, edges = frame.names(company, full(ranked)), frame.names(company, dashes(ranked))
     return (
-        base.mark_bar(height=alt.RelativeBandSize(1))
+        base.mark_bar(height=alt.RelativeBandSize(1), fillOpacity=INSIDE)
         .encode(
             x=x.x("value"),
             color=frame.colour(company, key),
-            stroke=alt.Stroke("name:N", scale=frame.names(company), legend=None),
-            fillOpacity=alt.FillOpacity("name:N", scale=full, title=None, legend=key),
+            stroke=alt.Stroke("name:N", scale=frame.names(company), title=None, legend=key),
+            opacity=alt.Opacity("name:N", scale=opaque, title=None, legend=key),
             strokeDash=alt.StrokeDash("name:N", scale=edges, title=None, legend=key),
             strokeWidth=alt.when(click).then(alt.value(4)).otherwise(alt.value(1.5)),
             tooltip=tips(frame, told),
@@ -66,12 +67,11 @@ def _bars(base: alt.Chart, company: Sequence[str], frame: Frame, x: Axis, told: 
     )
 
 
-def _look(method: str, place: int) -> tuple[float, list[int]]:
-    """How full a method's bars are, and their edges: random's are empty and dotted."""
-    if method == "random":
-        return EMPTY, DOTTED
-    again = place % (2 * COLOURS) >= COLOURS
-    return (PALE, DASHED) if again else (FILLED, SOLID)
+def full(methods: Sequence[str]) -> list[float]:
+    """How opaque each method's bars are: the legend can show this, and cannot show what is within an edge alone."""
+    return [
+        CHANCE if method == "random" else FULL[place // COLOURS % len(FULL)] for place, method in enumerate(methods)
+    ]
 
 
 def _names(base: alt.Chart, frame: Frame) -> alt.Chart:

@@ -22,16 +22,17 @@ COLUMNS = "width < 460 ? 1 : width < 700 ? 2 : width < 900 ? 3 : 4"
 LABEL = 210
 SHAPES, CHANCE = ("circle", "square", "triangle-up"), "cross"
 """Of points: the next shape when the colours come again; random's."""
-POINT, PICKED_POINT = 70, 280
-"""Areas in square pixels."""
+POINT, PICKED_POINT, BOX = 70, 280, 150
+"""Areas in square pixels: of a point, of the one that was clicked, of a bar in the legend."""
 
-Symbols = Literal["stroke", "points"]
+Symbols = Literal["stroke", "points", "bars"]
 Span = tuple[int | float, int | float]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """`titles`: of the methods. `methods`: those drawn, None for all; a method keeps its colour whichever they are.
+    """`titles`: of the methods. `methods`: those drawn, None for all. `order`: of all methods there are, by which each
+    has its colour in every chart; that of `titles` where it is empty.
 
     `slice`: the name of the slice that the evaluation is cut to. `span`: where the axis of the values ends, so that
     charts beside each other can be compared.
@@ -40,6 +41,7 @@ class Frame:
     titles: Mapping[str, str]
     theme: Theme = "light"
     methods: tuple[str, ...] | None = None
+    order: tuple[str, ...] = ()
     slice: str = ""
     span: Span | None = None
 
@@ -63,11 +65,15 @@ class Frame:
         """Below the chart, of the methods drawn alone."""
         legend = line_legend(alt.ExprRef(COLUMNS), LABEL)
         legend.values, legend.symbolOpacity = [self.title(method) for method in self.drawn(company)], 1
-        return legend if symbols == "stroke" else _of_points(legend)
+        return {"stroke": lambda one: one, "points": _of_points, "bars": _of_bars}[symbols](legend)
+
+    def ranked(self, company: Sequence[str]) -> list[str]:
+        """All methods in the order of their colours: whoever is in the company, a method has the same one."""
+        return list(dict.fromkeys([*(self.order or self.titles), *company]))
 
     def names(self, company: Sequence[str], range: Sequence[Any] | None = None) -> alt.Scale:
-        """A scale that gives each method its own, whichever are drawn; the theme's colours where none are given."""
-        domain = [self.title(method) for method in company]
+        """A scale that gives each method its own, of a `range` as `ranked`; the theme's colours where none is given."""
+        domain = [self.title(method) for method in self.ranked(company)]
         # By its type: left alone, a scale of opacities takes the ends of the range and what lies between.
         return (
             alt.Scale(domain=domain) if range is None else alt.Scale(type="ordinal", domain=domain, range=list(range))
@@ -78,11 +84,13 @@ class Frame:
 
     def dash(self, company: Sequence[str], legend: alt.Legend | None) -> alt.StrokeDash:
         """Dashes where the colours come again, dots for random."""
-        return alt.StrokeDash("name:N", scale=self.names(company, dashes(company)), title=None, legend=legend)
+        return alt.StrokeDash(
+            "name:N", scale=self.names(company, dashes(self.ranked(company))), title=None, legend=legend
+        )
 
     def shape(self, company: Sequence[str], legend: alt.Legend | None) -> alt.Shape:
         """Another shape where the colours come again, a cross for random."""
-        return alt.Shape("name:N", scale=self.names(company, shapes(company)), title=None, legend=legend)
+        return alt.Shape("name:N", scale=self.names(company, shapes(self.ranked(company))), title=None, legend=legend)
 
 
 def shapes(company: Sequence[str]) -> list[str]:
@@ -105,4 +113,11 @@ def picked_size(click: alt.Parameter) -> Any:
 def _of_points(legend: alt.Legend) -> alt.Legend:
     """In the shapes of the chart."""
     legend.symbolSize, legend.symbolStrokeWidth, legend.symbolType = POINT, 1.5, alt.Undefined
+    return legend
+
+
+def _of_bars(legend: alt.Legend) -> alt.Legend:
+    """As full as the bars, which their own scale says."""
+    legend = _of_points(legend)
+    legend.symbolOpacity, legend.symbolSize = alt.Undefined, BOX
     return legend

@@ -16,6 +16,8 @@ AT = "at"
 """The column of the x axis."""
 BAND, WIDTH = 0.14, 2.2
 """How opaque a band is, and how wide a line in pixels."""
+MOST_BANDS = 4
+"""More bands over each other cannot be told apart: then hovering alone tells the intervals."""
 
 
 def line_chart(
@@ -37,7 +39,8 @@ def line_chart(
     points = base.mark_point(filled=True, opacity=1).encode(
         y=y.y("value"), size=picked_size(click), tooltip=tips(frame, told)
     )
-    behind = [_band(base, table, y)] if bands and table["low"].notna().any() else []
+    clear = bands and table["method"].nunique() <= MOST_BANDS
+    behind = [_band(base, table, y)] if clear and table["low"].notna().any() else []
     chart = alt.LayerChart(layer=[*behind, lines, points.add_params(click)])
     return finished(chart, frame.height(company), frame.theme)
 

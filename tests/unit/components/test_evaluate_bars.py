@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from components.charts import DASHED, DOTTED, SOLID
+from components.charts import DASH_DOT, DASHED, DOTTED, SOLID
 from components.evaluate.charts.architecture import architecture_chart, architecture_table
-from components.evaluate.charts.bars import EMPTY, FILLED, PALE
+from components.evaluate.charts.bars import CHANCE, FULL
 from components.evaluate.charts.frame import Frame
 from components.evaluate.charts.slices import slices_chart, slices_points, slices_table
 from components.evaluate.charts.words import axis_words, from_zero, not_drawn
@@ -90,13 +90,16 @@ def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
     assert made["params"][0]["select"]["fields"][-1] == "slice"
 
 
-def test_bars_of_one_colour_differ_in_their_edges() -> None:
-    found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(9)})
+def test_bars_of_one_colour_differ_in_their_edges_and_the_legend_shows_it() -> None:
+    found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(17)})
     bars = layer(architecture_chart(found, Frame({}), "complexity", SIZES).to_dict(), "bar")["encoding"]
-    assert bars["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, DASHED, DOTTED]
-    assert bars["color"]["legend"] == bars["strokeDash"]["legend"] == bars["fillOpacity"]["legend"], "one legend"
-    assert bars["color"]["legend"]["values"][-1] == "random"
-    assert bars["fillOpacity"]["scale"]["range"] == [*[FILLED] * 8, PALE, EMPTY]
+    assert bars["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, *[DASHED] * 8, DASH_DOT, DOTTED]
+    assert bars["opacity"]["scale"]["range"] == [*[FULL[0]] * 8, *[FULL[1]] * 8, FULL[2], CHANCE]
+    keys = [bars[name]["legend"] for name in ("color", "stroke", "strokeDash", "opacity")]
+    assert all(key == keys[0] for key in keys), "one legend"
+    assert keys[0]["values"][-1] == "random"
+    assert "symbolOpacity" not in keys[0]
+    assert "fillOpacity" not in bars, "a legend cannot show it"
 
 
 def test_charts_grow_with_their_bars() -> None:

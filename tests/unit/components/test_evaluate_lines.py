@@ -13,6 +13,7 @@ from components.evaluate.charts.blank import NOTHING
 from components.evaluate.charts.cost import cost_chart, cost_table
 from components.evaluate.charts.curves import removal_chart, removal_table
 from components.evaluate.charts.frame import FIELDS, PICKED, Frame, shapes
+from components.evaluate.charts.lines import MOST_BANDS
 from components.evaluate.charts.plausibility import plausibility_chart
 from components.evaluate.charts.scaling import scaling_chart, scaling_table
 from components.evaluate.charts.strength import TRAINING, strength_chart, strength_table
@@ -139,6 +140,24 @@ def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
     assert line["color"]["legend"]["orient"] == "bottom"
     assert "range" not in line["color"]["scale"], "the theme's colours"
     assert shapes(found.plan.company) == [*["circle"] * 8, "square", "square", "cross"]
+
+
+def test_a_method_has_one_colour_in_every_company() -> None:
+    order = ("gradient", "lime", "occlusion", "random")
+    looks = []
+    for company in (("lime", "occlusion"), ("occlusion", "gradient")):
+        found = by_hand({("m", method, "without_top", 0): [1.0, 0.5] for method in company})
+        line = layer(spec(removal_chart(found, Frame({}, order=order))), "line")["encoding"]
+        assert line["color"]["legend"]["values"] == [*company, "random"]
+        looks.append((line["color"]["scale"]["domain"], line["strokeDash"]["scale"]["range"]))
+    assert looks[0] == looks[1] == (list(order), [*[SOLID] * 3, DOTTED])
+
+
+def test_many_bands_over_each_other_are_not_drawn() -> None:
+    found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(MOST_BANDS + 1)})
+    assert [one["mark"]["type"] for one in spec(removal_chart(found, Frame({})))["layer"]] == ["line", "point"]
+    few = Frame({}, methods=("m0", "m1"))
+    assert [one["mark"]["type"] for one in spec(removal_chart(found, few))["layer"]] == ["area", "line", "point"]
 
 
 def test_cost_goes_by_factors_and_what_costs_nothing_stands_at_zero() -> None:
