@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import values
+from engine.cli.guard import FAILED, fail
 from engine.cli.jobs import carried_out, end
 from engine.cli.methods import methods_of, params_of
 from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
@@ -72,6 +73,8 @@ def evaluate(
         output.print_json(plain_evaluation.as_plain(found))
     else:
         drawing_evaluation.draw(found, bool(metrics), file)
+    if not found.facts:
+        raise typer.Exit(fail("evaluate: no example could be explained; why is said above.", FAILED))
 
 
 def _given(option: str, value: str) -> str:
@@ -109,7 +112,7 @@ def _with_methods(plan: Plan, methods: str, param: list[str] | None) -> Plan:
 
 
 def _found(plan: Plan, job: bool, executor: str, address: str | None) -> Evaluation:
-    from engine.cli.guard import STOPPED, fail, note
+    from engine.cli.guard import STOPPED, note
     from engine.cli.output import only_ours
     from engine.cli.progress import shown
     from engine.cli.stopping import stoppable

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.data.examples import LabelledExample, Span, checked_spans
-from engine.data.jsonl import Row, parse_json
+from engine.data.jsonl import Broken, Row, parse_json
 from engine.data.labels import Labels, read_labels
 from engine.errors import ExegesisError, UsageError, shown, unknown
 
@@ -68,17 +68,22 @@ def map_rows(
     label_names: Sequence[str] | None = None,
     skip_empty: bool = False,
     tolerant: bool = False,
+    broken: Broken | None = None,
 ) -> Mapped:
     """Rows as examples. A row without text is an error, or left out and counted with `skip_empty`.
 
-    `tolerant`: a row that is no example is left out with the reason, unless all of them are none.
+    `tolerant`: a row that is no example is left out with the reason, unless all of them are none. `broken`: what is
+    known to be wrong with rows already.
     """
+    known = broken or {}
+    if known and len(known) == len(rows):
+        raise ExegesisError(known[rows[0][0]])
     present = list(dict.fromkeys(column for _, values in rows for column in values))
     mapping = resolve(source, present, columns)
     kept = [row for row in rows if not skip_empty or _has_text(row[1].get(mapping["text"]))]
     if not kept:
         raise ExegesisError(f"{source}: has no rows with text. Give a file with at least one example.")
-    faults = _faults(kept, mapping, label_names) if tolerant else {}
+    faults = _faults(kept, mapping, label_names, known) if tolerant else {}
     if len(faults) == len(kept):
         raise ExegesisError(faults[0])
     good = [row for place, row in enumerate(kept) if place not in faults]
@@ -89,11 +94,15 @@ def map_rows(
     return Mapped(labels, examples, len(rows) - len(kept), faults)
 
 
-def _faults(rows: Sequence[Row], mapping: Mapping[str, str], label_names: Sequence[str] | None) -> dict[int, str]:
+def _faults(
+    rows: Sequence[Row], mapping: Mapping[str, str], label_names: Sequence[str] | None, broken: Broken
+) -> dict[int, str]:
     """Why rows are no examples, by their places."""
     found = {}
     for place, (where, values) in enumerate(rows):
         try:
+            if where in broken:
+                raise ExegesisError(broken[where])
             _example(where, values, mapping, None)
             read_labels([values.get(mapping.get("label", ""))], [where], label_names)
         except ExegesisError as error:

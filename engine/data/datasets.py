@@ -13,7 +13,7 @@ from engine.data.examples import Dataset, LabelledExample
 from engine.data.files import content_revision
 from engine.data.generated import reviews_generated, reviews_marked
 from engine.data.hub import ALIASES, Shards, class_names, folder_shards, hub_shards, read_shards
-from engine.data.jsonl import Row
+from engine.data.jsonl import Broken, Row
 from engine.data.labels import NLI_LABELS
 from engine.data.named import Named, options_of, without_options
 from engine.data.native.found import Found
@@ -205,7 +205,9 @@ def _from_folder(folder: Path, asked: Asked) -> Dataset:
 
 
 def _from_file(path: Path, asked: Asked) -> Dataset:
-    mapped = map_rows(path.name, read_table(path), asked.columns, asked.label_names, tolerant=asked.tolerant)
+    broken: Broken | None = {} if asked.tolerant else None
+    rows = read_table(path, broken)
+    mapped = map_rows(path.name, rows, asked.columns, asked.label_names, tolerant=asked.tolerant, broken=broken)
     card = own_card(path.name, f"the local file {path.name}", f"{len(mapped.examples):,} examples")
     revision = content_revision([path], asked.how())
     return _dataset(str(path), mapped, card, revision, asked, "all")

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from engine.data.files import read_text
 from engine.errors import ExegesisError, shown
 
+Given = TypeVar("Given")
+
 Row = tuple[str, dict[str, Any]]
 """(where it stands, as an error names it; the values by column)."""
+Broken = dict[str, str]
+"""Why a line is no row, by where it stands."""
 
 
-def read_jsonl(path: Path) -> list[Row]:
-    """The objects of a JSONL file; blank lines are skipped."""
+def read_jsonl(path: Path, broken: Broken | None = None) -> list[Row]:
+    """The objects of a JSONL file; blank lines are skipped.
+
+    `broken`: takes what is wrong with a line that is no object, whose row is then empty; without it that is an error.
+    """
     lines = read_text(path).split("\n")
-    return [_row(f"{path.name}, line {number}", line) for number, line in _numbered(lines)]
+    return [row_or_broken(f"{path.name}, line {number}", line, _row, broken) for number, line in _numbered(lines)]
+
+
+def row_or_broken(where: str, given: Given, read: Callable[[str, Given], Row], broken: Broken | None) -> Row:
+    """The row as `read` makes it of what is given; where it cannot, an empty one and the reason among the broken."""
+    try:
+        return read(where, given)
+    except ExegesisError as error:
+        if broken is None:
+            raise
+        broken[where] = str(error)
+        return where, {}
 
 
 def _numbered(lines: list[str]) -> Iterator[tuple[int, str]]:

@@ -9,10 +9,11 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from engine.data.files import read_text
-from engine.data.jsonl import Row, read_jsonl
+from engine.data.jsonl import Broken, Row, read_jsonl, row_or_broken
 from engine.errors import ExegesisError, UsageError
 
 TABLES = (".csv", ".tsv", ".jsonl")
@@ -20,21 +21,21 @@ TABLES = (".csv", ".tsv", ".jsonl")
 _field_limit = threading.Lock()
 
 
-def read_table(path: Path) -> list[Row]:
-    """The rows of a CSV, TSV or JSONL file, each with the line it starts on."""
+def read_table(path: Path, broken: Broken | None = None) -> list[Row]:
+    """The rows of a CSV, TSV or JSONL file, each with the line it starts on. `broken`: see `read_jsonl`."""
     kind = path.suffix.lower()
     if kind == ".jsonl":
-        return read_jsonl(path)
+        return read_jsonl(path, broken)
     if kind == ".tsv":
-        return read_tsv(path)
+        return read_tsv(path, broken)
     if kind == ".csv":
-        return _with_header(path, _csv(path, read_text(path)))
+        return _with_header(path, _csv(path, read_text(path)), broken)
     raise UsageError(f"dataset: {path.name} must end in {', '.join(TABLES)}. Rename or convert it.")
 
 
-def read_tsv(path: Path) -> list[Row]:
+def read_tsv(path: Path, broken: Broken | None = None) -> list[Row]:
     """The rows of a tab-separated file with a header, whatever its name ends in."""
-    return _with_header(path, _tsv(read_text(path)))
+    return _with_header(path, _tsv(read_text(path)), broken)
 
 
 def _tsv(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -76,13 +77,14 @@ def _large_fields() -> Iterator[None]:
             csv.field_size_limit(before)
 
 
-def _with_header(path: Path, lines: Iterator[tuple[int, list[str]]]) -> list[Row]:
+def _with_header(path: Path, lines: Iterator[tuple[int, list[str]]], broken: Broken | None = None) -> list[Row]:
     numbered = list(lines)
     header = [name.strip() for name in numbered[0][1]]
     _check_header(path, header)
     if len(numbered) == 1:
         raise ExegesisError(f"{path.name}: has a header but no rows. Give a file with at least one example.")
-    return [(f"{path.name}, line {line}", _row(path, line, header, cells)) for line, cells in numbered[1:]]
+    read = partial(_row, header)
+    return [row_or_broken(f"{path.name}, line {line}", cells, read, broken) for line, cells in numbered[1:]]
 
 
 def _check_header(path: Path, header: Sequence[str]) -> None:
@@ -91,10 +93,10 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
         raise ExegesisError(f"{path.name}, line 1: names the column {twice[0]!r} twice. Rename one.")
 
 
-def _row(path: Path, line: int, header: Sequence[str], cells: Sequence[str]) -> dict[str, object]:
+def _row(header: Sequence[str], where: str, cells: Sequence[str]) -> Row:
     if len(cells) != len(header):
         raise ExegesisError(
-            f"{path.name}, line {line}: has {len(cells)} columns, the header has {len(header)} "
+            f"{where}: has {len(cells)} columns, the header has {len(header)} "
             f"({', '.join(header)}). Quote cells that hold the delimiter."
         )
-    return dict(zip(header, cells, strict=True))
+    return where, dict(zip(header, cells, strict=True))

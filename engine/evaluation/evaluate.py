@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine import runtime
+from engine.classifiers import load_classifier
 from engine.data.classes import match_classes
+from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.judging import judge
 from engine.evaluation.keeping import keep, kept
 from engine.evaluation.maps import Explained, Maps, explained, facts_of, maps_of
@@ -13,7 +16,7 @@ from engine.evaluation.measuring import note_removal, note_sensitivity
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan, check
 from engine.evaluation.result import Evaluation, Facts, OfModel, joined
-from engine.evaluation.sample import AT_ONCE, Sample, Unread, sample_of, with_metrics
+from engine.evaluation.sample import Sample, Unread, reason, sample_of, with_metrics
 from engine.metrics.shared_rows import Tally
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 
@@ -92,7 +95,7 @@ class _OneModel:
             progress.tell(f"explanations by {self.model}")
             given = [Unread(one.index, broken) for one in group] if broken else group
             made = explained(self.plan, self.model, given)
-            broken = broken or _shared_reason(made)
+            broken = broken or ("" if any(one.made for one in made) else self._not_loaded())
             progress.tell(f"removal on {self.model}")
             note_removal(self.plan, self.notes, made, self.tally)
             progress.tell(f"small changes on {self.model}")
@@ -105,6 +108,18 @@ class _OneModel:
         facts = tuple(sorted(self.facts, key=lambda one: one.example))
         complete = not any(one.failed for one in maps)
         return OfModel(tuple(self.notes.rows), tuple(self.notes.skips), facts, self.said, complete)
+
+    def _not_loaded(self) -> str:
+        """Why the model itself fails, nothing where it loads: then it is the examples, and others may do better."""
+        plan = self.plan
+        try:
+            with runtime.turn():
+                load_classifier(plan.kind, self.model, plan.dtype, runtime.device())
+        except Cancelled:
+            raise
+        except ExegesisError as error:
+            return reason(error)
+        return ""
 
     def _remember(self, made: Sequence[Explained], maps: Sequence[Maps]) -> None:
         for one, own in zip(made, maps, strict=True):
@@ -121,10 +136,3 @@ class _OneModel:
         classes = match_classes(source.labels, one.any.prediction.labels, source.unnamed)
         self.said = classes.said
         return None if classes.of is None else classes.of[known]
-
-
-def _shared_reason(made: Sequence[Explained]) -> str:
-    """Why none of many examples can be explained, where it is the same for all: then it is not they, but the model."""
-    reasons = {why for one in made for why in one.failed.values()}
-    alike = len(made) == AT_ONCE and len(reasons) == 1 and not any(one.made for one in made)
-    return reasons.pop() if alike else ""

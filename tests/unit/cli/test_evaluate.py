@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,15 @@ def test_what_is_stopped_says_how_to_go_on(run: Run, bert: str, reviews: str, mo
 )
 def test_what_is_wrong_is_told_in_one_line(run: Run, args: tuple[str, ...], said: str) -> None:
     assert run("evaluate", *args).complaint(2).startswith(said)
+
+
+def test_where_nothing_could_be_explained_the_command_says_so_and_fails(
+    run: Run, bert: str, reviews: str, tmp_path: Path
+) -> None:
+    broken = shutil.copytree(bert, tmp_path / "broken")
+    (broken / "model.safetensors").write_bytes(b"nothing")
+    done = run(
+        "evaluate", "--models", str(broken), "--dataset", reviews, "--methods", METHODS[0], "--metrics", "complexity"
+    )
+    assert (done.code, done.err) == (1, "error: evaluate: no example could be explained; why is said above.\n")
+    assert "skipped on" in done.out

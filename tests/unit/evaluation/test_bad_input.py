@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
 
 from engine.data.datasets import load
 from engine.data.named import names_in
 from engine.errors import ExegesisError, UsageError
+from engine.evaluation import evaluate as evaluating
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.export import FORMATS
 from engine.evaluation.leaderboard import leaderboard
+from engine.evaluation.maps import explained as maps
 from engine.evaluation.reasons import alike
 from engine.evaluation.result import Evaluation
+from engine.evaluation.sample import AT_ONCE, Unread
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -83,6 +87,68 @@ def test_scores_that_are_no_numbers_skip_their_examples(tmp_path: Path) -> None:
     assert len(reasons) == 1
     assert "not finite numbers in float32. Use a wider precision" in reasons.pop()
     assert {row.of.model for row in found.rows} == {model()}
+
+
+def test_many_short_examples_that_fail_alike_take_no_other_with_them(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(model(), tmp_path / "one-word-damaged"))
+    weights = load_file(folder / "model.safetensors")
+    lovely = AutoTokenizer.from_pretrained(folder)("lovely", add_special_tokens=False)["input_ids"][0]
+    next(own for name, own in weights.items() if name.endswith("word_embeddings.weight"))[lovely] = float("nan")
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    rows = [{"text": "lovely", "label": 1}] * (AT_ONCE + 1) + [{"text": TEXT, "label": 1}] * 2
+    found = evaluate([str(folder)], written(tmp_path / "short.jsonl", rows), ["gradient_l2"], ["complexity"])
+    assert {row.example for row in found.rows} == {AT_ONCE + 1, AT_ONCE + 2}
+    assert {skip.example for skip in found.skips} == set(range(AT_ONCE + 1))
+
+
+def test_a_model_that_does_not_load_is_not_tried_again_for_every_example(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(model(), tmp_path / "no-weights"))
+    (folder / "model.safetensors").write_bytes(b"nothing")
+    tried = []
+    monkeypatch.setattr(
+        evaluating, "explained", lambda plan, model, given: tried.append(given) or maps(plan, model, given)
+    )
+    rows = [{"text": TEXT, "label": 1}] * (AT_ONCE + 2)
+    found = evaluate([str(folder)], written(tmp_path / "reviews.jsonl", rows), ["gradient_l2"], ["complexity"])
+    assert found.rows == ()
+    assert len({skip.reason for skip in found.skips}) == 1
+    assert [isinstance(one, Unread) for one in tried[1]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{bad", "is not valid JSON"),
+        ('{"text": "so so", "rationale": [[0, NaN]]}', "is not valid JSON ('NaN is not a JSON number')"),
+        ("[1]", "must be an object"),
+    ],
+)
+def test_a_line_that_is_no_json_is_skipped_like_any_bad_row(tmp_path: Path, line: str, why: str) -> None:
+    data = Path(written(tmp_path / "lines.jsonl", REVIEWS[:2]))
+    data.write_text(f"{data.read_text()}{line}\n", encoding="utf-8")
+    found = evaluated(str(data), ("complexity",))
+    assert {row.example for row in found.rows} == {0, 1}
+    assert all(skip.reason.startswith(f"lines.jsonl, line 3: {why}") for skip in found.skips if skip.example == 2)
+    assert [skip.example for skip in found.skips if skip.of.method == "gradient_l2"] == [2]
+    with pytest.raises(ExegesisError, match="line 3"):
+        load(str(data))
+
+
+def test_a_row_of_a_table_with_a_cell_too_many_is_skipped_too(tmp_path: Path) -> None:
+    data = tmp_path / "cells.csv"
+    data.write_text(f"text,label\n{TEXT},1\none,two,3\nlovely view,0\n", encoding="utf-8")
+    assert load(data, tolerant=True).faults == {
+        1: "cells.csv, line 3: has 3 columns, the header has 2 (text, label). Quote cells that hold the delimiter."
+    }
+
+
+def test_a_file_without_one_good_line_says_why_of_the_first(tmp_path: Path) -> None:
+    data = tmp_path / "none.jsonl"
+    data.write_text("{bad\nworse}\n", encoding="utf-8")
+    with pytest.raises(ExegesisError, match=r"none\.jsonl, line 1: is not valid JSON"):
+        load(data, tolerant=True)
 
 
 def test_labels_that_the_model_lacks_are_said(tmp_path: Path) -> None:
