@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.evaluation.result import Evaluation
+from engine.metrics.catalog import metric
 from engine.metrics.results import Difference, Of, Row, Score, difference
 
 
@@ -26,7 +27,8 @@ def leaderboard(found: Evaluation) -> list[Standing]:
     """A standing for each score, model by model and metric by metric, the best first.
 
     A method is worse than the best where the 95 % interval of their difference, by pairs of examples, lies wholly on
-    the worse side of 0. The intervals are not widened for the number of methods.
+    the worse side of 0. The intervals are not widened for the number of methods. What is measured once a batch has no
+    interval, and no best.
     """
     rows: dict[Group, list[Row]] = {}
     for row in found.rows:
@@ -42,7 +44,7 @@ def _standings(scores: Sequence[Score], rows: Sequence[Row], seed: int) -> list[
         return [Standing(score) for score in scores]
     ordered = sorted(scores, key=_badness)
     best = ordered[0]
-    if best.value is None:
+    if best.value is None or metric(best.metric).by_batch:
         return [Standing(score) for score in ordered]
     others = [Standing(one, level=_level(one, difference(rows, _of(one), _of(best), seed))) for one in ordered[1:]]
     return [Standing(best, best=True), *others]

@@ -11,25 +11,27 @@ Interval = tuple[float, float]
 
 LEVEL = 0.95
 RESAMPLES = 2000
-NORMAL = 1.959964
-"""The two-sided quantile of the normal distribution."""
 
 
 def interval(values: Float[np.ndarray, "example"], seed: int = 0, share: bool = False) -> Interval | None:
-    """Of the mean, in its unit; None of fewer than two examples. Equal values have an interval without width.
+    """Of the mean, in its unit; None of fewer than two examples.
 
-    `share`: values lie from 0 to 1. Then examples that are all at one end leave room for some that are not: as much as
-    Wilson's (1927) interval leaves where all of them are hits, or none.
+    `share`: each example counts as 1 or as 0, so that the mean is a share of them. Then it is the exact interval of
+    Clopper and Pearson (1934), which leaves room even where all of them count, or none. Values between, such as means
+    over several models, are resampled as any others.
 
-    The bias-corrected and accelerated bootstrap (Efron, 1987; DiCiccio and Efron, 1996, section 2): values such as
-    falls of a probability are skewed. Of few examples it is too narrow, so that the normal quantile gives way to
-    sqrt(n / (n - 1)) times Student's t, as Hesterberg (2015, The American Statistician 69) expands percentiles. The
-    draws depend on the seed and on how many examples there are, so that methods are resampled alike.
+    Resampling is by the bias-corrected and accelerated bootstrap (Efron, 1987; DiCiccio and Efron, 1996, section 2):
+    values such as falls of a probability are skewed. Of few examples it is too narrow, so that the normal quantile
+    gives way to sqrt(n / (n - 1)) times Student's t, as Hesterberg (2015, The American Statistician 69) expands
+    percentiles. The draws depend on the seed and on how many examples there are, so that methods are resampled alike.
+    Of equal values it has no width, for it cannot tell how far others lie: who shows it says so (`Score.doubt`).
     """
     if len(values) < 2:
         return None
+    if share and np.isin(values, (0.0, 1.0)).all():
+        return _exact(int(values.sum()), len(values))
     if (values == values[0]).all():
-        return _of_equal(float(values[0]), len(values), share)
+        return float(values[0]), float(values[0])
     means = np.sort(_counts(len(values), seed) @ values / len(values))
     low, high = np.quantile(means, _levels(values, means)).clip(values.min(), values.max())
     return float(low), float(high)
@@ -40,9 +42,13 @@ def resampled(values: Float[np.ndarray, "example cell"], seed: int = 0) -> Float
     return _counts(len(values), seed) @ values / len(values)
 
 
-def _of_equal(value: float, n: int, share: bool) -> Interval:
-    room = NORMAL**2 / (n + NORMAL**2) if share and value in (0.0, 1.0) else 0.0
-    return (value, value + room) if value == 0 else (value - room, value)
+def _exact(hits: int, n: int) -> Interval:
+    """The shares under which so many hits, or more, or fewer, are no rarer than (1 - LEVEL) / 2 each."""
+    from scipy.special import betaincinv
+
+    tail = (1 - LEVEL) / 2
+    low = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
+    return low, float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
 
 
 def _levels(values: Float[np.ndarray, "example"], means: Float[np.ndarray, "resample"]) -> Float[np.ndarray, "2"]:

@@ -10,8 +10,8 @@ from engine.errors import unknown
 Better = Literal["high", "low", "neither"]
 Needs = Literal["nothing", "removal", "marks", "pair", "others", "perturbation"]
 
-SHARES = ("from 0 to 1", "share of examples")
-"""The units of metrics from 0 to 1, both ends included."""
+OF_EXAMPLES = "share of examples"
+"""The unit of metrics that are 1 or 0 on each example."""
 SIDES = {"first": 0, "second": 1}
 """The texts of a pair, such as source and translation, and the segment that their tokens have."""
 
@@ -19,7 +19,8 @@ SIDES = {"first": 0, "second": 1}
 @dataclass(frozen=True)
 class Metric:
     """`needs`: nothing but the map; inputs with features `removal`; `marks` of what is true or what people marked, of
-    one text of a `pair`; the maps of `others`; maps of inputs under small `perturbation`.
+    one text of a `pair`; the maps of `others`; maps of inputs under small `perturbation`. `by_batch`: examples that
+    were worked on together share one measurement, so that they tell nothing of how sure it is.
     """
 
     id: str
@@ -31,11 +32,12 @@ class Metric:
     needs: Needs
     by_percent: bool = False
     side: str = ""
+    by_batch: bool = False
 
     @property
     def is_share(self) -> bool:
-        """Whether its values lie from 0 to 1."""
-        return self.unit in SHARES
+        """Whether its mean is a share of examples: each counts as 1 or as 0."""
+        return self.unit == OF_EXAMPLES
 
 
 _DEYOUNG = "DeYoung et al. (2020), ERASER, section 5"
@@ -76,7 +78,7 @@ METRICS = {
         Metric("with_top", "Probability with the top alone", "high", "probability",
                "The class when a share of the units with the highest scores is all that is there.",
                "Petsiuk et al. (2018), section 3.3", "removal", by_percent=True),
-        Metric("gt_overlap", "Overlap with the truth", "high", "share of examples",
+        Metric("gt_overlap", "Overlap with the truth", "high", OF_EXAMPLES,
                "How often the |L| highest scores are the true units L.", _THESIS, "marks"),
         Metric("gt_share", "Share of the truth found", "high", "from 0 to 1",
                "The share of the true units L among the |L| highest scores.", _THESIS, "marks"),
@@ -104,7 +106,8 @@ METRICS = {
         Metric("evaluations", "Model evaluations", "low", "rows an example",
                "How often the model was run for the map.", "", "nothing"),
         Metric("seconds", "Seconds", "low", "seconds an example",
-               "How long the map took where it was made.", "", "nothing"),
+               "How long the map took where it was made, members' maps included; it depends on what else ran there.",
+               "", "nothing", by_batch=True),
     )
 }  # fmt: skip
 

@@ -12,6 +12,10 @@ from engine.errors import ExegesisError
 from engine.metrics.bootstrap import Interval, interval
 from engine.metrics.catalog import Better, metric
 
+ONE = "no interval: it is of one example"
+EQUAL = "no interval: all examples have this value, so that resampling them cannot tell how far others lie"
+BY_BATCH = "no interval and no rank: examples that were explained together share one measurement"
+
 
 @dataclass(frozen=True)
 class Of:
@@ -69,7 +73,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Score:
-    """The mean of a metric over `n` examples with its 95 % interval; None where no example has one.
+    """The mean of a metric over `n` examples with its 95 % interval; None where no example has one (see `doubt`).
 
     `skipped`: how many examples have no value, by reason.
     """
@@ -89,6 +93,17 @@ class Score:
     def __post_init__(self) -> None:
         if (self.value is None) != (self.n == 0):
             raise ValueError(f"value: one exactly where there are examples, got {self.value} of {self.n}")
+
+    @property
+    def doubt(self) -> str:
+        """Why it has no interval, or one that tells nothing, in words; empty where it has one."""
+        if self.n == 0:
+            return ""
+        if metric(self.metric).by_batch:
+            return BY_BATCH
+        if self.interval is None:
+            return ONE
+        return EQUAL if self.interval[0] == self.interval[1] else ""
 
 
 def scores(rows: Iterable[Row], skips: Iterable[Skip] = (), seed: int = 0) -> list[Score]:
@@ -126,15 +141,15 @@ def difference(rows: Iterable[Row], one: Of, other: Of, seed: int = 0) -> Differ
 
 
 def _score(of: Of, values: Sequence[float], skipped: Mapping[str, int], seed: int) -> Score:
-    found = np.array(values, dtype=np.float64)
+    found, known = np.array(values, dtype=np.float64), metric(of.metric)
     return Score(
         metric=of.metric,
         method=of.method,
         value=float(found.mean()) if values else None,
-        interval=interval(found, seed, metric(of.metric).is_share),
+        interval=None if known.by_batch else interval(found, seed, known.is_share),
         n=len(values),
         skipped=dict(skipped),
-        better=metric(of.metric).better,
+        better=known.better,
         model=of.model,
         dataset=of.dataset,
         against=of.against,

@@ -46,6 +46,12 @@ def test_where_lower_is_better_the_lowest_is_the_best() -> None:
     assert list(low) == ["b", "c", "a", "none"]
 
 
+def test_seconds_have_an_order_and_no_best() -> None:
+    standings = found("seconds", a=np.full(40, 2.0), b=np.full(40, 1.0))
+    assert list(standings) == ["b", "a", "none"]
+    assert set(said(standings).values()) == {""}
+
+
 def test_of_one_example_nothing_is_told_and_neither_way_has_no_best() -> None:
     assert said(found("comprehensiveness", a=HARD[:1], b=HARD[:1] - 5)) == {"a": "best", "b": "level", "none": ""}
     assert set(said(found("rank_spearman", a=HARD, b=HARD - 5)).values()) == {""}

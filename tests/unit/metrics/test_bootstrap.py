@@ -63,16 +63,30 @@ def test_it_moves_and_grows_with_the_values() -> None:
 
 
 @pytest.mark.parametrize("n", [5, 12, 500])
-def test_shares_that_are_all_at_one_end_leave_room_as_wilson_does(n: int) -> None:
-    for end, hits in ((0.0, 0), (1.0, n)):
-        theirs = stats.binomtest(hits, n).proportion_ci(method="wilson")
-        assert interval(np.full(n, end), share=True) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
-        assert interval(np.full(n, end)) == (end, end)
-    assert interval(np.full(n, 0.5), share=True) == (0.5, 0.5)
+def test_a_share_of_examples_has_the_exact_interval_however_many_count(n: int) -> None:
+    for hits in (0, 1, n // 2, n - 1, n):
+        theirs = stats.binomtest(hits, n).proportion_ci(method="exact")
+        values = np.repeat([1.0, 0.0], [hits, n - hits])
+        assert interval(values, share=True) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+
+
+def test_one_of_twelve() -> None:
+    """Clopper and Pearson's by hand: of 12 at 0.0021 one or more come in 2.5 %, at 0.3848 one or none."""
+    low, high = interval(np.repeat([1.0, 0.0], [1, 11]), share=True) or (0.0, 0.0)
+    assert 1 - (1 - low) ** 12 == pytest.approx(0.025)
+    assert (1 - high) ** 12 + 12 * high * (1 - high) ** 11 == pytest.approx(0.025)
+    assert (round(low, 4), round(high, 4)) == (0.0021, 0.3848)
+
+
+def test_values_that_only_look_like_counts_are_resampled() -> None:
+    """A perfect score is no share: its interval has no width, and never more than that of a worse score."""
+    assert interval(np.ones(12)) == (1.0, 1.0)
+    assert interval(np.full(12, 0.5), share=True) == (0.5, 0.5)
+    assert interval(np.array([0.0, 0.5, 1.0, 1.0]), share=True) == interval(np.array([0.0, 0.5, 1.0, 1.0]))
 
 
 def test_it_stays_within_the_values() -> None:
-    low, high = interval(np.array([1.0] * 9 + [0.0]), share=True) or (-1.0, 2.0)
+    low, high = interval(np.array([1.0] * 9 + [0.0])) or (-1.0, 2.0)
     assert 0 <= low < 0.9 < high <= 1
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine.errors import ExegesisError, UsageError
 from engine.metrics.bootstrap import interval
 from engine.metrics.catalog import METRICS, metric
-from engine.metrics.results import Difference, Of, Row, Score, Skip, difference, scores
+from engine.metrics.results import BY_BATCH, EQUAL, ONE, Difference, Of, Row, Score, Skip, difference, scores
 
 LIME = Of("m", "reviews", "lime", "comprehensiveness")
 RANDOM = Of("m", "reviews", "random", "comprehensiveness")
@@ -36,6 +36,29 @@ def test_intervals_are_the_bootstraps_and_need_no_order_of_methods() -> None:
     rows = [Row(LIME, place, float(value)) for place, value in enumerate(values)]
     other = [Row(RANDOM, place, 1.0 - float(value)) for place, value in enumerate(values)]
     assert scores([*other, *rows], seed=4)[1].interval == interval(values, 4)
+
+
+@pytest.mark.parametrize(("metric", "values", "doubt"), [
+    ("comprehensiveness", [0.1, 0.2, 0.4], ""),
+    ("gt_overlap", [1.0, 1.0, 1.0], ""),
+    ("plausibility_auc", [1.0, 1.0, 1.0], EQUAL),
+    ("mean_rank", [1.0], ONE),
+    ("seconds", [0.5, 0.5, 0.7], BY_BATCH),
+    ("seconds", [0.5], BY_BATCH),
+])  # fmt: skip
+def test_a_score_says_why_its_interval_tells_nothing(metric: str, values: list[float], doubt: str) -> None:
+    of = Of("m", "d", "lime", metric)
+    [found] = scores([Row(of, place, value) for place, value in enumerate(values)])
+    assert found.doubt == doubt
+    assert (found.interval is None) == (doubt in (ONE, BY_BATCH))
+    assert scores([], [Skip(of, 1, "flat")])[0].doubt == ""
+
+
+def test_seconds_have_no_interval_for_a_batch_shares_one_measurement() -> None:
+    """16 examples of one batch and 4 of another are two measurements: 20 rows resampled feign what nobody measured."""
+    rows = [Row(Of("m", "d", "lime", "seconds"), place, 1.0 if place < 16 else 3.0) for place in range(20)]
+    [found] = scores(rows)
+    assert (found.value, found.interval, found.n) == (pytest.approx(1.4), None, 20)
 
 
 def test_percents_and_pairs_of_methods_are_scores_of_their_own() -> None:

@@ -72,8 +72,7 @@ def test_numbers_of_two_data_sets_are_not_paired() -> None:
 def test_a_share_that_all_examples_have_leaves_room_for_others() -> None:
     found = cell("bert", "lime", [1.0] * 20, "gt_overlap")
     made = estimate(Contrast("", (term(1, "lime", "bert", "gt_overlap"),)), found, 0)
-    z = 1.959964
-    assert made.interval == pytest.approx((1 - z**2 / (20 + z**2), 1.0)), "Wilson's interval"
+    assert made.interval == pytest.approx((0.025 ** (1 / 20), 1.0)), "so large a share has 20 of 20 in 2.5 %"
 
 
 @pytest.mark.parametrize(
