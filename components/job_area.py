@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from html import escape
 from typing import Literal
 
 import streamlit as st
 
-from components.library.job_view import RESUMABLE, job_view
-from components.numbers import count
+from components.library.job_view import RESUMABLE, ended, job_view
 from components.trouble import say_error, sentence
 from engine import jobs
 from engine.errors import ExegesisError
@@ -41,16 +40,33 @@ class JobArea:
         """Follows a job; the page is drawn again when it is over."""
         st.fragment(self._progress, run_every=REFRESH_SECONDS)(id)
 
-    def start(self, label: str, kind: str, spec: dict[str, object], last: Job | None) -> None:
+    def start(self, label: str, kind: str, spec: Mapping[str, object], last: Job | None) -> None:
         """A button that submits the job; or that goes on with the last one, where that did not end well."""
+        if not self.go_on(last, primary=True):
+            self.offer(label, "start", kind, spec, primary=True)
+
+    def offer(
+        self,
+        label: str,
+        name: str,
+        kind: str,
+        spec: Mapping[str, object],
+        primary: bool = False,
+        help: str | None = None,
+    ) -> None:
+        """A button that submits a job. `name`: its own among those of the page."""
+        self._button(label, name, partial(jobs.submit, kind, spec), primary, help)
+
+    def go_on(self, last: Job | None, label: str = "Go on", primary: bool = False) -> bool:
+        """Why the last job ended and a button that goes on with it; nothing and False where it ended well."""
         if last is None or last.state not in RESUMABLE:
-            self._button(label, "start", partial(jobs.submit, kind, spec), primary=True)
-            return
+            return False
         if last.error:
             say_error(last.error)
         else:
-            st.caption(f"{last.state.capitalize()} after {last.done:,} of {count(last.total, 'part')}.")
-        self._button("Go on", "resume", partial(jobs.resume, last.id), primary=True, help=FINDS)
+            st.caption(ended(last))
+        self._button(label, "resume", partial(jobs.resume, last.id), primary, FINDS)
+        return True
 
     def _progress(self, id: int) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from components.library_html import duration
 from components.numbers import count
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 LENGTH = 24
 """Units of an example, where what it costs grows with them."""
 EXHAUSTIVE = 2048
+TIMED = "That takes about {}, by what such work took before on this device."
+UNTIMED = "How long that takes cannot be told before a job on the same {} has ended on this device."
 A_PASS, WITH_GRADIENTS = 1, 2
 
 
@@ -39,13 +42,16 @@ def evaluations(plan: Plan, methods: Mapping[str, Explainer], size: int) -> int:
     return len(plan.models) * size * (maps + removed + moved)
 
 
-def cost_words(plan: Plan, methods: Mapping[str, Explainer], size: int) -> str:
-    """What is asked for, in one sentence."""
+def cost_words(plan: Plan, methods: Mapping[str, Explainer], size: int, pace: float | None = None) -> str:
+    """What is asked for. `pace`: model evaluations a second of such work, None where that is not known."""
     of = f"{count(size, 'example')}, {count(len(plan.company), 'method')}, {count(len(plan.models), 'model')}"
-    return (
-        f"{of}: about {_rough(evaluations(plan, methods, size))} model evaluations. "
-        "What is in the cache already is not computed again."
+    much = evaluations(plan, methods, size)
+    time = (
+        UNTIMED.format("model" if len(plan.models) == 1 else "models")
+        if pace is None
+        else TIMED.format(duration(much / pace))
     )
+    return f"{of}: about {_rough(much)} model evaluations. {time} What is in the cache already is not computed again."
 
 
 def added(plan: Plan) -> list[str]:

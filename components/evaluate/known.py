@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,17 +24,26 @@ if TYPE_CHECKING:
     from engine.evaluation.result import Evaluation
     from engine.evaluation.sample import Sample
 
+    Evaluated = tuple[Job, Plan]
+    """A job that evaluates, and what it was asked."""
+
+Ended = tuple[tuple[int, float | None], ...]
+"""Number of each job that is over, and when it ended."""
 MOST_HELD = 12
 MOST_RECENT = 30
 
 
 @dataclass(frozen=True)
 class Held:
-    """What the cache holds of a plan: `found`, None unless all of it is there. `size`: how many examples it takes."""
+    """What the cache holds of a plan: `found`, None unless all of it is there. `size`: how many examples it takes.
+
+    `failed_on`: the models on which some of the examples failed.
+    """
 
     found: Evaluation | None
     source: Source
     size: int
+    failed_on: tuple[str, ...] = ()
 
     @cached_property
     def standings(self) -> list[Standing]:
@@ -51,36 +61,45 @@ class Held:
 
 @dataclass(frozen=True)
 class Known:
-    """What there is of a plan, and the jobs about it: `running`, or the `last` one that is over."""
+    """What there is of a plan, and the jobs about it: `running`, or the `last` one that is over.
+
+    `before`: the jobs of all plans, from which may be told how long one takes.
+    """
 
     held: Held
     running: Job | None = None
     last: Job | None = None
+    before: Sequence[Evaluated] = ()
 
 
 def known(plan: Plan) -> Known:
     """What there is of this plan. Errors: those of reading the data set and the models' files."""
-    own = [job for job, of in evaluations() if of == plan]
+    before = evaluations()
+    own = [job for job, of in before if of == plan]
     running = next((job for job in own if not job.over), None)
     over = [job for job in own if job.over]
-    return Known(held(plan), running, over[0] if over else None)
+    ended = tuple((job.id, job.finished) for job in over)
+    return Known(held(plan, ended), running, over[0] if over else None, before)
 
 
-def held(plan: Plan) -> Held:
-    """What the cache holds of it, whoever made that. Errors: those of reading the data set and the models' files."""
+def held(plan: Plan, ended: Ended = ()) -> Held:
+    """What the cache holds of it, whoever made that. `ended`: when jobs about it did; it is read again after each.
+
+    Errors: those of reading the data set and the models' files.
+    """
     from engine.evaluation.keeping import entries
 
     written = json.dumps(plan.as_plain(), sort_keys=True)
     full, sample = _sample(written, stamp(plan.dataset), str(home()), plan)
     keys = entries(full, sample)
-    return _held(keys, str(home()), full, sample) if keys else Held(None, sample.source, len(sample.indices))
+    return _held(keys, ended, str(home()), full, sample) if keys else Held(None, sample.source, len(sample.indices))
 
 
-def evaluations() -> list[tuple[Job, Plan]]:
+def evaluations() -> list[Evaluated]:
     """The jobs that evaluate, the newest first, each with what it was asked."""
     from engine.jobs.evaluating import plan_of
 
-    found: list[tuple[Job, Plan]] = []
+    found: list[Evaluated] = []
     for job in jobs.list_jobs():
         if job.kind == "evaluate":
             try:
@@ -119,7 +138,8 @@ def _sample(written: str, data: tuple[int, ...], home: str, _plan: Plan) -> tupl
 
 
 @st.cache_resource(max_entries=MOST_HELD, show_spinner="Reading the results …")
-def _held(keys: tuple[str, ...], home: str, _plan: Plan, _sample: Sample) -> Held:
-    from engine.evaluation.keeping import finished
+def _held(keys: tuple[str, ...], ended: Ended, home: str, _plan: Plan, _sample: Sample) -> Held:
+    from engine.evaluation.keeping import failed_on, finished
 
-    return Held(finished(_plan, _sample), _sample.source, len(_sample.indices))
+    found, failed = finished(_plan, _sample), failed_on(_plan, keys, _sample)
+    return Held(found, _sample.source, len(_sample.indices), failed)

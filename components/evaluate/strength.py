@@ -12,7 +12,8 @@ from components.engine_room import explainers
 from components.evaluate.chosen import Chosen
 from components.evaluate.cost import cost_words
 from components.evaluate.drawn import Drawing, draw
-from components.evaluate.known import held, spec_of
+from components.evaluate.known import evaluations, held, spec_of
+from components.evaluate.pace import pace_of
 from components.evaluate.session import key
 from components.evaluate.state import plan_of
 from components.trouble import say_error, sentence
@@ -55,7 +56,8 @@ def _missing(chosen: Chosen) -> None:
         say_error(st.session_state[SAID])
     if not missing:
         return
-    st.caption(cost_words(missing[0], explainers(chosen.state.kind), missing[0].examples))
+    methods = explainers(chosen.state.kind)
+    st.caption(cost_words(missing[0], methods, missing[0].examples, pace_of(missing[0], evaluations(), methods)))
     label = f"Evaluate at {len(missing)} more strengths"
     st.button(label, key=key(chosen.state.kind, "strengths"), on_click=partial(_submit, missing))
 

@@ -9,7 +9,9 @@ import streamlit as st
 
 from components.evaluate.cost import added, cost_words
 from components.evaluate.known import Known, spec_of
-from components.job_area import JobArea
+from components.evaluate.pace import pace_of
+from components.job_area import FINDS, JobArea
+from components.trouble import say_note
 from engine.registry import Explainer
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 AREA = JobArea("evaluate")
 EMPTY = "Nothing is computed before you press **Evaluate**. The work goes on while you are on other pages."
+FAILED = "Some examples failed on {} and are left out of the numbers. At the end of this page the reasons are listed."
+AGAIN = "Try the failed ones again"
 
 
 def work_area(plan: Plan, seen: Known, methods: Mapping[str, Explainer]) -> None:
@@ -26,12 +30,23 @@ def work_area(plan: Plan, seen: Known, methods: Mapping[str, Explainer]) -> None
         AREA.progress(seen.running.id)
     elif seen.held.found is None:
         _to_do(plan, seen, methods)
+    elif seen.held.failed_on:
+        _failed(plan, seen)
 
 
 def _to_do(plan: Plan, seen: Known, methods: Mapping[str, Explainer]) -> None:
     with st.container(border=True, key="evaluate_to_do"):
         st.markdown(EMPTY)
-        st.caption(cost_words(plan, methods, seen.held.size))
+        pace = pace_of(plan, seen.before, methods)
+        st.caption(cost_words(plan, methods, seen.held.size, pace))
         if come := added(plan):
             st.caption(f"Beside what you chose comes {', '.join(methods[id].title for id in come)}.")
         AREA.start("Evaluate", "evaluate", spec_of(plan), seen.last)
+
+
+def _failed(plan: Plan, seen: Known) -> None:
+    """The numbers are there but for some examples: with a job that failed its reason, else a new job."""
+    with st.container(border=True, key="evaluate_failed"):
+        say_note(FAILED.format(", ".join(seen.held.failed_on)))
+        if not AREA.go_on(seen.last, AGAIN):
+            AREA.offer(AGAIN, "again", "evaluate", spec_of(plan), help=FINDS)

@@ -64,6 +64,12 @@ def job_view(job: Job, ahead: int) -> JobView:
     )
 
 
+def ended(job: Job) -> str:
+    """How far a job came that did not end well, in our words and numbers."""
+    word = job.state.capitalize()
+    return f"{word} after {job.done:,} of {count(job.total, 'part')}." if job.total else f"{word} before it began."
+
+
 def title_html(view: JobView) -> str:
     return f'<div class="xg"><p class="xg-title">{escape(view.title)}</p></div>'
 

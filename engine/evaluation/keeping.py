@@ -59,6 +59,12 @@ def entries(plan: Plan, sample: Sample) -> tuple[str, ...]:
     return there if len(there) == len(found) else ()
 
 
+def failed_on(plan: Plan, keys: Sequence[str], sample: Sample) -> tuple[str, ...]:
+    """The models on which examples failed, of what stands under `keys`, which `entries` found."""
+    there = zip(plan.models, keys, strict=True)
+    return tuple(model for model, key in there if key != key_of(plan, model, sample))
+
+
 def finished(plan: Plan, sample: Sample) -> Evaluation | None:
     """The whole evaluation from the cache, without a model; None while there is nothing of one of its models.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.evaluate.session import key
+from components.evaluate.work import AGAIN
 from components.frame import EVALUATE
 from components.kept import KEPT
+from engine import explain as explaining
 from engine import jobs
+from engine.errors import ExegesisError
 from engine.evaluation.evaluate import carry_out, evaluate
 from engine.evaluation.plan import Plan
 from engine.evaluation.views.strength import at_strengths
@@ -83,6 +86,18 @@ def html_of(page: AppTest) -> str:
 def finish() -> None:
     [job] = [job for job in jobs.list_jobs() if not job.over] or jobs.list_jobs()[:1]
     jobs.wait(job.id, SECONDS)
+
+
+def refusing(text: str) -> Callable[..., Any]:
+    """Explains every example but this one."""
+    items = explaining._items
+
+    def some(model: Any, plans: list[Any], encoded: Any) -> Any:
+        if text in {plan.request.example.text for plan in plans}:
+            raise ExegesisError("Out of memory.")
+        return items(model, plans, encoded)
+
+    return some
 
 
 def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +182,35 @@ def test_an_example_that_fails_is_counted_with_its_reason(model: str, tmp_path: 
     page = opened(**asked(model, data, examples="7"))
     assert board(page)
     assert f"at most {MAX_CHARACTERS:,} characters" in html_of(page)
+
+
+def test_what_failed_is_tried_again_and_then_counted(model: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(explaining, "_items", refusing("lovely view"))
+        page = press(opened(**asked(model, data)), "Evaluate")
+        finish()
+        page.run()
+        assert "n = 5" in board(page)
+        assert any("Some examples failed" in note for note in notes(page))
+        assert any("units failed. The first: " in error for error in errors(page))
+    press(page, AGAIN)
+    finish()
+    page.run()
+    assert len(jobs.list_jobs()) == 1
+    assert "n = 6" in board(page)
+    assert AGAIN not in labels(page)
+
+
+def test_what_failed_for_the_command_is_tried_again_by_a_job(
+    model: str, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(explaining, "_items", refusing("lovely view"))
+        evaluate([model], data, METHODS, METRICS, examples=6)
+    page = press(opened(**asked(model, data)), AGAIN)
+    finish()
+    page.run()
+    assert "n = 6" in board(page)
 
 
 def test_work_is_followed_cancelled_and_goes_on(model: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:

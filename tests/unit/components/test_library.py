@@ -12,7 +12,7 @@ from components.frame import IMAGES, TEXT
 from components.library.cache import cache_facts, checked, filling
 from components.library.data import told
 from components.library.job_form import spec_of
-from components.library.job_view import FAILURES_SHOWN, LOOKS, failures_html, job_view, title_html
+from components.library.job_view import FAILURES_SHOWN, LOOKS, ended, failures_html, job_view, title_html
 from components.library.links import first_example
 from components.library.models import card_facts, found_facts, measured, picture_facts, without_title
 from components.library_html import duration, facts_html, looks_html, trouble_html
@@ -60,6 +60,11 @@ def test_a_job_that_is_over_says_how_long_it_took_and_no_time_left() -> None:
     assert view.progress == "60 of 60 parts"
     assert view.counts == "60 computed in this run · 0 found in the cache"
     assert view.when.endswith(", last run 12 s")
+
+
+def test_a_job_that_did_not_end_well_says_how_far_it_came() -> None:
+    assert ended(replace(JOB, state="cancelled")) == "Cancelled after 20 of 60 parts."
+    assert ended(replace(JOB, state="interrupted", total=0, done=0)) == "Interrupted before it began."
 
 
 def test_every_state_has_its_own_word_and_sign() -> None:

@@ -17,9 +17,6 @@ SAFE = {
     ("components/browse/area.py", "' '.join(told)"): "numbers, and titles of methods",
     ("components/browse/area.py", "f'No example matches.{more} Change the search or what is shown.'"): "a number",
     ("components/browse/controls.py", "place(found, current)"): "numbers",
-    ("components/browse/job.py", "f\"{job.state.capitalize()} after {job.done:,} of {count(job.total, 'part')}.\""): (
-        "one of our states, and numbers"
-    ),
     ("components/compare/matrix.py", "parts_words(compared)"): "numbers and our words",
     ("components/compare/matrix.py", "agreement_words(compared.found, compared.look, unit_of(compared))"): (
         "numbers and our words"
@@ -41,21 +38,20 @@ SAFE = {
         "components/evaluate/area.py",
         "' '.join([how(plan, held.size), *measured_against(held.found, held.source.exact)])",
     ): "numbers, listed words and our sentences",
-    ("components/evaluate/work.py", "cost_words(plan, methods, seen.held.size)"): "numbers",
+    ("components/evaluate/work.py", "cost_words(plan, methods, seen.held.size, pace)"): "numbers",
     (
         "components/evaluate/work.py",
         "f\"Beside what you chose comes {', '.join((methods[id].title for id in come))}.\"",
     ): "titles of methods",
-    ("components/evaluate/strength.py", "cost_words(missing[0], explainers(chosen.state.kind), missing[0].examples)"): (
-        "numbers"
-    ),
+    (
+        "components/evaluate/strength.py",
+        "cost_words(missing[0], methods, missing[0].examples, pace_of(missing[0], evaluations(), methods))",
+    ): "numbers",
     ("components/evaluate/views.py", "view.question"): "one of our questions",
     ("components/evaluate/views.py", "view.about"): "our words, without anything of Markdown",
     ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
-    ("components/job_area.py", "f\"{last.state.capitalize()} after {last.done:,} of {count(last.total, 'part')}.\""): (
-        "one of our states, and numbers"
-    ),
+    ("components/job_area.py", "ended(last)"): "one of our states, and numbers",
     ("components/reproduction/claim_view.py", "f'{claim.id} · section {claim.section}'"): "of a declared claim",
     ("components/reproduction/page.py", "f'{section} {SECTIONS[section]}'"): "our words",
     ("components/library/cache.py", "said"): "numbers",
