@@ -182,24 +182,37 @@ def _compute(plans: list[_Plan]) -> list[Explanation]:
         started = time.perf_counter()
         encoded = [model.encode(plan.request.example) for plan in plans]
         items = _items(model, plans, encoded)
-        task = Task(model, items, lambda method: _members(plans, items, method))
-        made = first.method.function(task, first.params)
-        seconds = (time.perf_counter() - started) / len(plans)
+        members = _Members(plans, items)
+        made = first.method.function(Task(model, items, members.of), first.params)
+        own = (time.perf_counter() - started - members.waited) / len(plans)
         return [
-            _explanation(model, plan, item, attribution, seconds, tuple(notes))
-            for plan, item, attribution in zip(plans, items, made, strict=True)
+            _explanation(model, plan, item, attribution, own + theirs, tuple(notes))
+            for plan, item, attribution, theirs in zip(plans, items, made, members.seconds, strict=True)
         ]
 
 
-def _members(plans: list[_Plan], items: list[Item], method: str) -> list[Attribution]:
-    """Another method's attributions on the same items, from the cache where they are."""
-    asked = [
-        _Plan(dataclasses.replace(p.request, method=method, params={}, target=item.target))
-        for p, item in zip(plans, items, strict=True)
-    ]
-    unique = list({p.key: p for p in asked}.values())
-    answers = _rest(unique)
-    return [_as_member(answers[p.key], item) for p, item in zip(asked, items, strict=True)]
+class _Members:
+    """Other methods' attributions on the same items, from the cache where they are.
+
+    `seconds`: what they took for each item where they were made. `waited`: the seconds that passed here instead.
+    """
+
+    def __init__(self, plans: list[_Plan], items: list[Item]) -> None:
+        self.plans, self.items = plans, items
+        self.seconds, self.waited = [0.0] * len(plans), 0.0
+
+    def of(self, method: str) -> list[Attribution]:
+        """Those by one method, at its defaults."""
+        started = time.perf_counter()
+        asked = [
+            _Plan(dataclasses.replace(p.request, method=method, params={}, target=item.target))
+            for p, item in zip(self.plans, self.items, strict=True)
+        ]
+        found = _rest(list({p.key: p for p in asked}.values()))
+        answers = [found[p.key] for p in asked]
+        self.seconds = [before + answer.seconds for before, answer in zip(self.seconds, answers, strict=True)]
+        self.waited += time.perf_counter() - started
+        return [_as_member(answer, item) for answer, item in zip(answers, self.items, strict=True)]
 
 
 def _as_member(answer: Explanation, item: Item) -> Attribution:

@@ -29,7 +29,7 @@ def interval(values: Float[np.ndarray, "example"], seed: int = 0, share: bool = 
     if len(values) < 2:
         return None
     if share and np.isin(values, (0.0, 1.0)).all():
-        return _exact(int(values.sum()), len(values))
+        return exact(int(values.sum()), len(values))
     if (values == values[0]).all():
         return float(values[0]), float(values[0])
     means = np.sort(_counts(len(values), seed) @ values / len(values))
@@ -42,13 +42,12 @@ def resampled(values: Float[np.ndarray, "example cell"], seed: int = 0) -> Float
     return _counts(len(values), seed) @ values / len(values)
 
 
-def _exact(hits: int, n: int) -> Interval:
-    """The shares under which so many hits, or more, or fewer, are no rarer than (1 - LEVEL) / 2 each."""
+def exact(hits: int, n: int, chance: float = 1 - LEVEL) -> Interval:
+    """Of a share, wrong with at most that chance: Clopper and Pearson's, of which each end is wrong in half of it."""
     from scipy.special import betaincinv
 
-    tail = (1 - LEVEL) / 2
-    low = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
-    return low, float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
+    low = float(betaincinv(hits, n - hits + 1, chance / 2)) if hits else 0.0
+    return low, float(betaincinv(hits + 1, n - hits, 1 - chance / 2)) if hits < n else 1.0
 
 
 def _levels(values: Float[np.ndarray, "example"], means: Float[np.ndarray, "resample"]) -> Float[np.ndarray, "2"]:
