@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 QUESTIONS = ("curves", "agreement")
 MEASURES = ("spearman", "top_k")
+TIED = "Equal scores at the edge of the top count by their chance to be in it."
 
 
 @dataclass(frozen=True)

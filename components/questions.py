@@ -14,7 +14,7 @@ from jaxtyping import Float
 from components.engine_room import explain
 from components.kept import KEPT
 from components.prediction_area import PROBE
-from components.question_words import MEASURES, QUESTIONS, QuestionWords, plural
+from components.question_words import MEASURES, QUESTIONS, TIED, QuestionWords, plural
 from components.theme import shown_theme
 from components.trouble import say_error, say_note, sentence
 from engine.registry import Explainer
@@ -194,7 +194,7 @@ def _compared(page: Questioned, made: Made) -> Agreement:
     from engine.metrics.agreement import agreement
 
     maps = {id: page.scores(one) for id, one in made.items()}
-    return agreement(maps, page.state.measure, seed=(page.state.seed,))
+    return agreement(maps, page.state.measure)
 
 
 def _matrix(page: Questioned, found: Agreement, titles: Mapping[str, str]) -> None:
@@ -217,7 +217,7 @@ def _of_agreement(measure: str, k: int, n: int, unit: str) -> str:
     else:
         words = (
             f"The share of the {k} highest-scored of {n} {plural(unit)} that both maps name; "
-            f"about {100 * k / n:.0f} % by chance. "
+            f"about {100 * k / n:.0f} % by chance. {TIED} "
         )
     return words + (
         "Scores count with their sign: what speaks strongly against the class comes last on a signed map "

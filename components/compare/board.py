@@ -91,8 +91,13 @@ def _parts(compared: Compared) -> tuple[Part, ...]:
     return () if compared.sheet is None else compared.sheet.parts
 
 
+def _read(compared: Compared) -> int:
+    """How many parts are no white space."""
+    return 0 if compared.sheet is None else len(compared.sheet.parts) - compared.sheet.blanks
+
+
 def _corner(compared: Compared) -> str:
-    parts = len(_parts(compared))
+    parts = _read(compared)
     return f'<span class="xg-small">{count(parts, compared.look.unit)}</span>' if parts else ""
 
 
@@ -114,12 +119,13 @@ def _against(compared: Compared, column: Column) -> Iterator[str]:
         return
     rows = compared.sheet.scores[[row for row in (column.row, reference.row) if row is not None]]
     top = top_of(int(np.isfinite(rows).all(axis=0).sum()), compared.how)
-    yield _small(f"with {reference.letter}: ρ {signed(rho)}, {round(shared * top)} of the top {top}")
+    yield _small(f"with {reference.letter}: ρ {signed(rho)}, {plain(round(shared * top, 1))} of the top {top}")
 
 
 def _notes(compared: Compared, column: Column) -> Iterator[str]:
+    parts = _read(compared)
     if compared.sheet is not None and column.row is not None and (unread := compared.sheet.unread(column.row)):
-        yield _small(f"does not read {unread:,} of {count(len(compared.sheet.parts), compared.look.unit)}")
+        yield _small(f"does not read {unread:,} of {count(parts, compared.look.unit)}")
 
 
 def _rows(compared: Compared) -> Iterator[str]:

@@ -61,7 +61,7 @@ class Compared:
 
     @property
     def how(self) -> How:
-        return self.look.how(self.state.seed)
+        return self.look.how
 
     @property
     def there(self) -> tuple[Column, ...]:

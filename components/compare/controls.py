@@ -104,8 +104,8 @@ _SCALE_HELP = (
     "map, so that one scale fits methods of different units."
 )
 _ORDER_HELP = (
-    "By what parts are ranked when maps are compared. By size: a part that speaks strongly against the class ranks "
-    "high. With sign: it ranks last; maps without sign rank as they are."
+    "By what parts are ranked when maps are compared. With sign, as on Evaluate: a part that speaks strongly against "
+    "the class ranks last; maps without sign rank as they are. By size: it ranks high."
 )
 
 

@@ -42,9 +42,10 @@ class CompareLook:
     opacity: int = OPACITY
     examples: int = USUAL_EXAMPLES
 
-    def how(self, seed: int) -> How:
+    @property
+    def how(self) -> How:
         """How maps are compared."""
-        return How(self.measure, self.order, self.percent, seed)
+        return How(self.measure, self.order, self.percent)
 
 
 PLAIN_COMPARE = CompareLook()

@@ -10,12 +10,13 @@ from components.compare.compared import Compared, verdict
 from components.compare.look import CompareLook
 from components.compare.session import LOOK, key
 from components.kept import KEPT
-from components.numbers import plain
-from components.question_words import MEASURES, plural
+from components.numbers import count, plain
+from components.question_words import MEASURES, TIED, plural
 from components.theme import shown_theme
 from engine.metrics.agreement import Agreement
 
 MEASURE_TITLES = {"spearman": "Rank correlation", "top_k": "Shared top"}
+ORDER_WORDS = {"sign": "with their sign, as on Evaluate", "size": "by their size, whatever the sign"}
 EDGES, CELL, ROW = 110, 64, 46
 """Pixels of the letters and the scale, of a column, and of a row."""
 MANY, SMALL, LARGE = 5, 10, 13
@@ -62,11 +63,13 @@ def parts_words(compared: Compared) -> str:
                 f"{columns} columns of patches where all of them look; a common patch has the sum of what lies in it."
             )
         return f"Every map has the same {rows} rows and {columns} columns of patches."
-    told = f"{len(sheet.parts):,} {plural(unit) if len(sheet.parts) != 1 else unit}, without special tokens."
+    told = f"{count(len(sheet.parts) - sheet.blanks, unit)}, without special tokens."
     if unit == "word":
         told += " A word's score is the sum of its tokens'."
     if sheet.joined:
         told += f" The tokenizers cut {sheet.joined:,} of them otherwise: what overlaps is one part with the sum."
+    if sheet.blanks:
+        told += f" {count(sheet.blanks, 'part')} of white space: not every tokenizer reads it as a token of its own."
     return told
 
 
@@ -77,10 +80,9 @@ def agreement_words(found: Agreement, look: CompareLook, unit: str) -> str:
     else:
         words = (
             f"The share of the top {look.percent} % of {plural(unit)}, here {found.k} of {found.n}, that both maps "
-            f"name; about {100 * found.k / max(found.n, 1):.0f} % by chance. "
+            f"name; about {100 * found.k / max(found.n, 1):.0f} % by chance. {TIED} "
         )
-    order = "with their sign" if look.order == "sign" else "by their size, whatever the sign"
-    return f"{words}Scores count {order}. Agreement is not correctness: two maps can share a mistake."
+    return f"{words}Scores count {ORDER_WORDS[look.order]}. Agreement is not correctness: two maps can share a mistake."
 
 
 def apart_words(apart: float, compared: Compared) -> str:

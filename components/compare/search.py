@@ -169,7 +169,7 @@ def _found(
 ) -> list[Disputed]:
     from engine.comparison.search import disputed
 
-    return disputed(search, look.how(search.seed), look.unit, reference, made=False)
+    return disputed(search, look.how, look.unit, reference, made=False)
 
 
 def _show(opened: Opened, index: int) -> None:

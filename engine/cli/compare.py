@@ -34,7 +34,7 @@ def compare(
     target: Target = None,
     unit: Annotated[str, typer.Option(metavar="U", help="What is compared in texts: word or token.")] = "word",
     measure: Annotated[str, typer.Option(metavar="M", help="spearman or top_k.")] = "spearman",
-    order: Annotated[str, typer.Option(metavar="O", help="Rank by the size of scores, or by their sign.")] = "size",
+    order: Annotated[str, typer.Option(metavar="O", help="Rank scores with their sign, or by size.")] = "sign",
     percent: Annotated[str, typer.Option(metavar="P", help="Of the parts that count as the top.")] = "15",
     seed: Seed = "0",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -48,14 +48,15 @@ def compare(
     if unit not in UNITS:
         raise unknown("--unit", unit, UNITS)
     number = values.whole("--seed", seed)
-    how = How(measure, order, values.whole("--percent", percent, 1), number)
+    how = How(measure, order, values.whole("--percent", percent, 1))
     if examples is not None:
-        _search(column or [], dataset, values.whole("--examples", examples, 1), split, target, unit, how, as_json)
+        number_of = values.whole("--examples", examples, 1)
+        _search(column or [], dataset, number_of, split, target, unit, how, number, as_json)
         return
     pairs = _pairs(column or [])
     check_pairs(pairs)
     asked = Asked("compare", pairs[0].model, text, text_pair, image, dataset, index, split, None)
-    _one(pairs, asked, target, unit, how, as_json)
+    _one(pairs, asked, target, unit, how, number, as_json)
 
 
 def _pairs(codes: list[str]) -> tuple[Pair, ...]:
@@ -70,14 +71,16 @@ def _pairs(codes: list[str]) -> tuple[Pair, ...]:
     return tuple(read_pair(code, kind) for code in codes)
 
 
-def _one(pairs: tuple[Pair, ...], asked: Asked, target: str | None, unit: str, how: How, as_json: bool) -> None:
+def _one(
+    pairs: tuple[Pair, ...], asked: Asked, target: str | None, unit: str, how: How, seed: int, as_json: bool
+) -> None:
     from engine.cli import drawing_comparison, output
     from engine.cli.plain_comparison import as_plain
     from engine.comparison.search import sheet_of
 
     with output.only_ours():
         source = given(asked)
-        requests = {pair.code: pair.request(source.example, target, how.seed) for pair in pairs}
+        requests = {pair.code: pair.request(source.example, target, seed) for pair in pairs}
         made, failed = _made(requests)
     if len(made) < 2:
         raise ExegesisError(f"compare: fewer than two columns have a map. {' '.join(failed.values())}")
@@ -108,20 +111,23 @@ def _made(requests: dict[str, Request]) -> tuple[dict[str, Explanation], dict[st
 
 def _search(
     codes: list[str], dataset: str | None, examples: int, split: str | None, target: str | None, unit: str, how: How,
-    as_json: bool,
+    seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     from engine.cli import drawing_comparison, output
     from engine.cli.plain_comparison import search_as_plain
     from engine.cli.progress import shown
-    from engine.comparison.search import Search, disputed
+    from engine.comparison.search import Left, Search, disputed
     from engine.models import catalog
 
     if dataset is None:
         raise UsageError("--examples: belongs to --dataset, which is missing. Example: --dataset reviews.")
     pairs = _pairs(codes)
     kind = "image" if catalog.reads_pictures(pairs[0].model) else "text"
-    search = Search(dataset, pairs, kind, split, examples, how.seed, target)
+    search = Search(dataset, pairs, kind, split, examples, seed, target)
+    left: list[Left] = []
     with output.only_ours(), shown("comparing") as report:
-        found = disputed(search, how, unit, report=report)
-    plain: dict[str, Any] = search_as_plain(search, found)
+        found = disputed(search, how, unit, report=report, tell=left.append)
+    if left and not found:
+        raise ExegesisError(f"compare: no example has two maps. Example {left[0].index}: {left[0].why}")
+    plain: dict[str, Any] = search_as_plain(search, found, left)
     output.print_json(plain) if as_json else drawing_comparison.draw_search(plain)

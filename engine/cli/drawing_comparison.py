@@ -43,6 +43,9 @@ def draw_search(plain: Mapping[str, Any]) -> None:
             f"{one['index']}", _number(one["disagreement"]), visible(predicted), visible(one["example"])[:LONGEST]
         )
     console().print(made)
+    for one in plain["left_out"]:
+        where = f"example {one['index']}" + (f", {one['column']}" if one["column"] else "")
+        console().print(visible(f"note: {where} is left out: {one['why']}"))
 
 
 def _predicted(column: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from engine.cli.plain import as_plain as explanation_as_plain
 from engine.comparison.agreeing import How, agreements, apart
 from engine.comparison.parts import Sheet
-from engine.comparison.search import Disputed, Search
+from engine.comparison.search import Disputed, Left, Search
 from engine.metrics.agreement import MEASURES
 from engine.result import Explanation
 
@@ -22,7 +23,7 @@ def as_plain(
 
     `codes`: the columns that have a map. `failed`: why the others have none, by their codes.
     """
-    found = {measure: agreements(sheet.scores, codes, How(measure, how.order, how.percent, how.seed))
+    found = {measure: agreements(sheet.scores, codes, How(measure, how.order, how.percent))
              for measure in MEASURES}  # fmt: skip
     first = found[MEASURES[0]]
     return {
@@ -50,10 +51,10 @@ def numbers(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
-def search_as_plain(search: Search, found: Sequence[Disputed]) -> dict[str, Any]:
-    """The examples of a search, most disagreement first."""
+def search_as_plain(search: Search, found: Sequence[Disputed], left: Sequence[Left] = ()) -> dict[str, Any]:
+    """The examples of a search, most disagreement first, and what is left out of it."""
     rows = [
         {"index": one.index, "example": one.name, "disagreement": one.value, "predicted": list(one.predicted)}
         for one in found
     ]
-    return {**search.as_plain(), "found": rows}
+    return {**search.as_plain(), "found": rows, "left_out": [dataclasses.asdict(one) for one in left]}

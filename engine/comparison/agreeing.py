@@ -10,22 +10,21 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import not_allowed, unknown
-from engine.metrics.agreement import MEASURES, TOP_PERCENT, Agreement, is_constant, spearman, top_k_overlap
+from engine.metrics.agreement import MEASURES, TOP_PERCENT, Agreement, every_two, is_constant, spearman, top_k_overlap
 
-ORDERS = ("size", "sign")
-"""`size`: by the size of the scores, as maps rank them; `sign`: what speaks against the class comes last."""
+ORDERS = ("sign", "size")
+"""`sign`: what speaks against the class comes last, as in every other agreement here; `size`: by the size of scores."""
 Scores = Float[np.ndarray, "map part"]
 Row = Float[np.ndarray, "part"]
 
 
 @dataclass(frozen=True)
 class How:
-    """How maps are compared. `percent`: of the parts that count as the top, at least one. `seed` breaks ties there."""
+    """How maps are compared. `percent`: of the parts that count as the top, at least one."""
 
     measure: str = MEASURES[0]
     order: str = ORDERS[0]
     percent: int = TOP_PERCENT
-    seed: int = 0
 
     def __post_init__(self) -> None:
         for name, given, known in (("measure", self.measure, MEASURES), ("order", self.order, ORDERS)):
@@ -38,15 +37,14 @@ class How:
 def agreements(scores: Scores, names: Sequence[str], how: How) -> Agreement:
     """The measure between every two maps, over the parts that both have scores for.
 
-    NaN where a map has no order there: all of its scores are equal, or there is one part.
+    NaN where a map has no order there: all of its scores are equal, or there is one part. `n` counts the parts that
+    two maps have.
     """
-    values = np.full((len(names), len(names)), np.nan)
-    for i, j in itertools.combinations_with_replacement(range(len(names)), 2):
-        found = agree(scores[i], scores[j], how)
-        values[i, j] = values[j, i] = np.nan if found is None else found
+    values = every_two(list(scores), lambda one, other: agree(one, other, how))
+    shared = int((np.isfinite(scores).sum(axis=0) >= min(2, len(names))).sum())
     ordered = (_ordered(row[np.isfinite(row)], how) for row in scores)
     constant = tuple(name for name, row in zip(names, ordered, strict=True) if not _has_order(row))
-    return Agreement(how.measure, tuple(names), values, constant, scores.shape[1], top_of(scores.shape[1], how))
+    return Agreement(how.measure, tuple(names), values, constant, shared, top_of(shared, how))
 
 
 def agree(one: Row, other: Row, how: How) -> float | None:
@@ -55,7 +53,7 @@ def agree(one: Row, other: Row, how: How) -> float | None:
     a, b = _ordered(one[both], how), _ordered(other[both], how)
     if not _has_order(a) or not _has_order(b):
         return None
-    return spearman(a, b) if how.measure == "spearman" else top_k_overlap(a, b, top_of(len(a), how), (how.seed,))
+    return spearman(a, b) if how.measure == "spearman" else top_k_overlap(a, b, top_of(len(a), how))
 
 
 def top_of(parts: int, how: How) -> int:

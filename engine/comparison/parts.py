@@ -38,6 +38,7 @@ class Part:
 class Sheet:
     """The maps of one input on common parts: a row a map, NaN where its model does not read the part.
 
+    White space that some model reads as a token of its own is a part too, so that nothing of a map is lost.
     `joined`: how many parts join pieces that some map has apart. `grid`: rows and columns of a picture's parts.
     """
 
@@ -52,14 +53,17 @@ class Sheet:
         self.scores.setflags(write=False)
 
     def unread(self, row: int) -> int:
-        """How many parts that map has no score for."""
-        return int(np.isnan(self.scores[row]).sum())
+        """How many parts that map has no score for; white space is often no token, and does not count."""
+        return int(np.isnan(self.scores[row, [not part.blank for part in self.parts]]).sum())
+
+    @property
+    def blanks(self) -> int:
+        """How many parts are white space."""
+        return sum(part.blank for part in self.parts)
 
 
 def text_sheet(maps: Sequence[Explanation], example: Example, unit: str = "word") -> Sheet:
-    """The maps of one text by its common tokens or words. Special tokens are left out, and so is white space that not
-    every model reads as a token of its own.
-    """
+    """The maps of one text by its common tokens or words. Special tokens are left out, and nothing else."""
     drawn = [[one for one in units_of(made, example, unit) if not one.special] for made in maps]
     parts = _parts(drawn, (example.text, example.text_pair or ""))
     placed = [_places(parts, units) for units in drawn]
@@ -67,10 +71,9 @@ def text_sheet(maps: Sequence[Explanation], example: Example, unit: str = "word"
         _scores(units, places, len(parts), explainer(made.provenance.method).family == BASELINE)
         for made, units, places in zip(maps, drawn, placed, strict=True)
     ]
-    kept = [at for at, part in enumerate(parts) if not part.blank or all(at in places for places in placed)]
-    scores = np.array(rows, dtype=np.float64).reshape(len(maps), len(parts))[:, kept]
+    scores = np.array(rows, dtype=np.float64).reshape(len(maps), len(parts))
     joined = {at for places in placed for at, pieces in Counter(places).items() if pieces > 1}
-    return Sheet(tuple(parts[at] for at in kept), scores, len(joined.intersection(kept)))
+    return Sheet(tuple(parts), scores, len(joined))
 
 
 def _parts(drawn: Iterable[Sequence[Unit]], texts: Sequence[str]) -> list[Part]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from engine.comparison.pairs import Pair, check_pairs, read_pair
 from engine.comparison.parts import Sheet, text_sheet
 from engine.data.sources import Candidate, Source, source_of
 from engine.errors import ExegesisError, not_allowed, unknown
-from engine.evaluation.sample import drawn
+from engine.evaluation.sample import drawn, reason
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import KINDS
 from engine.request import Example, Input, Picture, Request
@@ -80,6 +80,18 @@ class Disputed:
         return len(set(self.predicted) - {None}) > 1
 
 
+@dataclass(frozen=True)
+class Left:
+    """An example, or one column's map of it, that is left out. `column`: the pair's code, None where it is all."""
+
+    index: int
+    column: str | None
+    why: str
+
+
+Tell = Callable[[Left], None]
+
+
 def read_search(spec: Mapping[str, Any]) -> Search:
     """The search that a specification of plain values names."""
     kind = spec.get("kind", KINDS[0])
@@ -89,18 +101,19 @@ def read_search(spec: Mapping[str, Any]) -> Search:
 
 
 def sample(search: Search) -> tuple[Source, list[int]]:
-    """The data set, and the places of the examples that are compared. Errors: those of reading it."""
-    source = source_of(search.kind, search.dataset, search.split)
+    """The data set, and the places of the examples that are compared. What is no example fails when it is read."""
+    source = source_of(search.kind, search.dataset, search.split, tolerant=True)
     return source, drawn(source.count, search.examples, search.seed)
 
 
 def disputed(
     search: Search, how: How, unit: str = "word", reference: int | None = None, made: bool = True,
-    report: Report = silent, cancel: CancelToken | None = None,
+    report: Report = silent, cancel: CancelToken | None = None, tell: Tell = lambda left: None,
 ) -> list[Disputed]:  # fmt: skip
     """The examples of which at least two maps are there, those with most disagreement first.
 
-    `made`: maps that are missing are made; else only what the cache holds is read. A map that fails is left out.
+    `made`: maps that are missing are made; else only what the cache holds is read. `tell` hears of rows and maps that
+    fail and are left out.
     """
     source, indices = sample(search)
     found: list[Disputed] = []
@@ -108,8 +121,8 @@ def disputed(
         for start in range(0, len(indices), AT_ONCE):
             check_cancelled()
             report(start, len(indices), "examples")
-            group = list(_read(source, indices[start : start + AT_ONCE]))
-            found += _group(search, group, how, unit, reference, made)
+            group = list(_read(source, indices[start : start + AT_ONCE], tell))
+            found += _group(search, group, how, unit, reference, made, tell)
     return sorted(found, key=lambda one: (one.value is None, -(one.value or 0.0), one.index))
 
 
@@ -130,22 +143,28 @@ def _box(model: str, picture: Picture) -> Box:
     return seen_box(view_of(model), height, width)
 
 
-def _read(source: Source, indices: Sequence[int]) -> Iterator[Candidate]:
+def _read(source: Source, indices: Sequence[int], tell: Tell) -> Iterator[Candidate]:
     for index in indices:
         try:
-            yield source.read(index)
-        except ExegesisError:
-            continue  # it has no maps, and the job has said why
+            one = source.read(index)
+            one.input.check_length()
+            yield one
+        except ExegesisError as error:
+            tell(Left(index, None, reason(error)))
 
 
 def _group(
-    search: Search, group: Sequence[Candidate], how: How, unit: str, reference: int | None, made: bool
+    search: Search, group: Sequence[Candidate], how: How, unit: str, reference: int | None, made: bool, tell: Tell
 ) -> Iterator[Disputed]:
     asked = [request for one in group for request in search.requests(one.input)]
     answers = _answers(asked, made)
     width = len(search.pairs)
     for place, one in enumerate(group):
-        maps = answers[width * place : width * (place + 1)]
+        own = answers[width * place : width * (place + 1)]
+        for pair, answer in zip(search.pairs, own, strict=True):
+            if isinstance(answer, str):
+                tell(Left(one.index, pair.code, answer))
+        maps = [None if isinstance(answer, str) else answer for answer in own]
         if sum(answer is not None for answer in maps) > 1:
             yield _compared(one, maps, how, unit, reference)
 
@@ -173,7 +192,8 @@ def _name(one: Candidate) -> str:
     return str(getattr(one.given, "name", "") or one.label or f"picture {one.index}")
 
 
-def _answers(asked: Sequence[Request], made: bool) -> list[Explanation | None]:
+def _answers(asked: Sequence[Request], made: bool) -> list[Explanation | str | None]:
+    """Explanations, or why one fails; None for what is not made yet."""
     from engine.explain import explain_many
 
     if made:
@@ -184,7 +204,7 @@ def _answers(asked: Sequence[Request], made: bool) -> list[Explanation | None]:
     return [_kept(request) for request in asked]
 
 
-def _one(request: Request) -> Explanation | None:
+def _one(request: Request) -> Explanation | str:
     from engine.errors import Cancelled
     from engine.explain import explain
 
@@ -192,8 +212,8 @@ def _one(request: Request) -> Explanation | None:
         return explain(request)
     except Cancelled:
         raise
-    except ExegesisError:
-        return None
+    except ExegesisError as error:
+        return reason(error)
 
 
 def _kept(request: Request) -> Explanation | None:

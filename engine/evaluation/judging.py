@@ -12,16 +12,21 @@ from jaxtyping import Float
 from engine.evaluation.maps import Maps
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan
-from engine.metrics.agreement import Agreement, agreement
-from engine.metrics.catalog import METRICS, SIDES, Metric
+from engine.metrics.agreement import Agreement, agreement, is_constant
+from engine.metrics.catalog import METRICS, SIDES, Metric, Needs
 from engine.metrics.complexity import FLAT, complexity
 from engine.metrics.marks import Marks, undecided
 from engine.metrics.plausibility import average_precision, recall_at_k, roc_auc, token_f1
 from engine.metrics.truth import truth_mass, truth_scores
 
+SAME = "all maps of the method are the same everywhere on this model, so that they put nothing in order"
 NO_ORDER = "one of the two maps has no order: its scores are all equal"
 TRUTH = {"gt_overlap": "exact", "gt_share": "overlap", "mean_rank": "mean_rank", "mean_rank_pct": "mean_rank_pct"}
 """The metrics by truth, and what they are called in `engine.metrics.truth`."""
+ORDERED: tuple[Needs, ...] = ("removal", "marks", "pair")
+"""What metrics need that look at the order of the units,"""
+UNORDERED = ("truth_mass",)
+"""and those of them that do not."""
 AGREEMENT = {"rank_spearman": "spearman", "rank_top_k": "top_k"}
 
 Scores = Float[np.ndarray, "unit"]
@@ -37,6 +42,19 @@ def judge(plan: Plan, maps: Sequence[Maps], notes: Notes) -> None:
         for id in plan.needs("others"):
             for (a, b), found in _agreements(one, AGREEMENT[id], plan.company):
                 notes.note(one.index, a, id, found, against=b)
+
+
+def withdraw_orders(plan: Plan, maps: Sequence[Maps], notes: Notes) -> None:
+    """Takes back what was measured of an order where a method gives none on any example, as `gradient` where LayerNorm
+    follows the embeddings: it would be that of chance, which may be the best by luck.
+
+    A single map without an order is judged by a random one, as its method told its reader nothing there.
+    """
+    ordered = [id for what in ORDERED for id in plan.needs(what) if id not in UNORDERED]
+    for method in plan.company:
+        found = [one.scores[method] for one in maps if len(one.scores.get(method, ())) > 1]
+        if found and all(map(is_constant, found)):
+            notes.withdraw(method, ordered, SAME)
 
 
 def _value(plan: Plan, one: Maps, method: str, metric: Metric, shares: Mapping[str, float]) -> float | str:
@@ -96,7 +114,7 @@ def _usual_share(maps: Sequence[Maps], side: str) -> float:
 
 def _agreements(one: Maps, measure: str, methods: Sequence[str]) -> Iterator[tuple[tuple[str, str], float | str]]:
     maps = {method: one.scores[method] for method in methods if method in one.scores}
-    found = agreement(maps, measure, seed=one.ties) if maps else None
+    found = agreement(maps, measure) if maps else None
     for a, b in itertools.combinations(methods, 2):
         failed = one.failed.get(a) or one.failed.get(b)
         yield (a, b), failed or _pair(found, a, b)

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import UsageError, not_allowed, shown
+from engine.errors import ExegesisError, UsageError, not_allowed, shown
 from engine.jobs import explaining
+from engine.jobs.inputs import key_of_unreadable
 from engine.jobs.kinds import Spec, Unit, job_kind
 
 if TYPE_CHECKING:
     from engine.comparison.pairs import Pair
     from engine.comparison.search import Search
+    from engine.data.sources import Source
 
 _NEEDED = {"dataset", "pairs"}
 _KNOWN = _NEEDED | {"kind", "split", "examples", "seed", "target"}
@@ -46,18 +48,36 @@ def search_of(spec: Spec) -> Search:
 @job_kind("compare", title=_title, check=search_of)
 def plan(spec: Spec) -> Iterator[Unit]:
     """`dataset`: a name, a path or `hub:owner/name`, `pairs`: [method@model], `kind`?: text or image, `split`?,
-    `examples`?, `seed`?, `target`?. A unit a map, pair by pair.
+    `examples`?, `seed`?, `target`?. A unit a map, pair by pair; a row that is no example is a unit that fails.
     """
     from engine.comparison.search import sample
 
     search = search_of(spec)
     source, indices = sample(search)
-    examples = [source.read(index).input.as_plain() for index in indices] if search.kind == "text" else [
-        {"dataset": search.dataset, "index": index, **({"split": search.split} if search.split else {})}
-        for index in indices
-    ]  # fmt: skip
-    for pair in search.pairs:
+    if search.kind == "image":
+        split = {"split": search.split} if search.split else {}
+        examples: list[dict[str, Any]] = [{"dataset": search.dataset, "index": index, **split} for index in indices]
+    else:
+        faults = {index: why for index in indices if (why := _fault(source, index)) is not None}
+        yield from (_failing(search, source, index, why) for index, why in faults.items())
+        examples = [source.read(index).input.as_plain() for index in indices if index not in faults]
+    for pair in search.pairs if examples else ():
         yield from explaining.plan(_of_pair(search, pair, examples))
+
+
+def _fault(source: Source, index: int) -> ExegesisError | None:
+    """Why a row cannot be explained."""
+    try:
+        source.read(index).input.check_length()
+    except ExegesisError as error:
+        return error
+    return None
+
+
+def _failing(search: Search, source: Source, index: int, why: ExegesisError) -> Unit:
+    """One failed unit a row, not one a map: it is the row's fault."""
+    key = key_of_unreadable("compare", {"dataset": search.dataset, "index": index}, why)
+    return Unit(key, f"example {index}", lambda: source.read(index).input.check_length(), stores_itself=True)
 
 
 def _of_pair(search: Search, pair: Pair, examples: list[dict[str, Any]]) -> dict[str, Any]:

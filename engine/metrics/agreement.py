@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import UsageError, not_allowed, unknown
-from engine.metrics.ranking import ranking
 
 MEASURES = ("spearman", "top_k")
 TOP_PERCENT = 15
@@ -37,9 +36,7 @@ class Agreement:
         self.values.setflags(write=False)
 
 
-def agreement(
-    maps: Mapping[str, Map], measure: str = "spearman", k: int | None = None, seed: Sequence[int] = (0,)
-) -> Agreement:
+def agreement(maps: Mapping[str, Map], measure: str = "spearman", k: int | None = None) -> Agreement:
     """The measure between every two maps of one example (scores of the features only, no special tokens).
 
     `spearman`: rho, from -1 (reversed order) over 0 to 1 (same order). `top_k`: the shared part of the two top-k sets,
@@ -54,9 +51,9 @@ def agreement(
     constant = tuple(method for method, scores in maps.items() if is_constant(scores))
 
     def shared_top(a: Map, b: Map) -> float | None:
-        return None if is_constant(a) or is_constant(b) else top_k_overlap(a, b, top, seed)
+        return None if is_constant(a) or is_constant(b) else top_k_overlap(a, b, top)
 
-    values = _matrix(list(maps.values()), spearman if measure == "spearman" else shared_top)
+    values = every_two(list(maps.values()), spearman if measure == "spearman" else shared_top)
     return Agreement(measure, tuple(maps), values, constant, n, top)
 
 
@@ -71,9 +68,20 @@ def spearman(a: Map, b: Map) -> float | None:
     return float(np.clip((x @ y) / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
 
 
-def top_k_overlap(a: Map, b: Map, k: int, seed: Sequence[int] = (0,)) -> float:
-    """The share of the k features with the highest scores that both maps name, from 0 to 1."""
-    return len(set(ranking(a, seed)[:k].tolist()) & set(ranking(b, seed)[:k].tolist())) / k
+def top_k_overlap(a: Map, b: Map, k: int) -> float:
+    """The share of the k features with the highest scores that both maps name, from 0 to 1.
+
+    The mean over all orders of equal scores, drawn for each map apart: an order that both shared would let maps agree
+    where neither of them tells features apart.
+    """
+    return float(chance_of_top(a, k) @ chance_of_top(b, k)) / k
+
+
+def chance_of_top(scores: Map, k: int) -> Map:
+    """How likely each feature is among the k highest where equal scores stand in a random order; sums to k."""
+    edge = np.sort(scores)[-k]
+    above, at = scores > edge, scores == edge
+    return above + at * (k - above.sum()) / at.sum()
 
 
 def average_ranks(scores: Map) -> Map:
@@ -88,16 +96,17 @@ def is_constant(scores: Map) -> bool:
     return bool((scores == scores[0]).all())
 
 
+def every_two(maps: Sequence[Map], pair: Callable[[Map, Map], float | None]) -> Float[np.ndarray, "method method"]:
+    """The measure of each pair, NaN where it is None, and 1 between a map and itself."""
+    values = np.full((len(maps), len(maps)), np.nan)
+    for i, j in itertools.combinations_with_replacement(range(len(maps)), 2):
+        found = pair(maps[i], maps[j])
+        values[i, j] = values[j, i] = np.nan if found is None else 1.0 if i == j else found
+    return values
+
+
 def _features(maps: Mapping[str, Map]) -> int:
     sizes = {len(scores) for scores in maps.values()}
     if len(sizes) != 1 or 0 in sizes:
         raise UsageError(f"maps: must be of one example with at least one feature, got sizes {sorted(sizes)}.")
     return sizes.pop()
-
-
-def _matrix(maps: Sequence[Map], pair: Callable[[Map, Map], float | None]) -> Float[np.ndarray, "method method"]:
-    values = np.full((len(maps), len(maps)), np.nan)
-    for i, j in itertools.combinations_with_replacement(range(len(maps)), 2):
-        found = pair(maps[i], maps[j])
-        values[i, j] = values[j, i] = np.nan if found is None else found
-    return values

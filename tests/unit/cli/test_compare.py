@@ -64,6 +64,26 @@ def test_the_examples_of_a_data_set_come_with_most_disagreement_first(
     assert "disagreement" in run("compare", *columns, "--dataset", data, "--examples", "2").out
 
 
+def test_rows_that_are_no_examples_are_noted_and_the_others_compared(
+    run: Run, columns: list[str], tmp_path: Path
+) -> None:
+    outside = REVIEWS[1] | {"rationale": [[0, 9999]]}
+    mixed = written(tmp_path / "mixed.jsonl", [REVIEWS[0], outside, {"text": 3}, REVIEWS[2]])
+    done = run("compare", *columns, "--dataset", mixed, "--examples", "4")
+    assert done.code == 0, done.err
+    assert "note: example 1 is left out" in done.out
+    assert "note: example 2 is left out" in done.out
+    found = run("compare", *columns, "--dataset", mixed, "--examples", "4", "--json").json
+    assert sorted(one["index"] for one in found["found"]) == [0, 3]
+    assert [(one["index"], one["column"]) for one in found["left_out"]] == [(1, None), (2, None)]
+
+
+def test_where_no_example_can_be_compared_the_command_says_why(run: Run, columns: list[str], tmp_path: Path) -> None:
+    data = written(tmp_path / "reviews.jsonl", REVIEWS[:2])
+    refused = run("compare", *columns, "--dataset", data, "--examples", "2", "--target", "LABEL_9").complaint(1)
+    assert "compare: no example has two maps. Example 0: target: unknown name 'LABEL_9'" in refused
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [

@@ -9,13 +9,13 @@ from scipy import stats
 from engine.comparison.agreeing import How, agree, agreements, apart, rank_moves, ranks
 from engine.errors import UsageError
 
-BY_SIGN = How(order="sign")
+BY_SIGN, BY_SIZE = How(), How(order="size")
 NAN = np.nan
 
 
 def test_every_two_maps_have_the_rho_of_scipy_in_either_order() -> None:
     scores = np.random.default_rng(0).normal(size=(4, 17)).round(1)
-    for how, of in ((How(), np.abs(scores)), (BY_SIGN, scores)):
+    for how, of in ((BY_SIZE, np.abs(scores)), (BY_SIGN, scores)):
         found = agreements(scores, ["a", "b", "c", "d"], how)
         for i in range(4):
             for j in range(4):
@@ -32,15 +32,26 @@ def test_two_maps_are_compared_on_what_both_have() -> None:
 
 def test_the_shared_top_by_hand() -> None:
     one, other = np.array([9.0, 8.0, -7.0, 1.0]), np.array([1.0, -9.0, 7.0, 2.0])
-    top_two = How("top_k", percent=50)
+    top_two = How("top_k", "size", 50)
     assert agree(one, other, top_two) == 0.5, "by size: the first two, and the middle ones"
     assert agree(one, other, How("top_k", "sign", 50)) == 0.0, "by sign: the first two, and the last two"
     assert agree(one, other, How("top_k", percent=1)) == 0.0, "at least one part counts"
 
 
+def test_equal_scores_stand_in_an_order_of_their_own_in_each_map() -> None:
+    """Two in 19 of each other's word, and of the 18 that both have at 0, of three."""
+    one, other = np.eye(20)[[3, 11]]
+    assert agree(one, other, How("top_k")) == pytest.approx((2 / 19 * 2 + 18 * (2 / 19) ** 2) / 3)
+
+
+def test_what_only_one_map_has_is_no_part_of_what_is_compared() -> None:
+    scores = np.array([[1.0, 2.0, 3.0, NAN], [3.0, NAN, 1.0, 2.0], [2.0, NAN, 1.0, NAN]])
+    assert agreements(scores, ["a", "b", "c"], How()).n == 2
+
+
 def test_a_map_without_order_agrees_with_nobody_and_is_named() -> None:
     scores = np.array([[1.0, 2.0, 3.0], [2.0, -2.0, 2.0], [3.0, 2.0, 1.0]])
-    found = agreements(scores, ["a", "flat", "b"], How())
+    found = agreements(scores, ["a", "flat", "b"], BY_SIZE)
     assert found.constant == ("flat",)
     assert np.isnan(found.values[1]).all()
     assert agreements(scores, ["a", "signed", "b"], BY_SIGN).constant == ()
@@ -63,7 +74,7 @@ def test_disagreement_is_one_minus_the_mean_of_the_pairs_or_of_those_with_the_re
 def test_ranks_and_moves_by_hand() -> None:
     assert ranks(np.array([5.0, 9.0, 5.0, 1.0])).tolist() == [2.0, 1.0, 2.0, 4.0]
     reference, other = np.array([4.0, 3.0, -2.0, 1.0, NAN]), np.array([1.0, 3.0, 2.0, -4.0, 8.0])
-    assert rank_moves(reference, other, How())[:4].tolist() == [-3.0, 0.0, 0.0, 3.0]
+    assert rank_moves(reference, other, BY_SIZE)[:4].tolist() == [-3.0, 0.0, 0.0, 3.0]
     assert np.isnan(rank_moves(reference, other, How())[4])
     assert rank_moves(reference, other, BY_SIGN)[:4].tolist() == [-2.0, 1.0, 2.0, -1.0]
     assert np.isnan(rank_moves(reference, np.ones(5), How())).all()

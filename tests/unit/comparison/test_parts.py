@@ -62,11 +62,15 @@ def test_texts_of_a_pair_never_mix() -> None:
     assert sheet.scores.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_white_space_that_only_one_model_reads_is_left_out() -> None:
+def test_white_space_that_only_one_model_reads_is_a_part_of_its_own_so_that_nothing_is_lost() -> None:
     broken = Example("warmth\nstays")
     one = explanation(broken, [1.0, 9.0, 2.0], pieces=r"\w+|\n")
     other = explanation(broken, [3.0, 4.0])
-    assert texts(text_sheet([one, other], broken, "token")) == ["warmth", "stays"]
+    for unit in ("token", "word"):
+        alone = text_sheet([one, other], broken, unit)
+        assert texts(alone) == ["warmth", "⏎", "stays"]
+        np.testing.assert_array_equal(alone.scores, [[1.0, 9.0, 2.0], [3.0, np.nan, 4.0]])
+        assert (alone.blanks, alone.unread(1)) == (1, 0)
     both = text_sheet([one, one], broken, "token")
     assert [(part.text, part.blank) for part in both.parts] == [("warmth", False), ("⏎", True), ("stays", False)]
 

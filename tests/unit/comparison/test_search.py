@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ import engine.explain
 from engine import jobs
 from engine.comparison.agreeing import How
 from engine.comparison.pairs import Pair
-from engine.comparison.search import Search, disputed, read_search
+from engine.comparison.search import Left, Search, disputed, read_search
 from engine.errors import UsageError
 from engine.explain import explain
-from engine.request import Example, Request
+from engine.request import MAX_CHARACTERS, Example, Request
 from engine.words import unit_scores
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
@@ -48,7 +49,7 @@ def by_hand(search: Search, text: str) -> float:
 
 
 def test_the_worst_come_first_and_are_those_of_scipy(search: Search) -> None:
-    found = disputed(search, How())
+    found = disputed(search, How(order="size"))
     assert [one.index for one in found] != sorted(one.index for one in found)
     values = [one.value for one in found]
     assert len(values) == len(REVIEWS)
@@ -60,7 +61,7 @@ def test_the_worst_come_first_and_are_those_of_scipy(search: Search) -> None:
 
 
 def test_a_reference_counts_its_own_pairs_alone(search: Search) -> None:
-    [first, *_] = disputed(search, How(), reference=1)
+    [first, *_] = disputed(search, How(order="size"), reference=1)
     maps = [
         np.abs(unit_scores(explain(request), Example(first.name), "word"))
         for request in search.requests(Example(first.name))
@@ -86,6 +87,28 @@ def test_a_model_without_the_class_is_left_out_and_the_others_compared(search: S
     assert disputed(asked, How()) == [], "one map is none to compare"
     both = Search(search.dataset, (*asked.pairs, Pair(three, "occlusion")), target="LABEL_2")
     assert {one.predicted[:2] for one in disputed(both, How())} == {(None, None)}
+
+
+def test_rows_that_are_no_examples_are_told_and_the_others_compared(search: Search, tmp_path: Path) -> None:
+    long = {"text": "x" * (MAX_CHARACTERS + 1)}
+    mixed = written(tmp_path / "mixed.jsonl", [REVIEWS[0], {"text": 3}, long, REVIEWS[1]])
+    asked, left = replace(search, dataset=mixed), list[Left]()
+    found = disputed(asked, How(), tell=left.append)
+    assert sorted(one.index for one in found) == [0, 3]
+    assert [(one.index, one.column) for one in left] == [(1, None), (2, None)]
+    assert "text" in left[0].why
+    assert "at most" in left[1].why
+    job = jobs.run_now(jobs.create("compare", asked.as_plain()))
+    assert (job.state, job.total, job.failed) == ("failed", 2 + 3 * 2, 2)
+
+
+def test_the_maps_that_fail_are_told_with_the_reason(search: Search, tmp_path: Path) -> None:
+    three = str(save_checkpoint("bert", tmp_path / "three", labels=3))
+    asked = replace(search, pairs=(*search.pairs, Pair(three, "gradient_l2")), examples=1)
+    left: list[Left] = []
+    assert disputed(replace(asked, target="LABEL_2"), How(), tell=left.append) == []
+    assert [one.column for one in left] == [pair.code for pair in search.pairs]
+    assert all("LABEL_2" in one.why for one in left)
 
 
 def test_pictures_of_models_with_other_patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,9 @@ def test_a_common_scale_shows_shares_of_the_sum_of_sizes() -> None:
 def test_moves_count_ranks_from_the_reference() -> None:
     shown = cells(board_html(compared(CompareLook(shown="moves"))))
     assert [row[0] for row in shown] == ["", "", ""]
-    assert [row[1] for row in shown] == ["↓2", "↑1", "↑1"]
+    assert [row[1] for row in shown] == ["↓2", "=", "↑2"]
+    by_size = cells(board_html(compared(CompareLook(shown="moves", order="size"))))
+    assert [row[1] for row in by_size] == ["↓2", "↑1", "↑1"]
     assert (move_words(0), move_words(3), move_words(-1)) == ("=", "↑3", "↓1")
 
 
@@ -76,10 +78,11 @@ def test_moves_without_a_reference_are_scores() -> None:
 
 
 def test_agreement_with_the_reference_is_told_above_the_map() -> None:
-    """By size 3 1 2 against 1 2 3: rho is -0.5, and the first parts differ."""
-    shown = board_html(compared())
-    assert "with A: ρ −0.5, 0 of the top 1" in shown
-    assert compared().apart == 1.5
+    """By size 3 1 2 against 1 2 3: rho is -0.5, and the first parts differ. With their signs it is -1."""
+    by_size = compared(CompareLook(order="size"))
+    assert "with A: ρ −0.5, 0 of the top 1" in board_html(by_size)
+    assert by_size.apart == 1.5
+    assert "with A: ρ −1, 0 of the top 1" in board_html(compared())
     assert apart_words(1.5, compared()).startswith("Disagreement on this example: 1.5, 1 minus the mean ρ")
 
 
@@ -110,6 +113,9 @@ def test_what_is_compared_and_measured_is_said() -> None:
     held = compared()
     assert parts_words(held) == "3 words, without special tokens. A word's score is the sum of its tokens'."
     assert held.found is not None
-    assert "by their size" in agreement_words(held.found, held.look, "word")
+    assert "with their sign, as on Evaluate" in agreement_words(held.found, held.look, "word")
+    assert "by their size" in agreement_words(held.found, replace(held.look, order="size"), "word")
     top = replace(held.look, measure="top_k", order="sign", percent=50)
-    assert "here 1 of 3, that both maps name; about 33 % by chance" in agreement_words(held.by("top_k"), top, "word")
+    assert "here 1 of 3, that both maps name; about 33 % by chance. Equal scores" in agreement_words(
+        held.by("top_k"), top, "word"
+    )

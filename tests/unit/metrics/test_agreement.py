@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -46,12 +47,34 @@ def test_rho_and_ranks_are_scipys(pair: np.ndarray) -> None:
 
 
 @given(PAIRS, st.integers(1, 15))
-def test_overlap_is_symmetric_between_0_and_1_and_1_with_itself(pair: np.ndarray, k: int) -> None:
+def test_overlap_is_symmetric_between_0_and_1_and_1_where_all_count(pair: np.ndarray, k: int) -> None:
     a, b = pair
     k = min(k, len(a))
-    assert top_k_overlap(a, a, k) == 1.0
-    assert 0.0 <= top_k_overlap(a, b, k) == top_k_overlap(b, a, k) <= 1.0
-    assert top_k_overlap(a, b, len(a)) == 1.0
+    assert 0.0 <= top_k_overlap(a, b, k) == top_k_overlap(b, a, k) <= 1.0 + 1e-12
+    assert top_k_overlap(a, b, len(a)) == pytest.approx(1.0)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 1).map(float)] * 2), min_size=2, max_size=4), st.integers(1, 4))
+def test_overlap_is_the_mean_over_all_orders_of_equal_scores(rows: list[tuple[float, float]], k: int) -> None:
+    """Each map in an order of its own: every two of their orders, one by one."""
+    k, pair = min(k, len(rows)), np.array(rows).T
+    tops = [
+        [set(sorted(range(len(rows)), key=lambda at: (-scores[at], order[at]))[:k])
+         for order in itertools.permutations(range(len(rows)))]
+        for scores in pair
+    ]  # fmt: skip
+    shared = np.mean([len(one & other) / k for one, other in itertools.product(*tops)])
+    assert top_k_overlap(*pair, k) == pytest.approx(shared, abs=1e-12)
+
+
+def test_maps_of_one_word_each_that_is_not_the_same_do_not_agree() -> None:
+    """Of 20 words 3 count: each one's word is in the other's top by 2 in 19, and of the 18 others 2 and 2 by chance."""
+    one, other = np.eye(20)[[3, 11]]
+    by_hand = (2 / 19 + 2 / 19 + 18 * (2 / 19) ** 2) / 3
+    assert top_k_overlap(one, other, 3) == pytest.approx(by_hand)
+    found = agreement({"one": one, "other": other}, "top_k").values
+    assert found[0, 1] == pytest.approx(by_hand) and found[0, 0] == 1.0
+    assert by_hand < 0.14
 
 
 def test_overlap_by_hand() -> None:
