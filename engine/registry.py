@@ -106,3 +106,8 @@ def all_explainers(kind: str = "text") -> dict[str, Explainer]:
     import engine.explainers  # noqa: F401  (registers the methods; kept out of the import of this module)
 
     return EXPLAINERS[kind]
+
+
+def method_order() -> tuple[str, ...]:
+    """The ids of all methods in one order for texts and pictures: each keeps its place, and by it its colour."""
+    return tuple(dict.fromkeys(id for kind in KINDS for id in all_explainers(kind)))

@@ -37,6 +37,8 @@ WAYS = {"without_top": "Without the top", "with_top": "With the top alone"}
 
 NAMES = {"metric": "y", "other": "x", "model": "drawn"}
 """In a link, where they differ from those of `Look`."""
+SEVERAL = ("only", "point")
+"""Fields of several values."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Point:
 class Look:
     """`sort`: the metric whose best method comes first, empty for the first column. `metric`, `other`: on a chart's
     axes, upwards and across. `model`, `family`: the one drawn, empty for the first. `inside`: the chart of each slice.
-    `over`: whether marks are graded in the data or in the training.
+    `over`: whether marks are graded in the data or in the training. `only`: the methods drawn in charts, none for all.
 
     `point`: the fields of a `Point`, empty where none is chosen; plain, since a reload replaces classes.
     """
@@ -77,6 +79,7 @@ class Look:
     family: str = ""
     over: str = "data"
     order: str = "high"
+    only: tuple[str, ...] = ()
     point: tuple[str, ...] = ()
 
     @property
@@ -104,16 +107,17 @@ def read_look(query: Query, said: list[str]) -> Look:
         family=last.get("family", ""),
         over=choice("over", last, OVER, said),
         order=choice("order", last, tuple(ORDERS), said),
+        only=tuple(dict.fromkeys(query.get("only", []))),
         point=_point(query.get("point", []), said),
     )
 
 
 def write_look(look: Look) -> Query:
     """Those fields in a link: only what differs from the usual."""
-    given = {one.name: getattr(look, one.name) for one in fields(look) if one.name != "point"}
+    given = {one.name: getattr(look, one.name) for one in fields(look) if one.name not in SEVERAL}
     unusual = {name: value for name, value in given.items() if value != getattr(PLAIN_LOOK, name)}
     query = {NAMES.get(name, name): [value] for name, value in unusual.items()}
-    return query | ({"point": list(look.point)} if look.point else {})
+    return query | {name: list(getattr(look, name)) for name in SEVERAL if getattr(look, name)}
 
 
 def as_fields(point: Point) -> tuple[str, ...]:

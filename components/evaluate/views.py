@@ -10,6 +10,7 @@ import streamlit as st
 from components.evaluate.board import Board
 from components.evaluate.chosen import Chosen
 from components.evaluate.drawn import Drawing, draw
+from components.evaluate.fill import fill_area
 from components.evaluate.known import Held
 from components.evaluate.leaderboard import leaderboard
 from components.evaluate.look import COSTS, INSIDE, SLICES, WAYS
@@ -38,9 +39,13 @@ def view_area(state: EvaluateState, held: Held, tables: Sequence[Board], titles:
     chosen = Chosen(state, found, titles, _sizes(found))
     beside = Beside(chosen.sizes, strengths(chosen) if state.look.view == "strength" else 1)
     view = next(one for one in views_of(found, beside) if one.id == state.look.view)
-    st.caption(view.question)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.caption(view.question)
+        if not view.why_not:
+            chosen.methods()
     if view.why_not:
         say_note(view.why_not)
+        fill_area(state, view.id)
     if not view.why_not or view.id == "strength":
         _VIEWS[view.id](chosen)
         st.caption(view.about)
@@ -100,11 +105,13 @@ def _scaling(chosen: Chosen) -> None:
 
 
 def _architecture(chosen: Chosen) -> None:
-    from components.evaluate.charts.architecture import architecture_chart, architecture_table
+    from components.evaluate.charts.architecture import architecture_chart, architecture_table, unlike_words
     from engine.evaluation.views.which import qualities
 
     with st.container(horizontal=True, gap="small"):
         across = chosen.metric("Metric", "metric", qualities(chosen.found))
+    if unlike := unlike_words(chosen.sizes):
+        say_note(unlike)
     draw(
         chosen,
         Drawing(
@@ -127,7 +134,7 @@ def _slices(chosen: Chosen) -> None:
     if metric:
         draw(chosen, _bars_of(chosen, metric, by))
         return
-    parts = slices(chosen.found, by)
+    parts = slices(chosen.found.slice(lambda fact: fact.model == chosen.drawn), by)
     drawing = _inside(chosen, inside)
     for start in range(0, len(parts), COLUMNS):
         for place, part in zip(st.columns(COLUMNS), parts[start : start + COLUMNS], strict=False):

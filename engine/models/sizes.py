@@ -33,6 +33,15 @@ class Size:
     architecture: str
 
 
+def parameters_words(size: Size) -> str:
+    """How many parameters, in three digits: "22.7 million parameters"."""
+    number = float(f"{size.parameters:.3g}")
+    for unit, name in ((1e9, " billion"), (1e6, " million")):
+        if number >= unit:
+            return f"{number / unit:.3g}{name} parameters"
+    return f"{number:,.0f} parameters"
+
+
 def size_of(model: str) -> Size:
     """The size of an embedded model, a folder or a hub id, of texts or of pictures."""
     source = catalog.locate(model)

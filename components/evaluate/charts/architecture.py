@@ -12,7 +12,11 @@ from components.evaluate.charts.frame import Frame
 from components.evaluate.charts.scaling import size_columns
 from components.evaluate.charts.words import axis_words, from_zero, record, table_row
 from engine.evaluation.result import Evaluation
-from engine.evaluation.views.sizes import Sized, Sizes, by_architecture
+from engine.evaluation.views.sizes import Sized, Sizes, by_architecture, spread
+from engine.models.sizes import parameters_words
+
+ALIKE = 1.5
+"""Models that differ by less than this factor count as of one size."""
 
 
 def architecture_points(found: Evaluation, frame: Frame, id: str, sizes: Sizes) -> list[Sized]:
@@ -36,6 +40,18 @@ def architecture_table(found: Evaluation, frame: Frame, id: str, sizes: Sizes) -
     return pd.DataFrame([table_row(one.score, frame, size_columns(one.size)) for one in drawn])
 
 
+def unlike_words(sizes: Sizes) -> str:
+    """A sentence where the models are not of about one size, empty where they are."""
+    factor = spread(sizes)
+    if factor <= ALIKE:
+        return ""
+    return (
+        f"The largest of these models has {factor:.1f} times as many parameters as the smallest, so that a difference "
+        "may come from size. Compare models of about one size, or see Scaling for what size does."
+    )
+
+
 def _of_group(one: Sized) -> dict[str, object]:
     kind, number = one.size.architecture, f"{one.size.parameters:,}"
-    return {GROUP: f"{kind}: {one.score.model}", "architecture": kind, "parameters": number}
+    words = f"{kind}, {parameters_words(one.size)}: {one.score.model}"
+    return {GROUP: words, "architecture": kind, "parameters": number}

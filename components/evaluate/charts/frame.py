@@ -90,7 +90,8 @@ class Frame:
 
     def shape(self, company: Sequence[str], legend: alt.Legend | None) -> alt.Shape:
         """Another shape where the colours come again, a cross for random."""
-        return alt.Shape("name:N", scale=self.names(company, shapes(self.ranked(company))), title=None, legend=legend)
+        scale = self.names(company, shapes(self.ranked(company)))
+        return alt.Shape("name:N", scale=scale, title=None, legend=legend)
 
 
 def shapes(company: Sequence[str]) -> list[str]:

@@ -31,7 +31,8 @@ def strength_chart(
 
     `graded`: of `over_data` with the words `DATA`, or of `over_training` with `TRAINING`.
     """
-    drawn = [one for one in graded if one.score.value is not None]
+    shown = frame.drawn(company)
+    drawn = [one for one in graded if one.score.value is not None and one.score.method in shown]
     if not drawn:
         return blank_chart(frame)
     table = pd.DataFrame([{**record(one.score, frame), **_of_strength(one)} for one in drawn])
@@ -50,6 +51,17 @@ def strength_table(graded: Sequence[Graded], frame: Frame, words: tuple[str, str
             table_row(one.score, frame, {"Strength": short(one.strength), IDEAL[words].capitalize(): short(one.ideal)})
             for one in graded
         ]
+    )
+
+
+def together_words(places: Sequence[Sequence[float]]) -> str:
+    """A sentence about strengths that stand at one place, empty where there are none such."""
+    named = "; ".join(" and ".join(f"{one:g}" for one in strengths) for strengths in places)
+    if not named:
+        return ""
+    return (
+        f"Strengths {named}: of the examples drawn equally many carry the mark, so that their points lie on each "
+        "other. More examples set them apart."
     )
 
 

@@ -47,6 +47,12 @@ def architectures(sizes: Sizes) -> list[str]:
     return sorted({size.architecture for size in sizes.values()})
 
 
+def spread(sizes: Sizes) -> float:
+    """How many times as many parameters the largest model has as the smallest; 1 where there is none."""
+    counts = [size.parameters for size in sizes.values()]
+    return max(counts) / min(counts) if counts else 1.0
+
+
 def scaling(
     found: Evaluation, metric: str, sizes: Sizes, architecture: str | None = None, methods: Sequence[str] | None = None
 ) -> list[Sized]:

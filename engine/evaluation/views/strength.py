@@ -89,6 +89,15 @@ def over_data(founds: Sequence[Evaluation], model: str, methods: Sequence[str] |
     return sorted(made, key=lambda one: one.strength)
 
 
+def together(founds: Sequence[Evaluation], model: str) -> list[list[float]]:
+    """The asked strengths whose examples carry the mark equally often: they stand at one place."""
+    by: dict[float | None, list[float]] = {}
+    for found in founds:
+        asked = strength_of(found.plan.dataset)
+        by.setdefault(_share(found, model), []).extend([] if asked is None else [asked])
+    return [sorted(asked) for share, asked in by.items() if share is not None and len(asked) > 1]
+
+
 def over_training(
     found: Evaluation, trained: Mapping[str, float], methods: Sequence[str] | None = None
 ) -> list[Graded]:

@@ -11,23 +11,26 @@ from engine.evaluation.views.points import curves_of, metrics_of
 from engine.evaluation.views.sizes import Sizes, architectures, ladders
 from engine.evaluation.views.strength import MASS, strength_of
 from engine.metrics.catalog import METRICS
+from engine.models.sizes import parameters_words
 
 PLAUSIBLE = ("marks", "pair")
+FEW_BANDS = "of many methods they are left out, but each point tells its own."
 ABOUT: Mapping[str, str] = {
-    "curves": "Lines are means over the examples, bands their 95 % intervals. Without what a good map calls important "
-    "the line falls at once; with that alone it rises at once. Inputs with holes are unlike what the model was trained "
-    "on (Hooker et al., 2019): compare lines with random's and not with nothing.",
+    "curves": f"Lines are means over the examples, bands their 95 % intervals; {FEW_BANDS} Without what a good map "
+    "calls important the line falls at once; with that alone it rises at once. Inputs with holes are unlike what the "
+    "model was trained on (Hooker et al., 2019): compare lines with random's and not with nothing.",
     "plausibility": "Each point is a method, its cross the 95 % intervals, both over the examples that have both "
     "values. What looks right to people need not be what the model does (Jacovi and Goldberg, 2020): trust no method "
     "for its place on one axis alone.",
     "cost": "Each point is a method, its cross the 95 % intervals. Model evaluations are the same on every machine, "
-    "seconds are not. A method is worth its price only where no cheaper one is as good.",
-    "scaling": "A line a method, a tick a model; bands are 95 % intervals over the examples. They say nothing of other "
-    "trainings of the same size, of which each is one.",
-    "architecture": "A group a model, a bar a method; rules are 95 % intervals over the examples. Architectures also "
-    "differ in what they were trained on and in their tokens, so that one bar is not the architecture's alone.",
-    "slices": "A group a slice, a bar a method; rules are 95 % intervals. Of many slices some differ by chance: take a "
-    "difference as a question for other examples.",
+    "seconds are not, and have no interval. A method is worth its price only where no cheaper one is as good.",
+    "scaling": f"A line a method, a tick a model; bands are 95 % intervals over the examples; {FEW_BANDS} They say "
+    "nothing of other trainings of the same size, of which each is one.",
+    "architecture": "A group a model, a bar a method; the thin line across a bar is its 95 % interval over the "
+    "examples. Architectures also differ in what they were trained on and in their tokens, so that one bar is not the "
+    "architecture's alone.",
+    "slices": "A group a slice, a bar a method; the thin line across a bar is its 95 % interval. Of many slices some "
+    "differ by chance: take a difference as a question for other examples.",
     "strength": "How much of a map lies on the mark, signs aside. In the data: a method that puts everything on every "
     "mark is on the dashed line; that lines are straight is no finding, for the same marked examples come again. In "
     "the training: the dashed line is how far the mark decides the answers, by accuracy above chance; at 100 % all "
@@ -107,19 +110,20 @@ def _any(found: Evaluation) -> str | None:
 def _scaling(found: Evaluation, beside: Beside) -> str | None:
     if ladders(beside.sizes):
         return _any(found)
-    return f"It needs two sizes of one architecture, and there are {_there(beside)}: add a larger or smaller model."
+    return f"It needs one architecture in two sizes, and has {_there(beside)}: add a larger or smaller model of it."
 
 
 def _architecture(found: Evaluation, beside: Beside) -> str | None:
     if len(architectures(beside.sizes)) > 1:
         return _any(found)
-    return f"It needs models of two architectures, and there are {_there(beside)}: add a model of another one."
+    return f"It needs models of two architectures, and has {_there(beside)}: add a model of another one."
 
 
 def _there(beside: Beside) -> str:
     """The sizes that are known, in words."""
     ordered = sorted(beside.sizes.values(), key=lambda size: (size.architecture, size.parameters))
-    return ", ".join(f"{size.architecture} with {size.parameters:,} parameters" for size in ordered) or "none known"
+    told = (f"{size.architecture} with {parameters_words(size)}" for size in ordered)
+    return ", ".join(told) or "none whose size is known"
 
 
 def _slices(found: Evaluation, beside: Beside) -> str | None:

@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 from components.charts import DASH_DOT, DASHED, DOTTED, SOLID
-from components.evaluate.charts.architecture import architecture_chart, architecture_table
+from components.evaluate.charts.architecture import architecture_chart, architecture_table, unlike_words
 from components.evaluate.charts.bars import CHANCE, FULL
 from components.evaluate.charts.frame import Frame
 from components.evaluate.charts.slices import slices_chart, slices_points, slices_table
 from components.evaluate.charts.words import axis_words, from_zero, not_drawn
+from engine.metrics.results import ONE
 from engine.models.sizes import Size
 from tests.unit.evaluation.by_hand import by_hand, fact
 
@@ -44,13 +45,18 @@ def data(made: dict[str, Any], mark: str) -> pd.DataFrame:
 def test_a_group_for_each_model_by_architecture() -> None:
     made = architecture_chart(MODELS, FRAME, "sufficiency", SIZES).to_dict()
     bars = layer(made, "bar")["encoding"]
-    assert bars["y"]["scale"]["domain"] == ["BERT: bert", "T5: t5"]
+    assert bars["y"]["scale"]["domain"] == ["BERT, 1,000 parameters: bert", "T5, 2,000 parameters: t5"]
     assert bars["yOffset"]["sort"] == ["LIME", "Random"]
     assert data(made, "bar")["value"].tolist() == pytest.approx([-0.1, 0.1, 0.2, 0.4])
     low, high = bars["x"]["scale"]["domain"]
     assert low <= -0.2 < 0 < 0.5 <= high, "all intervals, and 0"
     assert layer(made, "text")["encoding"]["text"]["field"] == "group"
     assert architecture_table(MODELS, FRAME, "sufficiency", SIZES)["Architecture"].tolist() == ["BERT"] * 2 + ["T5"] * 2
+
+
+def test_models_of_unlike_size_are_told() -> None:
+    assert "has 2.0 times as many parameters as the smallest" in unlike_words(SIZES)
+    assert unlike_words({"bert": Size(1_000, 4, 4, "BERT"), "t5": Size(1_400, 4, 4, "T5")}) == unlike_words({}) == ""
 
 
 def test_bars_start_at_nothing() -> None:
@@ -66,11 +72,12 @@ def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
     points = data(made, "bar").set_index(["slice", "method"])
     assert points.loc[("bad", "lime"), "value"] == 4
     assert points.loc[("bad", "lime"), "skipped"] == "1: flat"
-    assert points.loc[("good", "lime"), "interval"] == "none: one example"
+    assert points.loc[("good", "lime"), "interval"] == ONE
     rules = data(made, "rule")
     assert list(zip(rules["slice"], rules["method"], strict=True)) == [("bad", "lime"), ("bad", "random")]
     table = slices_table(SLICED, FRAME, "complexity", "label")
-    assert table.loc[0].to_dict() == {
+    assert list(table["Interval"].dropna()) == [ONE] * 2
+    assert table.loc[0].drop("Interval").to_dict() == {
         "Slice": "bad", "Method": "LIME", "Model": "m", "Value": 4.0, "95 % from": table.loc[0, "95 % from"],
         "95 % to": table.loc[0, "95 % to"], "Examples": 2, "Without a value": 1, "Why": "1: flat",
     }  # fmt: skip

@@ -16,11 +16,11 @@ from components.evaluate.charts.frame import FIELDS, PICKED, Frame, shapes
 from components.evaluate.charts.lines import MOST_BANDS
 from components.evaluate.charts.plausibility import plausibility_chart
 from components.evaluate.charts.scaling import scaling_chart, scaling_table
-from components.evaluate.charts.strength import TRAINING, strength_chart, strength_table
+from components.evaluate.charts.strength import TRAINING, strength_chart, strength_table, together_words
 from components.evaluate.charts.words import not_drawn
 from components.palette import PALETTES, THEMES, Theme, contrast
 from engine.evaluation.views.strength import Graded
-from engine.metrics.results import Score
+from engine.metrics.results import ONE, Score
 from engine.models.sizes import Size
 from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
 
@@ -127,7 +127,7 @@ def test_one_example_has_a_point_and_no_band() -> None:
     one = by_hand({("m", "lime", "without_top", p): [0.5] for p in (0, 100)})
     made = spec(removal_chart(one, FRAME))
     assert [part["mark"]["type"] for part in made["layer"]] == ["line", "point"]
-    assert data(made, "point")["interval"].tolist() == ["none: one example"] * 2
+    assert data(made, "point")["interval"].tolist() == [ONE] * 2
 
 
 def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
@@ -182,7 +182,7 @@ def test_plausibility_stands_across_and_faithfulness_upwards_over_the_same_examp
     points = data(made, "point").set_index("method")
     assert (points.loc["lime", "x"], points.loc["lime", "value"], points.loc["lime", "examples"]) == (0.7, 0.5, "2")
     assert (points.loc["random", "x"], points.loc["random", "examples"]) == (0.5, "1")
-    assert points.loc["random", "around"] == "none: one example"
+    assert points.loc["random", "around"] == ONE
     assert points.loc["random", "skipped"] == "1: nothing is marked"
     assert set(data({**made, "layer": [made["layer"][0]]}, "rule")["method"]) == {"lime"}, "one example has no cross"
 
@@ -214,6 +214,11 @@ def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
         "area", "line", "point",
     ]  # fmt: skip
     assert data(spec(strength_chart([], ("lime",), FRAME)), "text")["words"].tolist() == [NOTHING]
+
+
+def test_strengths_at_one_place_are_told() -> None:
+    assert together_words([]) == ""
+    assert together_words([[0.5, 0.75], [0.1, 0.25]]).startswith("Strengths 0.5 and 0.75; 0.1 and 0.25: of the")
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -29,7 +29,8 @@ FULL = EvaluateState(
     look=Look(
         view="scaling", sort="mean_rank", metric="gt_overlap", other="complexity", way="with_top", slice="length",
         inside="cost", cost="seconds", model="owner/name", family="T5", over="training",
-        order="index", point=as_fields(Point("owner/name", "lime", "with_top", "", "50", "label: a|b")),
+        order="index", only=("lime", "random"),
+        point=as_fields(Point("owner/name", "lime", "with_top", "", "50", "label: a|b")),
     ),
 )  # fmt: skip
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.evaluation.views.sizes import architectures, by_architecture, ladders, scaling, sizes_of
-from engine.models.sizes import Size, size_of
+from engine.evaluation.views.sizes import architectures, by_architecture, ladders, scaling, sizes_of, spread
+from engine.models.sizes import Size, parameters_words, size_of
 from tests.unit.evaluation.by_hand import by_hand
 
 MODELS = ("t5-big", "bert", "t5-mini", "gpt", "t5-twin")
@@ -25,6 +25,20 @@ def test_a_ladder_is_an_architecture_of_several_sizes() -> None:
     assert ladders(SIZES) == {"T5": ["t5-mini", "t5-big", "t5-twin"]}
     assert ladders({name: SIZES[name] for name in ("t5-big", "t5-twin", "bert")}) == {}, "two models of one size"
     assert architectures(SIZES) == ["BERT", "GPT-2", "T5"]
+
+
+def test_how_far_sizes_are_apart() -> None:
+    assert spread(SIZES) == 10
+    assert spread({}) == 1
+
+
+def test_parameters_are_told_in_three_digits() -> None:
+    told = {
+        number: parameters_words(Size(number, 1, 1, "T5")) for number in (987, 22_713_986, 999_600_000, 1_540_000_000)
+    }
+    assert list(told.values()) == [
+        "987 parameters", "22.7 million parameters", "1 billion parameters", "1.54 billion parameters",
+    ]  # fmt: skip
 
 
 def test_scaling_goes_up_one_ladder() -> None:

@@ -9,7 +9,15 @@ import pytest
 
 from engine.data.datasets import load
 from engine.evaluation.result import Evaluation
-from engine.evaluation.views.strength import at_strengths, decided, over_data, over_training, strength_of, trained_at
+from engine.evaluation.views.strength import (
+    at_strengths,
+    decided,
+    over_data,
+    over_training,
+    strength_of,
+    together,
+    trained_at,
+)
 from engine.metrics.bootstrap import interval
 from engine.metrics.marks import NOTHING
 from engine.models import catalog
@@ -60,6 +68,17 @@ def test_how_far_the_mark_decides_is_accuracy_above_chance_on_the_marked_example
     assert told.interval == pytest.approx((2 * low - 1, 2 * high - 1))
     assert decided(found, "other").value is None
     assert decided(marked_set([1.0], [True]), "m").value is None, "one class has no chance to be held against"
+
+
+def test_strengths_whose_examples_carry_the_mark_equally_often_stand_together() -> None:
+    shares = {1.0: [True] * 4, 0.75: [True, False] * 2, 0.5: [False, True] * 2, 0.1: [False] * 4}
+    founds = [
+        by_hand({("m", "lime", "truth_mass"): [1.0]}, [fact(e, marked=one) for e, one in enumerate(carry)],
+                f"reviews-marked:strength={asked}")
+        for asked, carry in shares.items()
+    ]  # fmt: skip
+    assert together(founds, "m") == [[0.5, 0.75]]
+    assert together(founds[2:], "m") == together(founds, "another") == []
 
 
 def test_models_stand_at_the_strength_they_were_trained_at() -> None:

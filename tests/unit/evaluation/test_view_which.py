@@ -55,12 +55,12 @@ def test_what_was_not_measured_is_named(metrics: list[str], view: str, words: st
 def test_views_of_several_models_say_which_there_are() -> None:
     why = reasons(evaluated(), Beside(ONE, strengths=2))
     assert why == {
-        "scaling": "It needs two sizes of one architecture, and there are BERT with 1,000 parameters: "
-        "add a larger or smaller model.",
-        "architecture": "It needs models of two architectures, and there are BERT with 1,000 parameters: "
+        "scaling": "It needs one architecture in two sizes, and has BERT with 1,000 parameters: "
+        "add a larger or smaller model of it.",
+        "architecture": "It needs models of two architectures, and has BERT with 1,000 parameters: "
         "add a model of another one.",
     }
-    assert "there are none known" in reasons(evaluated())["scaling"]
+    assert "has none whose size is known" in reasons(evaluated())["scaling"]
 
 
 def test_the_view_of_strength_needs_a_marked_set_in_several_strengths() -> None:
