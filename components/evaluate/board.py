@@ -110,9 +110,7 @@ def cell_words(standing: Standing, title: str, alike: bool = False) -> str:
     name = f"{title}, {of.title.lower()}"
     if score.value is None:
         return f"{name}: no example has a value. {skipped_words(score)}"
-    interval = "of one example" if score.interval is None else (
-        f"95 % interval {plain(score.interval[0])} to {plain(score.interval[1])}"
-    )  # fmt: skip
+    interval = score.doubt or f"95 % interval {' to '.join(map(plain, score.interval or ()))}"
     rank = "; all methods alike" if alike else RANKS.get(mark_of(standing), "")
     return f"{name}: {plain(score.value)} {of.unit}, {interval}, n = {score.n:,}{rank}. {skipped_words(score)}".strip()
 
@@ -139,10 +137,10 @@ class _Scale:
 
     @classmethod
     def of(cls, board: Board, metric: str) -> _Scale | None:
-        """None where neither way is better, or all are alike."""
+        """None where neither way is better, where nothing is ranked, or all are alike."""
         found = [cell.score.value for (_, id), cell in board.cells.items() if id == metric]
         values = [_place(value, metric in SPREAD) for value in found if value is not None]
-        if METRICS[metric].better == "neither" or not values or min(values) == max(values):
+        if not _ranked(metric) or not values or min(values) == max(values):
             return None
         ends = (min(values), max(values))
         return cls(*(ends if METRICS[metric].better == "high" else ends[::-1]), metric in SPREAD)
@@ -150,6 +148,10 @@ class _Scale:
     def step(self, value: float) -> int:
         """0 for the worst of the column, `STEPS` for the best."""
         return round(STEPS * (_place(value, self.spread) - self.worst) / (self.best - self.worst))
+
+
+def _ranked(metric: str) -> bool:
+    return METRICS[metric].better != "neither" and not METRICS[metric].by_batch
 
 
 def _place(value: float, spread: bool) -> float:
@@ -207,7 +209,7 @@ def _cell(
     tone = f' class="{TONES["amount"]}{step}"' if step else ""
     alike = scale is None and len(board.methods) > 1
     mark = "" if alike else mark_of(standing)
-    told = cell_words(standing, titles.get(method, method), alike and METRICS[metric].better != "neither")
+    told = cell_words(standing, titles.get(method, method), alike and _ranked(metric))
     now = str(picked == Point(board.model, method, metric)).lower()
     return (
         f'<td{tone}><button type="button" data-model="{escape(board.model)}" data-method="{escape(method)}" '

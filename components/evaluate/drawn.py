@@ -13,6 +13,7 @@ from components.evaluate.chosen import Chosen
 from components.evaluate.look import Point
 from components.evaluate.session import key, point_at
 from components.keeping import file_button
+from components.numbers import count
 from components.results.numbers import numbers
 from components.theme import shown_theme
 from components.trouble import literal, say_note
@@ -55,7 +56,7 @@ def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | N
     name = key(chosen.state.kind, f"chart.{drawing.name}.{slice}")
     chart = drawing.chart(found, frame)
     if slice:
-        st.markdown(f"**{literal(slice)}**, {len(found.facts):,} examples")
+        st.markdown(f"**{literal(slice)}**, {count(len(found.facts), 'example')}")
     take = partial(_pick, chosen.state.kind, name)
     st.altair_chart(
         chart, key=name, on_select=take if drawing.leads else "ignore",

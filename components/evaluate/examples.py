@@ -69,7 +69,7 @@ def examples_area(state: EvaluateState, held: Held, titles: Mapping[str, str]) -
     point = state.look.picked
     if point is None or held.found is None:
         return
-    found = cut_to(held.found, point.slice, state.look.slice)
+    found = cut_to(held.found, point.slice, state.look.slice, point.model)
     listed = behind(found, point, state.look.order)
     use_board_sheet()
     with st.container(border=True, key="evaluate_examples"):

@@ -48,6 +48,7 @@ def _parts(found: Evaluation, everything: bool) -> Iterator[RenderableType]:
         each = list(own)
         yield Text(visible(f"{model} on {each[0].score.dataset}"), style="bold")
         yield _board(each)
+        yield from (Text(visible(line)) for line in _doubts([one.score for one in each]))
         yield ""
     for model, scores in groupby((one.score for one in standings), key=lambda score: score.model):
         yield from (Text(visible(f"skipped on {model}: {line}")) for line in _skipped(list(scores)))
@@ -88,7 +89,17 @@ def _number(value: float | None) -> str:
 
 
 def _interval(score: Score) -> str:
-    return NOTHING if score.interval is None else " to ".join(map(_number, score.interval))
+    return NOTHING if score.doubt or score.interval is None else " to ".join(map(_number, score.interval))
+
+
+def _doubts(scores: Sequence[Score]) -> Iterator[str]:
+    """A line for each reason why means have no interval, with their metrics."""
+    metrics: dict[str, dict[str, None]] = {}
+    for score in scores:
+        if score.doubt:
+            metrics.setdefault(score.doubt, {})[score.metric] = None
+    for doubt, names in metrics.items():
+        yield f"{', '.join(names)}: {doubt}"
 
 
 def _skipped(scores: Sequence[Score]) -> Iterator[str]:

@@ -22,7 +22,10 @@ def as_plain(found: Evaluation) -> dict[str, Any]:
 
 
 def _score(standing: Standing) -> dict[str, Any]:
-    """`low`, `high`: ends of the 95 % interval. `level`: not shown to be worse than the best."""
+    """`low`, `high`: ends of the 95 % interval. `doubt`: why there is none, or one that tells nothing.
+
+    `level`: not shown to be worse than the best.
+    """
     score = standing.score
     low, high = score.interval or (None, None)
     return {
@@ -35,6 +38,7 @@ def _score(standing: Standing) -> dict[str, Any]:
         "value": score.value,
         "low": low,
         "high": high,
+        "doubt": score.doubt or None,
         "n": score.n,
         "skipped": dict(score.skipped),
         "better": score.better,

@@ -13,9 +13,10 @@ from engine.metrics.catalog import Better, metric
 from engine.metrics.results import Score
 
 BETTER: dict[Better, str] = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
-ONE = "none: one example"
 WHY = "Why"
 """The column of tables that says why examples have no value, where there are such."""
+DOUBT = "Interval"
+"""The one that says why there is none, where there is none."""
 
 
 def axis_words(id: str) -> list[str]:
@@ -26,8 +27,8 @@ def axis_words(id: str) -> list[str]:
 
 
 def interval_words(score: Score) -> str:
-    """The ends of the 95 % interval."""
-    return ONE if score.interval is None else f"{plain(score.interval[0])} to {plain(score.interval[1])}"
+    """The ends of the 95 % interval, or why there is none."""
+    return score.doubt or " to ".join(map(plain, score.interval or ()))
 
 
 def skipped_words(score: Score) -> str:
@@ -82,7 +83,7 @@ def record(score: Score, frame: Frame) -> dict[str, object]:
 
 def table_row(score: Score, frame: Frame, more: Mapping[str, object] | None = None) -> dict[str, object]:
     """The same for reading and for files: plain numbers, with nothing in the place of a value that is not there."""
-    low, high = score.interval or (None, None)
+    low, high = (None if score.doubt else score.interval) or (None, None)
     return {
         **({"Slice": frame.slice} if frame.slice else {}),
         "Method": frame.title(score.method),
@@ -93,6 +94,7 @@ def table_row(score: Score, frame: Frame, more: Mapping[str, object] | None = No
         "95 % to": short(high),
         "Examples": score.n,
         "Without a value": sum(score.skipped.values()),
+        **({DOUBT: score.doubt} if score.doubt else {}),
         **({WHY: skipped_words(score)} if score.skipped else {}),
     }
 

@@ -63,10 +63,11 @@ def points(found: Evaluation, metric: str, of: Wanted = ALL) -> list[Score]:
 
 
 def narrowed(found: Evaluation, metric: str, of: Wanted = ALL) -> Evaluation:
-    """The rows and skips of one metric alone, so that cutting it in slices costs little."""
+    """The rows and skips of one metric alone, so that cutting it in slices costs little; facts of those models."""
     rows = tuple(one for one in found.rows if one.of.metric == metric and of.has(one))
     skips = tuple(one for one in found.skips if one.of.metric == metric and of.has(one))
-    return dataclasses.replace(found, rows=rows, skips=skips)
+    facts = tuple(one for one in found.facts if of.models is None or one.model in of.models)
+    return dataclasses.replace(found, rows=rows, skips=skips, facts=facts)
 
 
 def missing(found: Iterable[Score]) -> list[Score]:

@@ -29,7 +29,11 @@ class Slice:
 
 
 def slices(found: Evaluation, by: str) -> list[Slice]:
-    """The parts that have examples. An example that no method could explain is in none: nothing is known of it."""
+    """The parts that have examples. An example that no method could explain is in none: nothing is known of it.
+
+    An example counts once a model. Lengths are cut over all models together: give what one model did
+    (`Evaluation.slice`) for its own quarters.
+    """
     if by not in SLICES:
         raise unknown("slice by", by, SLICES)
     group, order = _by_length(found) if by == "length" else _GROUPS[by](found)

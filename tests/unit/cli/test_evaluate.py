@@ -19,6 +19,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.evaluation.export import COLUMNS
 from engine.jobs import list_jobs
 from engine.metrics.marks import ALL, NOTHING
+from engine.metrics.results import BY_BATCH, EQUAL
 from engine.progress import CancelToken
 from engine.request import Request
 from tests.unit.cli.conftest import Ran, Run
@@ -84,6 +85,17 @@ def test_the_json_says_what_was_planned_and_what_came_of_it(run: Run, bert: str,
         assert score.interval == (one["low"], one["high"])
     assert by_name["plausibility_auc", "random"]["skipped"] == {NOTHING: 1, ALL: 1}
     assert [one["best"] for one in told["scores"]].count(True) == 2
+
+
+def test_seconds_come_without_interval_and_rank_in_words(run: Run, bert: str, reviews: str) -> None:
+    asked = ("--metrics", "seconds,evaluations")
+    lines = ran(run, bert, reviews, *asked).out.splitlines()
+    rows = [line.split() for line in lines if line.startswith(("seconds ↓", "evaluations ↓"))]
+    assert {row[4] for row in rows} == {"-"}, "one measurement a batch, and counts that are all equal"
+    assert {row[-1] for row in rows if row[0] == "seconds"}.isdisjoint({"best", "level"})
+    assert {f"seconds: {BY_BATCH}", f"evaluations: {EQUAL}"} <= set(lines)
+    scores = ran(run, bert, reviews, *asked, "--json").json["scores"]
+    assert {one["doubt"] for one in scores} == {BY_BATCH, EQUAL}
 
 
 def test_the_leaderboard_has_the_best_first_and_says_what_was_skipped(run: Run, bert: str, reviews: str) -> None:

@@ -14,7 +14,7 @@ from components.palette import STEPS
 from engine.evaluation.leaderboard import Standing
 from engine.metrics.bootstrap import Interval
 from engine.metrics.catalog import Better, metric
-from engine.metrics.results import Score
+from engine.metrics.results import BY_BATCH, EQUAL, Score
 
 EVIL = "<img src=x onerror=alert(1)>\"'"
 CELL = re.compile(r'<td(?: class="(\w+)")?><button[^>]*data-method="(\w+)" data-metric="(\w+)" data-told="([^"]*)"')
@@ -102,6 +102,19 @@ def test_what_has_no_value_says_why_and_stands_last() -> None:
         "LIME, overlap with the truth: no example has a value. Left out: 3: no unit is marked; 1: too long."
     )
     assert cells(board_html(board, TITLES, ""))["lime", "gt_overlap"][0] == ""
+
+
+def test_seconds_have_neither_rank_nor_colour_nor_interval_and_say_so() -> None:
+    given = [standing("lime", "seconds", 2.0), standing("random", "seconds", 0.5)]
+    [board] = boards(given, ["lime", "random"], ["seconds"])
+    drawn = cells(board_html(board, TITLES, ""))
+    assert drawn["random", "seconds"] == ("", f"Random, seconds: 0.5 seconds an example, {BY_BATCH}, n = 4.")
+    assert board.ordered("seconds") == ["random", "lime"]
+
+
+def test_a_mean_of_equal_values_does_not_feign_an_interval() -> None:
+    told = cell_words(standing("lime", "plausibility_auc", 1.0, interval=(1.0, 1.0)), "LIME")
+    assert told == f"LIME, plausibility, auc: 1 from 0 to 1, {EQUAL}, n = 4."
 
 
 def test_a_board_a_model_and_a_dash_where_nothing_was_measured() -> None:

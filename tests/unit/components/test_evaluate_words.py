@@ -119,10 +119,21 @@ def test_an_example_that_cannot_be_read_says_so_and_is_not_html() -> None:
 
 
 def test_a_slice_is_cut_by_its_name() -> None:
-    assert cut_to(FOUND, "", "label") is FOUND
-    assert {row.example for row in cut_to(FOUND, "right", "correctness").rows} == {1, 4}
-    assert {row.example for row in cut_to(FOUND, "wrong", "label").rows} == {2}
-    assert cut_to(FOUND, "nonsense", "label").rows == ()
+    assert cut_to(FOUND, "", "label", "m") is FOUND
+    assert {row.example for row in cut_to(FOUND, "right", "correctness", "m").rows} == {1, 4}
+    assert {row.example for row in cut_to(FOUND, "wrong", "label", "m").rows} == {2}
+    assert cut_to(FOUND, "nonsense", "label", "m").rows == ()
+
+
+def test_a_slice_counts_each_example_once_and_has_the_lengths_of_its_model_alone() -> None:
+    """The other model has four times as many tokens: its lengths make no bounds here."""
+    other = tuple(dataclasses.replace(fact, model="n", length=4 * fact.length) for fact in FACTS)
+    rows = tuple(dataclasses.replace(row, of=dataclasses.replace(OF, model="n")) for row in ROWS)
+    both = dataclasses.replace(FOUND, rows=(*ROWS, *rows), facts=(*FACTS, *other))
+    assert cut_to(both, "right", "correctness", "n").facts == (other[0], other[2])
+    assert cut_to(both, "3 tokens", "length", "m").facts == FACTS[:2]
+    assert cut_to(both, "13 to 36 tokens", "length", "n").facts == (other[2],)
+    assert cut_to(both, "13 to 36 tokens", "length", "m").rows == ()
 
 
 def test_what_the_browser_says_of_a_point_is_checked() -> None:
