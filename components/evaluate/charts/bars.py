@@ -17,10 +17,8 @@ GROUP = "group"
 """The column of the group's name, which stands above its bars."""
 BAR, NAME = 15, 34
 """Height in pixels: of a bar, of a group's name with the room above it."""
-FULL, CHANCE = (1.0, 0.75, 0.6), 0.45
+FULL, CHANCE = (0.8, 0.6, 0.45), 0.3
 """How opaque a bar is: at first, and each time that the colours come again; random's."""
-INSIDE = 0.6
-"""How opaque what is within its edge is besides: so the dashes of the edge are seen."""
 
 
 def bar_chart(
@@ -53,14 +51,13 @@ def _bars(base: alt.Chart, company: Sequence[str], frame: Frame, x: Axis, told: 
     click, key, ranked = picked(), frame.legend(company, "bars"), frame.ranked(company)
     opaque, edges = frame.names(company, full(ranked)), frame.names(company, dashes(ranked))
     return (
-        base.mark_bar(height=alt.RelativeBandSize(1), fillOpacity=INSIDE)
+        base.mark_bar(height=alt.RelativeBandSize(1), stroke=PALETTES[frame.theme].text)
         .encode(
             x=x.x("value"),
             color=frame.colour(company, key),
-            stroke=alt.Stroke("name:N", scale=frame.names(company), title=None, legend=key),
             opacity=alt.Opacity("name:N", scale=opaque, title=None, legend=key),
             strokeDash=alt.StrokeDash("name:N", scale=edges, title=None, legend=key),
-            strokeWidth=alt.when(click).then(alt.value(4)).otherwise(alt.value(1.5)),
+            strokeWidth=alt.when(click).then(alt.value(4)).otherwise(alt.value(1)),
             tooltip=tips(frame, told),
         )
         .add_params(click)

@@ -120,5 +120,5 @@ def _of_points(legend: alt.Legend) -> alt.Legend:
 def _of_bars(legend: alt.Legend) -> alt.Legend:
     """As full as the bars, which their own scale says."""
     legend = _of_points(legend)
-    legend.symbolOpacity, legend.symbolSize = alt.Undefined, BOX
+    legend.symbolOpacity, legend.symbolSize, legend.symbolStrokeWidth = alt.Undefined, BOX, 1
     return legend

@@ -102,7 +102,7 @@ def test_bars_of_one_colour_differ_in_their_edges_and_the_legend_shows_it() -> N
     bars = layer(architecture_chart(found, Frame({}), "complexity", SIZES).to_dict(), "bar")["encoding"]
     assert bars["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, *[DASHED] * 8, DASH_DOT, DOTTED]
     assert bars["opacity"]["scale"]["range"] == [*[FULL[0]] * 8, *[FULL[1]] * 8, FULL[2], CHANCE]
-    keys = [bars[name]["legend"] for name in ("color", "stroke", "strokeDash", "opacity")]
+    keys = [bars[name]["legend"] for name in ("color", "strokeDash", "opacity")]
     assert all(key == keys[0] for key in keys), "one legend"
     assert keys[0]["values"][-1] == "random"
     assert "symbolOpacity" not in keys[0]
