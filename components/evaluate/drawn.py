@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.evaluate.chosen import Chosen
+from components.evaluate.lead import lead_area
 from components.evaluate.look import Point
 from components.evaluate.session import key, point_at
 from components.keeping import file_button
@@ -18,6 +19,7 @@ from components.results.numbers import numbers
 from components.theme import shown_theme
 from components.trouble import literal, say_note
 from engine.metrics.catalog import METRICS
+from engine.registry import method_order
 
 if TYPE_CHECKING:
     import altair as alt
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from components.evaluate.charts.frame import Frame
     from engine.evaluation.result import Evaluation
 
-HINT = "Click a point for the examples behind it."
+NO_EXAMPLES = "These points are of other evaluations than the one above: no examples open from here."
 SPEC_HELP = (
     "The chart with its numbers as Vega-Lite, which Altair and Vega's editor read, and write as SVG. As PNG: the "
     "button above the chart."
@@ -52,7 +54,7 @@ def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | N
     from components.evaluate.charts.words import not_drawn
 
     found = chosen.found if part is None else part
-    frame = Frame(chosen.titles, shown_theme(), slice=slice)
+    frame = Frame(chosen.titles, shown_theme(), chosen.shown, method_order(), slice)
     name = key(chosen.state.kind, f"chart.{drawing.name}.{slice}")
     chart = drawing.chart(found, frame)
     if slice:
@@ -63,8 +65,10 @@ def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | N
         selection_mode=PICKED if drawing.leads else None,
         alt=f"{drawing.name} of an evaluation; its numbers stand below",
     )  # fmt: skip
-    if drawing.leads and not slice:
-        st.caption(HINT)
+    if drawing.leads:
+        lead_area(chosen.state, f"{drawing.name}.{slice}", chart)
+    else:
+        st.caption(NO_EXAMPLES)
     table = drawing.table(found, frame)
     if missing := not_drawn(table):
         say_note(missing)

@@ -16,7 +16,7 @@ from components.evaluate.known import evaluations, held, spec_of
 from components.evaluate.pace import pace_of
 from components.evaluate.session import key
 from components.evaluate.state import plan_of
-from components.trouble import say_error, sentence
+from components.trouble import say_error, say_note, sentence
 from engine import jobs
 from engine.errors import ExegesisError
 
@@ -36,7 +36,8 @@ def strengths(chosen: Chosen) -> int:
 
 def strength_area(chosen: Chosen) -> None:
     """The chart of what there is, and a button for what is missing."""
-    from engine.evaluation.views.strength import strength_of
+    from components.evaluate.charts.strength import together_words
+    from engine.evaluation.views.strength import strength_of, together
 
     founds, trained = _over_data(chosen), _trained(chosen)
     known = {"data": len(founds) > 1, "training": len(set(trained.values())) > 1}
@@ -45,6 +46,8 @@ def strength_area(chosen: Chosen) -> None:
             over = chosen.one_of("Strength of", "over", {id: name for id, name in OVER.items() if known[id]})
             if over == "data":
                 chosen.model()
+        if over == "data" and (words := together_words(together(founds, chosen.drawn))):
+            say_note(words)
         draw(chosen, _of_data(chosen, founds) if over == "data" else _of_training(chosen))
     if strength_of(chosen.found.plan.dataset) is not None:
         _missing(chosen)
