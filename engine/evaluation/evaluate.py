@@ -9,7 +9,7 @@ from engine import runtime
 from engine.classifiers import load_classifier
 from engine.data.classes import match_classes
 from engine.errors import Cancelled, ExegesisError
-from engine.evaluation.judging import judge
+from engine.evaluation.judging import judge, withdraw_orders
 from engine.evaluation.keeping import keep, kept
 from engine.evaluation.maps import Explained, Maps, explained, facts_of, maps_of
 from engine.evaluation.measuring import note_removal, note_sensitivity
@@ -105,6 +105,7 @@ class _OneModel:
             maps += here
             progress.done += len(group)
         judge(self.plan, maps, self.notes)
+        withdraw_orders(self.plan, maps, self.notes)
         facts = tuple(sorted(self.facts, key=lambda one: one.example))
         complete = not any(one.failed for one in maps)
         return OfModel(tuple(self.notes.rows), tuple(self.notes.skips), facts, self.said, complete)

@@ -19,7 +19,7 @@ from engine.models import catalog
 from engine.registry import explainer
 from engine.store import result_store
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the numbers of a metric change that are not kept one by one."""
 
 Arrays = dict[str, np.ndarray]

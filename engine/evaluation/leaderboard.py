@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Float
+
 from engine.evaluation.result import Evaluation
 from engine.metrics.catalog import metric
 from engine.metrics.results import Difference, Of, Row, Score, difference
 
+ROUNDING = 1e-12
+"""Means of differences below it are taken for ties."""
+
 
 @dataclass(frozen=True)
 class Standing:
-    """`best`: of the methods on its model by its metric. `level`: not shown to be worse than the best."""
+    """`best`: of the methods on its model by its metric; several where they tie. `level`: not shown to be worse than
+    any of the best."""
 
     score: Score
     best: bool = False
@@ -26,6 +33,8 @@ Group = tuple[str, str, int | None]
 def leaderboard(found: Evaluation) -> list[Standing]:
     """A standing for each score, model by model and metric by metric, the best first.
 
+    Two methods are compared on the examples that both have, for the others may be easier or harder. The best lose to
+    the fewest others by that, so to none where all methods have all examples; methods that tie are the best together.
     A method is worse than the best where the 95 % interval of their difference, by pairs of examples, lies wholly on
     the worse side of 0. The intervals are not widened for the number of methods. What is measured once a batch has no
     interval, and no best.
@@ -43,11 +52,39 @@ def _standings(scores: Sequence[Score], rows: Sequence[Row], seed: int) -> list[
     if scores[0].better == "neither":
         return [Standing(score) for score in scores]
     ordered = sorted(scores, key=_badness)
-    best = ordered[0]
-    if best.value is None or metric(best.metric).by_batch:
+    if ordered[0].value is None or metric(ordered[0].metric).by_batch:
         return [Standing(score) for score in ordered]
-    others = [Standing(one, level=_level(one, difference(rows, _of(one), _of(best), seed))) for one in ordered[1:]]
-    return [Standing(best, best=True), *others]
+    best = _best([one for one in ordered if one.value is not None], rows)
+    others = [one for one in ordered if one not in best]
+    return [
+        *(Standing(one, best=True) for one in best),
+        *(Standing(one, level=_is_level(one, best, rows, seed)) for one in others),
+    ]
+
+
+def _best(scores: Sequence[Score], rows: Sequence[Row]) -> list[Score]:
+    """Those that lose to the fewest others, by the mean difference on the examples that both have."""
+    values = _by_example(scores, rows)
+    gaps = values[:, None] - values[None]
+    shared = np.isfinite(gaps)
+    ahead = np.where(shared, gaps, 0).sum(-1) / np.maximum(shared.sum(-1), 1)
+    losses = ((ahead if scores[0].better == "low" else -ahead) > ROUNDING).sum(-1)
+    return [one for one, lost in zip(scores, losses, strict=True) if lost == losses.min()]
+
+
+def _by_example(scores: Sequence[Score], rows: Sequence[Row]) -> Float[np.ndarray, "method example"]:
+    """NaN where a method has no value."""
+    methods = {_of(one): place for place, one in enumerate(scores)}
+    examples = {example: place for place, example in enumerate(dict.fromkeys(row.example for row in rows))}
+    values = np.full((len(methods), len(examples)), np.nan)
+    for row in rows:
+        if row.of in methods:
+            values[methods[row.of], examples[row.example]] = row.value
+    return values
+
+
+def _is_level(score: Score, best: Sequence[Score], rows: Sequence[Row], seed: int) -> bool:
+    return all(_level(score, difference(rows, _of(score), _of(one), seed)) for one in best)
 
 
 def _badness(score: Score) -> tuple[bool, float]:

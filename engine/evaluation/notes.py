@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -26,6 +27,13 @@ class Notes:
             self.skips.append(Skip(of, example, found))
         else:
             self.rows.append(Row(of, example, float(found)))
+
+    def withdraw(self, method: str, metrics: Collection[str], why: str) -> None:
+        """Takes the method's values by these metrics back: in their places stands why there are none."""
+        taken = [row for row in self.rows if row.of.method == method and row.of.metric in metrics]
+        self.rows = [row for row in self.rows if row.of.method != method or row.of.metric not in metrics]
+        for metric, example in dict.fromkeys((row.of.metric, row.example) for row in taken):
+            self.note(example, method, metric, why)
 
 
 @lru_cache(maxsize=4096)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from engine.evaluation.judging import SAME
+from engine.evaluation.plan import RANDOM
 from engine.evaluation.result import Evaluation
+from engine.metrics.results import Row
 from engine.reproduction.asked import Asked, Experiment
 from engine.reproduction.claims import Claim, Contrast
 from engine.reproduction.estimates import Cell, NoNumber, Values, estimate
@@ -44,10 +47,19 @@ def _note(values: dict[Cell, dict[int, float]], experiment: Experiment, found: E
     parts: dict[str, list[str]] = {}
     for player in experiment.players:
         parts.setdefault(player.place, []).extend(player.parts if player.there else ())
-    for row in found.rows:
+    for row in (*found.rows, *_by_chance(found)):
         for part in parts[row.of.model]:
             cell = (experiment.data.key, part, row.of.method, row.of.metric)
             values.setdefault(cell, {})[row.example] = row.value
+
+
+def _by_chance(found: Evaluation) -> Iterator[Row]:
+    """For a method whose maps put nothing in order on a model, what the random order comes to on the same examples."""
+    keys = ((row.of.model, row.of.metric, row.example) for row in found.rows if row.of.method == RANDOM)
+    chance = dict(zip(keys, (row.value for row in found.rows if row.of.method == RANDOM), strict=True))
+    for skip in found.skips:
+        if skip.reason == SAME and (key := (skip.of.model, skip.of.metric, skip.example)) in chance:
+            yield Row(skip.of, skip.example, chance[key])
 
 
 def judge(asked: Asked, found: Findings) -> tuple[Outcome, ...]:

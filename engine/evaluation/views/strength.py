@@ -30,7 +30,7 @@ from engine.evaluation.result import Evaluation, Facts
 from engine.evaluation.views.points import Wanted, points
 from engine.metrics.bootstrap import Interval, interval
 from engine.metrics.marks import NOTHING, UNMARKED_TRUTH
-from engine.metrics.results import Row, Score
+from engine.metrics.results import Of, Row, Score
 from engine.models import catalog
 
 MASS = "truth_mass"
@@ -128,10 +128,17 @@ def _marked(found: Evaluation, model: str) -> list[Facts]:
 
 
 def _of_set(found: Evaluation, wanted: Wanted) -> list[Graded]:
-    """Over all examples of one set, at the share of them that carry the mark."""
-    share = {model: _share(found, model) for model in found.plan.models}
-    drawn = points(_with_zeros(found), MASS, wanted)
-    return [Graded(at, one, at) for one in drawn if (at := share[one.model]) is not None]
+    """Over all examples of one set, at the share that carry the mark of those on which the method has a value."""
+    whole = _with_zeros(found)
+    drawn = points(whole, MASS, wanted)
+    return [Graded(at, one, at) for one in drawn if (at := _share_of(whole, one)) is not None]
+
+
+def _share_of(whole: Evaluation, score: Score) -> float | None:
+    """Of all examples where it has no value. Else marked examples without one would count here and not there."""
+    valued = {row.example for row in whole.rows if row.of == Of(score.model, score.dataset, score.method, MASS)}
+    facts = tuple(one for one in whole.facts if one.example in valued)
+    return _share(dataclasses.replace(whole, facts=facts) if valued else whole, score.model)
 
 
 def _share(found: Evaluation, model: str) -> float | None:
@@ -140,9 +147,17 @@ def _share(found: Evaluation, model: str) -> float | None:
 
 
 def _with_zeros(found: Evaluation) -> Evaluation:
-    """Nothing is on a mark that is not there. What could not be explained stays without a value."""
+    """Nothing is on a mark that is not there. What could not be explained stays without a value.
+
+    So does a method with no value on any marked example: unmarked ones alone would say 0, which nobody measured.
+    """
     bare = {(one.model, one.example) for one in found.facts if one.extra.get(CARRIES) is False}
-    zero = [one.reason in (NOTHING, UNMARKED_TRUTH) and (one.of.model, one.example) in bare for one in found.skips]
+    marked = {(one.model, one.example) for one in found.facts if one.extra.get(CARRIES) is True}
+    measured = {row.of for row in found.rows if row.of.metric == MASS and (row.of.model, row.example) in marked}
+    zero = [
+        one.reason in (NOTHING, UNMARKED_TRUTH) and (one.of.model, one.example) in bare and one.of in measured
+        for one in found.skips
+    ]
     rows = (Row(one.of, one.example, 0.0) for one, is_zero in zip(found.skips, zero, strict=True) if is_zero)
     skips = tuple(one for one, is_zero in zip(found.skips, zero, strict=True) if not is_zero)
     return dataclasses.replace(found, rows=(*found.rows, *rows), skips=skips)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from engine.evaluation.leaderboard import Standing, leaderboard
 from engine.evaluation.plan import Plan
@@ -42,7 +43,7 @@ def test_differences_are_told_by_pairs_where_intervals_overlap() -> None:
 
 def test_where_lower_is_better_the_lowest_is_the_best() -> None:
     low = found("sufficiency", a=HARD, b=HARD - 0.1, c=HARD - 0.1)
-    assert said(low) == {"b": "best", "c": "level", "a": "", "none": ""}
+    assert said(low) == {"b": "best", "c": "best", "a": "", "none": ""}
     assert list(low) == ["b", "c", "a", "none"]
 
 
@@ -55,3 +56,32 @@ def test_seconds_have_an_order_and_no_best() -> None:
 def test_of_one_example_nothing_is_told_and_neither_way_has_no_best() -> None:
     assert said(found("comprehensiveness", a=HARD[:1], b=HARD[:1] - 5)) == {"a": "best", "b": "level", "none": ""}
     assert set(said(found("rank_spearman", a=HARD, b=HARD - 5)).values()) == {""}
+
+
+@pytest.mark.parametrize("names", [("a", "b", "c"), ("c", "b", "a")])
+def test_exact_ties_are_the_best_together_whichever_is_named_first(names: tuple[str, ...]) -> None:
+    one = np.arange(10) % 2
+    values = {"a": one, "b": 1 - one, "c": one / 2}
+    told = said(found("gt_overlap", **{name: values[name] for name in names}))
+    assert (told["a"], told["b"]) == ("best", "best"), "both are right on half of the examples"
+    assert told["c"] != "best"
+
+
+def test_the_best_is_found_on_the_examples_that_both_have() -> None:
+    """The second is better wherever the first has a value, and has the harder examples besides."""
+    first, second = np.linspace(0.9, 0.904, 5), np.array([*np.linspace(1.0, 1.004, 5), *[0.1] * 5])
+    standings = found("comprehensiveness", first=first, second=second)
+    assert said(standings) == {"second": "best", "first": "", "none": ""}
+    means = [standings[name].score.value for name in ("first", "second")]
+    assert means[0] > means[1], "by the means of all examples it would be the other way round"  # type: ignore[operator]
+
+
+def test_methods_without_a_shared_example_do_not_beat_each_other() -> None:
+    rows = [
+        Row(Of("m", "d", method, "comprehensiveness"), example, value)
+        for method, examples, value in (("a", (0, 1), 0.9), ("b", (2, 3), 0.1))
+        for example in examples
+    ]
+    plan = Plan(("m",), "d", ("a", "b"), ("comprehensiveness",))
+    told = leaderboard(Evaluation(plan, tuple(rows), (), (), 0, 0))
+    assert [one.best for one in told] == [True, True]

@@ -19,6 +19,7 @@ from engine.evaluation.views.strength import (
     trained_at,
 )
 from engine.metrics.bootstrap import interval
+from engine.metrics.complexity import FLAT
 from engine.metrics.marks import NOTHING
 from engine.models import catalog
 from tests.unit.evaluation.by_hand import Found, by_hand, fact
@@ -56,6 +57,20 @@ def test_what_could_not_be_explained_is_no_zero() -> None:
     (one,) = over_data([found], "m")
     assert (one.score.value, one.score.n, one.score.skipped) == (0.8, 1, {"too long": 2})
     assert over_data([found], "m", ["gradient"]) == []
+
+
+def test_a_method_without_a_value_on_any_marked_example_has_none() -> None:
+    found = marked_set([FLAT, FLAT, NOTHING, NOTHING], [True, True, False, False])
+    (one,) = over_data([found], "m")
+    assert (one.strength, one.score.value, one.score.n) == (0.5, None, 0)
+    assert one.score.skipped == {FLAT: 2, NOTHING: 2}
+
+
+def test_marked_examples_without_a_value_are_missing_from_both_sides() -> None:
+    """All on the mark wherever there is a map: the point stays on the diagonal, though a flat map has no value."""
+    found = marked_set([1.0, FLAT, 1.0, NOTHING, NOTHING], [True, True, True, False, False])
+    (one,) = over_data([found], "m")
+    assert (one.strength, one.score.value, one.ideal, one.score.n) == (0.5, 0.5, 0.5, 4)
 
 
 def test_how_far_the_mark_decides_is_accuracy_above_chance_on_the_marked_examples() -> None:

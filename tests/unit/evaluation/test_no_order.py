@@ -1,0 +1,80 @@
+"""Maps that are the same everywhere put nothing in order: what would be measured of them is chance."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.evaluation.evaluate import evaluate
+from engine.evaluation.judging import SAME, withdraw_orders
+from engine.evaluation.leaderboard import leaderboard
+from engine.evaluation.maps import Maps
+from engine.evaluation.notes import Notes
+from engine.evaluation.plan import Plan
+from engine.metrics.complexity import FLAT
+from engine.metrics.results import Of, Row
+from engine.reproduction.asked import Asked, experiments
+from engine.reproduction.judging import findings
+from tests.explaining import checkpoint
+from tests.unit.evaluation.by_hand import by_hand
+from tests.unit.evaluation.making import REVIEWS, written
+
+METRICS = ("comprehensiveness", "without_top", "gt_overlap", "plausibility_auc", "truth_mass", "evaluations")
+ORDER = METRICS[:4]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_method_whose_maps_are_zero_by_construction_has_no_value_by_any_order(tmp_path: Path) -> None:
+    data = written(tmp_path / "reviews.jsonl", REVIEWS[:3])
+    found = evaluate([str(checkpoint("bert", 2))], data, ["gradient", "gradient_l2"], METRICS)
+    scores = {(one.metric, one.method): one for one in found.scores if one.percent is None}
+    for metric in ORDER:
+        assert (scores[metric, "gradient"].value, scores[metric, "gradient"].skipped) == (None, {SAME: 3})
+    assert scores["truth_mass", "gradient"].skipped == {FLAT: 3}
+    assert scores["evaluations", "gradient"].n == 3, "what it cost was measured"
+    assert all(scores[metric, "gradient_l2"].n == 3 for metric in METRICS if metric != "without_top")
+    assert not any(one.best or one.level for one in leaderboard(found) if one.score.method == "gradient")
+
+
+def test_one_map_without_an_order_among_others_is_judged_by_chance() -> None:
+    notes = Notes("m", "d")
+    for method in ("lime", "occlusion", "random"):
+        for example in (0, 1):
+            notes.note(example, method, "mean_rank", 2.0)
+    flat, other = np.zeros(4), np.arange(4.0)
+    maps = [_maps(0, lime=flat, occlusion=flat, random=other), _maps(1, lime=other, occlusion=flat + 0.5, random=other)]
+    withdraw_orders(Plan(("m",), "d", ("lime", "occlusion"), ("mean_rank",)), maps, notes)
+    assert [(row.of.method, row.example) for row in notes.rows] == [
+        ("lime", 0),
+        ("lime", 1),
+        ("random", 0),
+        ("random", 1),
+    ]
+    assert [(skip.of.method, skip.example, skip.reason) for skip in notes.skips] == [
+        ("occlusion", 0, SAME), ("occlusion", 1, SAME)
+    ]  # fmt: skip
+
+
+def test_of_inputs_of_one_unit_nothing_is_taken_back() -> None:
+    notes = Notes("m", "d", [Row(Of("m", "d", "lime", "comprehensiveness"), 0, 0.5)])
+    withdraw_orders(Plan(("m",), "d", ("lime",), ("comprehensiveness",)), [_maps(0, lime=np.ones(1))], notes)
+    assert (len(notes.rows), notes.skips) == (1, [])
+
+
+def test_in_the_reproduction_the_random_order_stands_for_it() -> None:
+    experiment = experiments(Asked(claims=("marked-gradients-behind",)))[0]
+    player = dataclasses.replace(experiment.players[0], why="")
+    experiment = dataclasses.replace(experiment, players=(player,))
+    found = by_hand({
+        (player.place, "gradient", "mean_rank_pct"): [SAME, "too long", SAME],
+        (player.place, "random", "mean_rank_pct"): [0.5, 0.25, 0.75],
+    })  # fmt: skip
+    values = findings([(experiment, found)]).values
+    assert values[experiment.data.key, player.parts[0], "gradient", "mean_rank_pct"] == {0: 0.5, 2: 0.75}
+
+
+def _maps(index: int, **scores: np.ndarray) -> Maps:
+    return Maps(index, scores, {}, {}, "", np.zeros(len(next(iter(scores.values()))), dtype=int), ())
