@@ -41,13 +41,15 @@ def _crossed(
     x, y = axes
     legend, click = frame.legend(company, "points"), picked()
     base = alt.Chart(table).encode(color=frame.colour(company, legend))
-    layers = []
-    if (sure := table[table["low"].notna()]).size:
-        whiskers = base.properties(data=sure).mark_rule(strokeWidth=1.5, opacity=0.7)
-        layers = [
-            whiskers.encode(x=x.x("x"), y=y.y("low"), y2="high:Q"),
-            whiskers.encode(x=x.x("left"), x2="right:Q", y=y.y("value")),
-        ]
+    whiskers = {
+        "low": {"x": x.x("x"), "y": y.y("low"), "y2": "high:Q"},
+        "left": {"x": x.x("left"), "x2": "right:Q", "y": y.y("value")},
+    }
+    layers = [
+        base.properties(data=sure).mark_rule(strokeWidth=1.5, opacity=0.7).encode(**places)
+        for end, places in whiskers.items()
+        if (sure := table[table[end].notna()]).size
+    ]
     told = tips(frame, {"across": across, "around": f"{across}, 95 % interval"})
     points = base.mark_point(filled=True, opacity=1).encode(
         x=x.x("x"), y=y.y("value"), size=picked_size(click), shape=frame.shape(company, legend), tooltip=told

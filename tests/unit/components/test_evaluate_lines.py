@@ -20,7 +20,7 @@ from components.evaluate.charts.strength import TRAINING, strength_chart, streng
 from components.evaluate.charts.words import not_drawn
 from components.palette import PALETTES, THEMES, Theme, contrast
 from engine.evaluation.views.strength import Graded
-from engine.metrics.results import ONE, Score
+from engine.metrics.results import BY_BATCH, ONE, Score
 from engine.models.sizes import Size
 from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
 
@@ -175,6 +175,14 @@ def test_cost_goes_by_factors_and_what_costs_nothing_stands_at_zero() -> None:
     assert (scale["type"], scale["domain"][0] > 0) == ("log", True)
     table = cost_table(FOUND, FRAME, "comprehensiveness").set_index("Method")
     assert (table.loc["LIME", "Model evaluations"], table.loc["LIME", "Value"]) == (1000, 0.5)
+
+
+def test_seconds_have_no_cross_where_they_stand() -> None:
+    found = by_hand({("m", "lime", "seconds"): [1, 1], ("m", "lime", "comprehensiveness"): [0.4, 0.6]})
+    made = spec(cost_chart(found, FRAME, "comprehensiveness", "seconds"))
+    assert [one["mark"]["type"] for one in made["layer"]] == ["rule", "point"]
+    assert "y2" in layer(made, "rule")["encoding"], "that of the quality"
+    assert data(made, "point")["around"].tolist() == [BY_BATCH]
 
 
 def test_plausibility_stands_across_and_faithfulness_upwards_over_the_same_examples() -> None:
