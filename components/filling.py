@@ -55,7 +55,7 @@ def fill(
     line = ProgressLine(progress, [key_of(place.request) for place in missing])
     for place in missing:
         place.slot.html(place.quiet(waiting(place.method.title, now=False)))
-    for done, place in enumerate(sorted(places, key=lambda p: p in missing and not p.method.cheap)):
+    for done, place in enumerate(sorted(places, key=lambda p: (p in missing, not p.method.cheap))):
         if place in missing:
             line.show(done / len(places), f"{done} of {len(places)} methods. Computing: {place.method.title}")
             place.slot.html(place.quiet(waiting(place.method.title, now=True)))

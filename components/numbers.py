@@ -39,6 +39,17 @@ def brief(value: float, largest: float, sign: bool) -> str:
     return _minus(text) if text.strip("+-0.") else "0"
 
 
+def told(value: float, largest: float, sign: bool) -> str:
+    """As `brief`, but only 0 reads 0: what is small beside the largest has an order too. +4e−04."""
+    short = brief(value, largest, sign)
+    return short if value == 0 or short != "0" else _minus(format(value, "+.0e" if sign else ".0e"))
+
+
+def hundredths(value: float, sign: bool = False) -> str:
+    """Two decimals, as correlations and their means have: +0.08, 0.95."""
+    return _minus(format(round(value, 2) + 0.0, "+.2f" if sign else ".2f"))
+
+
 def percent(share: float) -> str:
     """A probability: 97.3 %; what would round to 0 or 100 without being it is said to be near it."""
     if 0 < share < 0.0005:

@@ -11,7 +11,7 @@ from html import escape
 import numpy as np
 
 from components.compare.compared import Column, Compared, answer_of
-from components.numbers import MINUS, brief, count, plain, signed
+from components.numbers import MINUS, brief, count, hundredths, plain, told
 from components.text.token_map import TokenMap, class_of, direction, facts_of, token_map_html, tone
 from engine.comparison.agreeing import top_of
 from engine.comparison.parts import Part
@@ -20,6 +20,8 @@ from engine.words import Unit
 LABEL = "Maps side by side, a row for each part of the text"
 UP, DOWN, SAME = "↑", "↓", "="
 ABSENT = "–"
+TINY = 0.005
+"""A share of the largest score under which a part is all but white."""
 
 
 def board_html(compared: Compared) -> str:
@@ -48,7 +50,8 @@ def head_html(compared: Compared, column: Column) -> str:
     lines.append(f'<p class="xg-small"><bdi class="xg-answer">{escape(answer_of(prediction))}</bdi></p>')
     if not prediction.regression:
         lines.append(f'<p class="xg-small">explains <bdi>{escape(column.target)}</bdi></p>')
-    return "".join([*lines, *_against(compared, column), legend_html(compared, column), *_notes(compared, column)])
+    return "".join([*lines, *_against(compared, column), legend_html(compared, column), *_notes(compared, column),
+                    *_tiny(compared, column)])  # fmt: skip
 
 
 def legend_html(compared: Compared, column: Column) -> str:
@@ -62,8 +65,8 @@ def legend_html(compared: Compared, column: Column) -> str:
         return _small("no part moved" if compared.moving else "all scores are zero")
     kind = "signed" if view.signed else "amount"
     share = " of all" if compared.look.scale == "common" and not compared.moving else ""
-    low = f"{MINUS}{plain(view.scale)}" if view.signed else "0"
-    ends = f"{low} to {plain(view.scale)}{share}"
+    high = brief(view.scale, view.scale, sign=False)
+    ends = f"{MINUS if view.signed else ''}{high if view.signed else '0'} to {high}{share}"
     return f'<p class="xg-small"><i class="xg-scale xg-{kind}"></i><span>{ends}</span></p>'
 
 
@@ -119,13 +122,25 @@ def _against(compared: Compared, column: Column) -> Iterator[str]:
         return
     rows = compared.sheet.scores[[row for row in (column.row, reference.row) if row is not None]]
     top = top_of(int(np.isfinite(rows).all(axis=0).sum()), compared.how)
-    yield _small(f"with {reference.letter}: ρ {signed(rho)}, {plain(round(shared * top, 1))} of the top {top}")
+    yield _small(
+        f"with {reference.letter}: ρ {hundredths(rho, sign=True)}, {plain(round(shared * top, 1))} of the top {top}"
+    )
 
 
 def _notes(compared: Compared, column: Column) -> Iterator[str]:
     parts = _read(compared)
     if compared.sheet is not None and column.row is not None and (unread := compared.sheet.unread(column.row)):
         yield _small(f"does not read {unread:,} of {count(parts, compared.look.unit)}")
+
+
+def _tiny(compared: Compared, column: Column) -> Iterator[str]:
+    """Ranks take no notice of how small a score is."""
+    if compared.sheet is None or column.row is None:
+        return
+    sizes = np.abs(compared.sheet.scores[column.row])
+    tiny = int(((sizes > 0) & (sizes < TINY * np.nanmax(sizes, initial=0))).sum())
+    if tiny > len(sizes) / 2:
+        yield _small(f"{tiny:,} of {len(sizes):,} scores are under {TINY:.1%} of the largest; their order counts in ρ")
 
 
 def _rows(compared: Compared) -> Iterator[str]:
@@ -166,8 +181,8 @@ class _Cells:
 
     def _value(self, score: float) -> str:
         if self._share:
-            return f"{brief(100 * score, 100 * self._view.scale, self._view.signed)}\u00a0%"
-        return brief(score, self._view.scale, self._view.signed)
+            return f"{told(100 * score, 100 * self._view.scale, self._view.signed)}\u00a0%"
+        return told(score, self._view.scale, self._view.signed)
 
 
 def _facts(view: TokenMap, position: int) -> str:

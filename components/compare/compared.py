@@ -14,11 +14,12 @@ from components.compare.look import CompareLook
 from components.compare.state import LETTERS, CompareState
 from components.numbers import percent, signed
 from components.text.look import Look
-from engine.comparison.agreeing import How, agree, agreements, apart, rank_moves
+from engine.comparison.agreeing import How, agree, agreements, apart, by_chance, rank_moves
 from engine.comparison.parts import Sheet
 from engine.metrics.agreement import Agreement
 from engine.registry import Explainer
 from engine.result import Explanation, Prediction
+from engine.words import BASELINE
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,19 @@ class Compared:
         """How much the maps disagree: `agreeing.apart`."""
         if self.found is None:
             return None
-        return apart(self.found, None if self.reference is None else self.reference.row)
+        reference = None if self.reference is None else self.reference.row
+        return apart(
+            self.found, reference, by_chance([column.made for column in self.there if column.made is not None])
+        )
+
+    @property
+    def apart_over(self) -> str:
+        """Which pairs of maps that is over."""
+        if self.reference is not None:
+            return f"the maps and the reference {self.reference.letter}"
+        chance = [column.letter for column in self.there if column.method.family == BASELINE]
+        informed = len(self.there) - len(chance) > 1
+        return f"every two maps but {' and '.join(chance)}, by chance" if chance and informed else "every two maps"
 
     def with_reference(self, column: Column, measure: str) -> float | None:
         """How a column agrees with the reference; None where that cannot be told."""

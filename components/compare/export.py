@@ -18,7 +18,7 @@ from components.compare.state import LETTERS
 from components.compare.styles import compare_sheet
 from components.export_page import command_html, standing_page
 from components.looked_at import command_line, picture_arguments, text_arguments
-from components.numbers import percent, signed
+from components.numbers import hundredths, percent
 from components.picture.focus import PictureFocus
 from components.picture.styles import picture_sheet
 from engine.cells import defused
@@ -144,7 +144,7 @@ def _cells(values: Sequence[float], measure: str) -> str:
 def _cell(value: float, measure: str) -> str:
     if value != value:
         return "none"
-    return signed(round(value, 2)) if measure == "spearman" else percent(value)
+    return hundredths(value, sign=True) if measure == "spearman" else percent(value)
 
 
 def _sheet(rows: list[list[object]]) -> str:

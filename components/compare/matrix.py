@@ -10,7 +10,7 @@ from components.compare.compared import Compared, verdict
 from components.compare.look import CompareLook
 from components.compare.session import LOOK, key
 from components.kept import KEPT
-from components.numbers import count, plain
+from components.numbers import count, hundredths
 from components.question_words import MEASURES, TIED, plural
 from components.theme import shown_theme
 from engine.metrics.agreement import Agreement
@@ -41,12 +41,21 @@ def matrix_area(compared: Compared) -> None:
         format_func=MEASURE_TITLES.__getitem__, persist_state=KEPT,
     )  # fmt: skip
     _matrix(compared, compared.found)
+    st.html(names_html(compared))
     st.caption(agreement_words(compared.found, compared.look, unit_of(compared)))
     if compared.found.constant:
         names = ", ".join(compared.found.constant)
         st.caption(f"Left out, because all its scores are equal and have no order: {names}.")
     if (apart := compared.apart) is not None:
         st.caption(apart_words(apart, compared))
+
+
+def names_html(compared: Compared) -> str:
+    """What the letters of the matrix stand for, and which are not in it."""
+    named = "".join(f"<li>{escape(column.name)}</li>" for column in compared.there)
+    gone = [column.name for column in compared.columns if column.made is None]
+    left = f'<p class="xg-small">No map, so not in the matrix: {escape(", ".join(gone))}.</p>' if gone else ""
+    return f'<div class="xg"><ul class="xg-small xg-letters">{named}</ul>{left}</div>'
 
 
 def parts_words(compared: Compared) -> str:
@@ -87,10 +96,8 @@ def agreement_words(found: Agreement, look: CompareLook, unit: str) -> str:
 
 def apart_words(apart: float, compared: Compared) -> str:
     """One number for the example."""
-    reference = compared.reference
-    over = "every two maps" if reference is None else f"the maps and the reference {reference.letter}"
     name = "ρ" if compared.look.measure == "spearman" else "shared top"
-    return f"Disagreement on this example: {plain(apart)}, 1 minus the mean {name} over {over}."
+    return f"Disagreement on this example: {hundredths(apart)}, 1 minus the mean {name} over {compared.apart_over}."
 
 
 def _matrix(compared: Compared, found: Agreement) -> None:

@@ -16,7 +16,7 @@ from components.compare.look import EXAMPLES, CompareLook
 from components.compare.session import LOOK, Opened, key
 from components.compare.state import LETTERS
 from components.kept import KEPT
-from components.numbers import count, plain
+from components.numbers import count, hundredths
 from components.picture import focus_controls as picture_focus_controls
 from components.picture.focus import PictureFocus
 from components.picture.known import portable_pictures
@@ -147,13 +147,13 @@ def frame(found: Sequence[Disputed], compared: Compared) -> pandas.DataFrame:
 
 def list_words(found: Sequence[Disputed], compared: Compared) -> str:
     """What the number is, and over how many examples."""
-    look, reference = compared.look, compared.reference
+    look = compared.look
     name = "ρ" if look.measure == "spearman" else f"shared top {look.percent} %"
-    over = "every two maps" if reference is None else f"the maps and the reference {reference.letter}"
     values = [one.value for one in found if one.value is not None]
-    mean = f" Mean {plain(sum(values) / len(values))}." if values else ""
+    mean = f" Mean {hundredths(sum(values) / len(values))}." if values else ""
     left = len(found) - len(values)
     none = f" {count(left, 'example')} without an order to compare, last." if left else ""
+    over = compared.apart_over
     return f"{count(len(found), 'example')}. Disagreement is 1 minus the mean {name} over {over}.{mean}{none}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.cli.plain import as_plain as explanation_as_plain
-from engine.comparison.agreeing import How, agreements, apart
+from engine.comparison.agreeing import How, agreements, apart, by_chance
 from engine.comparison.parts import Sheet
 from engine.comparison.search import Disputed, Left, Search
 from engine.metrics.agreement import MEASURES
@@ -42,7 +42,7 @@ def as_plain(
             **{measure: [numbers(row) for row in one.values] for measure, one in found.items()},
             "without_order": list(first.constant),
         },
-        "disagreement": {measure: apart(one) for measure, one in found.items()},
+        "disagreement": {measure: apart(one, by_chance=by_chance(made)) for measure, one in found.items()},
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,9 @@ from jaxtyping import Float
 
 from engine.errors import not_allowed, unknown
 from engine.metrics.agreement import MEASURES, TOP_PERCENT, Agreement, every_two, is_constant, spearman, top_k_overlap
+from engine.registry import explainer
+from engine.result import Explanation
+from engine.words import BASELINE
 
 ORDERS = ("sign", "size")
 """`sign`: what speaks against the class comes last, as in every other agreement here; `size`: by the size of scores."""
@@ -61,14 +64,26 @@ def top_of(parts: int, how: How) -> int:
     return max(1, how.percent * parts // 100)
 
 
-def apart(found: Agreement, reference: int | None = None) -> float | None:
+def apart(found: Agreement, reference: int | None = None, by_chance: Collection[int] = ()) -> float | None:
     """How much the maps of one example disagree: 1 minus the mean of the measure over every two maps, or over those
     with the reference. 0 where all agree; None where no two maps have an order.
+
+    What chance has ordered disagrees with all, more on one example than on another, and tells nothing: rows
+    `by_chance` do not count, unless there would be nothing to count.
     """
-    pairs = itertools.combinations(range(len(found.methods)), 2)
-    values = [found.values[i, j] for i, j in pairs if reference is None or reference in (i, j)]
-    known = [value for value in values if np.isfinite(value)]
+    pairs = [pair for pair in itertools.combinations(range(len(found.methods)), 2)
+             if reference is None or reference in pair]  # fmt: skip
+    informed = [pair for pair in pairs if not set(pair).intersection(by_chance)]
+    known = [value for pair in informed or pairs if np.isfinite(value := found.values[pair])]
     return 1 - float(np.mean(known)) if known else None
+
+
+def by_chance(maps: Sequence[Explanation]) -> tuple[int, ...]:
+    """Which of the maps are of methods that know nothing."""
+    return tuple(
+        row for row, made in enumerate(maps)
+        if explainer(made.provenance.method, "text" if made.grid is None else "image").family == BASELINE
+    )  # fmt: skip
 
 
 def rank_moves(reference: Row, other: Row, how: How) -> Row:

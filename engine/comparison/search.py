@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine import records
-from engine.comparison.agreeing import How, agreements, apart
+from engine.comparison.agreeing import How, agreements, apart, by_chance
 from engine.comparison.pairs import Pair, check_pairs, read_pair
 from engine.comparison.parts import Sheet, text_sheet
 from engine.data.sources import Candidate, Source, source_of
@@ -173,10 +173,11 @@ def _compared(
     one: Candidate, maps: Sequence[Explanation | None], how: How, unit: str, reference: int | None
 ) -> Disputed:
     there = {place: answer for place, answer in enumerate(maps) if answer is not None}
-    sheet = sheet_of(list(there.values()), one.input, unit)
+    drawn_by = list(there.values())
+    sheet = sheet_of(drawn_by, one.input, unit)
     found = agreements(sheet.scores, [str(place) for place in there], how)
     pinned = list(there).index(reference) if reference in there else None
-    value = None if reference is not None and pinned is None else apart(found, pinned)
+    value = None if reference is not None and pinned is None else apart(found, pinned, by_chance(drawn_by))
     return Disputed(one.index, _name(one), value, tuple(_said(answer) for answer in maps))
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from engine.comparison.agreeing import How, agree, agreements, apart, rank_moves, ranks
+from engine.comparison.agreeing import How, agree, agreements, apart, by_chance, rank_moves, ranks
 from engine.errors import UsageError
+from engine.request import Example
+from tests.unit.components.making import explanation
 
 BY_SIGN, BY_SIZE = How(), How(order="size")
 NAN = np.nan
@@ -69,6 +71,21 @@ def test_disagreement_is_one_minus_the_mean_of_the_pairs_or_of_those_with_the_re
     assert apart(found) == pytest.approx(1 - (1 - 1 - 1) / 3)
     assert apart(found, 0) == pytest.approx(1.0)
     assert apart(found, 2) == pytest.approx(2.0)
+
+
+def test_maps_by_chance_do_not_count_unless_they_are_what_is_asked_about() -> None:
+    scores = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [3.0, 1.0, 2.0]])
+    found = agreements(scores, ["a", "b", "random"], How())
+    assert apart(found, by_chance=[2]) == pytest.approx(0.0)
+    assert apart(found, 0, by_chance=[2]) == pytest.approx(0.0)
+    assert apart(found, 2, by_chance=[2]) == pytest.approx(1.5)
+    assert apart(agreements(scores[1:], ["b", "random"], How()), by_chance=[1]) == pytest.approx(1.5)
+
+
+def test_maps_of_methods_that_know_nothing_are_known_by_their_method() -> None:
+    text = Example("warmth stays")
+    maps = [explanation(text, method=method) for method in ("occlusion", "random", "gradient")]
+    assert by_chance(maps) == (1,)
 
 
 def test_ranks_and_moves_by_hand() -> None:

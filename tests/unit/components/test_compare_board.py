@@ -9,7 +9,7 @@ from html import unescape
 from components.compare.board import board_html, move_words
 from components.compare.compared import Column, Compared, columns_of, labels_of, verdict
 from components.compare.look import CompareLook
-from components.compare.matrix import agreement_words, apart_words, parts_words
+from components.compare.matrix import agreement_words, apart_words, names_html, parts_words
 from components.compare.state import CompareState
 from components.text.focus import Focus
 from engine.comparison.pairs import Pair
@@ -80,10 +80,35 @@ def test_moves_without_a_reference_are_scores() -> None:
 def test_agreement_with_the_reference_is_told_above_the_map() -> None:
     """By size 3 1 2 against 1 2 3: rho is -0.5, and the first parts differ. With their signs it is -1."""
     by_size = compared(CompareLook(order="size"))
-    assert "with A: ρ −0.5, 0 of the top 1" in board_html(by_size)
+    assert "with A: ρ −0.50, 0 of the top 1" in board_html(by_size)
     assert by_size.apart == 1.5
-    assert "with A: ρ −1, 0 of the top 1" in board_html(compared())
-    assert apart_words(1.5, compared()).startswith("Disagreement on this example: 1.5, 1 minus the mean ρ")
+    assert "with A: ρ −1.00, 0 of the top 1" in board_html(compared())
+    assert apart_words(1.5, compared()).startswith("Disagreement on this example: 1.50, 1 minus the mean ρ")
+
+
+def test_a_score_that_is_not_0_never_reads_0_and_its_smallness_is_said() -> None:
+    shown = board_html(compared(scores=([3.0, 0.0, 1e-4], [0.0002, -0.0004, 3.0])))
+    assert cells(shown) == [["+3.0", "+2e−04", ""], ["0", "−4e−04", ""], ["+1e−04", "+3.0", ""]]
+    assert shown.count("scores are under 0.5% of the largest") == 1
+    assert "2 of 3 scores are under 0.5% of the largest; their order counts in ρ" in shown
+
+
+def test_the_matrix_says_what_its_letters_are_and_which_column_is_not_in_it() -> None:
+    told = names_html(compared())
+    assert told.count("<li>") == 2
+    assert "<li>A Occlusion · model-a</li>" in told
+    assert "No map, so not in the matrix: C Gradient · gone." in told
+
+
+def test_disagreement_leaves_chance_out_and_says_so() -> None:
+    held = compared(pinned=False)
+    assert held.apart_over == "every two maps"
+    made = of_model(explanation(Example(TEXT), [2.0, 1.0, 3.0], pieces=r"\S+", method="random"), "model-a")
+    random = replace(held.columns[2], method=all_explainers()["random"], made=made, row=2, failed=False)
+    sheet = text_sheet([column.made for column in (*held.columns[:2], random) if column.made], Example(TEXT))
+    joined = replace(held, columns=(*held.columns[:2], random), sheet=sheet)
+    assert joined.apart == held.apart == 2.0
+    assert joined.apart_over == "every two maps but C, by chance"
 
 
 def test_foreign_words_are_escaped_in_both_layouts() -> None:
