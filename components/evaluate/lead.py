@@ -32,7 +32,7 @@ def lead_area(state: EvaluateState, name: str, chart: alt.LayerChart) -> None:
     points, widget = [point for point, _ in places], key(state.kind, f"lead.{name}")
     st.session_state[widget] = points.index(state.look.picked) if state.look.picked in points else None
     st.selectbox(
-        LABEL, range(len(places)), key=widget, width=WIDTH, format_func=lambda place: places[place][1],
+        LABEL, range(len(places)), index=None, key=widget, width=WIDTH, format_func=lambda place: places[place][1],
         placeholder=HINT, on_change=partial(_take, state.kind, widget, points), persist_state=KEPT,
     )  # fmt: skip
 
