@@ -1,8 +1,10 @@
-"""A page that stands alone as a file: style inside, no script, nothing fetched."""
+"""A page that stands alone as a file: style inside, nothing fetched, no script but one of ours."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable
+from hashlib import sha256
 from html import escape
 
 from components.looked_at import TEXT_FILE, from_stdin
@@ -20,18 +22,24 @@ _CSS = (
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def standing_page(title: str, sections: Iterable[str], css: str = "", theme: Wanted = "auto") -> str:
-    """The page, whose sections are HTML. `theme`: auto is that of the reader."""
+def standing_page(title: str, sections: Iterable[str], css: str = "", theme: Wanted = "auto", script: str = "") -> str:
+    """The page, whose sections are HTML. `theme`: auto is that of the reader. `script`: the only one that may run."""
     scheme = "light dark" if theme == "auto" else theme
     body = "".join(f"<section>{section}</section>" for section in sections)
+    ours = f"<script>{script}</script>" if script else ""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}{_allowed(script)}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)}</title>{stylesheet(theme)}"
         f"<style>:root{{color-scheme:{scheme}}}{_CSS}{css}</style></head>"
-        f'<body class="xg"><main><h1>{escape(title)}</h1>{body}</main></body></html>\n'
+        f'<body class="xg"><main><h1>{escape(title)}</h1>{body}</main>{ours}</body></html>\n'
     )
+
+
+def _allowed(script: str) -> str:
+    """The policy's words for a script, by what it is: no other text on the page can run."""
+    return f"; script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else ""
 
 
 def command_html(example: Input, *commands: str) -> str:

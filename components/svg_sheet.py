@@ -58,13 +58,14 @@ def whole(sheet: Sheet, dark: bool) -> str:
     )
 
 
+def heading(sheet: Sheet, said: str) -> None:
+    """Words of full size over as many lines as they need."""
+    _written(sheet, said, 1, "", "text")
+
+
 def sentence(sheet: Sheet, said: str) -> None:
     """Small words over as many lines as they need."""
-    pieces = [Piece(clean(part)) for word in said.split() for part in (word, " ")]
-    for line in lines(pieces, int(CELLS / SMALL)):
-        told = "".join(piece.text for piece in line).strip()
-        sheet.parts.append(words(told, EDGE, sheet.y + 14, SMALLER, "muted"))
-        sheet.y += LINE * SMALL
+    _written(sheet, said, SMALL, SMALLER, "muted")
 
 
 def words(text: str, x: float, y: float, more: str = "", ink: str = "text") -> str:
@@ -103,6 +104,14 @@ def lines(pieces: Iterable[Piece], limit: int = CELLS) -> Iterator[list[Piece]]:
         room -= piece.cells
     if line:
         yield line
+
+
+def _written(sheet: Sheet, said: str, size: int | float, more: str, ink: str) -> None:
+    pieces = [Piece(clean(part)) for word in said.split() for part in (word, " ")]
+    for line in lines(pieces, int(CELLS / size)):
+        told = "".join(piece.text for piece in line).strip()
+        sheet.parts.append(words(told, EDGE, sheet.y + 14, more, ink))
+        sheet.y += LINE * size
 
 
 def _cell(character: str) -> int:

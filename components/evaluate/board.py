@@ -14,7 +14,7 @@ from components.numbers import even, plain
 from components.palette import STEPS
 from components.text.token_map import TONES
 from engine.evaluation.plan import MEMBERS, RANDOM
-from engine.evaluation.reasons import alike
+from engine.evaluation.reasons import counted
 from engine.metrics.catalog import METRICS
 
 if TYPE_CHECKING:
@@ -121,9 +121,8 @@ def mark_of(standing: Standing) -> str:
 
 
 def skipped_words(score: Score) -> str:
-    """How many examples have no value, and why; the commonest reason first."""
-    ordered = sorted(alike(score.skipped).items(), key=lambda one: -one[1])
-    left = "; ".join(f"{number:,}: {reason.rstrip('.')}" for reason, number in ordered)
+    """How many examples have no value, and why; empty where all have one."""
+    left = counted(score.skipped)
     return f"Left out: {left}." if left else ""
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.evaluate.chosen import Chosen
+from components.evaluate.keep_chart import Kept, keep_chart
 from components.evaluate.lead import lead_area
 from components.evaluate.look import Point
 from components.evaluate.session import key, point_at
-from components.keeping import file_button
 from components.numbers import count
 from components.results.numbers import numbers
 from components.theme import shown_theme
@@ -26,26 +26,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from components.evaluate.charts.frame import Frame
+    from engine.evaluation.plan import Plan
     from engine.evaluation.result import Evaluation
 
 NO_EXAMPLES = "These points are of other evaluations than the one above: no examples open from here."
-SPEC_HELP = (
-    "The chart with its numbers as Vega-Lite, which Altair and Vega's editor read, and write as SVG. As PNG: the "
-    "button above the chart."
-)
 
 
 @dataclass(frozen=True)
 class Drawing:
     """A chart and the table of its numbers, of any part of an evaluation. `name`: of its files and keys.
 
-    `leads`: whether its points have examples of this evaluation behind them.
+    `leads`: whether its points have examples of this evaluation behind them. `plans`: of the evaluations that it is
+    drawn of, where they are others than the page's.
     """
 
     name: str
     chart: Callable[[Evaluation, Frame], alt.LayerChart]
     table: Callable[[Evaluation, Frame], pd.DataFrame]
     leads: bool = True
+    plans: tuple[Plan, ...] = ()
 
 
 def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | None = None) -> None:
@@ -75,20 +74,7 @@ def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | N
     with st.expander("Numbers", key=f"{name}.numbers", on_change="rerun") as box:
         if box.open:
             numbers(table, f"evaluate.{drawing.name}.{slice}")
-    _files(chosen, drawing, slice, chart, table)
-
-
-def _files(chosen: Chosen, drawing: Drawing, slice: str, chart: alt.LayerChart, table: pd.DataFrame) -> None:
-    name, file = f"{drawing.name}.{slice}", f"exegesis-{drawing.name}{'-slice' if slice else ''}"
-    with st.container(horizontal=True, gap="small"):
-        file_button(
-            "Chart, JSON", f"{file}.vl.json", "application/json", chart.to_json, SPEC_HELP,
-            key(chosen.state.kind, f"keep.spec.{name}"),
-        )  # fmt: skip
-        file_button(
-            "Numbers, CSV", f"{file}.csv", "text/csv", lambda: table.to_csv(index=False), "What the chart draws.",
-            key(chosen.state.kind, f"keep.numbers.{name}"),
-        )  # fmt: skip
+    keep_chart(Kept(chosen, drawing, found, frame, table))
 
 
 def _pick(kind: str, name: str) -> None:

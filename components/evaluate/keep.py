@@ -55,7 +55,7 @@ def keep_area(state: EvaluateState, held: Held, found: Sequence[Board], methods:
             "Leaderboard, HTML", "exegesis-leaderboard.html", "text/html",
             lambda: board_page(found, made, held.size, methods), BOARD_HELP, _key(state, "board"),
         )  # fmt: skip
-    cited = cited_html(cite(made), references(made, methods))
+    cited = cited_html(cite(made.plan), references(made, methods))
     cite_box(cited, [(f"{REPEATS}:", command(made.plan, state.metrics))], _key(state, "cite"))
 
 
@@ -72,7 +72,7 @@ def board_page(found: Sequence[Board], made: Evaluation, size: int, methods: Map
     tables = f'<div class="xg-boards">{"".join(board_html(one, titles, found[0].metrics[0]) for one in found)}</div>'
     told = f"<p>{how(made.plan, size)}</p><p>{LEGEND}</p>"
     return standing_page(
-        "Leaderboard", [tables, told, cited_html(cite(made), references(made, methods))], board_sheet()
+        "Leaderboard", [tables, told, cited_html(cite(made.plan), references(made, methods))], board_sheet()
     )
 
 
@@ -94,9 +94,8 @@ def command(plan: Plan, metrics: Sequence[str]) -> str:
     return shlex.join([*given, "--out", "rows.csv"])
 
 
-def cite(found: Evaluation) -> str:
+def cite(plan: Plan) -> str:
     """One sentence: what made these numbers, of which models and data."""
-    plan = found.plan
     return (
         f"Exegesis {product_version()}. Evaluation of {len(plan.company)} methods on {plan.dataset} with "
         f"{', '.join(plan.models)}, seed {plan.seed}, {plan.dtype}."

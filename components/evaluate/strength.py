@@ -85,6 +85,7 @@ def _of_data(chosen: Chosen, founds: Sequence[Evaluation]) -> Drawing:
         lambda _, frame: strength_chart(graded, company, frame),
         lambda _, frame: strength_table(graded, frame),
         leads=False,  # its points are of other sets
+        plans=tuple(found.plan for found in founds),
     )
 
 

@@ -16,5 +16,11 @@ def alike(skipped: Mapping[str, int]) -> dict[str, int]:
     return {_told(group): sum(skipped[reason] for reason in group) for group in groups.values()}
 
 
+def counted(skipped: Mapping[str, int]) -> str:
+    """How many examples have no value, and why, the commonest reason first; empty where all have one."""
+    ordered = sorted(alike(skipped).items(), key=lambda one: -one[1])
+    return "; ".join(f"{number:,}: {reason.rstrip('.')}" for reason, number in ordered)
+
+
 def _told(group: list[str]) -> str:
     return group[0] if len(group) == 1 else f"such as: {group[0]}"

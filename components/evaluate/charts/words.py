@@ -9,6 +9,7 @@ import pandas as pd
 
 from components.evaluate.charts.frame import Frame, Span
 from components.numbers import plain
+from engine.evaluation.reasons import counted
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import Score
 
@@ -32,9 +33,8 @@ def interval_words(score: Score) -> str:
 
 
 def skipped_words(score: Score) -> str:
-    """How many examples have no value, and why; the commonest reason first."""
-    ordered = sorted(score.skipped.items(), key=lambda one: -one[1])
-    return "; ".join(f"{number:,}: {reason}" for reason, number in ordered) or "none"
+    """How many examples have no value, and why."""
+    return counted(score.skipped) or "none"
 
 
 def not_drawn(table: pd.DataFrame) -> str:

@@ -1,0 +1,56 @@
+"""Charts of the Evaluate page are offered as files that say what was evaluated, and the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.evaluate import drawn
+from components.evaluate.keep_chart import Kept
+from engine.evaluation.evaluate import evaluate
+from tests.app.test_evaluate_page import opened
+from tests.tiny import save_checkpoint
+from tests.unit.evaluation.making import REVIEWS, written
+
+pytestmark = pytest.mark.usefixtures("own_home")
+METHODS, METRICS = ("gradient_l2", "random"), ("comprehensiveness", "without_top")
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> dict[str, Any]:
+    """What a link asks for, evaluated."""
+    model = str(save_checkpoint("bert", tmp_path / "tiny"))
+    data = written(tmp_path / "reviews.jsonl", REVIEWS)
+    evaluate([model], data, METHODS, METRICS, examples=6)
+    return {"model": model, "data": data, "method": METHODS, "metric": METRICS, "examples": "6"}
+
+
+def labels(page: AppTest) -> list[str]:
+    return [button.proto.label for button in page.get("download_button")]
+
+
+def test_each_chart_is_offered_as_every_file(asked: dict[str, Any]) -> None:
+    page = opened(**asked, view="curves")
+    assert labels(page)[:4] == ["SVG", "HTML", "JSON", "CSV"]
+    assert any(one.proto.component_name.endswith("png_button") for one in page.get("bidi_component"))
+
+
+def test_a_file_says_what_was_evaluated_and_by_which_command(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Kept] = []
+    monkeypatch.setattr(drawn, "keep_chart", kept.append)
+    page = opened(**asked, view="slices", inside="curves", slice="correctness")
+    parts = {one.frame.slice: one for one in kept}
+    right = {fact.example for fact in kept[0].chosen.found.facts if fact.right}
+    assert set(parts) == {name for name, there in (("right", right), ("wrong", len(right) < 6)) if there}
+    slice, one = next(iter(parts.items()))
+    told, n = one.told(), len(right) if slice == "right" else 6 - len(right)
+    assert told.title == f"Slices, {asked['model']}, {asked['data']}, {slice}"
+    assert f"on {asked['data']} with {asked['model']}, seed 0" in told.notes[0]
+    assert told.notes[1].startswith(f"{n} example")
+    assert told.commands == [code.value for code in page.code]
+    assert asked["model"] in one.spec()
