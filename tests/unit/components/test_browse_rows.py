@@ -183,10 +183,18 @@ def test_the_top_quarter_is_rounded_up_and_of_equal_values_the_first_count() -> 
     assert listed(Table(tuple(rows), ()), Browse(show="disagree")) == [0]
 
 
-def test_a_hundred_thousand_examples_are_listed_within_a_second() -> None:
+def test_a_hundred_thousand_examples_are_listed_in_step_with_their_number() -> None:
     row = replace(table(data(*EXAMPLES), PREDICTIONS).rows[0], text="Soup cold, bill enormous. " * 8)
-    many = Table(tuple(replace(row, index=index, length=index % 97) for index in range(100_000)), NAMES, False)
-    begun = time.perf_counter()
-    found = listed(many, Browse("no such words", "right", "positive", "long"))
-    assert time.perf_counter() - begun < 5
-    assert found == []
+    many = tuple(replace(row, index=index, length=index % 97) for index in range(100_000))
+    few, all_of_them = (_seconds(Table(many[:number], NAMES, False)) for number in (10_000, 100_000))
+    assert all_of_them < 50 * few, "ten times as many take about ten times as long, not a hundred times"
+
+
+def _seconds(rows: Table) -> float:
+    """Of the processor, the best of three."""
+    took = []
+    for _ in range(3):
+        begun = time.process_time()
+        assert listed(rows, Browse("no such words", "right", "positive", "long")) == []
+        took.append(time.process_time() - begun)
+    return min(took)

@@ -72,8 +72,8 @@ def test_without_masks_there_is_no_truth_and_faithfulness_goes_on() -> None:
 def test_a_picture_that_cannot_be_read_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     real = sample.source_of
 
-    def source_of(*given: object) -> object:
-        found = real(*given)  # type: ignore[arg-type]
+    def source_of(*given: object, **how: object) -> object:
+        found = real(*given, **how)  # type: ignore[arg-type]
 
         def read(index: int) -> object:
             if index == 0:

@@ -76,6 +76,7 @@ def test_norm(kind: str) -> None:
 
 def test_linear_with_bias() -> None:
     """The gradient itself is the rule, and the bias is booked."""
+    torch.manual_seed(0)
     layer = nn.Linear(4, 3).to(WIDE).requires_grad_(False)
     x, relevance = drawn(2, 4).requires_grad_(), drawn(2, 3, seed=1)
     slow = Value(x.detach())
