@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -74,7 +73,7 @@ class Kept:
         from components.evaluate.chart_files import Told
 
         plans = self.drawing.plans or (self.chosen.found.plan,)
-        size = len({one.example for one in (*self.found.rows, *self.found.skips)})
+        size = len({row.example for row in self.found.rows} | {skip.example for skip in self.found.skips})
         notes = [*(cite(plan) for plan in plans), how(plans[0], size), f"{REPEATS}:"]
         commands = [command(plan, self.chosen.state.metrics) for plan in plans]
         return Told(self._title(), notes, commands)
@@ -102,7 +101,7 @@ def _files(kept: Kept) -> dict[str, tuple[str, str, Callable[[], str], str]]:
         "SVG": ("svg", "image/svg+xml", kept.svg, SVG_HELP),
         "HTML": ("html", "text/html", kept.html, HTML_HELP),
         "JSON": ("vl.json", "application/json", kept.spec, SPEC_HELP),
-        "CSV": ("csv", "text/csv", partial(kept.table.to_csv, index=False), CSV_HELP),
+        "CSV": ("csv", "text/csv", lambda: kept.table.to_csv(index=False), CSV_HELP),
     }
 
 

@@ -14,6 +14,8 @@ import pytest
 from components.evaluate.chart_files import Told, chart_html, chart_svg
 from components.evaluate.charts.curves import removal_chart, removal_table
 from components.evaluate.charts.frame import Frame
+from components.evaluate.charts.words import skipped_words
+from engine.metrics.results import Score
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 EVIL = "</script><script>alert(1)</script>&\x01 模型"
@@ -85,3 +87,8 @@ def test_the_page_holds_the_chart_its_numbers_and_the_command(page: str) -> None
     assert drawn["config"]["range"]["category"] == list(COLOURS)
     assert "exegesis evaluate --models '</script><script>alert(1)" in unescape(page)
     assert "0.785" in page.partition("<table")[2]
+
+
+def test_a_chart_groups_reasons_that_differ_in_numbers_alone() -> None:
+    score = Score("comprehensiveness", "lime", None, None, 0, {"of 3": 1, "of 5": 2, "no": 4})
+    assert skipped_words(score) == "4: no; 3: such as: of 3"
