@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,24 +44,24 @@ def places_of(chart: alt.LayerChart) -> Places:
     return [(_point(row), _words(row, several)) for row in rows]
 
 
-def _rows(chart: alt.LayerChart) -> list[dict[str, Any]]:
+def _rows(chart: alt.LayerChart) -> list[dict[Hashable, Any]]:
     """Of the layer that answers the click."""
+    import pandas as pd
+
     from components.evaluate.charts.frame import FIELDS
 
-    for one in (*chart.layer, chart):
-        if set(FIELDS) <= set(getattr(one.data, "columns", ())):
-            found: list[dict[str, Any]] = one.data.to_dict("records")
-            return list({_point(row): row for row in found}.values())
-    return []
+    tables = (one.data for one in (*chart.layer, chart) if isinstance(one.data, pd.DataFrame))
+    table = next((one for one in tables if set(FIELDS) <= set(one.columns)), pd.DataFrame())
+    return list({_point(row): row for row in table.to_dict("records")}.values())
 
 
-def _point(row: dict[str, Any]) -> Point:
+def _point(row: dict[Hashable, Any]) -> Point:
     given = row["percent"]
     percent = "" if given is None or given != given else str(int(given))
     return Point(row["model"], row["method"], row["metric"], percent=percent, slice=row["slice"])
 
 
-def _words(row: dict[str, Any], several: bool) -> str:
+def _words(row: dict[Hashable, Any], several: bool) -> str:
     where = [row["model"]] * several + [row[name] for name in ("moved", "slice") if row.get(name)]
     return f"{', '.join([row['name'], *where])}: {row['shown']}"
 
