@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamlit.testing.v1 import AppTest
 
 MODELS = ["t5-mini_marked", "bert*marked"]
-SECONDS = 30
+SECONDS = 120
 
 
 def _page() -> None:
