@@ -1,4 +1,4 @@
-"""The leaderboard as HTML: methods down, metrics across, darker is better. Pure; everything foreign is escaped."""
+"""The leaderboard as HTML: methods down, metrics across, stronger is better. Pure; everything foreign is escaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.numbers import even, plain
 from components.palette import STEPS
 from components.text.token_map import TONES
 from engine.evaluation.plan import MEMBERS, RANDOM
-from engine.evaluation.reasons import counted
+from engine.evaluation.reasons import SAME, counted
 from engine.metrics.catalog import METRICS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ RANKS = {BEST: "; the best", LEVEL: "; cannot be told from the best"}
 SPREAD = ("evaluations", "seconds")
 """Costs differ by powers of ten: they are coloured by their logarithm."""
 NOTHING = "–"
+NO_ORDER = "its maps are the same everywhere here, so that they put nothing in order"
 MODEL, TRUTH, PEOPLE, MAP, COST = "Against the model", "Against the truth", "Against people's marks", "The map", "Cost"
 
 
@@ -93,7 +94,7 @@ def board_html(board: Board, titles: Mapping[str, str], sort: str, picked: Point
     scales = {metric: _Scale.of(board, metric) for metric in board.metrics}
     heads = "".join(_head(metric, metric == sort) for metric in board.metrics)
     rows = "".join(
-        f"<tr>{_row_head(method, titles)}{_cells(board, method, titles, scales, picked)}</tr>"
+        f"<tr>{_row_head(board, method, titles)}{_cells(board, method, titles, scales, picked)}</tr>"
         for method in board.ordered(sort)
     )
     return (
@@ -184,9 +185,15 @@ def _head(metric: str, sorted_by: bool) -> str:
     )
 
 
-def _row_head(method: str, titles: Mapping[str, str]) -> str:
+def _orders_nothing(board: Board, method: str) -> bool:
+    """Whether its values were taken back because its maps are the same everywhere on this model."""
+    return any(SAME in one.score.skipped for (own, _), one in board.cells.items() if own == method)
+
+
+def _row_head(board: Board, method: str, titles: Mapping[str, str]) -> str:
     members = ", ".join(titles.get(one, one) for one in MEMBERS.get(method, ()))
     note = "the baseline that knows nothing" if method == RANDOM else f"of {members}" if members else ""
+    note = NO_ORDER if _orders_nothing(board, method) else note
     small = f'<p class="xg-small">{escape(note)}</p>' if note else ""
     return f'<th scope="row"><p>{escape(titles.get(method, method))}</p>{small}</th>'
 

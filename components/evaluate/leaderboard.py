@@ -18,7 +18,8 @@ ASSETS = Path(__file__).resolve().parent.parent / "assets"
 NAME = "exegesis_evaluate_board"
 HINT = "Point at a number, or go to it by Tab, for its interval; click it for the examples behind it."
 LEGEND = (
-    "Darker is better in each column, whichever way is better. ★ the best; ≈ cannot be told from the best: the 95 % "
+    "A stronger colour is better in each column, whichever way is better. ★ the best, by the examples that two methods "
+    "both have; several where they tie; ≈ cannot be told from the best: the 95 % "
     "interval of their difference, example by example, does not show it to be worse (not widened for how many methods "
     "there are)."
 )

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 NOTHING = "-"
 ARROWS = {"high": " ↑", "low": " ↓", "neither": ""}
 LEGEND = (
-    "↑ higher is better, ↓ lower is better. best: of the methods by that metric. level: its difference from the best, "
+    "↑ higher is better, ↓ lower is better. best: of the methods by that metric, two by two on the examples that both "
+    "have; several where they tie. level: its difference from the best, "
     "example by example, has a 95 % interval that does not show it to be worse (not widened for how many there are)."
 )
 LEFT_OUT = "Curves and agreement of methods are not in the table: name them with --metrics, or see --json and --out."

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from engine.evaluation.maps import Maps
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan
+from engine.evaluation.reasons import SAME
 from engine.metrics.agreement import Agreement, agreement, is_constant
 from engine.metrics.catalog import METRICS, SIDES, Metric, Needs
 from engine.metrics.complexity import FLAT, complexity
@@ -19,7 +20,6 @@ from engine.metrics.marks import Marks, undecided
 from engine.metrics.plausibility import average_precision, recall_at_k, roc_auc, token_f1
 from engine.metrics.truth import truth_mass, truth_scores
 
-SAME = "all maps of the method are the same everywhere on this model, so that they put nothing in order"
 NO_ORDER = "one of the two maps has no order: its scores are all equal"
 TRUTH = {"gt_overlap": "exact", "gt_share": "overlap", "mean_rank": "mean_rank", "mean_rank_pct": "mean_rank_pct"}
 """The metrics by truth, and what they are called in `engine.metrics.truth`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+SAME = "all maps of the method are the same everywhere on this model, so that they put nothing in order"
 NUMBER = re.compile(r"-?\d[\d,.]*(?<=\d)")
 
 

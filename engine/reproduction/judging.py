@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.evaluation.judging import SAME
 from engine.evaluation.plan import RANDOM
+from engine.evaluation.reasons import SAME
 from engine.evaluation.result import Evaluation
 from engine.metrics.results import Row
 from engine.reproduction.asked import Asked, Experiment

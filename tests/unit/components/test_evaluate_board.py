@@ -8,10 +8,11 @@ from html import unescape
 
 import pytest
 
-from components.evaluate.board import BEST, LEVEL, beside_members, board_html, boards, cell_words
+from components.evaluate.board import BEST, LEVEL, NO_ORDER, beside_members, board_html, boards, cell_words
 from components.evaluate.look import Point
 from components.palette import STEPS
 from engine.evaluation.leaderboard import Standing
+from engine.evaluation.reasons import SAME
 from engine.metrics.bootstrap import Interval
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import BY_BATCH, EQUAL, Score
@@ -143,3 +144,12 @@ def test_costs_are_coloured_by_factors() -> None:
     [board] = boards(given, list(values), ["evaluations"])
     found = cells(board_html(board, TITLES, ""))
     assert [found[method, "evaluations"][0] for method in values] == [f"m{STEPS}", "", f"m{STEPS // 2}"]
+
+
+def test_a_method_whose_maps_order_nothing_is_told_beside_its_name() -> None:
+    given = [*GIVEN[:1], standing("gradient", "comprehensiveness", None, skipped={SAME: 4}), *GIVEN[2:]]
+    [board] = boards(given, METHODS, METRICS)
+    drawn = board_html(board, TITLES, "")
+    assert f'<p>Gradient</p><p class="xg-small">{NO_ORDER}</p>' in drawn
+    assert drawn.count(NO_ORDER) == 1
+    assert NO_ORDER not in html()

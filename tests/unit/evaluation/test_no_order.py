@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.judging import SAME, withdraw_orders
+from engine.evaluation.judging import withdraw_orders
 from engine.evaluation.leaderboard import leaderboard
 from engine.evaluation.maps import Maps
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan
+from engine.evaluation.reasons import SAME
 from engine.metrics.complexity import FLAT
 from engine.metrics.results import Of, Row
 from engine.reproduction.asked import Asked, experiments
