@@ -62,9 +62,11 @@ def _files(path: Path) -> Iterable[tuple[tuple[str, str], tuple[Path, Rows]]]:
     if not path.is_dir():
         return []
     tables = [file for file in sorted(path.glob("*.jsonl")) if _is_tagged(file)]
-    plain = [(JSONL.fullmatch(file.stem), file, read_jsonl) for file in tables]
-    released = [(FOLDER.fullmatch(file.parent.name), file, _released) for file in _tag_files(path)]
-    return [((m[1], ALIASES.get(m[2], m[2])), (file, read)) for m, file, read in [*plain, *released] if m]
+    found: list[tuple[re.Match[str] | None, Path, Rows]] = [
+        *((JSONL.fullmatch(file.stem), file, read_jsonl) for file in tables),
+        *((FOLDER.fullmatch(file.parent.name), file, _released) for file in _tag_files(path)),
+    ]
+    return [((m[1], ALIASES.get(m[2], m[2])), (file, read)) for m, file, read in found if m]
 
 
 def _tag_files(path: Path) -> list[Path]:
