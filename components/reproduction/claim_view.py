@@ -28,7 +28,7 @@ def claim_card(claim: Claim, outcome: Outcome | None, found: Reproduction | None
             verdict = outcome.verdict if outcome else "not run"
             colour, icon = LOOKS[verdict]
             st.badge(verdict, color=colour, icon=icon)
-            st.caption(f"{claim.id} · section {claim.section}")
+            st.caption(f"Section {claim.section}")
         st.html(declared_html(claim))
         if outcome is not None:
             st.html(decided_html(claim, outcome))
@@ -38,7 +38,7 @@ def claim_card(claim: Claim, outcome: Outcome | None, found: Reproduction | None
 
 def declared_html(claim: Claim) -> str:
     """The claim, its statistic and its rule."""
-    rule = f"Declared: {statistic_told(claim)}; {rule_told(claim)}."
+    rule = f"Declared: {statistic_told(claim)}; {rule_told(claim)}. For the command: {claim.id}."
     return f'<div class="xg"><p>{escape(claim.says)}</p><p class="xg-small">{escape(rule)}</p></div>'
 
 
@@ -61,6 +61,8 @@ def rows(outcome: Outcome) -> list[dict[str, object]]:
             "Value": round(one.value, 3),
             "From": round(one.low, 3),
             "To": round(one.high, 3),
+            "Widened from": round(one.wide_low, 3),
+            "Widened to": round(one.wide_high, 3),
             "n": one.n,
             "Inside": INSIDE[one.verdict],
         }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import streamlit as st
 
@@ -14,15 +16,15 @@ from components.reproduction import session
 from components.reproduction.claim_view import claim_card
 from components.reproduction.known import Known, known
 from components.reproduction.state import FEWEST_EXAMPLES, MOST_EXAMPLES, ReproductionState
-from components.reproduction.words import ABOUT, ABSENT, DECLARED, FULL, LOOKS, NOTHING, SECTIONS, SOME_MISSING
+from components.reproduction.words import ABOUT, ABSENT, DECLARED, FULL, LOOKS, NOTHING, SECTIONS, SOME_MISSING, TIME
 from components.request_link import MOST_SEED
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.reproduction.asked import Asked
 from engine.reproduction.claims import Claim, declared
 from engine.reproduction.outcome import Outcome, Reproduction
-from engine.reproduction.verdicts import VERDICTS
-from engine.reproduction.words import LEVEL
+from engine.reproduction.verdicts import VERDICTS, Verdict
+from engine.reproduction.words import FLAT, LEVEL
 
 JOBS = JobArea("reproduction")
 
@@ -42,8 +44,11 @@ def reproduction_page() -> None:
         say_error(sentence(error))
         return
     _work(state.asked, seen)
+    with st.expander("How numbers become a verdict", key="reproduction.level"):
+        st.markdown(f"{LEVEL} {FLAT}")
     if seen.found is not None:
         _summary(seen.found)
+    _overview(seen.found)
     _claims(state, seen.found)
     _declared(state.asked)
     session.save(session.from_widgets(loaded), loaded)
@@ -67,6 +72,7 @@ def _work(asked: Asked, seen: Known) -> None:
     elif seen.found is None:
         with st.container(border=True, key="reproduction_to_do"):
             st.markdown(NOTHING)
+            st.caption(TIME)
             if seen.absent:
                 say_note(f"{ABSENT} {', '.join(seen.absent)}.")
             JOBS.start("Run", "reproduce", asked.as_plain(), seen.last)
@@ -79,13 +85,29 @@ def _summary(found: Reproduction) -> None:
             st.badge(f"{number} {verdict}", color=colour, icon=icon)
     if found.counts["not run"]:
         say_note(SOME_MISSING)
-    st.caption(LEVEL)
     st.pills(
         "Show", VERDICTS, selection_mode="multi", key=session.key("show"), persist_state=KEPT,
         help="Claims with these verdicts; none chosen shows all.",
     )  # fmt: skip
     with st.container(horizontal=True, gap="small"):
         _files(found)
+
+
+def _overview(found: Reproduction | None) -> None:
+    """A line a section that leads to it, with how many of its claims have each verdict."""
+    verdicts = {one.id: one.verdict for one in found.outcomes} if found else {}
+    by = _by_section(declared().claims).items()
+    st.html(overview_html({name: Counter(verdicts.get(one.id, "not run") for one in claims) for name, claims in by}))
+
+
+def overview_html(counts: Mapping[str, Mapping[Verdict, int]]) -> str:
+    """`counts`: by section, how many claims have each verdict."""
+    lines = (
+        f'<li><a href="#section-{name}">{name} {escape(SECTIONS[name])}</a>: '
+        f"{', '.join(f'{own[verdict]} {verdict}' for verdict in VERDICTS if own.get(verdict))}</li>"
+        for name, own in counts.items()
+    )
+    return f'<nav class="xg xg-small" aria-label="Sections"><ul>{"".join(lines)}</ul></nav>'
 
 
 def _files(found: Reproduction) -> None:
@@ -122,14 +144,14 @@ def _by_section(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
 def _section(
     section: str, claims: Sequence[Claim], outcomes: Mapping[str, Outcome], found: Reproduction | None
 ) -> None:
-    st.subheader(f"{section} {SECTIONS[section]}", anchor=False)
+    st.subheader(f"{section} {SECTIONS[section]}", anchor=f"section-{section}")
     for claim in claims:
         claim_card(claim, outcomes.get(claim.id), found)
 
 
 def _declared(asked: Asked) -> None:
     with st.expander("What was declared, and how to repeat it", key="reproduction.declared"):
-        st.caption(DECLARED)
+        st.caption(f"{DECLARED} {asked.declared.revised}")
         st.code(asked.declared.digest, language=None)
         st.caption("This command makes the same report:")
         st.code(asked.command(), language="bash", wrap_lines=True)

@@ -24,8 +24,13 @@ SECTIONS = {
     "4.2.5": "Ensembles, four architectures",
 }
 ABOUT = (
-    "What the thesis found, claim by claim in our own words, each with its statistic and its bounds as they were "
-    "declared before anything was run. A run tries them on the small models that come with the project."
+    "What a thesis found (*Assessing the Interpretability of Large Language Models*, chapter 4), claim by claim in our "
+    "own words, each with its statistic and its bounds as they were declared before a run was complete. A run tries "
+    "them on the small models that come with the project."
+)
+TIME = (
+    "A run explains each example with nine methods, with each model, on two data sets. With as many examples as are "
+    "declared that takes hours on a computer without a GPU; 10 examples are a short trial that settles little."
 )
 FULL = "With the models and data sets of the thesis itself, which are fetched and fine-tuned first:"
 NOTHING = (

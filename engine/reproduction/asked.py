@@ -16,6 +16,8 @@ from engine.reproduction.scales import Data, Places, Scale, family_of, scale_of
 
 METHODS = (*SEVEN, "ensemble_all", "ensemble_top3")
 FOLDER = "reproduction"
+FILE = "places.json"
+"""What a report calls the file of folders by name."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,11 @@ class Asked:
         return Places(scale_of(self.scale), self.places, Path(self.folder))
 
     def command(self) -> str:
-        """What repeats it, but for folders."""
+        """What repeats it. `FILE` names the folders of `places`, which are those of this machine."""
         claims = f" --claims {','.join(self.claims)}" if self.claims else ""
-        return f"exegesis reproduce thesis --scale {self.scale} --examples {self.count} --seed {self.seed}{claims}"
+        places = f" --places {FILE}" if self.places else ""
+        start = f"exegesis reproduce thesis --scale {self.scale} --examples {self.count} --seed {self.seed}"
+        return f"{start}{claims}{places}"
 
 
 @dataclass(frozen=True)

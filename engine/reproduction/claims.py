@@ -17,7 +17,7 @@ from engine.reproduction.verdicts import Bounds
 
 FILE = Path(__file__).with_name("thesis.json")
 Rule = Literal["at least", "more than", "at most", "within"]
-Take = Literal["mean", "spread"]
+Take = Literal["mean", "variance"]
 Names = Mapping[str, tuple[str, ...]]
 
 
@@ -25,7 +25,7 @@ Names = Mapping[str, tuple[str, ...]]
 class Term:
     """The mean of a metric over methods and models, `times` that. `models`: by the part they play, such as `size-1`.
 
-    `take`: "spread" for the largest mean of a model minus the smallest.
+    `take`: "variance" for the variance of the models' means, without the noise of their examples.
     """
 
     times: int | float
@@ -50,8 +50,8 @@ class Contrast:
 class Claim:
     """What the thesis found, in our words, and the rule by which it holds.
 
-    `asked`: every entry must follow the rule; an entry follows it as soon as one of its contrasts does.
-    `bounds`: what a contrast must lie between, None where there is no such bound.
+    `asked`: entries that must follow the rule; an entry follows it as soon as one of its contrasts does. `least`: how
+    many must, None for all. `bounds`: what a contrast must lie between, None where there is no such bound.
     """
 
     id: str
@@ -60,6 +60,7 @@ class Claim:
     rule: Rule
     bounds: Bounds
     asked: tuple[tuple[Contrast, ...], ...]
+    least: int | None = None
 
     @property
     def strict(self) -> bool:
@@ -77,9 +78,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Declared:
-    """All claims. `tasks`: the metrics that each needs. `digest`: SHA-256 of all that is declared."""
+    """All claims. `revised`: when and why they were. `tasks`: the metrics that each needs. `digest`: SHA-256 of all
+    that is declared."""
 
     source: str
+    revised: str
     examples: Mapping[str, int]
     tasks: Names
     claims: tuple[Claim, ...]
@@ -101,6 +104,7 @@ def declared(file: Path = FILE) -> Declared:
     reader = _Reader(_tuples(plain["methods"]), _tuples(plain["models"]))
     return Declared(
         plain["source"],
+        plain["revised"],
         plain["examples"],
         _tuples(plain["tasks"]),
         tuple(reader.claim(one) for one in plain["claims"]),
@@ -125,7 +129,9 @@ class _Reader:
             for each in self._through(plain["each"])
         ]
         bounds = _bounds(plain["rule"], plain["threshold"])
-        return Claim(plain["id"], plain["section"], plain["says"], plain["rule"], bounds, tuple(asked))
+        return Claim(
+            plain["id"], plain["section"], plain["says"], plain["rule"], bounds, tuple(asked), plain.get("least")
+        )
 
     def _through(self, over: Mapping[str, str | list[str]]) -> list[dict[str, str]]:
         members = [self._members(values) for values in over.values()]

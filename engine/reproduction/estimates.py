@@ -1,32 +1,35 @@
-"""What a contrast comes to on what was found: a number with its 95 % interval over examples."""
+"""What a contrast comes to on what was found: a number with its intervals over examples."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
-from engine.metrics.bootstrap import LEVEL, Interval, interval, resampled
+from engine.metrics.bootstrap import Interval
 from engine.metrics.catalog import metric
 from engine.reproduction.claims import Contrast, Term
+from engine.reproduction.intervals import ends_of, of_mean
+from engine.reproduction.spreads import variances
+from engine.reproduction.verdicts import CHANCE
 
 Cell = tuple[str, str, str, str]
 """Task, part that a model plays, method, metric."""
 Values = Mapping[int, float]
 """By example."""
 Weights = Sequence[int | float]
+Chances = Sequence[float]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """`n`: examples that have all the numbers; of two data sets the smaller n."""
+    """`intervals`: one for each chance of error. `n`: examples that have all the numbers; of two data sets the
+    smaller n."""
 
     value: float
-    interval: Interval
+    intervals: tuple[Interval, ...]
     n: int
 
 
@@ -34,30 +37,39 @@ class NoNumber(Exception):
     """Says why a contrast comes to none."""
 
 
-def estimate(contrast: Contrast, found: Mapping[Cell, Values], seed: int) -> Estimate:
+def estimate(contrast: Contrast, found: Mapping[Cell, Values], seed: int, chances: Chances = (CHANCE,)) -> Estimate:
     """By pairs: only examples count that have a value in every cell of their task.
 
-    Means over methods and models are taken within an example, and the interval is that of `bootstrap.interval`. A
-    spread is no mean: its interval holds the middle 95 % of its values over resampled examples. Tasks have examples of
-    their own: the sum's interval adds the squares of what each interval reaches (Zou and Donner, 2008).
+    Means over methods and models are taken within an example (`intervals.of_mean`); of variances between models see
+    `spreads`. Tasks have examples of their own: the sum's interval adds the squares of what each interval reaches (Zou
+    and Donner, 2008).
     """
     tasks = dict.fromkeys(term.task for term in contrast.terms)
-    parts = [_of_task([term for term in contrast.terms if term.task == task], contrast, found, seed) for task in tasks]
+    of_task = ([term for term in contrast.terms if term.task == task] for task in tasks)
+    parts = [_of_task(terms, contrast.oriented, found, seed, chances) for terms in of_task]
     return parts[0] if len(parts) == 1 else _summed(parts)
 
 
-def _of_task(terms: Sequence[Term], contrast: Contrast, found: Mapping[Cell, Values], seed: int) -> Estimate:
+def _of_task(
+    terms: Sequence[Term], oriented: bool, found: Mapping[Cell, Values], seed: int, chances: Chances
+) -> Estimate:
     cells = [_cells(term) for term in terms]
     examples = _shared([cell for own in cells for of_model in own for cell in of_model], found)
     columns = [np.stack([_mean_of(of_model, found, examples) for of_model in own], axis=1) for own in cells]
-    weights = [term.times * (_sign(term) if contrast.oriented else 1) for term in terms]
-    return _summary(terms, weights, columns, seed)
+    weights = [term.times * (_sign(term) if oriented else 1) for term in terms]
+    if terms[0].take == "variance":
+        return Estimate(*variances(columns, weights, chances), len(examples))
+    values = np.stack([own.mean(axis=1) for own in columns], axis=1) @ np.array(weights, dtype=np.float64)
+    ends = ends_of(terms, weights)
+    intervals = tuple(of_mean(values, ends, terms, seed, chance) for chance in chances)
+    return Estimate(float(values.mean()), intervals, len(examples))
 
 
 def _shared(cells: Sequence[Cell], found: Mapping[Cell, Values]) -> list[int]:
     for cell in cells:
         if not found.get(cell):
-            raise NoNumber(f"no example has a value of {cell[3]} of {cell[2]}.")
+            _, model, method, measured = cell
+            raise NoNumber(f"no example has a value of {measured} of {method} on {model}.")
     examples = sorted(set.intersection(*(set(found[cell]) for cell in cells)))
     if len(examples) < 2:
         raise NoNumber("fewer than two examples have all the numbers.")
@@ -77,31 +89,14 @@ def _sign(term: Term) -> int:
     return -1 if metric(term.metric).better == "low" else 1
 
 
-def _summary(terms: Sequence[Term], weights: Weights, columns: Sequence[np.ndarray], seed: int) -> Estimate:
-    sums = partial(_sum, terms, weights)
-    n = len(columns[0])
-    if any(term.take == "spread" for term in terms):
-        ends = np.quantile(sums([resampled(own, seed) for own in columns]), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        [value] = sums([own.mean(axis=0, keepdims=True) for own in columns])
-        return Estimate(float(value), (float(ends[0]), float(ends[1])), n)
-    values = sums(columns)
-    found = interval(values, seed, len(terms) == 1 and weights[0] == 1 and metric(terms[0].metric).is_share)
-    assert found is not None
-    return Estimate(float(values.mean()), found, n)
-
-
-def _sum(
-    terms: Sequence[Term], weights: Weights, columns: Sequence[Float[np.ndarray, "row _"]]
-) -> Float[np.ndarray, "row"]:
-    taken = [
-        np.ptp(own, axis=1) if term.take == "spread" else own.mean(axis=1)
-        for term, own in zip(terms, columns, strict=True)
-    ]
-    return np.stack(taken, axis=1) @ np.array(weights, dtype=np.float64)
-
-
 def _summed(parts: Sequence[Estimate]) -> Estimate:
     value = sum(part.value for part in parts)
-    below = math.sqrt(sum((part.value - part.interval[0]) ** 2 for part in parts))
-    above = math.sqrt(sum((part.interval[1] - part.value) ** 2 for part in parts))
-    return Estimate(value, (value - below, value + above), min(part.n for part in parts))
+    values = [part.value for part in parts]
+    intervals = tuple(_ends(value, values, own) for own in zip(*(part.intervals for part in parts), strict=True))
+    return Estimate(value, intervals, min(part.n for part in parts))
+
+
+def _ends(value: float, values: Sequence[float], own: Sequence[Interval]) -> Interval:
+    below = math.sqrt(sum((one - low) ** 2 for one, (low, _) in zip(values, own, strict=True)))
+    above = math.sqrt(sum((high - one) ** 2 for one, (_, high) in zip(values, own, strict=True)))
+    return value - below, value + above

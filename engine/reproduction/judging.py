@@ -15,7 +15,7 @@ from engine.reproduction.claims import Claim, Contrast
 from engine.reproduction.estimates import Cell, NoNumber, Values, estimate
 from engine.reproduction.outcome import Number, Outcome
 from engine.reproduction.scales import Scale, scale_of
-from engine.reproduction.verdicts import Margin, judged, margin, most
+from engine.reproduction.verdicts import CHANCE, Margin, chances, judged, margin, most
 
 
 @dataclass(frozen=True)
@@ -72,19 +72,30 @@ def _outcome(claim: Claim, scale: Scale, found: Findings, seed: int) -> Outcome:
     asked = list(dict.fromkeys(tuple(_on(scale, one) for one in choices) for choices in claim.asked))
     if why := _absent(asked, found):
         return Outcome(claim.id, "not run", why=why)
+    entries, choices = len(asked), max(map(len, asked))
+    rule = _Rule(claim, chances(entries, choices, claim.least or entries), seed)
     try:
-        judgements = [[_judgement(one, claim, found, seed) for one in choices] for choices in asked]
+        judgements = [[rule.judgement(one, found) for one in choices] for choices in asked]
     except NoNumber as error:
         return Outcome(claim.id, "not run", why=str(error))
-    verdict, settled_by = judged([most([inside for _, inside in own]) for own in judgements])
-    entries = tuple(tuple(number for number, _ in own) for own in judgements)
-    return Outcome(claim.id, verdict, entries, settled_by=settled_by)
+    judgement = judged([most([inside for _, inside in own]) for own in judgements], claim.least)
+    numbers = tuple(tuple(number for number, _ in own) for own in judgements)
+    return Outcome(claim.id, judgement.verdict, numbers, settled_by=judgement.settled_by, on_bound=judgement.on_bound)
 
 
-def _judgement(contrast: Contrast, claim: Claim, found: Findings, seed: int) -> tuple[Number, Margin]:
-    made = estimate(contrast, found.values, seed)
-    inside = margin(made.value, made.interval, claim.bounds, made.n, claim.strict)
-    return Number(contrast.name, made.value, *made.interval, made.n, inside.verdict), inside
+@dataclass(frozen=True)
+class _Rule:
+    """`chances`: those of `verdicts.chances`."""
+
+    claim: Claim
+    chances: tuple[float, float]
+    seed: int
+
+    def judgement(self, contrast: Contrast, found: Findings) -> tuple[Number, Margin]:
+        made = estimate(contrast, found.values, self.seed, (CHANCE, *self.chances))
+        plain, inner, outer = made.intervals
+        inside = margin(made.value, inner, outer, self.claim.bounds, made.n, self.claim.strict, self.chances)
+        return Number(contrast.name, made.value, *plain, *outer, made.n, inside.verdict), inside
 
 
 def _on(scale: Scale, contrast: Contrast) -> Contrast:

@@ -13,12 +13,15 @@ from engine.reproduction.verdicts import VERDICTS, Verdict
 
 @dataclass(frozen=True)
 class Number:
-    """A contrast with the ends of its 95 % interval. `verdict`: whether it is inside its bounds."""
+    """A contrast with the ends of its 95 % interval, and of the one that is widened for all numbers of its claim.
+    `verdict`: whether it is inside its bounds."""
 
     name: str
     value: float
     low: float
     high: float
+    wide_low: float
+    wide_high: float
     n: int
     verdict: Verdict
 
@@ -27,7 +30,7 @@ class Number:
 class Outcome:
     """What became of a claim. `entries`: what must hold, each by one of its numbers.
 
-    `why`: why it was not run. `settled_by`: the n that would settle what cannot be told; None there where no n does.
+    `why`: why it was not run. `settled_by`, `on_bound`: those of `verdicts.Judgement`.
     """
 
     id: str
@@ -35,6 +38,7 @@ class Outcome:
     entries: tuple[tuple[Number, ...], ...] = ()
     why: str = ""
     settled_by: int | None = None
+    on_bound: int = 0
 
     @property
     def numbers(self) -> tuple[Number, ...]:
@@ -65,7 +69,7 @@ class ExperimentFound:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All that a report says. `versions`: of what computed it."""
+    """All that a report says. `versions`: of what computed it. `given`: models and data sets whose folders were."""
 
     command: str
     scale: str
@@ -76,6 +80,7 @@ class Reproduction:
     models: tuple[ModelFound, ...]
     experiments: tuple[ExperimentFound, ...]
     outcomes: tuple[Outcome, ...]
+    given: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[Verdict, int]:
@@ -95,6 +100,7 @@ def from_plain(plain: Mapping[str, Any]) -> Reproduction:
             "models": tuple(ModelFound(**one) for one in plain["models"]),
             "experiments": tuple(ExperimentFound(**one) for one in plain["experiments"]),
             "outcomes": tuple(_outcome(one) for one in plain["outcomes"]),
+            "given": tuple(plain["given"]),
         }
     )
 

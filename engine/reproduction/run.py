@@ -22,7 +22,7 @@ from engine.reproduction.judging import findings, judge
 from engine.reproduction.outcome import ExperimentFound, ModelFound, Reproduction, from_plain
 from engine.store import result_store
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the numbers of a report change."""
 LIBRARIES = ("torch", "transformers", "numpy")
 
@@ -94,6 +94,7 @@ def _reproduction(asked: Asked, ran: Sequence[Ran]) -> Reproduction:
         tuple(models.values()),
         tuple(_experiment(experiment, found, asked) for experiment, found in ran),
         judge(asked, findings(ran)),
+        tuple(sorted(asked.places)),
     )
 
 

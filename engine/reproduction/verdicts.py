@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 Verdict = Literal["holds", "does not hold", "cannot be told", "not run"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "cannot be told", "not run")
 Bounds = tuple[int | float | None, int | float | None]
+Ends = tuple[int | float, int | float]
 ROUNDING = 1e-9
 """What sums of equal values may be off."""
+CHANCE = 0.05
+"""Of a wrong verdict, at most, for a whole claim."""
+POWER = 0.8
+"""How likely the number of examples that is told settles an open number."""
 
 
 @dataclass(frozen=True)
 class Margin:
-    """How far a number is inside its bounds, with the ends of its 95 % interval; below 0 outside. Of `n` examples.
+    """How far a number is inside its bounds, below 0 outside. Of `n` examples.
 
-    `strict`: the bound itself is outside.
+    `low`: at the least, wrong with the first of `chances` (of a two-sided interval); `high`: at the most, wrong with
+    the second. `strict`: the bound itself is outside.
     """
 
     value: int | float
@@ -26,6 +33,7 @@ class Margin:
     high: int | float
     n: int
     strict: bool = False
+    chances: tuple[float, float] = (CHANCE, CHANCE)
 
     @property
     def verdict(self) -> Verdict:
@@ -36,32 +44,50 @@ class Margin:
 
     @property
     def settled_by(self) -> int | None:
-        """How many examples would bring the interval's near end to the bound; None where the number is the bound.
+        """How many examples would settle it with power 0.8; None where the number is the bound, where none would.
 
-        An interval of a mean narrows with the square root of n: half of it, h, reaches a distance d at n (h / d)^2.
-        One more than there are at least: where the end already is at the bound, n would have to grow, if by little.
+        An interval of a mean narrows with the square root of n. Half of it, h, is z standard errors long; the bound,
+        at a distance d, is excluded with power 0.8 once d is z + z(0.8) of them: at n (h / d)^2 (1 + z(0.8) / z)^2.
         """
         if abs(self.value) <= ROUNDING:
             return None
-        half = self.value - self.low if self.value > 0 else self.high - self.value
-        return max(math.ceil(round(self.n * (half / self.value) ** 2, 6)), self.n + 1)
+        inside = self.value > 0
+        half = self.value - self.low if inside else self.high - self.value
+        quantile = NormalDist().inv_cdf(1 - self.chances[0 if inside else 1] / 2)
+        times = (1 + NormalDist().inv_cdf(POWER) / quantile) ** 2
+        return math.ceil(round(self.n * times * (half / self.value) ** 2, 6))
 
 
-def margin(value: float, interval: tuple[float, float], bounds: Bounds, n: int, strict: bool = False) -> Margin:
-    """Of a number that must lie between the bounds; None is no bound. `strict`: and not on one."""
+@dataclass(frozen=True)
+class Judgement:
+    """`settled_by`: the n that would settle what cannot be told. `on_bound`: numbers for which no n would, and without
+    which nothing is settled; the n is then that of the others, None where there are none."""
+
+    verdict: Verdict
+    settled_by: int | None = None
+    on_bound: int = 0
+
+
+def margin(
+    value: float, plain: Ends, wide: Ends, bounds: Bounds, n: int, strict: bool = False,
+    chances: tuple[float, float] = (CHANCE, CHANCE),
+) -> Margin:  # fmt: skip
+    """Of a number that must lie between the bounds; None is no bound. `plain` must lie inside for it to hold, `wide`
+    outside for it not to. `strict`: and not on a bound."""
     lower, upper = -math.inf if bounds[0] is None else bounds[0], math.inf if bounds[1] is None else bounds[1]
 
     def inside(number: float) -> float:
         return min(number - lower, upper - number)
 
-    low, high = interval
     # Inside two bounds a number is farthest from both in their middle.
-    best = min(max(_middle(lower, upper), low), high)
-    return Margin(inside(value), min(inside(low), inside(high)), inside(best), n, strict)
+    best = min(max(_middle(lower, upper), wide[0]), wide[1])
+    return Margin(inside(value), min(map(inside, plain)), inside(best), n, strict, chances)
 
 
 def _middle(lower: float, upper: float) -> float:
-    return (lower + upper) / 2 if math.isfinite(lower) or math.isfinite(upper) else 0.0
+    if math.isfinite(lower) and math.isfinite(upper):
+        return (lower + upper) / 2
+    return math.inf if math.isfinite(lower) else -math.inf
 
 
 def most(choices: Sequence[Margin]) -> Margin:
@@ -72,25 +98,39 @@ def most(choices: Sequence[Margin]) -> Margin:
         max(one.high for one in choices),
         min(one.n for one in choices),
         choices[0].strict,
+        choices[0].chances,
     )
 
 
-def judged(asked: Sequence[Margin]) -> tuple[Verdict, int | None]:
-    """Of several that must all be inside: the verdict, and where it cannot be told the n that would settle it.
+def numbers_of(entries: int, choices: int) -> int:
+    """For how many numbers the intervals of a claim are widened where one of them could be wrong by chance."""
+    return max(entries, choices)
 
-    All of them inside at the 95 % level each is a test of the whole at that level (Berger, 1982); one that is outside
-    is enough against it. So one open number that is outside settles it as soon as it is told from its bound, else
-    every open one must be.
+
+def chances(entries: int, choices: int, least: int) -> tuple[float, float]:
+    """Of the intervals that must be inside, and outside, for a verdict that is wrong with at most `CHANCE`.
+
+    Where all must be inside, a wrong "holds" needs a wrong interval of one certain number: no widening (Berger, 1982).
+    Where one stray interval would decide, each gets an equal part of the chance (Bonferroni).
     """
+    part = CHANCE / numbers_of(entries, choices)
+    return (CHANCE if choices == 1 and least == entries else part), part
+
+
+def judged(asked: Sequence[Margin], least: int | None = None) -> Judgement:
+    """Of several of which so many must be inside, None for all. Open ones are told with the n at which, as they now
+    lie, enough of them would be told for a verdict."""
+    wanted = len(asked) if least is None else least
     verdicts = [one.verdict for one in asked]
-    if "does not hold" in verdicts:
-        return "does not hold", None
-    if "cannot be told" not in verdicts:
-        return "holds", None
-    settled = [(one.value < 0, one.settled_by) for one in asked if one.verdict == "cannot be told"]
-    outside = [n for is_outside, n in settled if is_outside and n is not None]
-    if outside:
-        return "cannot be told", min(outside)
-    inside = [n for _, n in settled]
-    known = [n for n in inside if n is not None]
-    return "cannot be told", max(known) if len(known) == len(inside) else None
+    need_inside = wanted - verdicts.count("holds")
+    need_outside = len(asked) - wanted + 1 - verdicts.count("does not hold")
+    if need_inside <= 0 or need_outside <= 0:
+        return Judgement("holds" if need_inside <= 0 else "does not hold")
+    unsettled = [one for one in asked if one.verdict == "cannot be told"]
+    inside = sorted(n for one in unsettled if one.value > 0 and (n := one.settled_by) is not None)
+    outside = sorted(n for one in unsettled if one.value < 0 and (n := one.settled_by) is not None)
+    for counts, need in ((inside, need_inside), (outside, need_outside)):
+        if len(counts) >= need:
+            return Judgement("cannot be told", counts[need - 1])
+    known = inside + outside
+    return Judgement("cannot be told", max(known, default=None), len(unsettled) - len(known))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from engine.reproduction.asked import FILE
 from engine.reproduction.claims import Claim, Declared
 from engine.reproduction.outcome import ExperimentFound, ModelFound, Number, Outcome, Reproduction
+from engine.reproduction.scales import scale_of
 from engine.reproduction.words import (
+    FLAT,
     INSIDE,
     LEVEL,
     decides,
@@ -16,6 +19,7 @@ from engine.reproduction.words import (
     sentence,
     settled_told,
     statistic_told,
+    wide_told,
 )
 
 
@@ -31,8 +35,9 @@ def markdown(found: Reproduction, declared: Declared) -> str:
         f"{declared.source}. {sentence(found)}",
         "",
         f"{LEVEL} The claims, their statistics, bounds and number of examples were declared before the run, in "
-        "`engine/reproduction/thesis.json`; the digest above is the SHA-256 of its content.",
+        f"`engine/reproduction/thesis.json`; the digest above is the SHA-256 of its content. {declared.revised}",
         "",
+        *(f"{said}\n" for said in _of_what(found)),
         *_table(
             ["claim", "section", "verdict", "rule", "what decides"],
             [_row(claims[one.id], one) for one in found.outcomes],
@@ -50,6 +55,19 @@ def markdown(found: Reproduction, declared: Declared) -> str:
         *(line for one in found.experiments for line in _experiment(one)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _of_what(found: Reproduction) -> Iterator[str]:
+    """What the numbers rest on that their names do not say."""
+    scale = scale_of(found.scale)
+    if len(scale.data) < len(scale.tasks):
+        yield (
+            "MultiNLI and e-SNLI are stood for by one data set, so that claims of 4.1.2 and 4.1.3, and of 4.2.2 and "
+            "4.2.3, rest on the same examples."
+        )
+    yield FLAT
+    if found.given:
+        yield f"`{FILE}` names folders for: {', '.join(found.given)}."
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -73,11 +91,13 @@ def _claim(claim: Claim, outcome: Outcome) -> Iterator[str]:
         return
     if outcome.verdict == "cannot be told":
         yield from (f"To tell: {settled_told(outcome)}.", "")
-    yield from _table(["what", "value", "95 % interval", "n", "inside"], [_number(one) for one in outcome.numbers])
+    head = ["what", "value", "95 % interval", "widened", "n", "inside"]
+    yield from _table(head, [_number(one) for one in outcome.numbers])
 
 
 def _number(one: Number) -> list[str]:
-    return [one.name or "all", number_told(one.value), interval_told(one), f"{one.n:,}", INSIDE[one.verdict]]
+    intervals = [interval_told(one), wide_told(one)]
+    return [one.name or "all", number_told(one.value), *intervals, f"{one.n:,}", INSIDE[one.verdict]]
 
 
 def _model(one: ModelFound) -> list[str]:

@@ -16,6 +16,7 @@ from engine.models import catalog
 from engine.reproduction.asked import Asked
 from engine.reproduction.claims import declared
 from engine.reproduction.run import kept
+from engine.reproduction.words import LEVEL
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -64,6 +65,11 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     assert all(claim.says in text for claim in CLAIMS)
     assert "Declared: mean of overlap with the truth; each of 3 numbers; at least 0.9." in text
     assert "t5-deep-marked" in text, "which models are not here"
+    assert '<a href="#section-4.1.1">' in text, "a way to each section"
+    ours = sum(claim.section.startswith("4.1.5") for claim in CLAIMS)
+    assert f"Ensembles, T5 in four sizes</a>: {ours} not run" in text
+    assert any(LEVEL in one.value for one in page.markdown), "how verdicts are made, before any run"
+    assert any("Assessing the Interpretability of Large Language Models" in one.value for one in page.markdown)
     assert button(page, "Run")
     assert [one.value for one in page.code] == [
         declared().digest,
@@ -79,7 +85,13 @@ def test_a_run_ends_with_a_verdict_for_each_claim() -> None:
     assert (job.kind, job.spec["examples"]) == ("reproduce", 3)
     assert jobs.wait(job.id, SECONDS).state == "done"
     page = opened(examples="3")
-    assert badges(page) == ["0 holds", "0 does not hold", "0 cannot be told", "34 not run", *["not run"] * len(CLAIMS)]
+    assert badges(page) == [
+        "0 holds",
+        "0 does not hold",
+        "0 cannot be told",
+        f"{len(CLAIMS)} not run",
+        *["not run"] * len(CLAIMS),
+    ]
     assert SOME_MISSING in html_of(page)
     assert "Why: t5-mini-marked: model: unknown name 't5-mini-marked'." in html_of(page)
     assert not button(page, "Run")

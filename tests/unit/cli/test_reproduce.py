@@ -34,14 +34,16 @@ def test_it_writes_the_same_report_each_time(run: Run, places: str, tmp_path: Pa
     done = run("reproduce", "thesis", *MORE, "--places", places, "--out", str(tmp_path / "out"))
     assert (done.code, done.err) == (0, ""), done.err
     assert CLAIM in done.out
-    assert "Of 1 claim: 1 holds." in done.out
+    assert "Of 1 claim: 1 cannot be told." in done.out
     report = (tmp_path / "out" / "thesis-embedded.md").read_bytes()
     first = report.decode().splitlines()[0]
-    command = f"exegesis reproduce thesis --scale embedded --examples 3 --seed 0 --claims {CLAIM}"
+    command = f"exegesis reproduce thesis --scale embedded --examples 3 --seed 0 --claims {CLAIM} --places places.json"
     assert first.startswith(f"`{command}`, seed 0, ")
     assert first.endswith(f"claims {declared().digest}")
     plain = json.loads((tmp_path / "out" / "thesis-embedded.json").read_text(encoding="utf-8"))
-    assert [one["verdict"] for one in plain["outcomes"]] == ["holds"], "GPT-2 looks back, so the last word is last"
+    assert [one["verdict"] for one in plain["outcomes"]] == ["cannot be told"], "three examples are too few"
+    [[number], _] = plain["outcomes"][0]["entries"]
+    assert number["value"] == 1.0, "GPT-2 looks back, so the last word is last"
     again = run("reproduce", "thesis", *MORE, "--places", places, "--out", str(tmp_path / "again"), "--json")
     assert again.json == plain
     assert (tmp_path / "again" / "thesis-embedded.md").read_bytes() == report

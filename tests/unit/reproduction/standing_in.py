@@ -100,7 +100,7 @@ def report_of(asked: Asked, model: str) -> Reproduction:
         if verdict == "not run":
             outcomes.append(Outcome(claim.id, verdict, why="gpt2-marked: <b>is not here</b> [x](http://evil.example)."))
             continue
-        found = Number(claim.contrasts[0].name, *ends[verdict], asked.count, verdict)
+        found = Number(claim.contrasts[0].name, *ends[verdict], *ends[verdict][1:], asked.count, verdict)
         settled_by = 4321 if verdict == "cannot be told" else None
         outcomes.append(Outcome(claim.id, verdict, ((found,),), settled_by=settled_by))
     plans = [(one.name, Plan((model,), one.data.dataset, METHODS, one.metrics)) for one in experiments(asked)]

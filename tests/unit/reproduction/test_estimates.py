@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.metrics.bootstrap import interval
 from engine.reproduction.claims import Contrast, Term
 from engine.reproduction.estimates import Cell, NoNumber, Values, estimate
+from engine.reproduction.intervals import of_mean
+from engine.reproduction.verdicts import CHANCE
 
 Found = dict[Cell, Values]
 
@@ -29,7 +30,8 @@ def test_a_difference_is_taken_within_each_example() -> None:
     gaps = np.array([0.6 - 0.2, 0.6 - 0.2, 0.6 - 0.4, 0.5 - 0.3])
     assert made.value == pytest.approx(0.3)
     assert made.n == 4
-    assert made.interval == pytest.approx(interval(gaps, 3))
+    terms = (term(1, "gradient", "bert t5"), term(-1, "lime", "bert t5"))
+    assert made.intervals == (pytest.approx(of_mean(gaps, (-1.0, 1.0), terms, 3, CHANCE)),)
 
 
 def test_more_is_better_once_it_is_oriented() -> None:
@@ -47,37 +49,25 @@ def test_only_examples_count_that_have_every_number() -> None:
     assert made.n == 2
 
 
-def test_a_spread_is_that_of_the_means() -> None:
-    chance = np.random.default_rng(1)
-    values = chance.normal([[0.2], [0.3], [0.8]], 0.2, (3, 40))
-    found = {key: one for m, v in zip("abc", values, strict=True) for key, one in cell(m, "lime", v.tolist()).items()}
-    made = estimate(Contrast("", (term(1, "lime", "a b c", take="spread"),)), found, 0)
-    assert made.value == pytest.approx(values.mean(axis=1).max() - values.mean(axis=1).min())
-    drawn = [np.ptp(values[:, chance.integers(0, 40, 40)].mean(axis=1)) for _ in range(4000)]
-    assert made.interval == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.015)
-
-
 def test_numbers_of_two_data_sets_are_not_paired() -> None:
     other = cell("bert", "lime", [0.6, 0.8, 0.4], task="nli")
     made = estimate(Contrast("", (term(1, "lime", "bert"), term(-1, "lime", "bert", task="nli"))), LIME | other, 0)
     assert made.value == pytest.approx(0.25 - 0.6)
     assert made.n == 3
-    here, there = interval(np.array([0.1, 0.2, 0.3, 0.4])), interval(-np.array([0.6, 0.8, 0.4]))
-    assert here is not None
-    assert there is not None
-    assert made.interval[0] == pytest.approx(-0.35 - np.hypot(0.25 - here[0], -0.6 - there[0]))
-    assert made.interval[1] == pytest.approx(-0.35 + np.hypot(here[1] - 0.25, there[1] + 0.6))
-
-
-def test_a_share_that_all_examples_have_leaves_room_for_others() -> None:
-    found = cell("bert", "lime", [1.0] * 20, "gt_overlap")
-    made = estimate(Contrast("", (term(1, "lime", "bert", "gt_overlap"),)), found, 0)
-    assert made.interval == pytest.approx((0.025 ** (1 / 20), 1.0)), "so large a share has 20 of 20 in 2.5 %"
+    terms = (term(1, "lime", "bert"),)
+    here = of_mean(np.array([0.1, 0.2, 0.3, 0.4]), (0.0, 1.0), terms, 0, CHANCE)
+    there = of_mean(-np.array([0.6, 0.8, 0.4]), (-1.0, 0.0), terms, 0, CHANCE)
+    [(low, high)] = made.intervals
+    assert low == pytest.approx(-0.35 - np.hypot(0.25 - here[0], -0.6 - there[0]))
+    assert high == pytest.approx(-0.35 + np.hypot(here[1] - 0.25, there[1] + 0.6))
 
 
 @pytest.mark.parametrize(
     ("found", "said"),
-    [({}, "no example has a value of mean_rank_pct of lime"), (cell("bert", "lime", [0.5]), "fewer than two examples")],
+    [
+        ({}, "no example has a value of mean_rank_pct of lime on bert"),
+        (cell("bert", "lime", [0.5]), "fewer than two examples"),
+    ],
 )
 def test_what_has_no_number_says_why(found: Found, said: str) -> None:
     with pytest.raises(NoNumber, match=said):
