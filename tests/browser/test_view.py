@@ -118,14 +118,14 @@ CASES = {
     "compare": Case(
         f"/{COMPARE.url_path}",
         COMPARE_LINK,
-        {"Layout": "Table", "Scale": "Own", "Gamma": "1", "Order": "By size", "Top": "15 %"},
+        {"Layout": "Table", "Scale": "Own", "Gamma": "1", "Order": "With sign", "Top": "15 %"},
         COMPARE_TOUCHED,
-        Choice("With sign", "order", "sign"),
+        Choice("By size", "order", "size"),
     ),
     "compare, unusual": Case(
         f"/{COMPARE.url_path}",
-        COMPARE_LINK | {"layout": "text", "scale": "common", "gamma": "0.5", "order": "sign", "percent": "25"},
-        {"Layout": "Text", "Scale": "Common", "Gamma": "0.5", "Order": "With sign", "Top": "25 %"},
+        COMPARE_LINK | {"layout": "text", "scale": "common", "gamma": "0.5", "order": "size", "percent": "25"},
+        {"Layout": "Text", "Scale": "Common", "Gamma": "0.5", "Order": "By size", "Top": "25 %"},
         COMPARE_TOUCHED,
         Choice("Table", "layout", ""),
     ),
