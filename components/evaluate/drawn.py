@@ -47,6 +47,15 @@ class Drawing:
     plans: tuple[Plan, ...] = ()
 
 
+def drawing(
+    name: str, chart: Callable[..., alt.LayerChart], table: Callable[..., pd.DataFrame], *given: object
+) -> Drawing:
+    """A chart and its table that are told the same besides the evaluation and the frame."""
+    return Drawing(
+        name, lambda found, frame: chart(found, frame, *given), lambda found, frame: table(found, frame, *given)
+    )
+
+
 def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | None = None) -> None:
     """The chart of the whole, or of the `part` that a slice is."""
     from components.evaluate.charts.frame import PICKED, Frame

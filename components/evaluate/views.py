@@ -9,7 +9,7 @@ import streamlit as st
 
 from components.evaluate.board import Board
 from components.evaluate.chosen import Chosen
-from components.evaluate.drawn import Drawing, draw
+from components.evaluate.drawn import Drawing, draw, drawing
 from components.evaluate.fill import fill_area
 from components.evaluate.known import Held
 from components.evaluate.leaderboard import leaderboard
@@ -94,14 +94,7 @@ def _scaling(chosen: Chosen) -> None:
     with st.container(horizontal=True, gap="small"):
         up = chosen.metric("Upwards", "metric", qualities(chosen.found))
         family = chosen.one_of("Architecture", "family", {name: name for name in ladders(chosen.sizes)})
-    draw(
-        chosen,
-        Drawing(
-            "scaling",
-            lambda found, frame: scaling_chart(found, frame, up, chosen.sizes, family),
-            lambda found, frame: scaling_table(found, frame, up, chosen.sizes, family),
-        ),
-    )
+    draw(chosen, drawing("scaling", scaling_chart, scaling_table, up, chosen.sizes, family))
 
 
 def _architecture(chosen: Chosen) -> None:
@@ -112,14 +105,7 @@ def _architecture(chosen: Chosen) -> None:
         across = chosen.metric("Metric", "metric", qualities(chosen.found))
     if unlike := unlike_words(chosen.sizes):
         say_note(unlike)
-    draw(
-        chosen,
-        Drawing(
-            "architectures",
-            lambda found, frame: architecture_chart(found, frame, across, chosen.sizes),
-            lambda found, frame: architecture_table(found, frame, across, chosen.sizes),
-        ),
-    )
+    draw(chosen, drawing("architectures", architecture_chart, architecture_table, across, chosen.sizes))
 
 
 def _slices(chosen: Chosen) -> None:
@@ -169,45 +155,25 @@ def _held(wanted: str, known: Sequence[str]) -> str:
 def _bars_of(chosen: Chosen, metric: str, by: str) -> Drawing:
     from components.evaluate.charts.slices import slices_chart, slices_table
 
-    model = chosen.drawn
-    return Drawing(
-        "slices",
-        lambda found, frame: slices_chart(found, frame, metric, by, model),
-        lambda found, frame: slices_table(found, frame, metric, by, model),
-    )
+    return drawing("slices", slices_chart, slices_table, metric, by, chosen.drawn)
 
 
 def _curves_of(chosen: Chosen, way: str) -> Drawing:
     from components.evaluate.charts.curves import removal_chart, removal_table
 
-    model = chosen.drawn
-    return Drawing(
-        "curves",
-        lambda found, frame: removal_chart(found, frame, model, way),
-        lambda found, frame: removal_table(found, frame, model, way),
-    )
+    return drawing("curves", removal_chart, removal_table, chosen.drawn, way)
 
 
 def _plausibility_of(chosen: Chosen, across: str, up: str) -> Drawing:
     from components.evaluate.charts.plausibility import plausibility_chart, plausibility_table
 
-    model = chosen.drawn
-    return Drawing(
-        "plausibility",
-        lambda found, frame: plausibility_chart(found, frame, across, up, model),
-        lambda found, frame: plausibility_table(found, frame, across, up, model),
-    )
+    return drawing("plausibility", plausibility_chart, plausibility_table, across, up, chosen.drawn)
 
 
 def _cost_of(chosen: Chosen, up: str, cost: str) -> Drawing:
     from components.evaluate.charts.cost import cost_chart, cost_table
 
-    model = chosen.drawn
-    return Drawing(
-        "cost",
-        lambda found, frame: cost_chart(found, frame, up, cost, model),
-        lambda found, frame: cost_table(found, frame, up, cost, model),
-    )
+    return drawing("cost", cost_chart, cost_table, up, cost, chosen.drawn)
 
 
 _VIEWS: Mapping[str, Callable[[Chosen], None]] = {
