@@ -85,7 +85,7 @@ class _Plan:
                 "dtype": request.dtype,
                 "device": device or runtime.device_type(),
                 "method": self.method.id,
-                "version": _versions(self.method),
+                "version": versions_of(self.method),
                 "params": as_plain(self.params),
                 "example": request.example.as_plain(),
                 "target": request.target,
@@ -101,7 +101,7 @@ class _Plan:
         return asked.model, self.revision, asked.dtype, asked.example.kind, self.method.id, self.params, asked.heads
 
 
-def _versions(method: Explainer) -> list[int]:
+def versions_of(method: Explainer) -> list[int]:
     """The method's version; an ensemble changes with its members too."""
     from engine.explainers.ensemble import SEVEN
 

@@ -59,13 +59,18 @@ def reason(error: ExegesisError) -> str:
 
 
 def sample_of(plan: Plan) -> Sample:
+    """The examples of an evaluation: see `drawn_sample`."""
+    return drawn_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
+
+
+def drawn_sample(kind: str, dataset: str, split: str | None, examples: int, seed: int) -> Sample:
     """As many examples as asked for, or all there are. Errors: those of reading the data set."""
-    source = source_of(plan.kind, plan.dataset, plan.split, tolerant=True)
+    source = source_of(kind, dataset, split, tolerant=True)
     if not source.count:
         raise ExegesisError(f"dataset: {source.name} has no examples, so that nothing can be evaluated.")
-    chosen = drawn(source.count, plan.examples, plan.seed)
+    chosen = drawn(source.count, examples, seed)
     # Pictures are all of one length to a model, and reading them takes long.
-    return Sample(source, tuple(chosen if plan.kind == "image" else sorted(chosen, key=partial(_length, source))))
+    return Sample(source, tuple(chosen if kind == "image" else sorted(chosen, key=partial(_length, source))))
 
 
 def drawn(count: int, examples: int, seed: int) -> list[int]:

@@ -18,6 +18,7 @@ MODULES = {
     "explain": "engine.jobs.explaining",
     "predict": "engine.jobs.predicting",
     "evaluate": "engine.jobs.evaluating",
+    "randomize": "engine.jobs.randomizing",
     "reproduce": "engine.jobs.reproducing",
     "compare": "engine.jobs.comparing",
 }

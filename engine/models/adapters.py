@@ -33,6 +33,7 @@ class Adapter:
 
     reading: how the sentence vector is read. `module`: the module's own head on its first token; `last`: the last
     original position, then `head`; `mean`: the mean over kept positions, then `head`.
+    norm: a LayerNorm after the last block, where the family has one.
     position_start: the id of the first position, or None where positions are relative.
     """
 
@@ -43,6 +44,7 @@ class Adapter:
     blocks: str
     head: tuple[str, ...]
     lrp: LrpParts
+    norm: str | None = None
     reading: Reading = "module"
     causal: bool = False
     token_types: bool = False
@@ -50,6 +52,11 @@ class Adapter:
     lora_targets: tuple[str, ...] = ()
     tokens_read: ClassVar[int] = 1
     """First tokens that the head reads where `reading` is `module`."""
+
+    @property
+    def after_blocks(self) -> tuple[str, ...]:
+        """All that has weights after the last block."""
+        return self.head if self.norm is None else (self.norm, *self.head)
 
     def first_position(self, config: Any) -> int:
         """The id of the first position for a checkpoint's config."""
@@ -132,6 +139,7 @@ ADAPTERS: dict[str, Adapter] = {
         embeddings="transformer.wte",
         blocks="transformer.h",
         head=("score",),
+        norm="transformer.ln_f",
         lrp=LrpParts(("ln_1", "ln_2", "ln_f"), ("act",), ("wpe",)),
         reading="last",
         causal=True,
@@ -144,6 +152,7 @@ ADAPTERS: dict[str, Adapter] = {
         embeddings="shared",
         blocks="encoder.block",
         head=("classifier",),
+        norm="encoder.final_layer_norm",
         lrp=LrpParts(("layer_norm", "final_layer_norm"), ("act",), gated=("wi_1", "wo")),
         reading="mean",
         position_start=None,

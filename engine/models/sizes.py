@@ -55,6 +55,12 @@ def size_of(model: str) -> Size:
     )
 
 
+def blocks_of(model: str) -> int:
+    """How many blocks a model has."""
+    source = catalog.locate(model)
+    return _stated(source, catalog.config(source), BLOCKS)
+
+
 def _own(source: catalog.Source) -> dict[str, int]:
     return _parameters(_stored(source, source.folder))
 

@@ -51,6 +51,11 @@ class ImageAdapter:
     def norm(self) -> str:
         return f"{self.backbone}.layernorm"
 
+    @property
+    def after_blocks(self) -> tuple[str, ...]:
+        """All that has weights after the last block."""
+        return (self.norm, *self.heads)
+
 
 ADAPTERS: tuple[ImageAdapter, ...] = (
     ImageAdapter("ViT", "ViTForImageClassification", "vit", ("cls_token",), ("classifier",)),

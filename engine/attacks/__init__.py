@@ -1,0 +1,1 @@
+"""Adversarial examples for explanations: small changes of an input that change its map and leave its class."""

@@ -1,0 +1,215 @@
+"""Maps as functions of the moved input that can be differentiated once more: what an attack climbs on.
+
+The map of an item is a sum over rows: one for a gradient at the input, one a node for integrated gradients. So is the
+objective, and its gradient is summed over as many passes as the memory asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from engine.attacks.params import PATH_STEPS, PIXELS, AttackParams
+from engine.attacks.space import Space, space_of
+from engine.classifiers import AnyClassifier
+from engine.errors import UsageError
+from engine.explainers.gradients import ignores_constant_shift
+from engine.explainers.quadrature import nodes
+from engine.late import torch
+from engine.models.classifier import EMBEDDING
+from engine.params import Plain, from_mapping
+from engine.registry import explainer
+from engine.removal import removed, target_values
+from engine.runtime import in_chunks, rows_at_once
+from engine.task import Item
+
+TWICE = 3
+"""How many times the memory of one pass forward and back a second pass back takes, about."""
+
+Score = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
+"""What the gradient is a score of: (step from the baseline or the point, gradient) `[row seq width]` to `[row seq]`."""
+
+
+
+def _length(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    """Of the gradient. Its own derivative is 0 at 0, where that of torch's norm is not a number."""
+    square = (g * g).sum(-1)
+    return torch.where(square > 0, square.clamp(min=torch.finfo(square.dtype).tiny).sqrt(), square)
+
+
+_SCORES: Mapping[str, Score] = {
+    "gradient": lambda x, g: g.sum(-1),
+    "gradient_l2": _length,
+    "gradient_x_input": lambda x, g: (x * g).sum(-1),
+    "integrated_gradients": lambda x, g: (x * g).sum(-1),
+}
+
+
+def resolved(method: str, kind: str, given: Mapping[str, Plain], params: AttackParams) -> dict[str, Plain]:
+    """The method's parameters, all of them, as they can be attacked.
+
+    Moved embeddings have no pixels, so the gradient is taken at them. A path has a fixed number of steps, for a number
+    that changes cannot be differentiated. Errors: what is asked for by name and cannot be.
+    """
+    spec = explainer(method, kind)
+    made = from_mapping(spec.params, given, method)
+    plain: dict[str, Plain] = {name: getattr(made, name) for name in spec.params.__dataclass_fields__}
+    if "place" in plain and params.place == EMBEDDING:
+        if given.get("place") == PIXELS:
+            raise UsageError(f"{method}.place: moved embeddings have no pixels. Set the attack's place to pixels too.")
+        plain["place"] = EMBEDDING
+    if "steps" in plain:
+        if given.get("steps") == "auto":
+            raise UsageError(f"{method}.steps: must be fixed in an attack, got auto. Set steps=fixed and n_steps.")
+        plain |= {"steps": "fixed", "n_steps": given.get("n_steps", PATH_STEPS)}
+    if plain.get("baseline") == "blur" and params.place == PIXELS:
+        raise UsageError(f"{method}.baseline: blur moves with the pixels. Use mean or zero.")
+    return plain
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What is known of each item at one point; `gradient`: of the sum of the objectives by delta, where asked for."""
+
+    scores: Float[torch.Tensor, "item seq"]
+    logits: Float[torch.Tensor, "item label"]
+    probability: Float[torch.Tensor, "item"]
+    gradient: Float[torch.Tensor, "item seq width"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """What is maximised, an item each: the features attacked, and the probability to be kept."""
+
+    top: Bool[torch.Tensor, "item seq"]
+    probability: Float[torch.Tensor, "item"]
+    alpha: int | float
+    beta: int | float
+
+    def value(self, found: Found, items: torch.Tensor) -> Float[torch.Tensor, "item"]:
+        """`alpha D - beta (m(x) - m(x + delta))^2`, in the unit of the map."""
+        fall = (found.scores * self.top[items]).sum(1)
+        return -self.alpha * fall - self.beta * (self.probability[items] - found.probability) ** 2
+
+
+class Mapper:
+    """The map of one method on some items of like length, wherever they are moved. The caller holds the turn."""
+
+    def __init__(
+        self, model: AnyClassifier, items: Sequence[Item], method: str, given: Mapping[str, Plain], params: AttackParams
+    ) -> None:
+        self.model, self.items, self.method = model, items, method
+        self.score = _SCORES[method]
+        self.batch: Any = model.collate([item.encoded for item in items])
+        self.space: Space = space_of(model, self.batch, items, params)
+        self.targets = torch.tensor([item.target for item in items], device=model.device)
+        self.place = str(given.get("place", EMBEDDING))
+        self.baseline = str(given["baseline"]) if "baseline" in given else None
+        self.alphas, self.weights = _nodes(given)
+        self._refuse_zero()
+
+    @cached_property
+    def features(self) -> Bool[torch.Tensor, "item seq"]:
+        """Which positions may be ranked."""
+        ranked = np.zeros(tuple(self.batch.visible.shape), dtype=bool)
+        for row, item in enumerate(self.items):
+            ranked[row, item.encoded.features] = True
+        return torch.from_numpy(ranked).to(self.model.device)
+
+    def at(self, delta: Float[torch.Tensor, "item seq width"], items: Int[np.ndarray, "item"],
+           aim: Aim | None = None) -> Found:  # fmt: skip
+        """Maps and answers of these items so moved; with an aim the gradient to follow too."""
+        there = torch.from_numpy(items).to(self.model.device)
+        scores = torch.zeros(delta.shape[:2], dtype=delta.dtype, device=delta.device)
+        logits = torch.zeros(len(items), len(self.model.labels), dtype=delta.dtype, device=delta.device)
+        gradient = None if aim is None else torch.zeros_like(delta)
+        owner = np.repeat(np.arange(len(items)), len(self.alphas))
+        node = np.tile(np.arange(len(self.alphas)), len(items))
+
+        def compute(rows: slice) -> None:
+            leaf = delta.detach().requires_grad_(aim is not None)
+            mine = torch.from_numpy(owner[rows]).to(delta.device)
+            part, answers = self._rows(leaf, there, owner[rows], node[rows], second=aim is not None)
+            slope = None if aim is None else self._slope(aim, leaf, there[mine], node[rows], part, answers)
+            # All or nothing: had memory run out after some was added, the retry would add it twice.
+            scores.index_add_(0, mine, part.detach())
+            at_end = torch.from_numpy(self.alphas[node[rows]] == 1).to(delta.device)
+            logits[mine[at_end]] = answers.detach()[at_end]
+            if gradient is not None and slope is not None:
+                gradient.add_(slope)
+
+        in_chunks(compute, len(owner), self._rows_at_once())
+        return Found(scores, logits, target_values(self.model, logits, self.targets[there]), gradient)
+
+    def _rows(self, leaf: torch.Tensor, there: torch.Tensor, owner: np.ndarray, node: np.ndarray, second: bool
+              ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        """Each row's part of its item's map, and its logits."""
+        mine = torch.from_numpy(owner).to(leaf.device)
+        batch = self.model.collate([self.items[int(i)].encoded for i in there[mine].tolist()])
+        end = self._end(leaf, there)[mine][:, : batch.visible.shape[1]]
+        start = self._start(batch, end, there[mine])
+        along = torch.from_numpy(self.alphas[node]).to(end)[:, None, None]
+        point = end if start is None else start + along * (end - start)
+        if not point.requires_grad:
+            point = point.detach().requires_grad_()
+        answers = self.model.logits(batch, self.model.embedded(point, self.place))
+        logit = answers.gather(1, self.targets[there[mine], None])
+        (slope,) = torch.autograd.grad(logit.sum(), point, create_graph=second)
+        weight = torch.from_numpy(self.weights[node]).to(end)[:, None]
+        step = end if start is None else end - start
+        part = weight * self.score(step, slope)
+        # Rows of shorter items are narrower where they are run apart.
+        return torch.nn.functional.pad(part, (0, leaf.shape[1] - part.shape[1])), answers
+
+    def _end(self, leaf: torch.Tensor, there: torch.Tensor) -> torch.Tensor:
+        """The moved points of each item, at the place where the gradient is taken."""
+        moved = self.space.at(leaf, there)
+        return moved if self.place == self.space.place else self.model.embedded(moved, self.space.place)
+
+    def _start(self, batch: Any, end: torch.Tensor, items: torch.Tensor) -> torch.Tensor | None:
+        """The baseline of a path: it agrees with the moved point wherever nothing may be removed."""
+        if self.baseline is None:
+            return None
+        with torch.no_grad():
+            ranked = self.features[items][:, : end.shape[1]]
+            _, blank = removed(self.model, batch, ~ranked, self.baseline)
+        return torch.where(ranked[..., None], blank, end)
+
+    def _slope(self, aim: Aim, leaf: torch.Tensor, items: torch.Tensor, node: np.ndarray, part: torch.Tensor,
+               answers: torch.Tensor) -> torch.Tensor:  # fmt: skip
+        """The gradient of these rows' share of the objective."""
+        value = -aim.alpha * (part * aim.top[items]).sum()
+        if aim.beta:
+            at_end = torch.from_numpy(self.alphas[node] == 1).to(items.device)
+            now = target_values(self.model, answers, self.targets[items])
+            value = value - aim.beta * ((aim.probability[items] - now)[at_end] ** 2).sum()
+        (slope,) = torch.autograd.grad(value, leaf)
+        return slope
+
+    def _rows_at_once(self) -> int:
+        longest = self.batch.visible.shape[1]
+        return max(1, rows_at_once(self.model, longest, gradients=True) // TWICE)
+
+    def _refuse_zero(self) -> None:
+        summed = self.method == "gradient" and self.place == EMBEDDING
+        if summed and ignores_constant_shift(self.model, self.model.collate([self.items[0].encoded])):
+            instead = ", or take it at the pixels (place=pixels)" if self.model.kind == "image" else ""
+            raise UsageError(
+                f"methods: gradient is zero by construction on {self.model.id} (LayerNorm ignores a shift common to "
+                f"all dimensions), so that there is nothing to attack. Attack gradient_l2 instead{instead}."
+            )
+
+
+def _nodes(given: Mapping[str, Plain]) -> tuple[np.ndarray, np.ndarray]:
+    """Places on the path with their weights; the input itself is always one of them, for its answer is needed."""
+    if "n_steps" not in given:
+        return np.ones(1), np.ones(1)
+    alphas, weights = nodes(str(given["quadrature"]), int(given["n_steps"] or PATH_STEPS))
+    if not (alphas == 1).any():
+        return np.append(alphas, 1.0), np.append(weights, 0.0)
+    return alphas, weights

@@ -1,0 +1,158 @@
+"""What an attack found on one example: a frozen, validated record, and how the cache keeps it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from cache.codec import Arrays, Meta
+from engine.attacks.ranks import normalised_sum_change, rank_change, sum_change
+from engine.attacks.trail import Trail
+from engine.attacks.words import Near
+from engine.params import Plain
+from engine.records import unpack_prediction
+from engine.result import Prediction, Provenance, Token
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The picture before and after, as the model sees it; `difference` in colours from 0 to 1, exact.
+
+    `after` is rounded to 8 bits to be looked at and saved; the model was given the exact one.
+    """
+
+    before: UInt8[np.ndarray, "height width 3"]
+    after: UInt8[np.ndarray, "height width 3"]
+    difference: Float[np.ndarray, "height width 3"]
+
+
+@dataclass(frozen=True, eq=False)
+class Attacked:
+    """One example before and after. Scores are one a token; `top` are the positions that were attacked, in order.
+
+    `largest` and `length` are the size of each position's change, its largest number and its Euclidean length (of
+    pixels in colours from 0 to 1). `nearest`: of texts, the words nearest to each moved embedding. `best`: the step
+    that is kept, None where none was better than to change nothing. `delta` is what is added, in the attack's unit.
+    """
+
+    tokens: tuple[Token, ...]
+    before: Float[np.ndarray, "seq"]
+    after: Float[np.ndarray, "seq"]
+    order_before: Int[np.ndarray, "feature"]
+    order_after: Int[np.ndarray, "feature"]
+    prediction: Prediction
+    prediction_after: Prediction
+    provenance: Provenance
+    attack: Mapping[str, Plain]
+    k: int
+    largest: Float[np.ndarray, "seq"]
+    length: Float[np.ndarray, "seq"]
+    delta: Float[np.ndarray, "seq width"]
+    trail: Trail
+    best: int | None
+    steps: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+    nearest: tuple[Near, ...] = ()
+    picture: Shown | None = None
+    grid: tuple[int, int] | None = None
+    cached: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("before", "after", "largest", "length"):
+            values = getattr(self, name)
+            if values.shape != (len(self.tokens),) or not np.isfinite(values).all():
+                raise ValueError(f"{name}: must be one finite number a token, got shape {values.shape}")
+            values.setflags(write=False)
+
+    @property
+    def features(self) -> Int[np.ndarray, "feature"]:
+        """Positions that are ranked: all but the special tokens."""
+        return np.flatnonzero([not token.special for token in self.tokens])
+
+    @property
+    def top(self) -> tuple[int, ...]:
+        """The positions that were attacked, the highest score first."""
+        return tuple(self.features[self.order_before[: self.k]].tolist())
+
+    @property
+    def rank_change(self) -> float:
+        """The share of the first k places that another feature holds now."""
+        return rank_change(self.order_before, self.order_after, self.k)
+
+    @property
+    def top_k_sum_change(self) -> float:
+        """By how much the scores of the top fell, in the unit of the map."""
+        return sum_change(self.before, self.after, self.top)
+
+    @property
+    def top_k_sum_change_normalised(self) -> float | None:
+        """The same, each map divided by its sum of absolute values; None where one is all zero."""
+        features = self.features
+        return normalised_sum_change(self.before[features], self.after[features], self.order_before[: self.k].tolist())
+
+    @property
+    def probability_change(self) -> float:
+        """m(x) - m(x + delta) of the class that was predicted; of the score, for a regression head."""
+        return self._of_target(self.prediction) - self._of_target(self.prediction_after)
+
+    @property
+    def class_kept(self) -> bool | None:
+        """Whether the same class is predicted; None for a regression head, which has none."""
+        if self.prediction.regression:
+            return None
+        return self.prediction.index == self.prediction_after.index
+
+    def _of_target(self, prediction: Prediction) -> float:
+        values = prediction.logits if prediction.regression else prediction.probabilities
+        return values[self.provenance.target]
+
+
+ARRAYS = ("before", "after", "order_before", "order_after", "largest", "length", "delta")
+PLAIN = ("attack", "k", "best", "steps", "seconds", "notes", "nearest", "grid")
+
+
+def pack(found: Attacked) -> tuple[Meta, Arrays]:
+    """Plain metadata and arrays."""
+    meta: dict[str, Any] = {name: getattr(found, name) for name in PLAIN}
+    meta |= {
+        "tokens": [dataclasses.astuple(token) for token in found.tokens],
+        "notes": list(found.notes),
+        "nearest": [[list(pair) for pair in near] for near in found.nearest],
+        "grid": None if found.grid is None else list(found.grid),
+        "attack": dict(found.attack),
+        "prediction": dataclasses.asdict(found.prediction),
+        "prediction_after": dataclasses.asdict(found.prediction_after),
+        "provenance": dataclasses.asdict(found.provenance),
+    }
+    arrays = {name: getattr(found, name) for name in ARRAYS}
+    arrays |= {f"trail_{name}": values for name, values in vars(found.trail).items()}
+    if found.picture is not None:
+        arrays |= {f"picture_{name}": values for name, values in vars(found.picture).items()}
+    return meta, arrays
+
+
+def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Attacked:
+    """The attack that `pack` took apart, marked as cached."""
+    own: dict[str, Any] = {name: meta[name] for name in PLAIN} | {name: np.array(arrays[name]) for name in ARRAYS}
+    own |= {
+        "tokens": tuple(Token(*token) for token in meta["tokens"]),
+        "notes": tuple(meta["notes"]),
+        "nearest": tuple(tuple((word, far) for word, far in near) for near in meta["nearest"]),
+        "grid": tuple(meta["grid"]) if meta["grid"] else None,
+        "prediction": unpack_prediction(meta["prediction"]),
+        "prediction_after": unpack_prediction(meta["prediction_after"]),
+        "provenance": Provenance(**{**meta["provenance"], "heads": ()}),
+        "trail": Trail(**_part(arrays, "trail_")),
+        "picture": Shown(**_part(arrays, "picture_")) if "picture_after" in arrays else None,
+    }
+    return Attacked(**own, cached=True)
+
+
+def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): np.array(own) for name, own in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,72 @@
+"""What was found on one model, kept as a whole under all that it depends on: a page opens it without its pieces."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from cache import key_for
+from cache.codec import Arrays, Meta
+from engine import runtime
+from engine.evaluation.sample import Sample
+from engine.explain import versions_of
+from engine.models import catalog
+from engine.randomization import pieces
+from engine.randomization.plan import Plan
+from engine.randomization.result import OfModel
+from engine.randomization.stages import Stage
+from engine.registry import explainer
+from engine.store import result_store
+
+VERSION = 1
+"""Raised whenever the numbers of a measure change."""
+ARRAYS = ("likeness", "why", "before", "after", "changed")
+
+
+def key_of(plan: Plan, model: str, sample: Sample) -> str:
+    """The cache key. Reads the model's files, never loads it."""
+    asked = {name: value for name, value in plan.as_plain().items() if name not in ("models", "params")}
+    source = sample.source
+    return key_for(
+        {
+            "kind": "randomization",
+            "version": [VERSION, pieces.VERSION],
+            "plan": asked,
+            "model": [model, catalog.revision(model)],
+            "data": [source.name, source.revision, source.count],
+            "methods": [[one, versions_of(explainer(one, plan.kind)), plan.params_of(one)] for one in plan.company],
+            "device": runtime.device_type(),
+        }
+    )
+
+
+def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:
+    """What the cache holds of it, None where it holds nothing. It may be incomplete: see `OfModel.complete`."""
+    entry = result_store().get(key_of(plan, model, sample))
+    if entry is None:
+        return None
+    meta, arrays = entry
+    stages = tuple(Stage(mode, block, number, tuple(parts)) for mode, block, number, parts in meta["stages"])
+    lists = {name: tuple(meta[name]) for name in ("seeds", "methods", "examples", "targets", "reasons")}
+    return OfModel(
+        model=meta["model"],
+        dataset=meta["dataset"],
+        stages=stages,
+        failed={index: why for index, why in meta["failed"]},
+        regression=meta["regression"],
+        complete=meta["complete"],
+        **lists,
+        **{name: arrays[name] for name in ARRAYS},
+    )
+
+
+def keep(plan: Plan, model: str, sample: Sample, found: OfModel) -> None:
+    """Puts it into the cache."""
+    result_store().put(key_of(plan, model, sample), *_packed(found))
+
+
+def _packed(found: OfModel) -> tuple[Meta, Arrays]:
+    plain = ("model", "dataset", "seeds", "methods", "examples", "targets", "reasons", "regression", "complete")
+    meta = {name: getattr(found, name) for name in plain}
+    meta["stages"] = [dataclasses.astuple(stage) for stage in found.stages]
+    meta["failed"] = [[index, why] for index, why in found.failed.items()]
+    return meta, {name: getattr(found, name) for name in ARRAYS}
