@@ -72,7 +72,6 @@ class Ascent:
     mapper: Mapper
     params: AttackParams
     watch: Watch | None = None
-    label: str = ""
     _broken: dict[int, str] = field(default_factory=dict)
 
     def run(self) -> Iterator[Ascended]:
@@ -84,7 +83,7 @@ class Ascent:
         quiet = torch.zeros(len(active), dtype=torch.long, device=delta.device)
         for step in range(self.params.steps + 1):
             check_cancelled()
-            tell(step, self.params.steps, self.label)
+            tell(step, self.params.steps, "step")
             last = step == self.params.steps
             with reporting(silent):
                 found = self.mapper.at(delta, active, None if last else self.aim)
@@ -112,7 +111,9 @@ class Ascent:
         self.aim = Aim(self.ranks.top(nothing.shape[1]), self.here.probability, *self._weights())
         start = torch.arange(len(items), device=nothing.device)
         value = self.aim.value(self.here, start).double()
-        self.best = _Best(nothing, self.here.scores.clone(), self.here.logits.clone(), value, torch.full_like(start, -1))
+        self.best = _Best(
+            nothing, self.here.scores.clone(), self.here.logits.clone(), value, torch.full_like(start, -1)
+        )
         self.trails = Trails(len(items), self.params.steps, self.watch)
 
     def _weights(self) -> tuple[int | float, int | float]:

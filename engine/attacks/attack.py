@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-
 import numpy as np
 
 from cache import key_for
@@ -62,9 +61,10 @@ def attack_many(
     cancel: CancelToken | None = None,
     watch: Watch | None = None,
 ) -> list[Attacked]:
-    """Attacks in the order asked; examples that share all but themselves are attacked together. Each is kept as it ends.
+    """Attacks in the order asked; examples that share all but themselves are attacked together.
 
-    `report` hears (step, steps, what). `watch` hears of each step of what is attacked now. Errors: `UsageError` for
+    Each is kept as it ends.
+    `report` hears (step, steps, "step"). `watch` hears of each step of what is attacked now. Errors: `UsageError` for
     what is unknown, not differentiable or zero by construction, `ExegesisError` for what fails, `Cancelled`.
     """
     plans = [_Plan(request) for request in requests]
@@ -152,8 +152,7 @@ def _attacked(plans: list[_Plan], watch: Watch | None) -> Iterator[tuple[_Plan, 
             check_cancelled()
             started, mine = time.perf_counter(), [items[at] for at in group]
             mapper = Mapper(model, mine, first.request.method, first.params, first.chosen)
-            label = f"attack on {first.request.method}"
-            for ended in Ascent(mapper, first.chosen, watch, label).run():
+            for ended in Ascent(mapper, first.chosen, watch).run():
                 seconds = (time.perf_counter() - started) / len(group)
                 plan = plans[group[ended.item]]
                 yield plan, _result(model, plan, mine[ended.item], ended, seconds)

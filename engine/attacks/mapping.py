@@ -35,7 +35,6 @@ Score = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 """What the gradient is a score of: (step from the baseline or the point, gradient) `[row seq width]` to `[row seq]`."""
 
 
-
 def _length(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     """Of the gradient. Its own derivative is 0 at 0, where that of torch's norm is not a number."""
     square = (g * g).sum(-1)

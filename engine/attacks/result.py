@@ -102,6 +102,11 @@ class Attacked:
         return self._of_target(self.prediction) - self._of_target(self.prediction_after)
 
     @property
+    def probability_distance(self) -> float:
+        """The size of that change."""
+        return abs(self.probability_change)
+
+    @property
     def class_kept(self) -> bool | None:
         """Whether the same class is predicted; None for a regression head, which has none."""
         if self.prediction.regression:

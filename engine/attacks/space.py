@@ -61,7 +61,11 @@ def space_of(model: AnyClassifier, batch: Any, items: Sequence[Item], params: At
     """Features move, special tokens only where that is asked for, padding never."""
     with torch.no_grad():
         points = model.points(batch, params.place)
-    unit = _colour(cast(ImageClassifier, model)).to(points) if params.place == PIXELS else torch.ones(1).to(points)
+    unit = (
+        colours_to_numbers(cast(ImageClassifier, model)).to(points)
+        if params.place == PIXELS
+        else torch.ones(1).to(points)
+    )
     free = torch.from_numpy(_free(items, points.shape[1], params.specials)).to(points.device)
     reach = (free[..., None] * params.bound).to(points.dtype).expand(points.shape)
     if params.place != PIXELS:
@@ -77,7 +81,7 @@ def _free(items: Sequence[Item], width: int, specials: bool) -> np.ndarray:
     return free
 
 
-def _colour(model: ImageClassifier) -> Float[torch.Tensor, "pixel"]:
+def colours_to_numbers(model: ImageClassifier) -> Float[torch.Tensor, "pixel"]:
     """By how much the number of a pixel grows from black to full colour, pixel by pixel of a patch."""
     read = model.preprocessing
     return _by_pixel(model, 255 * read.scale / np.array(read.std))
@@ -87,7 +91,7 @@ def _shown(model: ImageClassifier, points: torch.Tensor) -> torch.Tensor:
     """The colours of pixels from 0 to 1. Special tokens have none: their bounds are 0 whatever stands here."""
     read = model.preprocessing
     mean = _by_pixel(model, np.array(read.mean) / np.array(read.std)).to(points)
-    return ((points + mean) / _colour(model).to(points)).clamp(0, 1)
+    return ((points + mean) / colours_to_numbers(model).to(points)).clamp(0, 1)
 
 
 def _by_pixel(model: ImageClassifier, by_channel: np.ndarray) -> Float[torch.Tensor, "pixel"]:

@@ -21,6 +21,7 @@ MODULES = {
     "randomize": "engine.jobs.randomizing",
     "reproduce": "engine.jobs.reproducing",
     "compare": "engine.jobs.comparing",
+    "attack": "engine.jobs.attacking",
 }
 """Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""
 
@@ -32,7 +33,8 @@ class Unit:
     `compute` returns (meta, arrays), which the runner stores; a unit that `stores_itself` puts its result under
     `key` on its own (as `engine.explain` does), and what it returns is not used. Units
     that follow each other with the same `batch` are first given to it together, a few at a time: it computes and
-    stores them all in fewer passes, or raises, and then they are computed one by one.
+    stores them all in fewer passes, or raises, and then they are computed one by one. One that `tells_steps` is so
+    long that what it reports on its way is told too.
     """
 
     key: str
@@ -40,6 +42,7 @@ class Unit:
     compute: Callable[[], Any]
     stores_itself: bool = False
     batch: Batch | None = None
+    tells_steps: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from engine.errors import Cancelled, ExegesisError
 from engine.jobs.kinds import Batch, Unit, kind_of
 from engine.jobs.ledger import Failure, Job, Ledger
 from engine.jobs.owner import HEARTBEAT_SECONDS
-from engine.progress import CancelToken, Report, cancellable
+from engine.progress import CancelToken, Report, cancellable, reporting
 from engine.store import result_store
 
 WRITE_SECONDS = LOOK_SECONDS = 0.25
@@ -117,7 +117,8 @@ class _Run:
         self._tell(group[0].label)
         begun = time.monotonic()
         try:
-            batch(group)
+            with reporting(self._within(group[0])):
+                batch(group)
         except Cancelled:
             raise
         except Exception:
@@ -130,7 +131,8 @@ class _Run:
     def _do(self, unit: Unit) -> None:
         begun = time.monotonic()
         try:
-            computed = _compute(self.store, unit, self.cancel)
+            with reporting(self._within(unit)):
+                computed = _compute(self.store, unit, self.cancel)
         except Cancelled:
             raise
         except Exception as error:
@@ -163,6 +165,12 @@ class _Run:
             left = self._seconds_left()
             with contextlib.suppress(ExegesisError):  # the list may be unreadable for a while; the work goes on
                 self.ledger.move(self.job.id, ["running"], label=label, seconds_left=left, **self.counts())
+
+    def _within(self, unit: Unit) -> Report | None:
+        """Tells how far a long unit is, beside its label."""
+        if not unit.tells_steps:
+            return None
+        return lambda done, total, what: self._tell(f"{unit.label}: {what} {done:,} of {total:,}")
 
     def _seconds_left(self) -> float | None:
         """From what was computed in this run; what was found in the cache says nothing about the rest."""

@@ -1,0 +1,145 @@
+"""Does an attack on one method fool the others? Their maps of the same moved input, before and after."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from cache import key_for, single_flight
+from cache.codec import Arrays, Meta
+from engine import runtime
+from engine.attacks import attack
+from engine.attacks.attack import AttackRequest
+from engine.attacks.params import PIXELS
+from engine.attacks.ranks import normalised_sum_change, order_of, rank_change, sum_change
+from engine.attacks.result import Attacked
+from engine.attacks.space import colours_to_numbers
+from engine.classifiers import AnyClassifier, load_classifier
+from engine.errors import Cancelled
+from engine.explain import explain, require_finite
+from engine.explain import key_of as explanation_key
+from engine.late import torch
+from engine.models.classifier import EMBEDDING
+from engine.params import Plain, from_mapping
+from engine.progress import check_cancelled
+from engine.registry import explainer
+from engine.request import Request
+from engine.store import result_store
+from engine.task import Attribution, Item, Task
+from engine.vision.classifier import ImageClassifier
+
+VERSION = 1
+"""Raised whenever the numbers change."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transferred:
+    """Another method's maps of the input before and after the attack, one score a token. `k`: of the attack."""
+
+    method: str
+    before: Float[np.ndarray, "seq"]
+    after: Float[np.ndarray, "seq"]
+    order_before: Int[np.ndarray, "feature"]
+    order_after: Int[np.ndarray, "feature"]
+    features: Int[np.ndarray, "feature"]
+    k: int
+
+    @property
+    def rank_change(self) -> float:
+        """The share of the first k places of its own map that changed."""
+        return rank_change(self.order_before, self.order_after, self.k)
+
+    @property
+    def top_k_sum_change(self) -> float:
+        """By how much the scores of its own top fell, in the unit of its map."""
+        return sum_change(self.before[self.features], self.after[self.features], self._top)
+
+    @property
+    def top_k_sum_change_normalised(self) -> float | None:
+        """The same, each map divided by its sum of absolute values; None where one is all zero."""
+        return normalised_sum_change(self.before[self.features], self.after[self.features], self._top)
+
+    @property
+    def _top(self) -> Sequence[int]:
+        return self.order_before[: self.k].tolist()
+
+
+def transferred(request: AttackRequest, attacked: Attacked, method: str, params: Mapping[str, Plain]) -> Transferred:
+    """The maps of `method`, at these parameters, of what `attacked` found. Kept; the caller holds no turn.
+
+    The class explained is the one that was predicted before the attack.
+    """
+
+    def compute() -> tuple[Meta, Arrays]:
+        before = explain(_request(request, method, params)).scores
+        with runtime.turn():
+            return {}, _maps(request, attacked, method, params, before)
+
+    _, arrays, _ = single_flight(
+        result_store(), key_of(request, method, params), compute, alone=(Cancelled,), check=check_cancelled
+    )
+    own = {name: np.array(arrays[name]) for name in ("before", "after", "order_before", "order_after")}
+    return Transferred(method, **own, features=attacked.features, k=attacked.k)
+
+
+def key_of(request: AttackRequest, method: str, params: Mapping[str, Plain]) -> str:
+    """The cache key. Reads the model's files, never loads it."""
+    of = [attack.key_of(request), explanation_key(_request(request, method, params))]
+    return key_for({"kind": "attack, transferred", "version": VERSION, "of": of})
+
+
+def _request(request: AttackRequest, method: str, params: Mapping[str, Plain]) -> Request:
+    return Request(request.model, method, request.example, params, seed=request.seed, dtype=request.dtype)
+
+
+def _maps(
+    request: AttackRequest, attacked: Attacked, method: str, params: Mapping[str, Plain], before: np.ndarray
+) -> Arrays:
+    kind = request.example.kind
+    model = load_classifier(kind, request.model, request.dtype, runtime.device())
+    (item,) = attack.items_of(model, [(request.example, request.seed)])
+    moved = Item(item.encoded, attacked.prediction_after, item.target, item.seed)
+    twin = moved_model(model, item, attacked.delta, str(attacked.attack["place"]))
+
+    def run(method: str, params: Mapping[str, Plain] = {}) -> list[Attribution]:
+        spec = explainer(method, kind)
+        return spec.function(Task(twin, [moved], run), from_mapping(spec.params, params, method))
+
+    after = run(method, params)[0].scores
+    require_finite(model, f"scores by {method} of the attacked input", after)
+    features = item.encoded.features
+    orders = {"order_before": order_of(item, before[features]), "order_after": order_of(item, after[features])}
+    return {"before": np.array(before), "after": np.asarray(after, dtype=np.float64), **orders}
+
+
+def moved_model(model: AnyClassifier, item: Item, delta: Float[np.ndarray, "seq width"], place: str) -> AnyClassifier:
+    """The same model, shared as it is, to which that one input looks moved: every method runs on it unchanged.
+
+    What it remembers is its own. Features that a method removes are as if nothing had moved them.
+    """
+    twin: Any = copy.copy(model)
+    twin.memo = {}
+    change = torch.from_numpy(np.asarray(delta)).to(model.device, model.dtype)
+    if place == PIXELS:
+        change = change * colours_to_numbers(cast(ImageClassifier, model)).to(change)
+    embed, points = _ways(model, change, place)
+    twin.embed, twin.points = embed, points
+    return cast(AnyClassifier, twin)
+
+
+def _ways(model: AnyClassifier, change: torch.Tensor, place: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """How to embed the moved input, and its numbers at a place."""
+
+    def embed(batch: Any) -> torch.Tensor:
+        moved = model.points(batch, place) + change
+        return model.embedded(moved, place)
+
+    def points(batch: Any, where: str = EMBEDDING) -> torch.Tensor:
+        return embed(batch) if where == EMBEDDING else model.points(batch, where) + (change if where == place else 0)
+
+    return embed, points
