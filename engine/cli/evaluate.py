@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
     from engine.evaluation.result import Evaluation
     from engine.params import Plain
+    from engine.randomization.plan import Plan as Randomizing
+
+Planned = TypeVar("Planned", "Plan", "Randomizing")
 
 
 def evaluate(
@@ -49,10 +52,10 @@ def evaluate(
     check_dtype(dtype)
     if job and executor != "local":
         raise UsageError(f"--job: is done on this machine, got --executor {executor} too. Leave one of them out.")
-    file = None if out is None else _file(out)
+    file = rows_file(out)
     plan = Plan(
         models=tuple(values.names("--models", models)),
-        dataset=_given("--dataset", dataset),
+        dataset=given("--dataset", dataset),
         methods=(),
         metrics=tuple(values.names("--metrics", metrics)) if metrics else (),
         examples=values.whole("--examples", examples, 1),
@@ -65,7 +68,7 @@ def evaluate(
         k=values.whole("--k", k, 1),
         samples=values.whole("--samples", samples, 1),
     )
-    plan = _with_methods(plan, methods, param)
+    plan = with_methods(plan, methods, param)
     found = _found(plan, job, executor, address)
     if file is not None:
         _write(found, file)
@@ -77,16 +80,19 @@ def evaluate(
         raise typer.Exit(fail("evaluate: no example could be explained; why is said above.", FAILED))
 
 
-def _given(option: str, value: str) -> str:
+def given(option: str, value: str) -> str:
+    """What has to be named. Errors: it is not."""
     if not value.strip():
         raise UsageError(f"{option}: is missing. Example: {option} reviews. See: exegesis datasets.")
     return value
 
 
-def _file(out: str) -> Path:
-    """Where the rows go; refused before long work is done for them."""
+def rows_file(out: str | None) -> Path | None:
+    """Where the rows go, None for nowhere; refused before long work is done for them."""
     from engine.evaluation.export import FORMATS
 
+    if out is None:
+        return None
     path = Path(out).expanduser()
     if path.suffix.lower().removeprefix(".") not in FORMATS:
         endings = ", ".join(f".{name}" for name in FORMATS)
@@ -95,7 +101,7 @@ def _file(out: str) -> Path:
     return path
 
 
-def _with_methods(plan: Plan, methods: str, param: list[str] | None) -> Plan:
+def with_methods(plan: Planned, methods: str, param: list[str] | None) -> Planned:
     """With the parameters as values, so that the same work has the same key wherever it was asked for."""
     from dataclasses import replace
 

@@ -15,6 +15,7 @@ from engine.cli import (
     jobs,
     listing,
     pretraining,
+    randomize,
     reproduce,
     serve,
     storage,
@@ -55,6 +56,7 @@ app.command("explain")(explain.explain)
 app.command("heads")(heads.heads)
 app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
+app.command("randomize")(randomize.randomize)
 app.command("reproduce")(reproduce.reproduce)
 app.command("pretrain")(pretraining.pretrain)
 app.command("train")(training.train)

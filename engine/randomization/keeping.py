@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from cache import key_for
 from cache.codec import Arrays, Meta
@@ -19,6 +20,7 @@ from engine.store import result_store
 
 VERSION = 1
 """Raised whenever the numbers of a measure change."""
+LISTS = ("seeds", "methods", "examples", "targets", "reasons")
 ARRAYS = ("likeness", "why", "before", "after", "changed")
 
 
@@ -41,32 +43,37 @@ def key_of(plan: Plan, model: str, sample: Sample) -> str:
 
 def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:
     """What the cache holds of it, None where it holds nothing. It may be incomplete: see `OfModel.complete`."""
-    entry = result_store().get(key_of(plan, model, sample))
+    key = key_of(plan, model, sample)
+    entry = result_store().get(key) or result_store().get(_lacking(key))
     if entry is None:
         return None
     meta, arrays = entry
     stages = tuple(Stage(mode, block, number, tuple(parts)) for mode, block, number, parts in meta["stages"])
-    lists = {name: tuple(meta[name]) for name in ("seeds", "methods", "examples", "targets", "reasons")}
+    lists: dict[str, Any] = {name: tuple(meta[name]) for name in LISTS}
     return OfModel(
         model=meta["model"],
         dataset=meta["dataset"],
         stages=stages,
-        failed={index: why for index, why in meta["failed"]},
+        failed=dict(meta["failed"]),
         regression=meta["regression"],
         complete=meta["complete"],
         **lists,
-        **{name: arrays[name] for name in ARRAYS},
+        **{name: arrays[name] for name in ARRAYS},  # type: ignore[arg-type]
     )
 
 
 def keep(plan: Plan, model: str, sample: Sample, found: OfModel) -> None:
-    """Puts it into the cache."""
-    result_store().put(key_of(plan, model, sample), *_packed(found))
+    """Puts it into the cache, under a key of its own where maps failed: that never stands for the whole."""
+    key = key_of(plan, model, sample)
+    result_store().put(key if found.complete else _lacking(key), *_packed(found))
+
+
+def _lacking(key: str) -> str:
+    return key_for({"kind": "randomization, incomplete", "of": key})
 
 
 def _packed(found: OfModel) -> tuple[Meta, Arrays]:
-    plain = ("model", "dataset", "seeds", "methods", "examples", "targets", "reasons", "regression", "complete")
-    meta = {name: getattr(found, name) for name in plain}
+    meta = {name: getattr(found, name) for name in ("model", "dataset", "regression", "complete", *LISTS)}
     meta["stages"] = [dataclasses.astuple(stage) for stage in found.stages]
     meta["failed"] = [[index, why] for index, why in found.failed.items()]
     return meta, {name: getattr(found, name) for name in ARRAYS}

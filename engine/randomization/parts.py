@@ -26,7 +26,8 @@ def parts_in_order(blocks: int, head: bool, embeddings: bool) -> tuple[str, ...]
 def weights_of(model: AnyClassifier) -> dict[str, tuple[str, ...]]:
     """The names of the parameters of each part. Tied ones have one name."""
     names = [name for name, _ in model.module.named_parameters()]
-    prefixes = {str(place + 1): (f"{model.adapter.blocks}.{place}.",) for place in range(len(model.blocks))}
+    places = range(len(model.blocks))
+    prefixes: dict[str, tuple[str, ...]] = {str(at + 1): (f"{model.adapter.blocks}.{at}.",) for at in places}
     prefixes[HEAD] = tuple(f"{name}." for name in model.adapter.after_blocks)
     found = {part: tuple(name for name in names if name.startswith(own)) for part, own in prefixes.items()}
     taken = {name for own in found.values() for name in own}

@@ -111,7 +111,7 @@ def load_answers(piece: Piece) -> Answers | None:
     return Answers(
         dict(zip(indices, map(unpack_prediction, meta["predictions"]), strict=True)),
         dict(zip(indices, seen, strict=False)),
-        {index: why for index, why in meta["failed"]},
+        dict(meta["failed"]),
     )
 
 

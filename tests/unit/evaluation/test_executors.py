@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+import engine.cluster as cluster_work
 import engine.evaluation.executors as executors
 import engine.evaluation.maps as maps
 from engine.errors import ExegesisError, UsageError
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.executors import Task, carry_out_on
+from engine.evaluation.executors import carry_out_on
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation
 from engine.metrics.results import Of
@@ -50,12 +51,12 @@ def test_what_tasks_hand_over_is_all_that_the_evaluation_needs(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks = executors._left(plan)
-    assert [len(task.indices) for task in tasks] == [1] * 6
+    assert [task.size for task in tasks] == [1] * 6
     home = os.environ["EXEGESIS_HOME"]
     for task in tasks:
-        found = Task.run(task)
+        found = task.run()
         assert not any(result_store().contains(key) for key in found), "a worker writes no cache but its own"
-        executors._keep(task, found)
+        cluster_work.keep(task, found)
     assert os.environ["EXEGESIS_HOME"] == home
     assert executors._left(plan) == []
     with monkeypatch.context() as patch:

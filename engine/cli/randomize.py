@@ -1,0 +1,104 @@
+"""`exegesis randomize`: do explanations change when what a model has learned is destroyed?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import values
+from engine.cli.evaluate import given, rows_file, with_methods
+from engine.cli.guard import FAILED, fail
+from engine.cli.jobs import carried_out, end
+from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
+from engine.cli.writing import write
+from engine.errors import Cancelled, UsageError
+
+if TYPE_CHECKING:
+    from engine.randomization.plan import Plan
+    from engine.randomization.result import Randomization
+
+
+def randomize(
+    models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = DEFAULT_MODEL,
+    dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Or 'all'. [default: five of the thesis]")] = "",
+    examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "50",
+    seed: Seed = "0",
+    mode: Annotated[
+        str, typer.Option(metavar="A,B", help="cascading: from the last block down; independent: one at a time.")
+    ] = "cascading,independent",
+    seeds: Annotated[str, typer.Option(metavar="K", help="Randomizations of each part.")] = "3",
+    head: Annotated[bool, typer.Option("--head", help="Randomize what follows the last block too, first.")] = False,
+    embeddings: Annotated[bool, typer.Option("--embeddings", help="Randomize the embeddings too, last.")] = False,
+    split: Split = None,
+    param: Param = None,
+    dtype: Dtype = "float32",
+    job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
+    executor: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")] = "local",
+    address: Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")] = None,
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the curves and verdicts as JSON.")] = False,
+) -> None:
+    """Randomize a model block by block and see whether explanations change; stopped, it goes on where it was."""
+    from engine.cli import drawing_randomization, output, plain_randomization
+    from engine.randomization.export import FORMATS
+    from engine.randomization.plan import THESIS, Plan
+
+    check_dtype(dtype)
+    if job and executor != "local":
+        raise UsageError(f"--job: is done on this machine, got --executor {executor} too. Leave one of them out.")
+    file = rows_file(out)
+    plan = Plan(
+        models=tuple(values.names("--models", models)),
+        dataset=given("--dataset", dataset),
+        methods=(),
+        examples=values.whole("--examples", examples, 1),
+        seed=values.whole("--seed", seed),
+        modes=tuple(values.names("--mode", mode)),
+        seeds=values.whole("--seeds", seeds, 1),
+        head=head,
+        embeddings=embeddings,
+        split=split,
+        dtype=dtype,
+    )
+    plan = with_methods(plan, methods or ",".join(THESIS), param)
+    found = _found(plan, job, executor, address)
+    if file is not None:
+        write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
+    if as_json:
+        output.print_json(plain_randomization.as_plain(found))
+    else:
+        drawing_randomization.draw(found, file)
+    if not any(one.examples for one in found.models):
+        raise typer.Exit(fail("randomize: no example could be explained; why is said above.", FAILED))
+
+
+def _found(plan: Plan, job: bool, executor: str, address: str | None) -> Randomization:
+    from engine.cli.guard import STOPPED, note
+    from engine.cli.output import only_ours
+    from engine.cli.progress import shown
+    from engine.cli.stopping import stoppable
+    from engine.randomization.executors import carry_out_on
+    from engine.store import result_store
+
+    if job:
+        _as_job(plan)
+    with only_ours(), stoppable() as cancel, shown("randomizing") as report:
+        try:
+            found = carry_out_on(executor, plan, address, report, cancel)
+        except Cancelled:
+            told = "randomize: stopped; finished parts are kept. The same command goes on."
+            raise typer.Exit(fail(told, STOPPED)) from None
+    if trouble := result_store().status:
+        note(trouble)
+    return found
+
+
+def _as_job(plan: Plan) -> None:
+    """The work through the list of jobs. What failed in it is tried again by the check itself, which says why."""
+    from engine.jobs import create
+
+    ended = carried_out(create("randomize", plan.as_plain()))
+    if ended.state != "failed":
+        end(ended)

@@ -1,0 +1,157 @@
+"""Work on the machines of a Ray cluster: tasks go out, and what they leave in a cache comes back.
+
+A task's worker keeps what it finds in a folder of its own, hands it over and throws it away: this process alone writes
+the cache, from which the result is then put together as if all of it had been found here. The workers need the same
+installation, and models and data sets by the same names or paths.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.progress import CancelToken, Report
+from engine.store import result_store
+
+EXECUTORS = ("local", "ray")
+RETRIES = 5
+"""How often a task is given to another worker when its own is gone."""
+LOOK_SECONDS = 0.5
+
+Found = dict[str, bytes]
+"""Sealed cache entries by key."""
+
+
+@runtime_checkable
+class Task(Protocol):
+    """Some work of `size` parts. `key`: of the note that it is done."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def run(self) -> Found:
+        """All entries that it leaves in a cache. Runs on a worker."""
+
+
+def check_executor(executor: str, address: str | None) -> None:
+    """Refuses an unknown one, and an address where no cluster is asked for."""
+    if executor not in EXECUTORS:
+        raise unknown("executor", executor, EXECUTORS)
+    if executor == "local" and address is not None:
+        raise UsageError(f"address: belongs to executor ray, got {executor}. Leave one of them out.")
+
+
+def left(tasks: Sequence[Task]) -> list[Task]:
+    """Those that are not done yet."""
+    return [task for task in tasks if not result_store().contains(task.key)]
+
+
+def work_off(tasks: Sequence[Task], address: str | None, report: Report, cancel: CancelToken) -> None:
+    """Has them done by the cluster at that address, None for the one on this machine. What fails there is left over.
+
+    Errors: no Ray, no cluster.
+    """
+    if tasks:
+        with _cluster(address) as ray:
+            _gather(ray, tasks, report, cancel)
+
+
+@contextlib.contextmanager
+def on_worker() -> Iterator[Found]:
+    """A cache of its own, thrown away afterwards; all that is put into it inside is noted."""
+    with tempfile.TemporaryDirectory() as folder, _own_home(folder), result_store() as store:
+        found = result_store().heard = {}
+        yield found
+        store.close()
+
+
+def keep(task: Task, found: Found) -> None:
+    """What a worker handed over is put into the cache here."""
+    store = result_store()
+    stored = [store.put_body(key, body) for key, body in found.items()]
+    if all(stored):
+        store.put(task.key, {"done": True}, {})
+
+
+def _gather(ray: Any, tasks: Sequence[Task], report: Report, cancel: CancelToken) -> None:
+    run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=_gpus(ray))(_run)
+    waiting = {run.remote(task): task for task in tasks}
+    done, total = 0, sum(task.size for task in tasks)
+    while waiting:
+        cancel.check()
+        report(done, total, "examples on the cluster")
+        for reference in ray.wait(list(waiting), timeout=LOOK_SECONDS)[0]:
+            task = waiting.pop(reference)
+            done += task.size
+            with contextlib.suppress(ray.exceptions.RayError):
+                keep(task, ray.get(reference))
+
+
+def _run(task: Task) -> Found:
+    return task.run()
+
+
+def _gpus(ray: Any) -> int:
+    return int("GPU" in ray.cluster_resources())
+
+
+@contextlib.contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    _knock(address)
+    try:
+        import ray
+    except ImportError:
+        raise UsageError("executor ray: Ray is not installed. Install it: pip install '.[distributed]'.") from None
+    try:
+        ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        told = " ".join(str(error).split())[:200]
+        where = address or "this machine"
+        raise ExegesisError(
+            f"address: no Ray cluster answers at {where} ({told}). Start one: ray start --head."
+        ) from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """Whether anybody listens there is known at once: Ray itself would try for minutes."""
+    if address is None or address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise not_allowed("address", "host:port of a Ray cluster", address, "Example: 10.0.0.1:6379.")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise _nobody(address, error) from None
+
+
+def _nobody(address: str | None, error: Exception) -> ExegesisError:
+    told = " ".join(str(error).split())[:200]
+    where = f"no Ray cluster answers at {address or 'this machine'}"
+    return ExegesisError(f"address: {where} ({told}). Start one: ray start --head.")
+
+
+@contextlib.contextmanager
+def _own_home(folder: str) -> Iterator[None]:
+    before = os.environ.get("EXEGESIS_HOME")
+    os.environ["EXEGESIS_HOME"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["EXEGESIS_HOME"]
+        else:
+            os.environ["EXEGESIS_HOME"] = before
