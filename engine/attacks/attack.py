@@ -130,7 +130,8 @@ class _Plan:
     def together(self) -> str:
         """Requests that agree in this can be attacked together."""
         asked = self.request
-        return key_for([asked.model, self.revision, asked.dtype, self.kind, asked.method, self.params, self.attack])
+        shared = {"model": [asked.model, self.revision, asked.dtype], "kind": self.kind, "method": asked.method}
+        return key_for({**shared, "params": self.params, "attack": self.attack})
 
 
 def _groups(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:

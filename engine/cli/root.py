@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import (
+    attack,
     compare,
     doctor,
     evaluate,
@@ -57,6 +58,7 @@ app.command("heads")(heads.heads)
 app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("randomize")(randomize.randomize)
+app.command("attack")(attack.attack)
 app.command("reproduce")(reproduce.reproduce)
 app.command("pretrain")(pretraining.pretrain)
 app.command("train")(training.train)

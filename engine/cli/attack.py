@@ -1,0 +1,164 @@
+"""`exegesis attack`: can a small change of the input change its map, and leave its class?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import values
+from engine.cli.evaluate import given, rows_file
+from engine.cli.guard import FAILED, fail
+from engine.cli.jobs import carried_out, end
+from engine.cli.methods import methods_of, params_of
+from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
+from engine.cli.writing import write
+from engine.errors import Cancelled, UsageError, not_allowed
+
+if TYPE_CHECKING:
+    from engine.attacks.findings import Findings
+    from engine.attacks.plan import AttackPlan
+    from engine.params import Plain
+
+BOTH = "both"
+
+
+def attack(
+    models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = DEFAULT_MODEL,
+    dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Methods to attack, between commas.")] = "",
+    examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "16",
+    seed: Seed = "0",
+    split: Split = None,
+    objective: Annotated[str, typer.Option(metavar="O", help="unconstrained, constrained or both.")] = BOTH,
+    place: Annotated[str, typer.Option(metavar="P", help="What is moved: embedding, or pixels.")] = "embedding",
+    epsilon: Annotated[str | None, typer.Option(metavar="E", help="How far. [default: 2; pixels 8/255]")] = None,
+    top_k: Annotated[str, typer.Option("--top-k", metavar="K", help="Share below 1, or how many.")] = "0.15",
+    alpha: Annotated[str, typer.Option(metavar="A", help="Weight of the map, constrained.")] = "1",
+    beta: Annotated[str, typer.Option(metavar="B", help="Weight of the probability, constrained.")] = "1",
+    steps: Annotated[str, typer.Option(metavar="N", help="Steps of gradient ascent.")] = "500",
+    learning_rate: Annotated[str, typer.Option(metavar="R", help="Halved every 200 steps.")] = "0.1",
+    sign_steps: Annotated[bool, typer.Option("--sign-steps", help="Step by the sign of the gradient.")] = False,
+    specials: Annotated[bool, typer.Option("--specials", help="Move special tokens too.")] = False,
+    transfer: Annotated[str, typer.Option(metavar="A,B", help="Other methods to look at, or 'all'.")] = "",
+    param: Param = None,
+    dtype: Dtype = "float32",
+    job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
+    executor: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")] = "local",
+    address: Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")] = None,
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+) -> None:
+    """Attack maps on many examples; stopped, the same command goes on where it was."""
+    from engine.attacks.export import FORMATS
+    from engine.attacks.plan import AttackPlan, check
+    from engine.cli import drawing_attack, output, plain_attack
+
+    check_dtype(dtype)
+    if job and executor != "local":
+        raise UsageError(f"--job: is done on this machine, got --executor {executor} too. Leave one of them out.")
+    file = rows_file(out)
+    plan = AttackPlan(
+        models=tuple(values.names("--models", models)),
+        dataset=given("--dataset", dataset),
+        methods=(),
+        objectives=_objectives(objective),
+        examples=values.whole("--examples", examples, 1),
+        seed=values.whole("--seed", seed),
+        split=split,
+        dtype=dtype,
+        attack={
+            **({} if epsilon is None else {"epsilon": _number("--epsilon", epsilon)}),
+            "place": place,
+            "top_k": _number("--top-k", top_k),
+            "alpha": _number("--alpha", alpha),
+            "beta": _number("--beta", beta),
+            "steps": values.whole("--steps", steps, 1),
+            "learning_rate": _number("--learning-rate", learning_rate),
+            "sign_steps": sign_steps,
+            "specials": specials,
+        },
+    )
+    plan = _with_methods(plan, methods, transfer, param)
+    check(plan)
+    found = _found(plan, job, executor, address)
+    if file is not None:
+        write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
+    if as_json:
+        output.print_json(plain_attack.as_plain(found))
+    else:
+        drawing_attack.draw(found, file)
+    if not found.facts:
+        raise typer.Exit(fail("attack: no example could be attacked; why is said above.", FAILED))
+
+
+def _number(option: str, value: str) -> float:
+    """A number, or a fraction such as 8/255."""
+    over, _, under = value.partition("/")
+    try:
+        return float(over) / float(under or 1)
+    except (ValueError, ZeroDivisionError):
+        raise not_allowed(option, "a number, or a fraction such as 8/255", value) from None
+
+
+def _objectives(given: str) -> tuple[str, ...]:
+    from engine.attacks.params import OBJECTIVES
+
+    if given not in (*OBJECTIVES, BOTH):
+        raise not_allowed("--objective", f"one of {', '.join((*OBJECTIVES, BOTH))}", given)
+    return OBJECTIVES if given == BOTH else (given,)
+
+
+def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str] | None) -> AttackPlan:
+    """With the parameters as values, so that the same work has the same key wherever it was asked for."""
+    from dataclasses import replace
+
+    from engine.attacks.params import METHODS, check_method
+    from engine.params import from_mapping
+    from engine.registry import explainer
+
+    kind = plan.kind
+    if not methods.strip():
+        raise UsageError(f"--methods: is missing. Can be attacked: {', '.join(METHODS)}. Give one or more.")
+    asked = values.names("--methods", methods)
+    for method in asked:
+        check_method(method, kind)
+    others = methods_of("--transfer", transfer, kind)[0] if transfer.strip() else []
+    every = list({spec.id: spec for spec in [*(explainer(method, kind) for method in asked), *others]}.values())
+    own_params = params_of(param, every)
+    params: dict[str, dict[str, Plain]] = {}
+    for spec in every:
+        if own := own_params[spec.id]:
+            made = from_mapping(spec.params, own, spec.id)
+            params[spec.id] = {name: getattr(made, name) for name in own}
+    return replace(plan, methods=tuple(asked), transfer=tuple(spec.id for spec in others), params=params)
+
+
+def _found(plan: AttackPlan, job: bool, executor: str, address: str | None) -> Findings:
+    from engine.attacks.executors import carry_out_on
+    from engine.cli.guard import STOPPED, note
+    from engine.cli.output import only_ours
+    from engine.cli.progress import shown
+    from engine.cli.stopping import stoppable
+    from engine.store import result_store
+
+    if job:
+        _as_job(plan)
+    with only_ours(), stoppable() as cancel, shown("attacking") as report:
+        try:
+            found = carry_out_on(executor, plan, address, report, cancel)
+        except Cancelled:
+            told = "attack: stopped; finished attacks are kept. The same command goes on."
+            raise typer.Exit(fail(told, STOPPED)) from None
+    if trouble := result_store().status:
+        note(trouble)
+    return found
+
+
+def _as_job(plan: AttackPlan) -> None:
+    """The work through the list of jobs. What failed in it is tried again by the command, which says why."""
+    from engine.jobs import create
+
+    ended = carried_out(create("attack", plan.as_plain()))
+    if ended.state != "failed":
+        end(ended)
