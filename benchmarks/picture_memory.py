@@ -19,6 +19,7 @@ from benchmarks.limits import Limit, judge
 from benchmarks.timing import show
 from benchmarks.vit_base import random_vit_base, task_on
 from engine import runtime
+from engine.classifiers import AnyClassifier
 from engine.task import Task
 
 MASKS = 500
@@ -32,21 +33,23 @@ def growth(task: Task, masks: int, operator: str) -> int:
     """Bytes above what was held before, at the worst moment."""
     features = len(task.examples[0].features)
     kept = np.random.default_rng(0).random((masks, features)) < SHARE_KEPT
-    held = _held(task)
+    before = held(task.model)
     task.masked_values([kept], operator)
-    return _peak(task) - held
+    return peak(task.model) - before
 
 
-def _held(task: Task) -> int:
-    if task.model.device.type == "cuda":
+def held(model: AnyClassifier) -> int:
+    """Bytes in use now; the mark of the most is set back to them."""
+    if model.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
         return torch.cuda.memory_allocated()
     CLEAR.write_text(RESET_PEAK)
     return _status("VmRSS")
 
 
-def _peak(task: Task) -> int:
-    return torch.cuda.max_memory_allocated() if task.model.device.type == "cuda" else _status("VmHWM")
+def peak(model: AnyClassifier) -> int:
+    """The most bytes that were in use since."""
+    return torch.cuda.max_memory_allocated() if model.device.type == "cuda" else _status("VmHWM")
 
 
 def _status(name: str) -> int:

@@ -90,9 +90,9 @@ class Ascent:
             good = self._note(step, active, delta, found)
             moved = self._stepped(step, active, delta, found)
             quiet = torch.where((moved - delta).abs().amax((1, 2)) < QUIET, quiet + 1, 0)
-            over = (~good | (quiet >= QUIET_STEPS)).cpu().numpy() | last
-            yield from (self._outcome(item, step if last or bad else step + 1)
-                        for item, bad in zip(active[over], ~good.cpu().numpy()[over], strict=True))  # fmt: skip
+            fine, over = good.cpu().numpy(), (~good | (quiet >= QUIET_STEPS)).cpu().numpy() | last
+            for place in np.flatnonzero(over).tolist():
+                yield self._outcome(int(active[place]), step if last or not fine[place] else step + 1)
             stay = np.flatnonzero(~over)
             if not len(stay):
                 return

@@ -23,7 +23,7 @@ from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import not_allowed
 from engine.explain import predict_encoded, require_finite
 from engine.models import catalog
-from engine.models.attention import implementation
+from engine.models.attention import twice_differentiable
 from engine.params import Plain, as_plain, from_mapping
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting
 from engine.registry import explainer
@@ -147,8 +147,7 @@ def _attacked(plans: list[_Plan], watch: Watch | None) -> Iterator[tuple[_Plan, 
     model = load_classifier(first.kind, first.request.model, first.request.dtype, runtime.device())
     check_objective(first.chosen, model.regression)
     items = items_of(model, [(plan.request.example, plan.request.seed) for plan in plans])
-    # Torch's own kernels of attention have no second derivative.
-    with implementation(model.module, "eager"):
+    with twice_differentiable(model.module):
         for group in like_lengths([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
             check_cancelled()
             started, mine = time.perf_counter(), [items[at] for at in group]
@@ -184,7 +183,7 @@ def _result(model: AnyClassifier, plan: _Plan, item: Item, ended: Ascended, seco
         order_before=order_of(item, ended.before[features]),
         order_after=order_of(item, ended.after[features]),
         prediction=item.prediction,
-        prediction_after=model.predictions(ended.logits[None])[0],
+        prediction_after=item.prediction if ended.best is None else model.predictions(ended.logits[None])[0],
         provenance=provenance,
         attack=plan.attack,
         k=ended.k,

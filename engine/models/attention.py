@@ -23,6 +23,7 @@ from jaxtyping import Float
 from engine.late import torch
 
 CAPTURE = "exegesis_capture"
+PLAIN = "exegesis_plain"
 
 
 @dataclass
@@ -55,16 +56,43 @@ def captured_attention(
     recorder = _recorder.get()
     if recorder is None:
         return fused_attention(module, query, key, value, attention_mask, scaling, dropout, position_bias), None
-    logits = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-    if position_bias is not None:
-        logits = logits + position_bias
-    masked = logits if attention_mask is None else logits + attention_mask
-    probabilities = torch.softmax(masked, dim=-1)
+    logits, probabilities = _weights(query, key, attention_mask, scaling, position_bias)
     recorder.logits.append(logits)
     recorder.probabilities.append(probabilities)
     recorder.scales.append(_scales.get().get(id(module)))
     dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
     return _scaled(module, dropped @ value).transpose(1, 2).contiguous(), probabilities
+
+
+def plain_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    position_bias: torch.Tensor | None = None,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    """The same in plain tensor operations, and nothing is recorded."""
+    _, probabilities = _weights(query, key, attention_mask, scaling, position_bias)
+    dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
+    return _scaled(module, dropped @ value).transpose(1, 2).contiguous(), None
+
+
+def _weights(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None,
+    position_bias: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits without the mask, and probabilities with it, in the precision of the queries."""
+    logits = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    if position_bias is not None:
+        logits = logits + position_bias
+    return logits, torch.softmax(logits if attention_mask is None else logits + attention_mask, dim=-1)
 
 
 def fused_attention(
@@ -98,8 +126,9 @@ def _register() -> None:
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
 
-    AttentionInterface.register(CAPTURE, captured_attention)
-    AttentionMaskInterface.register(CAPTURE, eager_mask)
+    for name, function in ((CAPTURE, captured_attention), (PLAIN, plain_attention)):
+        AttentionInterface.register(name, function)
+        AttentionMaskInterface.register(name, eager_mask)
 
 
 @contextlib.contextmanager
@@ -151,6 +180,17 @@ def capture(module: torch.nn.Module) -> Iterator[Recorder]:
             yield recorder
     finally:
         _recorder.reset(token)
+
+
+@contextlib.contextmanager
+def twice_differentiable(module: torch.nn.Module) -> Iterator[None]:
+    """What runs inside has second derivatives, in the model's own precision.
+
+    Torch's own kernels have none, and some eager layers of transformers take the softmax in single precision.
+    """
+    _register()
+    with implementation(module, PLAIN):
+        yield
 
 
 @contextlib.contextmanager

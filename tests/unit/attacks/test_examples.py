@@ -1,0 +1,125 @@
+"""Attacks on many examples: rows, means and intervals, what fails, what is kept, and what a file holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine.attacks.attack as attack_module
+from engine.attacks.executors import Task, carry_out_on
+from engine.attacks.experiment import attack_examples, carry_out
+from engine.attacks.export import COLUMNS, FORMATS
+from engine.attacks.findings import METRICS, ZERO, Findings
+from engine.attacks.keeping import complete, finished
+from engine.attacks.plan import AttackPlan, check
+from engine.errors import UsageError
+from engine.evaluation.sample import sample_of
+from engine.metrics.bootstrap import interval
+from engine.metrics.results import ONE
+from engine.progress import silent
+from tests.tiny import save_checkpoint
+from tests.unit.evaluation.making import REVIEWS, written
+
+QUICK = {"steps": 3}
+METHODS = ("gradient_x_input", "gradient_l2")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return written(tmp_path_factory.mktemp("data") / "reviews.jsonl", REVIEWS)
+
+
+@pytest.fixture(scope="module")
+def found(model: str, reviews: str) -> Findings:
+    return attack_examples([model], reviews, METHODS, attack=QUICK, transfer=("occlusion",), examples=4)
+
+
+def test_a_row_for_each_metric_of_each_attack_and_of_each_method_it_may_transfer_to(found: Findings) -> None:
+    ofs = {row.of for row in found.rows}
+    assert {of.objective for of in ofs} == {"unconstrained", "constrained"}
+    assert {of.metric for of in ofs if of.method == of.attacked} == set(METRICS)
+    assert {of.attacked for of in ofs if of.method == "occlusion"} == set(METHODS)
+    assert len(found.rows) == 2 * len(METHODS) * 4 * (len(METRICS) + 3)
+    assert not found.skips
+
+
+def test_a_row_is_what_the_attack_itself_says(found: Findings, model: str) -> None:
+    plan, row = found.plan, next(row for row in found.rows if row.of.metric == "top_k_sum_change")
+    one = sample_of(plan.sampled).source.read(row.example)
+    again = attack_module.attack(plan.request(model, row.of.objective, row.of.attacked, one))
+    assert again.cached
+    top = list(again.top)
+    assert row.value == pytest.approx(again.before[top].sum() - again.after[top].sum())
+
+
+def test_means_have_the_intervals_of_their_examples(found: Findings) -> None:
+    score = next(score for score in found.scores if score.of.metric == "probability_distance")
+    values = np.array([row.value for row in found.rows if row.of == score.of])
+    assert (score.value, score.n, score.interval) == (pytest.approx(values.mean()), 4, interval(values, 0))
+    single = found.slice(lambda fact: fact.example == found.facts[0].example)
+    assert {score.doubt for score in single.scores} == {ONE}
+
+
+def test_wrong_examples_are_attacked_and_counted(found: Findings) -> None:
+    wrong = [fact for fact in found.facts if fact.right is False]
+    assert len(found.facts) == 4
+    assert wrong, "the random model is wrong somewhere"
+    assert f"is wrong about {len(wrong)} of 4 examples before any attack" in found.said[-1]
+    assert {fact.example for fact in wrong} <= {row.example for row in found.rows}
+
+
+def test_the_whole_is_found_again_without_a_model(found: Findings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attack_module, "load_classifier", lambda *given: pytest.fail("nothing is left to run"))
+    again = finished(found.plan)
+    assert again == found
+    assert carry_out(found.plan) == found
+
+
+def test_a_map_that_is_zero_by_construction_is_skipped_with_words(model: str, reviews: str) -> None:
+    found = attack_examples([model], reviews, ["gradient"], attack=QUICK, examples=2, objectives=("constrained",))
+    assert not found.rows
+    assert all("gradient is zero by construction" in skip.reason for skip in found.skips)
+    assert not complete(found)
+    assert {score.value for score in found.scores} == {None}
+    assert ZERO not in {skip.reason for skip in found.skips}
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"objectives": ()}, "objectives: must be some of"),
+    ({"objectives": ("free",)}, "unknown name 'free'"),
+    ({"methods": ("occlusion",)}, "occlusion cannot be attacked"),
+    ({"transfer": ("occlussion",)}, "unknown name 'occlussion'"),
+    ({"attack": {"objective": "constrained"}}, "Leave it out here"),
+    ({"attack": {"epsilom": 1}}, "unknown name 'epsilom'"),
+    ({"examples": 0}, "examples: must be"),
+])  # fmt: skip
+def test_plans_that_cannot_be_are_refused(model: str, reviews: str, change: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        check(AttackPlan(**{"models": (model,), "dataset": reviews, "methods": METHODS, **change}))
+
+
+def test_files_hold_the_rows(found: Findings) -> None:
+    rows = json.loads(FORMATS["json"](found))
+    assert rows == [row.as_plain() for row in found.rows]
+    assert list(rows[0]) == list(COLUMNS)
+    sheet = FORMATS["csv"](found).decode().splitlines()
+    assert (len(sheet), sheet[0]) == (len(rows) + 1, ",".join(COLUMNS))
+    assert FORMATS["parquet"](found)[:4] == b"PAR1"
+
+
+def test_a_worker_hands_over_what_opens_here(model: str, reviews: str, home: Path) -> None:
+    plan = AttackPlan((model,), reviews, ("gradient_l2",), ("constrained",), examples=2, attack=QUICK)
+    entries = Task(plan, (1, 3), "done").run()
+    source = sample_of(plan.sampled).source
+    keys = {attack_module.key_of(plan.request(model, "constrained", "gradient_l2", source.read(at))) for at in (1, 3)}
+    assert keys <= entries.keys()
+    with pytest.raises(UsageError, match="address: belongs to executor ray"):
+        carry_out_on("local", plan, "host:1", silent)

@@ -1,0 +1,75 @@
+"""The gradient of the objective against finite differences of the objective, in double precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engine.attacks.mapping import Aim, Mapper, resolved
+from engine.attacks.params import AttackParams
+from engine.models.attention import twice_differentiable
+from tests.explaining import classifier, task_for
+from tests.unit.attacks.making import TEXTS
+from tests.unit.images.making import blobs, vit
+
+STEP = 1e-5
+TEXT = [
+    ("bert", "gradient_l2"),
+    ("bert", "integrated_gradients"),
+    ("electra", "gradient_x_input"),
+    ("distilbert", "gradient_x_input"),
+    ("xlm-roberta", "gradient_l2"),
+    ("gpt2", "integrated_gradients"),
+]
+PICTURE = [
+    ("gradient", "pixels"),
+    ("gradient_x_input", "pixels"),
+    ("gradient_l2", "embedding"),
+    ("integrated_gradients", "pixels"),
+]
+
+
+def given_to(method: str) -> dict[str, int]:
+    return {"n_steps": 4} if method == "integrated_gradients" else {}
+
+
+def _agree(model: Any, given: list[Any], method: str, place: str) -> None:
+    params = AttackParams(place=place, epsilon=0.1, objective="constrained")
+    items = task_for(model, given).items
+    everyone = np.arange(len(items))
+    with twice_differentiable(model.module):
+        mapper = Mapper(model, items, method, resolved(method, model.kind, given_to(method), params), params)
+        start = mapper.space.cut(30 * mapper.space.start(items), torch.arange(len(items)))
+        here = mapper.at(torch.zeros_like(start), everyone)
+        aim = Aim(here.scores > here.scores.median(), here.probability, 1.3, 20)
+        found = mapper.at(start, everyone, aim).gradient
+        assert found is not None
+        way = torch.from_numpy(np.random.default_rng(0).normal(size=tuple(start.shape))) * (mapper.space.high > 0)
+        ends = [aim.value(mapper.at(start + sign * STEP * way, everyone), torch.arange(len(items))) for sign in (1, -1)]
+    measured = (ends[0] - ends[1]) / (2 * STEP)
+    np.testing.assert_allclose((found * way).sum((1, 2)), measured, rtol=1e-5, atol=1e-7)
+    assert measured.abs().min() > 1e-4, "something to agree on"
+
+
+@pytest.mark.parametrize(("family", "method"), TEXT)
+def test_of_text_models(family: str, method: str) -> None:
+    _agree(classifier(family), list(TEXTS), method, "embedding")
+
+
+@pytest.mark.parametrize(("method", "place"), PICTURE)
+def test_of_pictures(method: str, place: str) -> None:
+    _agree(vit(), [blobs(0), blobs(1)], method, place)
+
+
+def test_a_map_of_zeros_has_a_slope_of_zeros() -> None:
+    """Where torch's own norm would have none."""
+    from engine.attacks.mapping import _length
+
+    zero = torch.zeros(2, 3, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(_length(zero, zero).sum(), zero)
+    assert not slope.any()
+    some = torch.tensor([[3.0, 4.0]], dtype=torch.float64)
+    assert _length(some, some).tolist() == [5.0]

@@ -1,0 +1,74 @@
+"""`exegesis attack`: the table, JSON, files, and what is refused in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.attacks.export import COLUMNS
+from tests.unit.cli.conftest import Ran, Run
+from tests.unit.evaluation.making import REVIEWS, written
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> str:
+    return written(tmp_path / "reviews.jsonl", REVIEWS[:3])
+
+
+def ran(run: Run, bert: str, reviews: str, *more: str) -> Ran:
+    return run("attack", "--models", bert, "--dataset", reviews, "--methods", "gradient_l2", "--steps", "3", *more)
+
+
+def test_the_table_the_file_and_the_json_agree(run: Run, bert: str, reviews: str, tmp_path: Path) -> None:
+    out = tmp_path / "rows.csv"
+    done = ran(run, bert, reviews, "--transfer", "gradient_x_input", "--out", str(out), "--epsilon", "1/2")
+    assert (done.code, done.err) == (0, ""), done.err
+    assert "gradient_l2 -> gradient_x_input" in done.out
+    assert "constrained" in done.out
+    with open(out, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(COLUMNS)
+    assert f"rows.csv, {len(rows)} rows" in done.out
+    plain = json.loads(ran(run, bert, reviews, "--transfer", "gradient_x_input", "--epsilon", "1/2", "--json").out)
+    assert plain["plan"]["attack"]["epsilon"] == 0.5
+    score = plain["scores"][0]
+    values = [float(row["value"]) for row in rows if all(row[name] == score[name] for name in
+                                                         ("method", "metric", "objective", "attacked"))]  # fmt: skip
+    assert score["value"] == pytest.approx(sum(values) / len(values))
+    assert [one["right"] for one in plain["examples"]] != []
+
+
+def test_a_map_of_zeros_is_said_and_fails(run: Run, bert: str, reviews: str) -> None:
+    done = run("attack", "--models", bert, "--dataset", reviews, "--methods", "gradient", "--objective", "constrained")
+    assert done.code == 1
+    assert "zero by construction" in done.out
+    assert "no example could be attacked" in done.err
+
+
+@pytest.mark.parametrize(("option", "value", "words"), [
+    ("--methods", "lime", "lime cannot be attacked"),
+    ("--objective", "free", "--objective: must be one of unconstrained, constrained, both"),
+    ("--epsilon", "2/0", "a fraction such as 8/255"),
+    ("--top-k", "1.5", "a share above 0 and below 1, or a whole number"),
+    ("--place", "pixels", "a text has no pixels"),
+    ("--out", "rows.txt", "--out: must be a file whose name ends with"),
+    ("--transfer", "limee", "Did you mean 'lime'"),
+    ("--executor", "cloud", "executor: unknown name 'cloud'"),
+])  # fmt: skip
+def test_what_makes_no_sense_is_refused_in_one_line(
+    run: Run, bert: str, reviews: str, option: str, value: str, words: str
+) -> None:
+    done = ran(run, bert, reviews, option, value)
+    assert done.code == 2
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_without_methods_it_says_which_can_be_attacked(run: Run, bert: str, reviews: str) -> None:
+    done = run("attack", "--models", bert, "--dataset", reviews)
+    assert (done.code, done.err.count("gradient_x_input")) == (2, 1)
