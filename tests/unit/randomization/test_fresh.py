@@ -1,0 +1,97 @@
+"""Fresh weights: drawn as the model's own initialiser draws them, for every family; what it does not do is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from engine.classifiers import AnyClassifier
+from engine.errors import ExegesisError
+from engine.models.load import load_model
+from engine.randomization.copying import copied
+from engine.randomization.fresh import fresh_weights
+from engine.randomization.parts import EMBEDDINGS, HEAD, parts_in_order, told, weights_of
+from tests.explaining import classifier, fingerprint
+from tests.tiny import FAMILIES
+from tests.unit.images.checkpoints import ARCHITECTURES
+from tests.unit.images.making import vit
+
+MODELS = (*FAMILIES, *ARCHITECTURES)
+
+
+def model_of(name: str) -> AnyClassifier:
+    return vit(name, dtype="float32") if name in ARCHITECTURES else classifier(name, dtype="float32")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_part_is_drawn_as_a_model_that_was_never_trained_is(name: str) -> None:
+    model, before = model_of(name), fingerprint(model_of(name))
+    torch.manual_seed(7)
+    newborn = {n: p.detach() for n, p in type(model.module)(model.module.config).named_parameters()}
+    parts = weights_of(model)
+    assert sorted(name for names in parts.values() for name in names) == sorted(newborn)
+    assert set(parts) == set(parts_in_order(3, head=True, embeddings=True))
+    for part, names in parts.items():
+        for weight, values in fresh_weights(model, part, names, 0).items():
+            expected = newborn[weight]
+            if expected.std() == 0:  # a LayerNorm or a bias begins as a constant
+                assert torch.equal(values, expected), weight
+            else:
+                spread = float(values.std() / expected.std())
+                assert spread == pytest.approx(1, abs=6 / math.sqrt(2 * values.numel())), weight
+                assert (values != model.module.get_parameter(weight)).float().mean() > 0.9, weight
+    assert fingerprint(model) == before
+
+
+def test_a_seed_gives_the_same_weights_and_blocks_and_seeds_have_draws_of_their_own() -> None:
+    model = classifier("bert")
+    parts = weights_of(model)
+    state = torch.random.get_rng_state()
+    first, again, other = (fresh_weights(model, "1", parts["1"], seed) for seed in (0, 0, 1))
+    assert torch.equal(torch.random.get_rng_state(), state), "nobody else's draws are moved"
+    name = next(name for name in parts["1"] if name.endswith("query.weight"))
+    assert torch.equal(first[name], again[name])
+    second = fresh_weights(model, "2", parts["2"], 0)[name.replace("layer.0", "layer.1")]
+    assert not torch.equal(first[name], other[name])
+    assert not torch.equal(first[name], second)
+    assert first[name].dtype == torch.float64
+
+
+def test_an_adapter_goes_with_the_base_that_it_changes() -> None:
+    model = load_model("t5-mini-marked")
+    names = weights_of(model)["2"]
+    made = fresh_weights(model, "2", names, 0)
+    config: Any = model.module.config
+    queries = next(made[name] for name in names if name.endswith("SelfAttention.q.weight"))
+    assert float(queries.std()) == pytest.approx((config.d_model * config.d_kv) ** -0.5, rel=0.1)
+
+
+def test_where_the_parts_that_are_easily_misplaced_belong() -> None:
+    t5, gpt2, bert = (weights_of(classifier(name)) for name in ("t5", "gpt2", "bert"))
+    assert any("relative_attention_bias" in name for name in t5["1"])
+    assert "encoder.final_layer_norm.weight" in t5[HEAD]
+    assert "transformer.ln_f.weight" in gpt2[HEAD]
+    assert "bert.pooler.dense.weight" in bert[HEAD]
+    assert "bert.embeddings.LayerNorm.weight" in bert[EMBEDDINGS]
+    assert told(("head", "3", "2", "embeddings")) == "blocks 2 to 3, the head and the embeddings"
+    assert (told(("2",)), told(())) == ("block 2", "nothing")
+
+
+def test_an_initialiser_that_leaves_a_weight_out_or_as_it_was_is_refused() -> None:
+    model = classifier("bert")
+    names = weights_of(model)["1"]
+    module = copied(model.module)
+    broken = dataclasses.replace(model, module=module, memo={})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(module), "_init_weights", lambda self, part: None)
+        with pytest.raises(ExegesisError, match=r"its initialiser does not set bert\.encoder\.layer\.0\."):
+            fresh_weights(broken, "1", names, 0)
+    fresh = fresh_weights(model, "1", names, 0)
+    for name, values in fresh.items():
+        module.get_submodule(name.rpartition(".")[0])._parameters[name.rpartition(".")[2]] = torch.nn.Parameter(values)
+    with pytest.raises(ExegesisError, match="leaves its part 1 as it is"):
+        fresh_weights(broken, "1", names, 0)

@@ -1,0 +1,93 @@
+"""Curves by hand, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from engine.metrics.bootstrap import interval
+from engine.randomization.curves import Curve, Point, curves_of
+from engine.randomization.measures import MEASURES
+from engine.randomization.result import FINE, OfModel, rows_of
+from engine.randomization.stages import Stage
+from engine.randomization.verdict import verdict
+
+Ends = tuple[float, float]
+
+
+def curve(ends: Sequence[Ends | None], method: str = "gradient_l2", n: int = 50) -> Curve:
+    points = [
+        Point(Stage("cascading", str(9 - at), at + 1, (str(9 - at),)), None if own is None else sum(own) / 2, own,
+              0 if own is None else n, (), {"flat": 50} if own is None else {})
+        for at, own in enumerate(ends)
+    ]  # fmt: skip
+    return Curve("m", "d", method, "spearman", "cascading", 1.0, tuple(points))
+
+
+ZERO, HALF, HIGH, SAME = (-0.1, 0.15), (0.4, 0.6), (0.75, 0.9), (0.97, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("ends", "kind", "passes", "still"),
+    [
+        ([ZERO, ZERO, ZERO], "at_once", True, 0),
+        ([(-0.9, -0.5), ZERO], "at_once", True, 0),
+        ([HALF, ZERO, ZERO], "falls", True, 0),
+        ([SAME, SAME, HALF, ZERO], "falls", True, 2),
+        ([HIGH, HALF], "partly", False, 0),
+        ([SAME, HIGH], "high", False, 1),
+        ([SAME, SAME], "invariant", False, 2),
+        ([HALF, (0.1, 0.4)], "unsure", None, 0),
+        ([None, None], "no_order", None, 0),
+    ],
+)
+def test_the_verdict_follows_from_the_intervals(
+    ends: list[Ends | None], kind: str, passes: bool | None, still: int
+) -> None:
+    made = verdict(curve(ends))
+    assert (made.kind, made.passes, made.still) == (kind, passes, still)
+
+
+def test_signs_that_become_random_do_not_hide_sizes_that_stay() -> None:
+    made = verdict(curve([ZERO, ZERO]), curve([HIGH, HALF]))
+    assert (made.kind, made.passes) == ("partly", False)
+    assert made.reason.startswith("Its signs become random, but the order of its sizes stays (0.50, 95 % from 0.40")
+    assert verdict(curve([ZERO, ZERO]), curve([HIGH, ZERO])).kind == "at_once"
+
+
+def test_few_examples_chance_and_methods_that_it_is_not_meant_for() -> None:
+    assert verdict(curve([ZERO], n=4)).reason == "Only 4 examples have a correlation; take more."
+    assert verdict(curve([ZERO], "random")).kind == "baseline"
+    made = verdict(curve([ZERO], "lime"))
+    assert (made.kind, made.passes) == ("at_once", None)
+    assert made.reason.endswith("it looks at the model's answers alone, not at its parameters.")
+
+
+def test_an_example_counts_by_its_mean_over_the_seeds_and_the_interval_is_over_examples() -> None:
+    rho = np.array([[0.1, 0.5, np.nan], [0.3, np.nan, np.nan]])
+    likeness = np.full((1, 2, 1, len(MEASURES), 3), np.nan)
+    likeness[0, :, 0, 0] = rho
+    why = np.where(np.isnan(rho), 0, FINE)[None, :, None]
+    found = OfModel(
+        "m", "d", (Stage("cascading", "2", 1, ("2",)),), (0, 1), ("gradient_l2",), (4, 7, 9), ("good",) * 3,
+        likeness, why, ("flat",), np.array([0.9, 0.8, 0.7]), np.array([[[0.5, 0.6, 0.7], [0.3, 0.2, 0.1]]]),
+        np.array([[[True, False, True], [True, False, False]]]), {11: "unread"}, False, True,
+    )  # fmt: skip
+    signed, *_, likely, changed = curves_of(found)
+    [point] = signed.points
+    assert point.value == pytest.approx(0.35)
+    assert point.n == 2
+    assert point.interval == pytest.approx(interval(np.array([0.2, 0.5])))
+    assert point.by_seed == pytest.approx((0.3, 0.3))
+    assert point.skipped == {"flat": 3, "unread": 2}
+    assert (likely.start, likely.points[0].value) == pytest.approx((0.8, 0.4))
+    assert changed.points[0].value == pytest.approx(0.5)
+    rows = list(rows_of(found))
+    assert len(rows) == 3 + 2 * 2 * 3
+    assert [row.value for row in rows if row.metric == "spearman"] == [0.1, 0.5, 0.3]
+    assert rows[0].as_plain() == {
+        "model": "m", "dataset": "d", "example": 4, "method": "", "metric": "probability", "value": 0.5,
+        "mode": "cascading", "block": "2", "seed": 0, "stage": 1,
+    }  # fmt: skip
