@@ -27,7 +27,7 @@ from engine.data.sources import source_of
 from engine.models.attention import twice_differentiable
 from engine.models.load import load_model
 from engine.models.text import TextClassifier
-from engine.task import Item
+from engine.task import Item, Task
 
 EXAMPLES = 16
 METHODS = ("gradient_x_input", "integrated_gradients")
@@ -49,9 +49,9 @@ def attack(model: TextClassifier, items: Sequence[Item], method: str, steps: int
 def bare(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> Callable[[], None]:
     """Plain passes on as many rows, in the same batches."""
     rows = PATH_STEPS if method == "integrated_gradients" else 1
-    groups = []
+    groups, task = [], Task(model, items)
     for group in like_lengths([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
-        batch = model.collate([items[at].encoded for at in group for _ in range(rows)])
+        batch = task.batch([at for at in group for _ in range(rows)])
         targets = torch.tensor([items[at].target for at in group for _ in range(rows)], device=model.device)
         groups.append((model.embed(batch).detach(), None if batch.whole else batch.visible, targets))
 
@@ -85,9 +85,13 @@ def measure(model: TextClassifier, items: Sequence[Item], method: str, steps: in
 
 
 def alone(model: TextClassifier, items: Sequence[Item], method: str, rounds: int) -> list[dict[str, Any]]:
+    def one_by_one() -> None:
+        for item in items:
+            attack(model, [item], method, ALONE)
+
     work: dict[str, Callable[[], object]] = {
         "together": lambda: attack(model, items, method, ALONE),
-        "one at a time": lambda: [attack(model, [item], method, ALONE) for item in items],
+        "one at a time": one_by_one,
     }
     times = in_turn(work, rounds)
     return [

@@ -24,6 +24,7 @@ from engine.errors import not_allowed
 from engine.explain import predict_encoded, require_finite
 from engine.models import catalog
 from engine.models.attention import twice_differentiable
+from engine.models.encoding import Encoded
 from engine.params import Plain, as_plain, from_mapping
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting
 from engine.registry import explainer
@@ -195,7 +196,7 @@ def _result(model: AnyClassifier, plan: _Plan, item: Item, ended: Ascended, seco
         steps=ended.steps,
         seconds=seconds,
         notes=notes_of(item, plan.chosen, ended),
-        nearest=nearest_words(model, encoded, ended.delta) if plan.kind == "text" else (),
+        nearest=nearest_words(model, encoded, ended.delta) if isinstance(encoded, Encoded) else (),
         picture=shown_of(model, encoded, ended.delta) if pixels else None,
         grid=encoded.grid,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from engine.attacks import transfer
-from engine.attacks.attack import attack_many
+from engine.attacks.attack import AttackRequest, attack_many
 from engine.attacks.findings import METRICS, TRANSFERRED, ZERO, Findings, Of, Row, Skip, values_of
 from engine.attacks.keeping import complete, finished, keep
 from engine.attacks.plan import AttackPlan, check
@@ -127,7 +127,7 @@ class Work:
 
         return tell
 
-    def _transfer(self, of: Of, example: int, request: transfer.AttackRequest, found: Attacked) -> None:
+    def _transfer(self, of: Of, example: int, request: AttackRequest, found: Attacked) -> None:
         check_cancelled()
         self.report(self.done, self.total, f"{of.method} on what fooled {of.attacked}, {of.model}")
         params = self.plan.params_of(of.method)

@@ -22,7 +22,7 @@ from engine.explainers.gradients import ignores_constant_shift
 from engine.explainers.quadrature import nodes
 from engine.late import torch
 from engine.models.classifier import EMBEDDING
-from engine.params import Plain, from_mapping
+from engine.params import Plain, as_plain, from_mapping
 from engine.registry import explainer
 from engine.removal import removed, target_values
 from engine.runtime import in_chunks, rows_at_once
@@ -57,7 +57,7 @@ def resolved(method: str, kind: str, given: Mapping[str, Plain], params: AttackP
     """
     spec = explainer(method, kind)
     made = from_mapping(spec.params, given, method)
-    plain: dict[str, Plain] = {name: getattr(made, name) for name in spec.params.__dataclass_fields__}
+    plain = as_plain(made)
     if "place" in plain and params.place == EMBEDDING:
         if given.get("place") == PIXELS:
             raise UsageError(f"{method}.place: moved embeddings have no pixels. Set the attack's place to pixels too.")

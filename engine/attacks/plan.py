@@ -65,7 +65,7 @@ class AttackPlan:
 
     def chosen(self, objective: str) -> AttackParams:
         """The attack's parameters, defaults filled in."""
-        return from_mapping(AttackParams, {**self.attack, "objective": objective}, "attack")  # type: ignore[no-any-return]
+        return from_mapping(AttackParams, {**self.attack, "objective": objective}, "attack")
 
     def as_plain(self) -> dict[str, object]:
         return dataclasses.asdict(self)

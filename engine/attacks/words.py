@@ -8,8 +8,9 @@ from typing import cast
 import numpy as np
 from jaxtyping import Float
 
-from engine.classifiers import AnyClassifier, Coded
+from engine.classifiers import AnyClassifier
 from engine.late import torch
+from engine.models.encoding import Encoded
 from engine.models.text import TextClassifier
 
 NEAREST = 3
@@ -19,7 +20,7 @@ Near = tuple[tuple[str, float], ...]
 
 
 def nearest_words(
-    model: AnyClassifier, encoded: Coded, delta: Float[np.ndarray, "seq d_model"], most: int = NEAREST
+    model: AnyClassifier, encoded: Encoded, delta: Float[np.ndarray, "seq d_model"], most: int = NEAREST
 ) -> tuple[Near, ...]:
     """For each position the words by Euclidean distance from its moved embedding; nothing for special tokens.
 

@@ -76,7 +76,7 @@ def plain_attention(
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
     """The same in plain tensor operations, and nothing is recorded."""
-    _, probabilities = _weights(query, key, attention_mask, scaling, position_bias)
+    probabilities = _weights(query, key, attention_mask, scaling, position_bias)[1]
     dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
     return _scaled(module, dropped @ value).transpose(1, 2).contiguous(), None
 

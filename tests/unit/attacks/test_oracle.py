@@ -39,10 +39,10 @@ def test_a_batch_is_attacked_as_one_plain_loop_would(family: str, method: str, o
     for text, found in zip(TEXTS, attacked(requests), strict=True):
         target = found.provenance.target
         slow = Slow(world(family, text, target), method, objective == "constrained", epsilon=2, steps=STEPS).run()
-        close = {"rtol": LOOSE.get(family, 1e-7), "atol": LOOSE.get(family, 1e-9)}
-        np.testing.assert_allclose(found.trail.objective, slow.objectives, **close)
-        np.testing.assert_allclose(found.after, slow.scores, **close)
-        np.testing.assert_allclose(found.delta, slow.delta.numpy(), **close)
+        rtol, atol = LOOSE.get(family, 1e-7), LOOSE.get(family, 1e-9)
+        np.testing.assert_allclose(found.trail.objective, slow.objectives, rtol=rtol, atol=atol)
+        np.testing.assert_allclose(found.after, slow.scores, rtol=rtol, atol=atol)
+        np.testing.assert_allclose(found.delta, slow.delta.numpy(), rtol=rtol, atol=atol)
         assert (found.best, found.steps) == (slow.step, slow.steps)
         assert found.prediction_after.probabilities[target] == pytest.approx(slow.probability, rel=1e-4)
         features = found.features
