@@ -35,6 +35,9 @@ LIGHT = (
     "engine.heads.grids",
     "engine.heads.part",
     "engine.heads.table",
+    "engine.randomization.run",
+    "engine.randomization.showing",
+    "engine.randomization.verdict",
 )
 HEAVY = {"torch", "transformers", "captum", "peft"}
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
