@@ -79,6 +79,12 @@ REPRODUCTION = PageEntry(
     "Claims of the thesis",
     "Does what the thesis found hold on the models that are here?",
 )
+RANDOMIZATION = PageEntry(
+    "pages/randomization.py",
+    "Randomization",
+    "Randomize a model",
+    "Would an explanation look the same if the model had learned nothing?",
+)
 STUDY = PageEntry(
     "pages/study.py",
     "Study",
@@ -105,7 +111,9 @@ LIBRARY = PageEntry(
     "What is running, and which models, data sets, results and device does it draw on?",
 )
 
-PAGES = (HOME, TEXT, IMAGES, ATTENTION, EVALUATE, COMPARE, REPRODUCTION, STUDY, RESULTS, LIBRARY, ANNOTATE)
+PAGES = (
+    HOME, TEXT, IMAGES, ATTENTION, EVALUATE, COMPARE, REPRODUCTION, RANDOMIZATION, STUDY, RESULTS, LIBRARY, ANNOTATE,
+)  # fmt: skip
 
 
 def navigation() -> Page:

@@ -41,9 +41,9 @@ def plan_controls(kind: str, methods: Mapping[str, Explainer]) -> Places:
     """All of them. Returns the places in which troubles are said."""
     model, data, number = st.columns([6, 4, 2], gap="small")
     with model:
-        _models(kind)
+        models_control(kind, key(kind, "models"))
     with data:
-        _data(kind)
+        data_control(kind, key(kind, "data"))
     number.number_input(
         "Examples", 1, MOST_EXAMPLES, key=key(kind, "examples"), step=1, persist_state=KEPT,
         help="So many are drawn by the seed; all of a data set that has fewer.",
@@ -67,12 +67,13 @@ def say_beside(places: Places, trouble: str) -> None:
     say_error(trouble, places[PLACES.get(about, "other")])
 
 
-def _models(kind: str) -> None:
+def models_control(kind: str, name: str) -> None:
+    """Several models that read this kind. `name`: the key of the control, which has a value."""
     known = embedded_models() if kind == "text" else embedded_image_models()
     st.multiselect(
         "Models",
-        _with(known, st.session_state[key(kind, "models")]),
-        key=key(kind, "models"),
+        _with(known, st.session_state[name]),
+        key=name,
         accept_new_options=True,
         placeholder="Pick some, or type a folder or hub id",
         help=MODELS_HELP,
@@ -81,12 +82,13 @@ def _models(kind: str) -> None:
     )
 
 
-def _data(kind: str) -> None:
+def data_control(kind: str, name: str) -> None:
+    """A data set of this kind. `name`: the key of the control, which has a value."""
     known = dataset_names() if kind == "text" else image_names()
     st.selectbox(
         "Data set",
-        _with(known, [st.session_state[key(kind, "data")]]),
-        key=key(kind, "data"),
+        _with(known, [st.session_state[name]]),
+        key=name,
         accept_new_options=True,
         help=DATA_HELP[kind],
         persist_state=KEPT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import streamlit as st
 
@@ -34,6 +34,25 @@ SPEC_HELP = "The chart with its numbers as Vega-Lite, which Altair and Vega's ed
 CSV_HELP = "What the chart draws."
 
 
+@runtime_checkable
+class ChartFiles(Protocol):
+    """A chart that can be kept. `file`: how its files are called, without an ending."""
+
+    @property
+    def file(self) -> str: ...
+
+    @property
+    def table(self) -> pd.DataFrame: ...
+
+    def key(self, kind: str) -> str: ...
+
+    def spec(self) -> str: ...
+
+    def svg(self) -> str: ...
+
+    def html(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Kept:
     """A chart as it stands on the page: of `found`, the whole or a slice; `table` has its numbers."""
@@ -60,13 +79,13 @@ class Kept:
         """In the light theme, whichever the page is seen in."""
         from components.evaluate.chart_files import chart_svg
 
-        return chart_svg(self._light(), self.told(), self.table, _colours())
+        return chart_svg(self._light(), self.told(), self.table, light_colours())
 
     def html(self) -> str:
         """The same as a page."""
         from components.evaluate.chart_files import chart_html
 
-        return chart_html(self._light(), self.told(), self.table, _colours())
+        return chart_html(self._light(), self.told(), self.table, light_colours())
 
     def told(self) -> Told:
         """What the file says of it. A chart of several evaluations has a command for each."""
@@ -87,7 +106,7 @@ class Kept:
         return self.drawing.chart(self.found, replace(self.frame, theme="light"))
 
 
-def keep_chart(kept: Kept) -> None:
+def keep_chart(kept: ChartFiles) -> None:
     """A button a file."""
     with st.container(horizontal=True, gap="small"):
         for label, (ending, kind, write, help) in _files(kept).items():
@@ -95,7 +114,7 @@ def keep_chart(kept: Kept) -> None:
         png_button("PNG", f"{kept.file}.png", kept.svg, PNG_HELP, kept.key("png"))
 
 
-def _files(kept: Kept) -> dict[str, tuple[str, str, Callable[[], str], str]]:
+def _files(kept: ChartFiles) -> dict[str, tuple[str, str, Callable[[], str], str]]:
     """By label: how the file ends, its type, who writes it, and what is said of it."""
     return {
         "SVG": ("svg", "image/svg+xml", kept.svg, SVG_HELP),
@@ -105,6 +124,6 @@ def _files(kept: Kept) -> dict[str, tuple[str, str, Callable[[], str], str]]:
     }
 
 
-def _colours() -> Sequence[str]:
+def light_colours() -> Sequence[str]:
     """Of the methods, as the light theme has them."""
     return st.get_option("theme.light.chartCategoricalColors") or ()

@@ -38,21 +38,23 @@ def pace_of(plan: Plan, before: Sequence[Evaluated], methods: Mapping[str, Expla
 
 def _pace(job: Job, of: Plan, plan: Plan, methods: Mapping[str, Explainer]) -> float | None:
     """That of one job; None where it was on other models or another device, did not end well, or found much."""
-    if not set(of.models) <= set(plan.models) or of.dtype != plan.dtype or not _timed_here(job):
+    if not set(of.models) <= set(plan.models) or of.dtype != plan.dtype or not timed_here(job):
         return None
     try:
         whole = evaluations(of, methods, _examples(job, of))
     except (ExegesisError, KeyError):  # a method or a parameter of another version
         return None
-    return whole * job.computed / job.total / _seconds(job)
+    return whole * job.computed / job.total / seconds_of(job)
 
 
-def _timed_here(job: Job) -> bool:
+def timed_here(job: Job) -> bool:
+    """Whether how long the job took tells how long such work takes on this device."""
     here = job.queue == device_queue() and job.owner.host == me().host
-    return here and job.state == "done" and job.computed >= (1 - MOST_FOUND) * job.total > 0 and _seconds(job) > 0
+    return here and job.state == "done" and job.computed >= (1 - MOST_FOUND) * job.total > 0 and seconds_of(job) > 0
 
 
-def _seconds(job: Job) -> float:
+def seconds_of(job: Job) -> float:
+    """How long the job took."""
     return 0.0 if job.started is None or job.finished is None else job.finished - job.started
 
 

@@ -54,8 +54,8 @@ def load(kind: str, methods: Mapping[str, Explainer]) -> tuple[EvaluateState, li
 def from_widgets(loaded: EvaluateState, methods: Mapping[str, Explainer]) -> EvaluateState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
     session = SESSIONS[loaded.kind]
-    look = dataclasses.replace(loaded.look, **_held(session, LOOK, [one.name for one in dataclasses.fields(Look)]))
-    given = _trimmed(_held(session, "", FIELDS))
+    look = dataclasses.replace(loaded.look, **held(session, LOOK, [one.name for one in dataclasses.fields(Look)]))
+    given = trimmed(held(session, "", FIELDS))
     return dataclasses.replace(loaded, **given, params=session.params(methods), look=look)
 
 
@@ -90,22 +90,23 @@ def _fill(session: PageSession, state: EvaluateState, methods: Mapping[str, Expl
 
 def _values(state: EvaluateState) -> dict[str, object]:
     return {
-        **{name: _plain(getattr(state, name)) for name in FIELDS},
-        **{f"{LOOK}{name}": _plain(value) for name, value in vars(state.look).items()},
+        **{name: as_widget(getattr(state, name)) for name in FIELDS},
+        **{f"{LOOK}{name}": as_widget(value) for name, value in vars(state.look).items()},
     }
 
 
-def _held(session: PageSession, prefix: str, names: Sequence[str]) -> dict[str, Any]:
+def held(session: PageSession, prefix: str, names: Sequence[str]) -> dict[str, Any]:
     """What those of the controls hold that hold something."""
     held = {name: session.value(prefix + name) for name in names}
     return {name: tuple(one) if isinstance(one, list) else one for name, one in held.items() if one is not None}
 
 
-def _plain(value: object) -> object:
+def as_widget(value: object) -> object:
+    """A value as a control holds it."""
     return list(value) if isinstance(value, tuple) else value
 
 
-def _trimmed(given: dict[str, Any]) -> dict[str, Any]:
+def trimmed(given: dict[str, Any]) -> dict[str, Any]:
     """Names as they were typed, without the spaces around them."""
     models = (str(name).strip() for name in given.get("models", ()))
     names = {name: str(given[name]).strip() for name in ("data", "split", "shares") if name in given}

@@ -76,10 +76,10 @@ def read(kind: str, query: Query, methods: Mapping[str, Explainer]) -> tuple[Eva
     last, start = last_values(query), usual(kind)
     state = EvaluateState(
         kind=kind,
-        models=_models(query.get("model", []), start.models, said),
+        models=read_models(query.get("model", []), start.models, said),
         data=last.get("data") or start.data,
         methods=read_methods(query.get("method", []), methods, start.methods, said),
-        examples=_examples(last, start.examples, said),
+        examples=read_examples(last, start.examples, said),
         split=last.get("split", ""),
         metrics=_metrics(query.get("metric", []), said),
         seed=read_seed(last, said),
@@ -109,7 +109,7 @@ def plan_of(state: EvaluateState, methods: Mapping[str, Explainer]) -> Plan:
     """What is asked of the engine, the same as `exegesis evaluate` asks. Errors: shares that are no numbers."""
     from engine.evaluation.plan import Plan
 
-    typed = {id: _typed(methods[id], own) for id, own in state.params.items() if id in state.methods}
+    typed = typed_params(state.params, state.methods, methods)
     return Plan(
         models=state.models,
         dataset=state.data,
@@ -154,19 +154,28 @@ def read_shares(given: str) -> tuple[int, ...]:
     return found
 
 
+def typed_params(
+    params: Params, chosen: Sequence[str], methods: Mapping[str, Explainer]
+) -> dict[str, dict[str, bool | int | float | str | None]]:
+    """The parameters of the chosen methods as they are computed with, from texts."""
+    return {id: _typed(methods[id], own) for id, own in params.items() if id in chosen}
+
+
 def _typed(method: Explainer, given: Mapping[str, str]) -> dict[str, bool | int | float | str | None]:
     made = from_mapping(method.params, given, method.id)
     return {name: getattr(made, name) for name in given}
 
 
-def _models(given: Sequence[str], start: tuple[str, ...], said: list[str]) -> tuple[str, ...]:
+def read_models(given: Sequence[str], start: tuple[str, ...], said: list[str]) -> tuple[str, ...]:
+    """The models that a link names, else those of the start."""
     named = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
     if len(named) > MOST_MODELS:
         said.append(f"model: at most {MOST_MODELS} at once, got {len(named)}. The first ones are taken.")
     return named[:MOST_MODELS] if given else start
 
 
-def _examples(last: Mapping[str, str], start: int, said: list[str]) -> int:
+def read_examples(last: Mapping[str, str], start: int, said: list[str]) -> int:
+    """How many examples a link asks for, else those of the start."""
     given = last.get("examples", str(start))
     found = whole(given, MOST_EXAMPLES)
     if found:

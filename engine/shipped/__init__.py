@@ -22,6 +22,8 @@ FILE = Path(__file__).parent / "results.jsonl"
 """One sealed entry a line, in base64."""
 EVALUATIONS = Path(__file__).parent / "evaluations.jsonl"
 """The same, each packed by zlib: they are mostly alike numbers."""
+RANDOMIZATIONS = Path(__file__).parent / "randomizations.jsonl"
+"""As packed."""
 
 _aside = False
 
@@ -38,8 +40,8 @@ def find(key: str) -> tuple[Meta, Arrays] | None:
 @functools.cache
 def entries() -> dict[str, bytes]:
     """Every shipped entry by its key."""
-    packed = {key: zlib.decompress(body) for key, body in _bodies(EVALUATIONS)}
-    return dict(_bodies(FILE)) | packed
+    packed = (line for file in (EVALUATIONS, RANDOMIZATIONS) for line in _bodies(file))
+    return dict(_bodies(FILE)) | {key: zlib.decompress(body) for key, body in packed}
 
 
 def _bodies(file: Path) -> Iterator[tuple[str, bytes]]:

@@ -7,10 +7,17 @@ import json
 import os
 import tempfile
 import zlib
+from collections.abc import Callable, Iterable
+
+import numpy as np
 
 from cache import encode
+from cache.codec import Arrays
 from engine import records, shipped
 from engine.shipped.gallery import requests
+
+BITS, USUAL_BITS = {"scores": 12}, 24
+"""Binary digits of a number that is rounded, by the name of its array."""
 
 
 def lines() -> list[str]:
@@ -27,11 +34,37 @@ def lines() -> list[str]:
 def evaluation_lines() -> list[str]:
     """The evaluation that the Evaluate page opens with, computed where this home does not have it."""
     from engine.shipped.evaluated import made
+
+    return _packed(made)
+
+
+def randomization_lines() -> list[str]:
+    """The same of what the Randomization page opens with."""
+    from engine.shipped.randomized import made
+
+    return _packed(made, rounded)
+
+
+def rounded(arrays: Arrays) -> Arrays:
+    """Floats with fewer binary digits, so that they pack: maps, which are only looked at, to 2e-4, others to 1e-7."""
+    return {
+        name: _cut(values, BITS.get(name, USUAL_BITS)) if values.dtype.kind == "f" else values
+        for name, values in arrays.items()
+    }
+
+
+def _cut(values: np.ndarray, bits: int) -> np.ndarray:
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits).astype(values.dtype)
+
+
+def _packed(made: Callable[[], Iterable[str]], change: Callable[[Arrays], Arrays] = lambda arrays: arrays) -> list[str]:
     from engine.store import result_store
 
     with shipped.set_aside():
         held = [(key, result_store().get(key)) for key in made()]
-    return [_line(key, zlib.compress(encode(*entry, key), level=9)) for key, entry in held if entry is not None]
+    found = [(key, encode(entry[0], change(entry[1]), key)) for key, entry in held if entry is not None]
+    return [_line(key, zlib.compress(body, level=9)) for key, body in found]
 
 
 def _line(key: str, body: bytes) -> str:
@@ -42,7 +75,11 @@ def main() -> None:
     os.environ["EXEGESIS_DEVICE"] = "cpu"
     with tempfile.TemporaryDirectory(prefix="exegesis-shipped-") as home:
         os.environ["EXEGESIS_HOME"] = home
-        found = {shipped.FILE: lines(), shipped.EVALUATIONS: evaluation_lines()}
+        found = {
+            shipped.FILE: lines(),
+            shipped.EVALUATIONS: evaluation_lines(),
+            shipped.RANDOMIZATIONS: randomization_lines(),
+        }
     for file, made in found.items():
         file.write_text("\n".join(made) + "\n", encoding="utf-8")
         print(f"{len(made)} results, {file.stat().st_size:,} bytes in {file}")

@@ -52,6 +52,16 @@ SAFE = {
     ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
     ("components/job_area.py", "ended(last)"): "one of our states, and numbers",
+    ("components/randomization/area.py", "how(held)"): "numbers and our words",
+    ("components/randomization/area.py", "' '.join([CAUTION, APPLIES, *([ZERO] if flat else [])])"): "our sentences",
+    (
+        "components/randomization/stage.py",
+        "f'Below each map: {MEASURES[state.look.measure].lower()} with the original, and where its colours end.'",
+    ): "our words",
+    (
+        "components/randomization/work.py",
+        "cost_words(plan, stages_of_all(plan), len(seen.held.sample.indices), seen.before)",
+    ): "numbers",
     ("components/reproduction/claim_view.py", "f'Section {claim.section}'"): "of a declared claim",
     ("components/reproduction/page.py", "f'{section} {SECTIONS[section]}'"): "our words",
     ("components/reproduction/page.py", "f'{LEVEL} {FLAT}'"): "our words",

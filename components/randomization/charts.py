@@ -1,0 +1,195 @@
+"""Charts of a randomization: how like the original each method's maps are at each stage, and what the model then says.
+
+They stand above each other with the same stages across: "original" on the left, then part by part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import altair as alt
+import pandas as pd
+
+from components.charts import finished, line_legend
+from components.evaluate.charts.axes import Axis
+from components.evaluate.charts.blank import blank_chart
+from components.evaluate.charts.frame import Frame, Span, picked, picked_size
+from components.evaluate.charts.lines import AT, BAND, WIDTH
+from components.evaluate.charts.words import short
+from components.numbers import count, hundredths
+from components.palette import PALETTES
+from components.randomization.look import MEASURES
+from components.randomization.words import MODE_TITLES, ORIGINAL
+from engine.randomization.curves import Curve, Point
+from engine.randomization.plan import MODES, RANDOM
+
+PREDICTION = {"probability": "Probability of the original class", "class_changed": "Share with another class"}
+SCORE = "Score"
+"""What a regression head gives instead."""
+PREDICTION_HEIGHT = 190
+LEAST = -0.2
+"""The axis reaches below zero, so that what lies around zero is seen to."""
+CORRELATIONS = ("spearman", "spearman_abs", "ssim")
+LABELS = 34
+"""Pixels that labels of an upward axis take at least, so that charts above each other are in line."""
+SHARE = Axis(
+    ["Prediction", "of the model"],
+    alt.Scale(domain=[0, 1]),
+    alt.Axis(minExtent=LABELS, values=[0, 0.5, 1], format="%"),
+)
+ACROSS = {MODES[0]: "randomized from the last part down to", MODES[1]: "randomized alone"}
+
+
+def likeness_chart(curves: Sequence[Curve], frame: Frame, company: Sequence[str], span: Span) -> alt.LayerChart:
+    """A line a method, random's dotted, with bands. The curves are of one model, one mode and one measure."""
+    table = likeness_data(curves, frame)
+    if table.empty or table["random"].all():
+        return blank_chart(frame)
+    curve, click, legend = curves[0], picked(), frame.legend(company)
+    x, y = _across(curve), _up([MEASURES[curve.metric], "with the original map"], span)
+    base = alt.Chart(table).encode(x=x.x(AT), color=frame.colour(company, legend))
+    lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=frame.dash(company, legend))
+    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=picked_size(click), tooltip=_tips())
+    layers = [_zero(frame), *_bands(base, table, y), lines, points.add_params(click)]
+    return finished(alt.LayerChart(layer=layers), frame.height(company), frame.theme)
+
+
+def prediction_chart(curves: Sequence[Curve], frame: Frame, regression: bool) -> alt.LayerChart:
+    """What the model says at each stage: how likely the class is that it predicted, and how often it is another."""
+    table = prediction_data(curves, regression)
+    if table.empty:
+        return blank_chart(frame)
+    palette, names = PALETTES[frame.theme], list(dict.fromkeys(table["name"]))
+    scale = {"color": [palette.text, palette.muted], "dash": [[1, 0], [6, 3]]}
+    legend = line_legend(1, 260)
+    legend.symbolOpacity = 1
+    y = _score_axis(table) if regression else SHARE
+    base = alt.Chart(table).encode(
+        x=_across(curves[0], told=False).x(AT),
+        color=alt.Color("name:N", scale=alt.Scale(domain=names, range=scale["color"]), title=None, legend=legend),
+    )
+    dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=scale["dash"]), title=None, legend=legend)
+    lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=dash)
+    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=alt.value(30), tooltip=_tips())
+    chart = alt.LayerChart(layer=[*_bands(base, table, y), lines, points])
+    return finished(chart, PREDICTION_HEIGHT, frame.theme)
+
+
+def likeness_data(curves: Sequence[Curve], frame: Frame) -> pd.DataFrame:
+    """A row a method and stage with a value, the original first."""
+    rows = [row for curve in curves for row in _rows(curve, frame.title(curve.method))]
+    return pd.DataFrame([{**row, "random": row["method"] == RANDOM} for row in rows])
+
+
+def prediction_data(curves: Sequence[Curve], regression: bool) -> pd.DataFrame:
+    """A row a number of the prediction and stage, that of the model as it is first."""
+    names = {"probability": SCORE} if regression else PREDICTION
+    return pd.DataFrame([row for curve in curves for row in _rows(curve, names[curve.metric])])
+
+
+def numbers_table(curves: Sequence[Curve], titles: Mapping[str, str]) -> pd.DataFrame:
+    """A row a curve and stage, those without a value too: what the charts draw, for reading and for files."""
+    return pd.DataFrame([_row(curve, point, titles) for curve in curves for point in curve.points])
+
+
+def span_of(curves: Iterable[Curve]) -> Span:
+    """Where the axis of charts that are to be compared ends: at 1, and below zero where values can be."""
+    curves = list(curves)
+    least = LEAST if any(curve.metric in CORRELATIONS for curve in curves) else 0.0
+    lows = (point.interval[0] for curve in curves for point in curve.points if point.interval)
+    values = (point.value for curve in curves for point in curve.points if point.value is not None)
+    return min(least, *lows, *values), 1.0
+
+
+def stage_names(curve: Curve) -> list[str]:
+    """What stands below each place: the original, then the part that is randomized there."""
+    return [ORIGINAL, *(point.stage.block for point in curve.points)]
+
+
+def _across(curve: Curve, told: bool = True) -> Axis:
+    """The stages; `told`: with words below them."""
+    names = stage_names(curve)
+    ticks = alt.Axis(
+        values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", labelOverlap="greedy", grid=False
+    )
+    scale = alt.Scale(domain=[0, len(names) - 1], nice=False, padding=12)
+    return Axis([f"{MODE_TITLES[curve.mode]}: {ACROSS[curve.mode]} this block"] if told else [], scale, ticks)
+
+
+def _up(words: Sequence[str], span: Span) -> Axis:
+    return Axis(words, alt.Scale(domain=list(span), nice=False), alt.Axis(minExtent=LABELS, tickCount=7))
+
+
+def _score_axis(table: pd.DataFrame) -> Axis:
+    ends = table[["low", "value", "high"]].astype(float)
+    scale = alt.Scale(domain=[float(ends.min(axis=None)), float(ends.max(axis=None))])
+    return Axis([SCORE, "of the model"], scale, alt.Axis(minExtent=LABELS, tickCount=4))
+
+
+def _zero(frame: Frame) -> alt.Chart:
+    line = alt.Chart(pd.DataFrame({"zero": [0.0]}))
+    return line.mark_rule(color=PALETTES[frame.theme].muted, strokeWidth=1).encode(y="zero:Q")
+
+
+def _bands(base: alt.Chart, table: pd.DataFrame, y: Axis) -> list[alt.Chart]:
+    known = table[table["low"].notna()]
+    if known.empty:
+        return []
+    return [base.properties(data=known).mark_area(opacity=BAND, line=False).encode(y=y.y("low"), y2="high:Q")]
+
+
+def _tips() -> list[alt.Tooltip]:
+    told = {
+        "name": "Line", "words": "Stage", "shown": "Mean", "interval": "95 % interval",
+        "seeds": "By randomization", "examples": "Examples", "skipped": "Without a value",
+    }  # fmt: skip
+    return [alt.Tooltip(f"{column}:N", title=title) for column, title in told.items()]
+
+
+def _rows(curve: Curve, name: str) -> list[dict[str, object]]:
+    """As charts take them; `percent` and `slice` say the stage and the mode to a click."""
+    click = {"model": curve.model, "method": curve.method, "metric": curve.metric, "slice": curve.mode, "name": name}
+    start = {
+        AT: 0, "percent": 0, "value": curve.start, "low": None, "high": None, "words": "the model as it is",
+        "shown": hundredths(curve.start), "interval": "none: it is the original", "seeds": "", "examples": "",
+        "skipped": "none",
+    }  # fmt: skip
+    having = [point for point in curve.points if point.value is not None]
+    return [{**click, **start}, *({**click, **_point(point)} for point in having)] if having else []
+
+
+def _point(point: Point) -> dict[str, object]:
+    low, high = point.interval or (None, None)
+    return {
+        AT: point.stage.number,
+        "percent": point.stage.number,
+        "value": point.value,
+        "low": low,
+        "high": high,
+        "words": point.stage.words,
+        "shown": hundredths(point.value or 0.0),
+        "interval": "none: one example" if low is None or high is None else f"{hundredths(low)} to {hundredths(high)}",
+        "seeds": ", ".join("none" if one is None else hundredths(one) for one in point.by_seed),
+        "examples": f"{point.n:,}",
+        "skipped": skipped_words(point),
+    }
+
+
+def skipped_words(point: Point) -> str:
+    """How many maps have no value, and why."""
+    return "; ".join(f"{count(number, 'map')}: {why}" for why, number in point.skipped.items()) or "none"
+
+
+def _row(curve: Curve, point: Point, titles: Mapping[str, str]) -> dict[str, object]:
+    low, high = point.interval or (None, None)
+    return {
+        "Line": titles.get(curve.method, curve.method) or PREDICTION[curve.metric],
+        "Randomized": point.stage.words.removesuffix(" randomized"),
+        "Mean": short(point.value),
+        "95 % from": short(low),
+        "95 % to": short(high),
+        "Examples": point.n,
+        "Maps without a value": sum(point.skipped.values()),
+        **({"Why": skipped_words(point)} if point.skipped else {}),
+    }

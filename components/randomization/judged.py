@@ -1,0 +1,54 @@
+"""The verdict of each method on one model: a mark in words, and the reason in a sentence or two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from components.randomization.words import JUDGED
+from engine.randomization.plan import not_applicable
+
+if TYPE_CHECKING:
+    from engine.randomization.verdict import Verdict
+
+WORDS = {
+    "at_once": "falls at once",
+    "falls": "falls to zero",
+    "partly": "falls in part",
+    "high": "stays high",
+    "invariant": "does not change",
+    "unsure": "not told",
+    "no_order": "no correlation",
+    "baseline": "baseline",
+}
+"""By the kind of a verdict."""
+MARKS = {True: ("✓", "depends on the model"), False: ("✗", "does not as it should"), None: ("·", "")}
+NOT_MEANT = "not meant for it"
+
+
+def verdicts_html(verdicts: Sequence[Verdict], titles: Mapping[str, str], kind: str, model: str) -> str:
+    """A row a method. Everything that is not ours is escaped."""
+    rows = "".join(_row(one, titles, kind) for one in verdicts)
+    label = escape(f"Verdicts on {model}")
+    return (
+        f'<div class="xg"><div class="xg-judged" role="list" aria-label="{label}">{rows}</div>'
+        f'<p class="xg-small">{JUDGED}</p></div>'
+    )
+
+
+def word_of(one: Verdict, kind: str) -> str:
+    """The verdict in two or three words."""
+    word = WORDS[one.kind]
+    return f"{word}, {NOT_MEANT}" if not_applicable(one.method, kind) else word
+
+
+def _row(one: Verdict, titles: Mapping[str, str], kind: str) -> str:
+    mark, meaning = MARKS[one.passes]
+    side = {True: " xg-good", False: " xg-fails", None: ""}[one.passes]
+    told = f'<span class="xg-small"> · {meaning}</span>' if meaning else ""
+    return (
+        f'<div class="xg-judgement{side}" role="listitem"><p class="xg-title"><i aria-hidden="true">{mark}</i> '
+        f"{escape(titles.get(one.method, one.method))}</p><p><b>{escape(word_of(one, kind))}</b>{told}</p>"
+        f'<p class="xg-small">{escape(one.reason)}</p></div>'
+    )
