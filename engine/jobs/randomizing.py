@@ -79,7 +79,11 @@ def _of_model(work: Work) -> Iterator[Unit]:
 
     for key, piece in pieces.items():
         yield Unit(key, _label(work, piece), partial(_make, work, [piece]), stores_itself=True, batch=together)
-    whole = partial(carry_out, replace(work.plan, models=(work.model,)))
+
+    def whole() -> None:
+        work.check_untouched()
+        carry_out(replace(work.plan, models=(work.model,)))
+
     yield Unit(key_of(work.plan, work.model, work.sample), f"all together, {work.model}", whole, stores_itself=True)
 
 
@@ -94,5 +98,5 @@ def _make(work: Work, pieces: Sequence[Piece]) -> None:
     from engine.randomization.pieces import Maps
 
     for made in work.done(pieces).values():
-        for why in made.failed.values() if isinstance(made, Maps) else ():
+        for why in made.failed.values() if isinstance(made, Maps) or not made.lasting else ():
             raise ExegesisError(why)  # so that the example is tried again

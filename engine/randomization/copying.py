@@ -38,7 +38,7 @@ def replaced(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> It
 def fingerprint(module: torch.nn.Module) -> str:
     """SHA-256 of all parameters and buffers, bit by bit, with their names."""
     digest = hashlib.sha256()
-    for name, value in module.state_dict().items():
+    for name, value in (*module.named_parameters(), *module.named_buffers()):
         digest.update(name.encode())
         digest.update(value.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -14,6 +14,8 @@ from engine.randomization.measures import MEASURES
 from engine.randomization.result import PREDICTIONS, OfModel
 from engine.randomization.stages import Stage
 
+NO_ANSWER = "the randomized model gives no answer that is a number"
+
 
 @dataclass(frozen=True)
 class Point:
@@ -110,4 +112,6 @@ def _skipped(found: OfModel, stage: int, method: str) -> dict[str, int]:
     if method:
         codes = found.why[stage, :, found.methods.index(method)]
         counts.update(found.reasons[code] for code in codes[codes >= 0].tolist())
+    elif silent := int(np.isnan(found.after[stage]).sum()):
+        counts[NO_ANSWER] += silent
     return dict(counts)

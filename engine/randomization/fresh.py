@@ -43,7 +43,7 @@ def _initialised(model: AnyClassifier, names: Sequence[str], seed: int) -> Weigh
     blank = {name: torch.full(own[name].shape, torch.nan) for name in names}
     module: Any = copied(model.module)
     with replaced(module, blank), torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # the CPU's alone: others may be drawing on the device
         for part in _whole(module, names):
             module._init_weights(part)
         made = dict(module.named_parameters())

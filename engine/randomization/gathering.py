@@ -84,6 +84,7 @@ class Gathering:
             self.answers |= made.predictions
             self.seen |= made.seen
             self.failed |= made.failed
+            self.broken |= not made.lasting
             return
         for index, scores in made.scores.items():
             self.before[method, index] = scores[self.seen[index].features]
@@ -92,6 +93,7 @@ class Gathering:
         )
 
     def _take_answers(self, at: tuple[int, int], made: Answers) -> None:
+        self.broken |= not made.lasting
         for index, said in made.predictions.items():
             target = self.answers[index].index
             self.after[(*at, self.place[index])] = said.probabilities[target]

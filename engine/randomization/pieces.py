@@ -76,11 +76,15 @@ class Seen:
 
 @dataclass(frozen=True)
 class Answers:
-    """Predictions by example; of the model as it is also how it reads them. `failed`: why an example has none."""
+    """Predictions by example; of the model as it is also how it reads them. `failed`: why an example has none.
+
+    `lasting`: all that failed cannot be read, which it never can. Otherwise another try may succeed.
+    """
 
     predictions: Mapping[int, Prediction]
     seen: Mapping[int, Seen] = field(default_factory=dict)
     failed: Mapping[int, str] = field(default_factory=dict)
+    lasting: bool = True
 
     def packed(self) -> tuple[Meta, Arrays]:
         return {

@@ -59,7 +59,8 @@ def _judged(signed: Curve, sizes: Curve | None, kind: str) -> Verdict:
         return _told(signed, "no_order", None, 0, f"No correlation at any stage: {'; '.join(sorted(reasons))}.")
     still = _still(points)
     if points[-1].n < FEW:
-        return _told(signed, "unsure", None, still, f"Only {points[-1].n} examples have a correlation; take more.")
+        few = "1 example has" if points[-1].n == 1 else f"{points[-1].n} examples have"
+        return _told(signed, "unsure", None, still, f"Only {few} a correlation; take more.")
     if still == len(points):
         return _told(signed, "invariant", False, still, f"Its maps stay the same to the end {_at(points[-1])}.")
     return _by_last(signed, sizes, points, still)
@@ -73,9 +74,11 @@ def _by_last(signed: Curve, sizes: Curve | None, points: Sequence[Point], still:
             told = f"Its signs become random, but the order of its sizes stays {_at(left)}."
             return _told(signed, "partly", False, still, told)
         if all(map(_near_zero, points)):
-            told = f"Its correlation with the original is about zero from the first stage on {_at(points[0])}."
+            told = f"Its correlation with the original is {_gone(points[0])} from the first stage on {_at(points[0])}."
             return _told(signed, "at_once", True, still, told)
-        return _told(signed, "falls", True, still, f"Its correlation falls to about zero {_at(last)}.{_unmoved(still)}")
+        return _told(
+            signed, "falls", True, still, f"Its correlation falls to {_gone(last)} {_at(last)}.{_unmoved(still)}"
+        )
     if _low(last) >= HIGH:
         told = f"Its correlation is still high {_at(last)}: it shows the input more than what was learned."
         return _told(signed, "high", False, still, told)
@@ -107,6 +110,11 @@ def _left_in_sizes(sizes: Curve | None) -> Point | None:
 
 def _near_zero(point: Point) -> bool:
     return _high(point) <= NEAR_ZERO
+
+
+def _gone(point: Point) -> str:
+    """Below zero the order is turned round, which is no likeness either, but is not nothing."""
+    return "below zero" if _high(point) < -NEAR_ZERO else "about zero"
 
 
 def _low(point: Point) -> float:

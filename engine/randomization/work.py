@@ -90,7 +90,7 @@ class Work:
         return load_answers(piece) if piece.method == PREDICTION else load_maps(piece)
 
     def done(self, pieces: Sequence[Piece]) -> dict[str, Maps | Answers]:
-        """All of them by key, from the cache or made now and kept. Pieces in which an example failed are not kept."""
+        """All of them by key, from the cache or made now and kept, unless an example failed that may not fail again."""
         made: dict[str, Maps | Answers] = {}
         for _, same in itertools.groupby(pieces, key=lambda piece: piece.stage):
             own = list(same)
@@ -139,11 +139,12 @@ class Work:
         inputs = self._inputs(model, piece.indices if known is None else tuple(known.predictions), failed)
         said = surviving(lambda asked: _predictions(model, asked), list(inputs.values()))
         found = dict(zip(inputs, said, strict=True))
-        failed |= {index: reason(one) for index, one in found.items() if isinstance(one, ExegesisError)}
+        unsaid = {index: reason(one) for index, one in found.items() if isinstance(one, ExegesisError)}
         predictions = {index: one for index, one in found.items() if isinstance(one, Prediction)}
         seen = {index: _seen(inputs[index]) for index in predictions} if known is None else {}
-        made = Answers(predictions, seen, failed)
-        result_store().put(piece.key, *made.packed())
+        made = Answers(predictions, seen, failed | unsaid, lasting=not unsaid)
+        if made.lasting:
+            result_store().put(piece.key, *made.packed())
         return {piece.key: made}
 
     def _explained(self, model: AnyClassifier, pieces: Sequence[Piece], known: Answers) -> dict[str, Maps | Answers]:
