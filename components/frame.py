@@ -85,6 +85,12 @@ RANDOMIZATION = PageEntry(
     "Randomize a model",
     "Would an explanation look the same if the model had learned nothing?",
 )
+ADVERSARIAL = PageEntry(
+    "pages/adversarial.py",
+    "Adversarial",
+    "Attack an explanation",
+    "Can an explanation be changed while the model answers as before?",
+)
 STUDY = PageEntry(
     "pages/study.py",
     "Study",
@@ -112,7 +118,8 @@ LIBRARY = PageEntry(
 )
 
 PAGES = (
-    HOME, TEXT, IMAGES, ATTENTION, EVALUATE, COMPARE, REPRODUCTION, RANDOMIZATION, STUDY, RESULTS, LIBRARY, ANNOTATE,
+    HOME, TEXT, IMAGES, ATTENTION, EVALUATE, COMPARE, REPRODUCTION, RANDOMIZATION, ADVERSARIAL, STUDY, RESULTS,
+    LIBRARY, ANNOTATE,
 )  # fmt: skip
 
 

@@ -24,6 +24,8 @@ EVALUATIONS = Path(__file__).parent / "evaluations.jsonl"
 """The same, each packed by zlib: they are mostly alike numbers."""
 RANDOMIZATIONS = Path(__file__).parent / "randomizations.jsonl"
 """As packed."""
+ATTACKS = Path(__file__).parent / "attacks.jsonl"
+"""As packed."""
 
 _aside = False
 
@@ -40,7 +42,7 @@ def find(key: str) -> tuple[Meta, Arrays] | None:
 @functools.cache
 def entries() -> dict[str, bytes]:
     """Every shipped entry by its key."""
-    packed = (line for file in (EVALUATIONS, RANDOMIZATIONS) for line in _bodies(file))
+    packed = (line for file in (EVALUATIONS, RANDOMIZATIONS, ATTACKS) for line in _bodies(file))
     return dict(_bodies(FILE)) | {key: zlib.decompress(body) for key, body in packed}
 
 

@@ -53,6 +53,13 @@ def rounded(arrays: Arrays) -> Arrays:
     }
 
 
+def attack_lines() -> list[str]:
+    """The same of what the Adversarial page opens with."""
+    from engine.shipped.attacked import made
+
+    return _packed(made)
+
+
 def _cut(values: np.ndarray, bits: int) -> np.ndarray:
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits).astype(values.dtype)
@@ -79,6 +86,7 @@ def main() -> None:
             shipped.FILE: lines(),
             shipped.EVALUATIONS: evaluation_lines(),
             shipped.RANDOMIZATIONS: randomization_lines(),
+            shipped.ATTACKS: attack_lines(),
         }
     for file, made in found.items():
         file.write_text("\n".join(made) + "\n", encoding="utf-8")

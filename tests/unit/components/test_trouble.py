@@ -14,6 +14,11 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
+    ("components/adversarial/run.py", "cost_words(state, len(missing))"): "numbers",
+    ("components/adversarial/many.py", "cost_words(plan, seen.size)"): "numbers",
+    ("components/adversarial/many.py", "how(whole, seen.size)"): "numbers and our words",
+    ("components/adversarial/many.py", "METRICS[state.many.measure].about"): "our words",
+    ("components/adversarial/many.py", "summary(means.scores, means.frame.titles)"): "numbers and titles of methods",
     ("components/browse/area.py", "' '.join(told)"): "numbers, and titles of methods",
     ("components/browse/area.py", "f'No example matches.{more} Change the search or what is shown.'"): "a number",
     ("components/browse/controls.py", "place(found, current)"): "numbers",

@@ -1,0 +1,143 @@
+"""Charts of attacks: three curves along the steps, live or kept, and bars of means with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import pandas as pd
+
+from components.adversarial.words import OBJECTIVE_TITLES
+from components.charts import finished
+from components.evaluate.charts.axes import evenly
+from components.evaluate.charts.bars import GROUP, bar_chart
+from components.evaluate.charts.blank import blank_chart
+from components.evaluate.charts.frame import Frame, Span
+from components.evaluate.charts.words import short
+from components.numbers import plain
+from components.palette import Theme
+from engine.attacks.findings import METRICS, Score
+from engine.attacks.trail import Trail
+from engine.evaluation.reasons import counted
+
+CURVES = {"objective": "Objective", "rank_change": "Rank change", "probability": "Probability"}
+SCORE = "Score"
+"""What a regression head has instead of a probability."""
+SHARES = ("rank_change", "probability")
+TRAIL_HEIGHT = 220
+DIFFERENT = "another class"
+
+
+@dataclass(frozen=True)
+class Along:
+    """The steps of one attack. `best`: the step that is kept, None while it runs or where none is."""
+
+    objective: str
+    trail: Trail
+    best: int | None = None
+
+
+def trail_data(attacks: Sequence[Along], curve: str) -> pd.DataFrame:
+    """A row a point: step, value, which attack, whether the class was another one, whether the step is kept."""
+    return pd.DataFrame(
+        [
+            {
+                "step": int(step),
+                "value": float(value),
+                "name": OBJECTIVE_TITLES[one.objective],
+                "class": "kept" if kept else DIFFERENT,
+                "kept": one.best == int(step),
+                "shown": plain(float(value)),
+            }
+            for one in attacks
+            for step, value, kept in zip(one.trail.step, getattr(one.trail, curve), one.trail.class_kept, strict=True)
+        ]
+    )
+
+
+def trail_chart(attacks: Sequence[Along], curve: str, theme: Theme, regression: bool = False) -> alt.LayerChart:
+    """One of `CURVES`; a large point at the step that is kept, small ones where the class was another."""
+    table = trail_data(attacks, curve)
+    if table.empty:
+        return blank_chart(Frame({}, theme))
+    names = [OBJECTIVE_TITLES[one.objective] for one in attacks]
+    share = curve in SHARES and not (regression and curve == "probability")
+    legend = alt.Legend(orient="bottom", columns=1, symbolType="stroke", symbolSize=420) if len(names) > 1 else None
+    title = SCORE if regression and curve == "probability" else CURVES[curve]
+    base = alt.Chart(table).encode(
+        x=alt.X("step:Q", title="step", axis=alt.Axis(tickMinStep=1, tickCount=4, grid=False)),
+        y=alt.Y(
+            "value:Q", title=title, scale=alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=False),
+            axis=alt.Axis(tickCount=4, format="%" if share else ""),
+        ),
+        color=alt.Color("name:N", scale=alt.Scale(domain=names), title=None, legend=legend),
+        strokeDash=alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]][: len(names)]),
+                                  title=None, legend=legend),
+        tooltip=[alt.Tooltip("name:N", title="Attack"), alt.Tooltip("step:Q", title="Step"),
+                 alt.Tooltip("shown:N", title=title), alt.Tooltip("class:N", title="Class")],
+    )  # fmt: skip
+    layers = [base.mark_line(strokeWidth=2)]
+    for shown, size in ((table[table["class"] == DIFFERENT], 26), (table[table["kept"]], 110)):
+        if len(shown):
+            layers.append(base.properties(data=shown).mark_point(filled=True, opacity=1, size=size))
+    return finished(alt.LayerChart(layer=layers), TRAIL_HEIGHT + 24 * (len(names) if legend else 0) + 40, theme)
+
+
+def means_chart(
+    scores: Sequence[Score], frame: Frame, company: Sequence[str], objectives: Sequence[str], span: Span
+) -> alt.LayerChart:
+    """A group of bars an objective, a bar a method. The scores are of one model and one metric."""
+    having = [score for score in scores if score.value is not None]
+    if not having:
+        return blank_chart(frame)
+    ordered = sorted(having, key=lambda score: objectives.index(score.of.objective))
+    table = pd.DataFrame([_record(score, frame) for score in ordered])
+    of = METRICS[having[0].of.metric]
+    unit = "" if of.unit in of.title.lower() else f" ({of.unit})"
+    return bar_chart(table, company, frame, evenly([f"{of.title}{unit}"], span), {"group": "Objective"})
+
+
+def span_of(scores: Iterable[Score]) -> Span:
+    """Where the axis of charts that are to be compared ends; bars start at 0."""
+    ends = [end for one in scores if one.value is not None for end in (one.value, *(one.interval or ()))]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.04 * (high - low) or 0.5
+    return low - (room if low < 0 else 0.0), high + (room if high > 0 or low == 0 else 0.0)
+
+
+def table_of(scores: Sequence[Score], titles: Mapping[str, str]) -> pd.DataFrame:
+    """A row a mean, those without a value too, for reading and for files."""
+    return pd.DataFrame([_row(score, titles) for score in scores])
+
+
+def _record(score: Score, frame: Frame) -> dict[str, object]:
+    """As charts take it; `slice` says the objective to a click."""
+    low, high = score.interval or (None, None)
+    of = score.of
+    return {
+        "model": of.model, "method": of.method, "metric": of.metric, "percent": 0, "slice": of.objective,
+        GROUP: OBJECTIVE_TITLES[of.objective], "name": frame.title(of.method), "value": score.value,
+        "low": low, "high": high, "shown": plain(score.value or 0.0), "interval": _interval(score),
+        "examples": f"{score.n:,}", "skipped": counted(score.skipped) or "none",
+    }  # fmt: skip
+
+
+def _interval(score: Score) -> str:
+    return score.doubt or " to ".join(map(plain, score.interval or ()))
+
+
+def _row(score: Score, titles: Mapping[str, str]) -> dict[str, object]:
+    low, high = (None if score.doubt else score.interval) or (None, None)
+    of = score.of
+    return {
+        "Method": titles.get(of.method, of.method),
+        "Objective": OBJECTIVE_TITLES[of.objective],
+        "Model": of.model,
+        "Measure": METRICS[of.metric].title,
+        "Mean": short(score.value),
+        "95 % from": short(low),
+        "95 % to": short(high),
+        "Examples": score.n,
+        "Without a value": sum(score.skipped.values()),
+    }

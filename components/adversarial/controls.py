@@ -1,0 +1,91 @@
+"""What is attacked and how hard: the example, the method, the objective, and the fields of `AttackParams`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from components.adversarial.session import SET, Opened, key
+from components.adversarial.state import CHOICES
+from components.adversarial.strength import HELP, epsilon_hint
+from components.adversarial.words import BOTH, METHOD_HELP, OBJECTIVE_HELP, OBJECTIVE_TITLES, PLACE_TITLES
+from components.kept import KEPT
+from components.picture import focus_controls as picture_focus_controls
+from components.request_link import MOST_SEED
+from components.text import focus_controls
+from components.text.open_data import OpenData
+from engine.attacks.params import METHODS
+from engine.registry import Explainer
+
+WIDTH = 130
+MORE = {"steps": f"{HELP['steps']}. The thesis makes 500."}
+
+
+def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explainer], opened: Opened) -> DeltaGenerator:
+    """All of them. Returns the place in which troubles are said."""
+    if isinstance(opened, OpenData):
+        focus_controls.focus_controls(models, opened)
+        focus_controls.text_controls()
+    else:
+        picture_focus_controls.picture_focus_controls(models, opened)
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        st.selectbox(
+            "Attacked method", [id for id in METHODS if id in methods], key=key(kind, "method"), width=230,
+            help=METHOD_HELP, format_func=lambda id: methods[id].title if id in methods else id, persist_state=KEPT,
+        )  # fmt: skip
+        st.segmented_control(
+            "Objective", CHOICES, key=key(kind, "objective"), required=True, help=OBJECTIVE_HELP, persist_state=KEPT,
+            format_func=lambda one: OBJECTIVE_TITLES.get(one, BOTH.capitalize()),
+        )  # fmt: skip
+        _strength_controls(kind)
+        with st.popover("More settings", key=key(kind, "more")):
+            _more(kind)
+    return st.empty()
+
+
+def _strength_controls(kind: str) -> None:
+    place = str(st.session_state[_name(kind, "place")])
+    if kind == "image":
+        st.segmented_control(
+            "Moved", list(PLACE_TITLES), key=_name(kind, "place"), required=True, help=HELP["place"],
+            format_func=PLACE_TITLES.__getitem__, persist_state=KEPT,
+        )  # fmt: skip
+    st.text_input(
+        "ε", key=_name(kind, "epsilon"), placeholder=epsilon_hint(place), width=WIDTH, persist_state=KEPT,
+        help=f"{HELP['epsilon']}. 0: nothing may move. Fractions such as 8/255 are read.",
+    )  # fmt: skip
+    number = partial(_number, kind)
+    number("k", "top_k", 0.05)
+    number("Steps", "steps", 100)
+
+
+def _more(kind: str) -> None:
+    number = partial(_number, kind)
+    first, second = st.columns(2, gap="small")
+    with first:
+        number("α", "alpha", 0.1)
+        number("Learning rate", "learning_rate", 0.05)
+    with second:
+        number("β", "beta", 0.1)
+        st.number_input(
+            "Seed", 0, MOST_SEED, key=key(kind, "seed"), step=1, persist_state=KEPT,
+            help="Draws where the attack starts, and the examples below.",
+        )  # fmt: skip
+    st.checkbox("Sign steps", key=_name(kind, "sign_steps"), help=HELP["sign_steps"], persist_state=KEPT)
+    st.checkbox("Special tokens too", key=_name(kind, "specials"), help=HELP["specials"], persist_state=KEPT)
+
+
+def _number(kind: str, label: str, name: str, step: int | float) -> None:
+    most, shape = (100_000, "%d") if isinstance(step, int) else (None, "%g")
+    least = 1 if isinstance(step, int) else 0.0
+    st.number_input(
+        label, least, most, key=_name(kind, name), step=step, format=shape, width=WIDTH,
+        help=MORE.get(name, HELP[name]), persist_state=KEPT,
+    )  # fmt: skip
+
+
+def _name(kind: str, name: str) -> str:
+    return key(kind, f"{SET}{name}")

@@ -1,0 +1,167 @@
+"""Means over attacks as they are drawn and kept: a chart's files, rows, the command that makes them again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from components.adversarial.session import key
+from components.adversarial.words import CITED
+from components.citing import cited_html
+from components.evaluate.keep import TYPES
+from components.evaluate.keep_chart import light_colours
+from components.keeping import REPEATS, cite_box, file_button
+from engine.attacks.findings import METRICS
+from engine.home import product_version
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
+
+    from components.adversarial.state import AdversarialState
+    from components.evaluate.chart_files import Told
+    from components.evaluate.charts.frame import Frame
+    from engine.attacks.findings import Findings, Score
+    from engine.attacks.plan import AttackPlan
+
+ROWS_HELP = "A row a model, example, method, objective and measure: what `exegesis attack --out` writes."
+SCORES_HELP = "Every mean with its interval: what `exegesis attack --json` prints."
+
+
+@dataclass(frozen=True)
+class Means:
+    """What is drawn of `found`: the means of the chosen measure. The attacked methods' own, without transfer."""
+
+    state: AdversarialState
+    found: Findings
+    frame: Frame
+
+    @property
+    def plan(self) -> AttackPlan:
+        return self.found.plan
+
+    @cached_property
+    def scores(self) -> list[Score]:
+        own = (score for score in self.found.scores if score.of.metric == self.state.many.measure)
+        return [score for score in own if score.of.method == score.of.attacked]
+
+    @property
+    def models(self) -> list[str]:
+        """Those of which there is anything."""
+        return [model for model in self.plan.models if self.of(model)]
+
+    def of(self, model: str) -> list[Score]:
+        return [score for score in self.scores if score.of.model == model]
+
+    @property
+    def file(self) -> str:
+        return f"exegesis-attack-{self.state.many.measure.replace('_', '-')}"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        from components.adversarial.charts import table_of
+
+        return table_of(self.scores, self.frame.titles)
+
+    def key(self, kind: str) -> str:
+        """Of a widget."""
+        return key(self.state.kind, f"many.keep.{kind}")
+
+    def chart(self, theme: str = "") -> alt.LayerChart:
+        """That of the first model, which files hold."""
+        from components.adversarial.charts import means_chart, span_of
+
+        frame = replace(self.frame, theme=theme) if theme else self.frame
+        return means_chart(
+            self.of(self.models[0]), frame, self.plan.methods, self.plan.objectives, span_of(self.scores)
+        )
+
+    def spec(self) -> str:
+        """As it stands on the page."""
+        return self.chart().to_json()
+
+    def svg(self) -> str:
+        """In the light theme, whichever the page is seen in."""
+        from components.evaluate.chart_files import chart_svg
+
+        return chart_svg(self.chart("light"), self.told(), self.table, light_colours())
+
+    def html(self) -> str:
+        """The same as a page."""
+        from components.evaluate.chart_files import chart_html
+
+        return chart_html(self.chart("light"), self.told(), self.table, light_colours())
+
+    def told(self) -> Told:
+        """What the file says of it."""
+        from components.evaluate.chart_files import Told
+
+        title = f"{METRICS[self.state.many.measure].title} under attack, {self.models[0]}, {self.plan.dataset}"
+        return Told(title, [cite(self.plan), f"{REPEATS}:"], [command(self.plan)])
+
+
+def keep_many(state: AdversarialState, found: Findings) -> None:
+    """Rows and means as files, and how to repeat them."""
+    from engine.attacks.export import FORMATS
+
+    with st.container(horizontal=True, gap="small"):
+        for ending, write in FORMATS.items():
+            name = f"exegesis-attack.{ending}"
+            file_button(
+                f"Rows, {ending.upper()}", name, TYPES[ending], _rows(found, write), ROWS_HELP,
+                key(state.kind, f"many.rows.{ending}"),
+            )  # fmt: skip
+        file_button(
+            "Means, JSON", "exegesis-attack-means.json", TYPES["json"], lambda: means_json(found), SCORES_HELP,
+            key(state.kind, "many.means"),
+        )  # fmt: skip
+    cite_box(
+        cited_html(cite(found.plan), [CITED]), [(f"{REPEATS}:", command(found.plan))], key(state.kind, "many.cite")
+    )
+
+
+def means_json(found: Findings) -> str:
+    """What the command prints."""
+    from engine.cli.plain_attack import as_plain
+
+    return json.dumps(as_plain(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def command(plan: AttackPlan) -> str:
+    """The command that gives the same; what is not said is what it takes by itself."""
+    from engine.attacks.params import AttackParams
+    from engine.attacks.plan import EXAMPLES
+
+    given = ["exegesis", "attack", "--models", ",".join(plan.models), "--dataset", plan.dataset]
+    given += ["--methods", ",".join(plan.methods)]
+    given += ["--objective", plan.objectives[0] if len(plan.objectives) == 1 else "both"]
+    for option, value, own in (
+        ("examples", plan.examples, EXAMPLES),
+        ("seed", plan.seed, 0),
+        ("split", plan.split, None),
+    ):
+        given += [] if value == own else [f"--{option}", str(value)]
+    start = AttackParams()
+    for name, held in plan.attack.items():
+        if held != getattr(start, name):
+            option = f"--{name.replace('_', '-')}"
+            given += [option] if held is True else [option, f"{held:.12g}" if isinstance(held, float) else str(held)]
+    return shlex.join([*given, "--out", "rows.csv"])
+
+
+def cite(plan: AttackPlan) -> str:
+    """One sentence: what made these numbers, of which models and data."""
+    return (
+        f"Exegesis {product_version()}. Attacks on {', '.join(plan.methods)} of {', '.join(plan.models)} on "
+        f"{plan.dataset}, {plan.examples} examples, {' and '.join(plan.objectives)}, seed {plan.seed}, {plan.dtype}."
+    )
+
+
+def _rows(found: Findings, write: Callable[[Findings], bytes]) -> Callable[[], bytes]:
+    return lambda: write(found)

@@ -1,0 +1,209 @@
+"""What the Adversarial page shows, as plain values: read from the link and written back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from components.adversarial.strength import Strength, chosen, given_of, read_strength
+from components.adversarial.words import BOTH
+from components.evaluate.state import read_models
+from components.link_choice import choice, whole
+from components.picture.focus import PictureFocus, read_picture_focus, write_picture_focus
+from components.picture.open_pictures import OpenPictures
+from components.request_link import last_values, read_methods, read_opened, read_seed, write_places, write_unusual
+from components.text.focus import Focus, Query, read_focus, write_focus
+from components.text.open_data import OpenData
+from engine.attacks.params import METHODS, OBJECTIVES
+from engine.errors import UsageError, not_allowed
+from engine.registry import Explainer
+from engine.request import Input
+
+if TYPE_CHECKING:
+    from engine.attacks.attack import AttackRequest
+    from engine.attacks.plan import AttackPlan
+
+METHOD = "gradient_x_input"
+CHOICES = (BOTH, *OBJECTIVES)
+OTHERS = {"text": ("gradient_l2", "attention_rollout", "occlusion"), "image": ("gradient_l2", "attention_rollout")}
+"""Methods whose maps of the attacked input are looked at."""
+MANY_METHODS = ("gradient_l2", "gradient_x_input", "integrated_gradients")
+EXAMPLES, MOST_EXAMPLES = 16, 1000
+SECTIONS = ("others",)
+SCALES = {"one": "One scale", "own": "Each its own"}
+"""Of the colours of the maps before and after."""
+MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
+            "probability_distance", "class_kept")  # fmt: skip
+WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}
+
+
+@dataclass(frozen=True)
+class Many:
+    """Attacks on many examples. `models`: none for the one above. `picked`: a bar, as model, method and objective.
+
+    `which`: examples that count, by whether the model was right before.
+    """
+
+    models: tuple[str, ...] = ()
+    methods: tuple[str, ...] = MANY_METHODS
+    examples: int = EXAMPLES
+    measure: str = MEASURES[0]
+    which: str = "all"
+    picked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdversarialState:
+    """`objective`: one, or both. `strength`: what is not as usual. `others`: methods that are asked afterwards."""
+
+    kind: str
+    focus: Focus | PictureFocus
+    method: str = METHOD
+    objective: str = BOTH
+    strength: Strength = field(default_factory=dict)
+    seed: int = 0
+    scale: str = "one"
+    others: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    many: Many = field(default_factory=Many)
+
+    @property
+    def input(self) -> Input | None:
+        """The text or picture; None where there is none to read."""
+        return self.focus.example if isinstance(self.focus, Focus) else self.focus.picture
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        return OBJECTIVES if self.objective == BOTH else (self.objective,)
+
+    def request(self, objective: str) -> AttackRequest:
+        """What is asked of the engine. Errors: in words, of a picture or a parameter."""
+        from engine.attacks.attack import AttackRequest
+
+        if self.input is None:
+            raise UsageError("picture: there is none to read. Pick one above.")
+        given = {**given_of(chosen(self.kind, self.strength, objective)), "objective": objective}
+        return AttackRequest(self.focus.model, self.method, self.input, given, {}, self.seed)
+
+    def plan(self) -> AttackPlan:
+        """The same on many examples, as `exegesis attack` asks for it."""
+        from engine.attacks.plan import AttackPlan
+
+        split = self.focus.split if isinstance(self.focus, PictureFocus) else ""
+        return AttackPlan(
+            models=self.many.models or (self.focus.model,),
+            dataset=self.focus.data,
+            methods=self.many.methods,
+            objectives=self.objectives,
+            examples=self.many.examples,
+            seed=self.seed,
+            split=split or None,
+            attack=given_of(chosen(self.kind, self.strength)),
+        )
+
+
+def read_text(
+    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenData
+) -> tuple[AdversarialState, list[str]]:
+    """The state that a link to a text asks for, and a sentence for everything in it that is not known."""
+    said: list[str] = []
+    return _read("text", read_focus(last_values(query), models, opened, said), query, methods, said), said
+
+
+def read_picture(
+    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenPictures
+) -> tuple[AdversarialState, list[str]]:
+    """The same of a link to a picture."""
+    said: list[str] = []
+    return _read("image", read_picture_focus(last_values(query), models, opened, said), query, methods, said), said
+
+
+def write(state: AdversarialState) -> Query:
+    """The link that reopens the state: only what differs from the usual is written, and always the kind."""
+    focus = write_focus(state.focus) if isinstance(state.focus, Focus) else write_picture_focus(state.focus)
+    many, start = state.many, Many()
+    unusual = write_unusual(
+        (
+            ("method", state.method, METHOD),
+            ("objective", state.objective, BOTH),
+            ("seed", state.seed, 0),
+            ("scale", state.scale, "one"),
+            ("open", write_places(state.opened), ""),
+            ("examples", many.examples, start.examples),
+            ("measure", many.measure, start.measure),
+            ("which", many.which, start.which),
+        )
+    )
+    lists = (
+        ("other", state.others, OTHERS[state.kind]), ("on", many.models, ()), ("attacked", many.methods, MANY_METHODS),
+        ("bar", many.picked, ()),
+    )  # fmt: skip
+    several: Query = {name: list(value) or ["none"] for name, value, usual in lists if value != usual}
+    strength: Query = {name: [value] for name, value in state.strength.items()}
+    return {"input": [state.kind]} | focus | unusual | strength | several
+
+
+def _read(
+    kind: str, focus: Focus | PictureFocus, query: Query, methods: Mapping[str, Explainer], said: list[str]
+) -> AdversarialState:
+    last = last_values(query)
+    attackable = {id: method for id, method in methods.items() if id in METHODS}
+    return AdversarialState(
+        kind=kind,
+        focus=focus,
+        method=_method(last, attackable, methods, said),
+        objective=choice("objective", last, CHOICES, said),
+        strength=read_strength(kind, last, said),
+        seed=read_seed(last, said),
+        scale=choice("scale", last, tuple(SCALES), said),
+        others=read_methods(query.get("other", []), methods, OTHERS[kind], said),
+        opened=read_opened(last, SECTIONS, said),
+        many=_many(query, attackable, said),
+    )
+
+
+def _method(
+    last: Mapping[str, str], attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], said: list[str]
+) -> str:
+    """One that cannot be attacked is said to be so, as the engine says it."""
+    from engine.attacks.params import check_method
+    from engine.errors import ExegesisError
+
+    asked = last.get("method", METHOD)
+    if asked in attackable:
+        return asked
+    try:
+        check_method(asked, next(iter(methods.values())).kind)
+    except ExegesisError as error:
+        said.append(str(error))
+    return METHOD
+
+
+def _many(query: Query, attackable: Mapping[str, Explainer], said: list[str]) -> Many:
+    last, start = last_values(query), Many()
+    given = last.get("examples", str(EXAMPLES))
+    examples = whole(given, MOST_EXAMPLES)
+    if not examples:
+        said.append(
+            str(
+                not_allowed(
+                    "examples", f"a whole number from 1 to {MOST_EXAMPLES}", given[:40], f"{EXAMPLES} are used."
+                )
+            )
+        )
+    picked = tuple(query.get("bar", []))
+    return replace(
+        start,
+        models=read_models([name for name in query.get("on", []) if name != "none"], (), said),
+        methods=read_methods(query.get("attacked", []), attackable, MANY_METHODS, said),
+        examples=examples or EXAMPLES,
+        measure=choice("measure", last, MEASURES, said),
+        which=choice("which", last, tuple(WHICH), said),
+        picked=picked if len(picked) == 3 else (),
+    )
+
+
+def several(state: AdversarialState) -> Sequence[str]:
+    """The models that are attacked on many examples."""
+    return state.many.models or (state.focus.model,)

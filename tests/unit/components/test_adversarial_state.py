@@ -1,0 +1,79 @@
+"""The Adversarial page's state in a link and back, what a link may get wrong, and what it asks of the engine."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from components.adversarial.many_keep import command
+from components.adversarial.state import MANY_METHODS, OTHERS, AdversarialState, Many, read_text, write
+from components.adversarial.strength import as_held, as_texts, chosen, usual
+from components.text.focus import Focus
+from components.text.open_data import open_data
+from engine.errors import UsageError
+from engine.registry import all_explainers
+
+TEXT = all_explainers("text")
+MODELS = ["reviews-minilm"]
+PLAIN = AdversarialState(kind="text", focus=Focus("reviews-minilm", "a film", index=None), others=OTHERS["text"])
+FULL = dataclasses.replace(
+    PLAIN,
+    method="integrated_gradients",
+    objective="constrained",
+    strength={"epsilon": "8/255", "top_k": "3", "beta": "0.5", "steps": "7", "sign_steps": "True"},
+    seed=4,
+    scale="own",
+    others=("lime",),
+    opened=("others",),
+    many=Many(("a", "b"), ("gradient_l2",), 5, "class_kept", "wrong", ("a", "gradient_l2", "constrained")),
+)
+
+
+@pytest.mark.parametrize("state", [PLAIN, FULL], ids=["usual", "full"])
+def test_a_link_reopens_the_state(state: AdversarialState) -> None:
+    assert read_text(write(state), MODELS, TEXT, open_data("reviews")) == (state, [])
+
+
+def test_what_is_usual_is_not_written() -> None:
+    assert write(PLAIN) == {"input": ["text"], "model": ["reviews-minilm"], "text": ["a film"]}
+
+
+def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> None:
+    query = {
+        "text": ["a film"], "model": MODELS, "method": ["occlusion"], "objective": ["worst"], "epsilon": ["-1"],
+        "steps": ["0"], "top_k": ["1.5"], "seed": ["x"], "examples": ["0"], "measure": ["luck"], "which": ["some"],
+        "attacked": ["lime"], "other": ["nonsense"], "place": ["pixel"], "scale": ["large"],
+    }  # fmt: skip
+    state, said = read_text(query, MODELS, TEXT, open_data("reviews"))
+    assert len(said) == len(query) - 2
+    assert any("occlusion cannot be attacked" in one for one in said)
+    assert state.strength == {}
+    assert dataclasses.replace(state, others=PLAIN.others, many=Many()) == PLAIN
+    assert state.many.methods in ((), MANY_METHODS)
+
+
+def test_epsilon_may_be_a_fraction_and_controls_hold_what_the_link_says() -> None:
+    assert chosen("text", {"epsilon": "8/255"}).epsilon == pytest.approx(0.0313725, rel=1e-5)
+    assert chosen("text", {"epsilon": "0"}).bound == 0
+    assert chosen("image", {}).place == "pixels"
+    assert chosen("image", {}).bound == pytest.approx(8 / 255)
+    for wrong in ("wide", "1/0"):
+        with pytest.raises(UsageError, match="a fraction such as 8/255"):
+            chosen("text", {"epsilon": wrong})
+    for strength in ({}, FULL.strength):
+        assert as_texts("text", as_held("text", strength)) == strength
+    assert as_texts("image", usual("image")) == {}
+
+
+def test_the_request_and_the_plan_ask_for_the_same_attack() -> None:
+    plan, request = FULL.plan(), FULL.request("constrained")
+    assert plan.objectives == ("constrained",)
+    assert PLAIN.plan().objectives == ("unconstrained", "constrained")
+    assert PLAIN.plan().models == ("reviews-minilm",)
+    assert {**plan.attack, "objective": "constrained"} == request.attack
+    assert request.attack["epsilon"] == pytest.approx(8 / 255)
+    assert command(plan) == (
+        "exegesis attack --models a,b --dataset reviews --methods gradient_l2 --objective constrained --examples 5 "
+        "--seed 4 --epsilon 0.0313725490196 --top-k 3 --beta 0.5 --steps 7 --sign-steps --out rows.csv"
+    )
