@@ -10,7 +10,7 @@ from engine.cli import values
 from engine.cli.evaluate import given, rows_file
 from engine.cli.guard import FAILED, fail
 from engine.cli.jobs import carried_out, end
-from engine.cli.methods import methods_of, params_of
+from engine.cli.methods import methods_of, values_of
 from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
 from engine.cli.writing import write
 from engine.errors import Cancelled, UsageError, not_allowed
@@ -18,7 +18,6 @@ from engine.errors import Cancelled, UsageError, not_allowed
 if TYPE_CHECKING:
     from engine.attacks.findings import Findings
     from engine.attacks.plan import AttackPlan
-    from engine.params import Plain
 
 BOTH = "both"
 
@@ -110,11 +109,10 @@ def _objectives(given: str) -> tuple[str, ...]:
 
 
 def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str] | None) -> AttackPlan:
-    """With the parameters as values, so that the same work has the same key wherever it was asked for."""
+    """With the parameters of all of them."""
     from dataclasses import replace
 
     from engine.attacks.params import METHODS, check_method
-    from engine.params import from_mapping
     from engine.registry import explainer
 
     kind = plan.kind
@@ -125,12 +123,7 @@ def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str
         check_method(method, kind)
     others = methods_of("--transfer", transfer, kind)[0] if transfer.strip() else []
     every = list({spec.id: spec for spec in [*(explainer(method, kind) for method in asked), *others]}.values())
-    own_params = params_of(param, every)
-    params: dict[str, dict[str, Plain]] = {}
-    for spec in every:
-        if own := own_params[spec.id]:
-            made = from_mapping(spec.params, own, spec.id)
-            params[spec.id] = {name: getattr(made, name) for name in own}
+    params = values_of(param, every)
     return replace(plan, methods=tuple(asked), transfer=tuple(spec.id for spec in others), params=params)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli import values
 from engine.cli.guard import FAILED, fail
 from engine.cli.jobs import carried_out, end
-from engine.cli.methods import methods_of, params_of
+from engine.cli.methods import methods_of, values_of
 from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
 from engine.cli.writing import check_place, write
 from engine.errors import Cancelled, UsageError, not_allowed
@@ -18,10 +19,6 @@ from engine.errors import Cancelled, UsageError, not_allowed
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
     from engine.evaluation.result import Evaluation
-    from engine.params import Plain
-    from engine.randomization.plan import Plan as Randomizing
-
-Planned = TypeVar("Planned", "Plan", "Randomizing")
 
 
 def evaluate(
@@ -68,7 +65,8 @@ def evaluate(
         k=values.whole("--k", k, 1),
         samples=values.whole("--samples", samples, 1),
     )
-    plan = with_methods(plan, methods, param)
+    asked, _ = methods_of("--methods", methods, plan.kind)
+    plan = replace(plan, methods=tuple(one.id for one in asked), params=values_of(param, asked))
     found = _found(plan, job, executor, address)
     if file is not None:
         _write(found, file)
@@ -99,22 +97,6 @@ def rows_file(out: str | None) -> Path | None:
         raise not_allowed("--out", f"a file whose name ends with one of {endings}", out)
     check_place("--out", path)
     return path
-
-
-def with_methods(plan: Planned, methods: str, param: list[str] | None) -> Planned:
-    """With the parameters as values, so that the same work has the same key wherever it was asked for."""
-    from dataclasses import replace
-
-    from engine.params import from_mapping
-
-    asked, _ = methods_of("--methods", methods, plan.kind)
-    params: dict[str, dict[str, Plain]] = {}
-    given = params_of(param, asked)
-    for method in asked:
-        if own := given[method.id]:
-            made = from_mapping(method.params, own, method.id)
-            params[method.id] = {name: getattr(made, name) for name in own}
-    return replace(plan, methods=tuple(method.id for method in asked), params=params)
 
 
 def _found(plan: Plan, job: bool, executor: str, address: str | None) -> Evaluation:

@@ -10,6 +10,7 @@ from engine.cli import values
 from engine.errors import UsageError, unknown
 
 if TYPE_CHECKING:
+    from engine.params import Plain
     from engine.registry import Explainer
 
 ALL = "all"
@@ -45,3 +46,16 @@ def params_of(given: list[str] | None, methods: Sequence[Explainer]) -> dict[str
         for name in takers:
             chosen[name][parameter] = value
     return chosen
+
+
+def values_of(given: list[str] | None, methods: Sequence[Explainer]) -> dict[str, dict[str, Plain]]:
+    """Those parameters as values, so that the same work has the same key wherever it was asked for."""
+    from engine.params import from_mapping
+
+    asked = params_of(given, methods)
+    found: dict[str, dict[str, Plain]] = {}
+    for method in methods:
+        if own := asked[method.id]:
+            made = from_mapping(method.params, own, method.id)
+            found[method.id] = {name: getattr(made, name) for name in own}
+    return found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli import values
-from engine.cli.evaluate import given, rows_file, with_methods
+from engine.cli.evaluate import given, rows_file
 from engine.cli.guard import FAILED, fail
 from engine.cli.jobs import carried_out, end
+from engine.cli.methods import methods_of, values_of
 from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
 from engine.cli.writing import write
 from engine.errors import Cancelled, UsageError
@@ -62,7 +64,8 @@ def randomize(
         split=split,
         dtype=dtype,
     )
-    plan = with_methods(plan, methods or ",".join(THESIS), param)
+    asked, _ = methods_of("--methods", methods or ",".join(THESIS), plan.kind)
+    plan = replace(plan, methods=tuple(one.id for one in asked), params=values_of(param, asked))
     found = _found(plan, job, executor, address)
     if file is not None:
         write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
