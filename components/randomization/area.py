@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,16 +156,16 @@ def _cautions(held: Held) -> None:
 
 def _left_out(held: Held, titles: Mapping[str, str]) -> None:
     """Examples that failed and maps without an order, counted with the reason."""
-    lines = left_out(held, titles)
+    lines = left_out(held.found, titles)
     if lines:
         with st.expander(f"Left out somewhere: {count(len(lines), 'reason')}", key="randomization.left_out"):
             st.html(left_out_html(lines))
 
 
-def left_out(held: Held, titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def left_out(found: Sequence[OfModel], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """For each reason: how many examples or maps of each model, and by which methods."""
     lines = []
-    for one in held.found:
+    for one in found:
         for why, number in Counter(one.failed.values()).items():
             lines.append((why, f"{count(number, 'example')} on {one.model}", "all methods"))
         for code, why in enumerate(one.reasons):

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from components.charts import finished, line_legend
@@ -27,18 +28,20 @@ from engine.randomization.plan import MODES, RANDOM
 PREDICTION = {"probability": "Probability of the original class", "class_changed": "Share with another class"}
 SCORE = "Score"
 """What a regression head gives instead."""
-PREDICTION_HEIGHT = 190
+PREDICTION_HEIGHT = 200
+DASHES: list[list[float]] = [[1, 0], [6, 3]]
 LEAST = -0.2
 """The axis reaches below zero, so that what lies around zero is seen to."""
 CORRELATIONS = ("spearman", "spearman_abs", "ssim")
 LABELS = 34
 """Pixels that labels of an upward axis take at least, so that charts above each other are in line."""
 SHARE = Axis(
-    ["Prediction", "of the model"],
+    ["Answer of", "the model"],
     alt.Scale(domain=[0, 1]),
     alt.Axis(minExtent=LABELS, values=[0, 0.5, 1], format="%"),
 )
-ACROSS = {MODES[0]: "randomized from the last part down to", MODES[1]: "randomized alone"}
+ACROSS = {MODES[0]: "all parts from the last down to this one", MODES[1]: "this part alone"}
+"""What is random at each place."""
 
 
 def likeness_chart(curves: Sequence[Curve], frame: Frame, company: Sequence[str], span: Span) -> alt.LayerChart:
@@ -61,15 +64,15 @@ def prediction_chart(curves: Sequence[Curve], frame: Frame, regression: bool) ->
     if table.empty:
         return blank_chart(frame)
     palette, names = PALETTES[frame.theme], list(dict.fromkeys(table["name"]))
-    scale = {"color": [palette.text, palette.muted], "dash": [[1, 0], [6, 3]]}
+    tones, dash_of = alt.Scale(domain=names, range=[palette.text, palette.muted]), alt.Scale(domain=names, range=DASHES)
     legend = line_legend(1, 260)
     legend.symbolOpacity = 1
     y = _score_axis(table) if regression else SHARE
     base = alt.Chart(table).encode(
         x=_across(curves[0], told=False).x(AT),
-        color=alt.Color("name:N", scale=alt.Scale(domain=names, range=scale["color"]), title=None, legend=legend),
+        color=alt.Color("name:N", scale=tones, title=None, legend=legend),
     )
-    dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=scale["dash"]), title=None, legend=legend)
+    dash = alt.StrokeDash("name:N", scale=dash_of, title=None, legend=legend)
     lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=dash)
     points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=alt.value(30), tooltip=_tips())
     chart = alt.LayerChart(layer=[*_bands(base, table, y), lines, points])
@@ -114,7 +117,7 @@ def _across(curve: Curve, told: bool = True) -> Axis:
         values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", labelOverlap="greedy", grid=False
     )
     scale = alt.Scale(domain=[0, len(names) - 1], nice=False, padding=12)
-    return Axis([f"{MODE_TITLES[curve.mode]}: {ACROSS[curve.mode]} this block"] if told else [], scale, ticks)
+    return Axis([f"{MODE_TITLES[curve.mode]}:", ACROSS[curve.mode]] if told else [], scale, ticks)
 
 
 def _up(words: Sequence[str], span: Span) -> Axis:
@@ -122,8 +125,8 @@ def _up(words: Sequence[str], span: Span) -> Axis:
 
 
 def _score_axis(table: pd.DataFrame) -> Axis:
-    ends = table[["low", "value", "high"]].astype(float)
-    scale = alt.Scale(domain=[float(ends.min(axis=None)), float(ends.max(axis=None))])
+    ends = table[["low", "value", "high"]].to_numpy(dtype=np.float64)
+    scale = alt.Scale(domain=[float(np.nanmin(ends)), float(np.nanmax(ends))])
     return Axis([SCORE, "of the model"], scale, alt.Axis(minExtent=LABELS, tickCount=4))
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from components.evaluate.chart_files import Told
     from components.evaluate.charts.frame import Frame, Span
+    from components.palette import Theme
     from components.randomization.state import RandomizationState
     from engine.randomization.curves import Curve
     from engine.randomization.plan import Plan
@@ -69,7 +70,7 @@ class Panel:
         """Of a widget of this panel."""
         return key(self.state.kind, f"{kind}.{self.found.model}.{self.mode}")
 
-    def chart(self, theme: str = "") -> alt.LayerChart:
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
         from components.randomization.charts import likeness_chart
 
         frame = replace(self.frame, theme=theme) if theme else self.frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 ALL = "All stages"
 LONGEST = 70
 WIDTH = 260
+Value = TypeVar("Value", int, str)
 
 
 def stage_at(kind: str, picked: Mapping[str, object]) -> None:
@@ -56,8 +57,8 @@ def stage_area(state: RandomizationState, seen: Known, methods: Mapping[str, Exp
         found = _model(state, held)
         way = _one_of(state, "Mode", "way", {mode: MODE_TITLES[mode] for mode in held.plan.modes})
         stages = [stage for stage in found.stages if stage.mode == way]
-        wanted = int(_one_of(state, "Stage", "stage", {0: ALL} | {one.number: stage_title(one) for one in stages}))
-        draw = int(_one_of(state, "Randomization", "draw", {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)}))
+        wanted = _one_of(state, "Stage", "stage", {0: ALL} | {one.number: stage_title(one) for one in stages})
+        draw = _one_of(state, "Randomization", "draw", {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)})
         _one_of(state, "Colours", "scale", SCALES)
     index = _example(state, held, found, methods, way, wanted)
     if index is None:
@@ -90,11 +91,11 @@ def _example(
         order = _one_of(state, "Examples", "order", ORDERS)
         by = found.methods[0]
         if order != "index":
-            by = str(_one_of(state, "Changed by", "by", {id: _title(id, methods) for id in found.methods}))
+            by = _one_of(state, "Changed by", "by", {id: _title(id, methods) for id in found.methods})
         changes = changes_of(found, by, way, stage, state.look.measure)
         measure = "" if order == "index" else state.look.measure
-        listed = dict(_labels(held, found, ordered(found, changes, str(order)), changes, measure))
-        return int(str(_one_of(state, "Example", "example", listed, width=560)))
+        listed = dict(_labels(held, found, ordered(found, changes, order), changes, measure))
+        return int(_one_of(state, "Example", "example", listed, width=560))
 
 
 def _labels(
@@ -118,7 +119,7 @@ def _called(held: Held, index: int) -> str:
     except ExegesisError:
         return ""
     given = candidate.input
-    words = (candidate.label or candidate.name or "") if isinstance(given, Picture) else " ".join(given.text.split())
+    words = (candidate.label or "") if isinstance(given, Picture) else " ".join(given.text.split())
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
 
@@ -167,9 +168,7 @@ def _title(id: str, methods: Mapping[str, Explainer]) -> str:
     return methods[id].title if id in methods else id
 
 
-def _one_of(
-    state: RandomizationState, label: str, name: str, known: Mapping[object, str], width: int = WIDTH
-) -> object:
+def _one_of(state: RandomizationState, label: str, name: str, known: Mapping[Value, str], width: int = WIDTH) -> Value:
     """One of these, by its name among the fields of `Look`; the first where what is held is none of them."""
     kept = getattr(state.look, name)
     now = kept if kept in known else next(iter(known))

@@ -57,7 +57,7 @@ def cost_words(plan: Plan, models: int, size: int, before: Sequence[Randomized] 
     asked = f"{count(size, 'example')}, {count(len(plan.company), 'method')}, {count(len(plan.models), 'model')}"
     told = f"{asked}: {count(maps, 'map')} of {count(models - len(plan.models), 'random model')} and the trained."
     pace = pace_of(plan, before)
-    return " ".join(filter(None, (told, pace and TIMED.format(duration(maps / pace)), FOUND)))
+    return " ".join([told, *([] if pace is None else [TIMED.format(duration(maps / pace))]), FOUND])
 
 
 def pace_of(plan: Plan, before: Sequence[Randomized]) -> float | None:

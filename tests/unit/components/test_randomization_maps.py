@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from components.randomization.area import left_out
 from components.randomization.judged import verdicts_html, word_of
 from components.randomization.maps import Grid, Likeness, answer_words, grid_html, stage_title
 from components.randomization.stage import likeness_of
@@ -115,3 +116,11 @@ def test_every_verdict_has_words_a_mark_and_its_reason() -> None:
     assert all(word_of(Verdict("gradient", kind, None, 0, ""), "text") for kind in KINDS)
     assert word_of(Verdict("lime", "falls", None, 0, ""), "text") == "falls to zero, not meant for it"
     assert "✗" in verdicts_html([Verdict("gradient", "high", False, 0, "why")], {}, "text", "m")
+
+
+def test_what_is_left_out_is_counted_with_its_reason_and_methods() -> None:
+    known = found(failed={7: "It is too long.", 8: "It is too long."})
+    assert left_out([known], {"gradient": "Plain gradient"}) == [
+        ("It is too long.", "2 examples on model-a", "all methods"),
+        (FLAT, "24 maps on model-a", "Plain gradient"),
+    ]

@@ -1,0 +1,113 @@
+"""The Randomization page as a script: before and after a check, a model of one block, what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import unescape
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.frame import RANDOMIZATION
+from components.randomization.session import key
+from engine import jobs
+from tests.alerts import errors
+from tests.project import ROOT
+from tests.tiny import save_checkpoint
+from tests.unit.images.checkpoints import save_vit
+from tests.unit.randomization.making import TEXTS, reviews
+
+pytestmark = pytest.mark.usefixtures("own_home")
+
+SECONDS = 240.0
+METHODS = ("gradient_x_input", "gradient", "attention_mean")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+
+
+def opened(**query: str | Sequence[str]) -> AppTest:
+    """The page in its frame."""
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(RANDOMIZATION.file)
+    for name, value in query.items():
+        page.query_params[name] = value if isinstance(value, str) else list(value)
+    page.run()
+    assert not page.exception
+    return page
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    [button] = [button for button in page.button if button.label == label]
+    button.click().run()
+    assert not page.exception
+    return page
+
+
+def html_of(page: AppTest) -> str:
+    return unescape("\n".join(element.proto.body for element in page.get("html")))
+
+
+def finish() -> None:
+    for job in jobs.list_jobs():
+        assert jobs.wait(job.id, SECONDS).state == "done"
+
+
+def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = {"model": model, "data": reviews(tmp_path), "method": METHODS, "examples": "5", "seeds": "1"}
+    page = opened(**link)
+    assert jobs.list_jobs() == []
+    said = "\n".join(caption.value for caption in page.caption)
+    assert "5 examples, 4 methods, 1 model: 120 maps of 5 random models" in said
+    press(page, "Randomize")
+    finish()
+    for name in ("engine.randomization.work.load_classifier", "engine.models.load.load_model"):
+        monkeypatch.setattr(name, None)
+    page = opened(**link)
+    html = html_of(page)
+    assert f'aria-label="Verdicts on {model}"' in html
+    assert "no correlation" in html  # the plain gradient of a BERT is zero
+    assert html.count('<th scope="col">') == 4
+    assert html.count("ρ ") >= 9
+    assert "Randomize" not in [button.label for button in page.button]
+    page.selectbox(key("text", "view.stage")).select(2).run()
+    html = html_of(page)
+    assert html.count('<th scope="col">') == 2
+    assert "Blocks 2 to 3 randomized" in html
+    assert page.query_params["stage"] == "2"
+    page.selectbox(key("text", "view.order")).select("most").run()
+    assert "Changed by" in [box.label for box in page.selectbox]
+    assert any(text.startswith("#") and " ρ " in text for text in page.selectbox(key("text", "view.example")).options)
+    assert len(page.selectbox(key("text", "view.example")).options) == 5
+    assert len(TEXTS) >= 5
+
+
+def test_a_vit_of_one_block_has_one_stage(tmp_path: Path) -> None:
+    vit = str(save_vit(tmp_path / "vit", num_hidden_layers=1))
+    link = {"input": "image", "model": vit, "data": "scenes:count=6", "method": "gradient_l2", "examples": "3"}
+    page = opened(**link, seeds="1", mode="independent")
+    press(page, "Randomize")
+    finish()
+    html = html_of(opened(**link, seeds="1", mode="independent"))
+    assert html.count('<th scope="col">') == 2
+    assert "A verdict needs the cascading mode" in html
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"mode": ""}, "modes: must name at least one"),
+        ({"model": ""}, "models: must name at least one"),
+        ({"method": "random"}, "methods: random does not depend on the model"),
+        ({"data": "nowhere"}, "nowhere"),
+        ({"stage": "x"}, "stage: "),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_is_allowed(query: dict[str, str], told: str, model: str) -> None:
+    page = opened(**({"model": model, "data": "reviews"} | query))
+    assert any(told in one for one in errors(page))
+    assert jobs.list_jobs() == []
