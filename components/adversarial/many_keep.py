@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from components.adversarial.state import AdversarialState
     from components.evaluate.chart_files import Told
     from components.evaluate.charts.frame import Frame
+    from components.palette import Theme
     from engine.attacks.findings import Findings, Score
     from engine.attacks.plan import AttackPlan
 
@@ -73,7 +74,7 @@ class Means:
         """Of a widget."""
         return key(self.state.kind, f"many.keep.{kind}")
 
-    def chart(self, theme: str = "") -> alt.LayerChart:
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
         """That of the first model, which files hold."""
         from components.adversarial.charts import means_chart, span_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.attacks.attack import AttackRequest, attack_many, key_of
 from engine.attacks.params import OBJECTIVES
 from engine.data.datasets import load
+from engine.params import Plain
 
 MODEL, DATA, METHOD = "reviews-minilm", "reviews", "gradient_x_input"
 STEPS = 100
@@ -14,7 +15,7 @@ STEPS = 100
 def requests() -> list[AttackRequest]:
     """What is attacked."""
     example = load(DATA)[0].example
-    given = [{"objective": objective, "steps": STEPS} for objective in OBJECTIVES]
+    given: list[dict[str, Plain]] = [{"objective": objective, "steps": STEPS} for objective in OBJECTIVES]
     return [AttackRequest(MODEL, METHOD, example, own) for own in given]
 
 
