@@ -1,11 +1,13 @@
-"""What holds for every test: a home of its own, no network, few threads."""
+"""What holds for every test: a home of its own, no network, few threads. And a cluster for those who ask for one."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def ray_cluster() -> Iterator[Any]:
+    """Without a node that works: add some."""
+    pytest.importorskip("ray", reason="needs Ray: pip install '.[distributed]'")
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    yield made
+    made.shutdown()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

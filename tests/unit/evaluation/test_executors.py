@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from tests.unit.evaluation.making import REVIEWS, written
 pytestmark = pytest.mark.usefixtures("home")
 
 METRICS = ("comprehensiveness", "sufficiency", "plausibility_auc", "token_f1", "complexity", "rank_spearman")
-NO_RAY = "needs Ray: pip install '.[distributed]'"
 
 
 @pytest.fixture
@@ -85,33 +83,23 @@ def test_an_address_at_which_nobody_answers_is_told_at_once(plan: Plan) -> None:
         carry_out_on("ray", plan, "there")
 
 
-@pytest.fixture
-def cluster() -> Iterator[Any]:
-    pytest.importorskip("ray", reason=NO_RAY)
-    from ray.cluster_utils import Cluster
-
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    yield made
-    made.shutdown()
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_a_node_is_killed_in_the_middle_and_nothing_is_missing(
-    plan: Plan, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, ray_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.add_node(num_cpus=1)
-    lost = cluster.add_node(num_cpus=1)
+    ray_cluster.add_node(num_cpus=1)
+    lost = ray_cluster.add_node(num_cpus=1)
     killed: list[int] = []
 
     def report(done: int, total: int, label: str) -> None:
         if done and not killed:
             killed.append(done)
-            cluster.remove_node(lost, allow_graceful=False)
+            ray_cluster.remove_node(lost, allow_graceful=False)
 
     found: list[bool] = []
     with monkeypatch.context() as patch:
         patch.setattr(maps, "explain_many", _cached_only(maps.explain_many, found))
-        whole = carry_out_on("ray", plan, cluster.address, report)
+        whole = carry_out_on("ray", plan, ray_cluster.address, report)
     assert killed
     assert killed[0] < 6
     assert found, "the driver asked for maps"

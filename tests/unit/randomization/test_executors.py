@@ -1,0 +1,61 @@
+"""A check on other machines: what tasks hand over is all that it needs, and a cluster of one worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import engine.cluster as cluster_work
+import engine.randomization.executors as executors
+from engine.errors import UsageError
+from engine.randomization.executors import carry_out_on
+from engine.randomization.plan import Plan
+from engine.randomization.run import carry_out
+from engine.store import result_store
+from tests.explaining import checkpoint
+from tests.unit.randomization.making import reviews
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return Plan((str(checkpoint("bert")),), reviews(tmp_path), ("gradient_l2",), modes=("cascading",), seeds=1)
+
+
+def test_what_tasks_hand_over_is_all_that_the_check_needs(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = executors._left(plan)
+    assert [(task.size, task.setting[0]) for task in tasks if isinstance(task, executors.Task)] == [
+        (6, ()), (6, ("3",)), (6, ("3", "2")), (6, ("3", "2", "1")),
+    ]  # fmt: skip
+    handed = [task.run() for task in tasks]
+    assert not any(result_store().contains(key) for found in handed for key in found), "a worker has its own cache"
+    for task, found in zip(tasks, handed, strict=True):
+        cluster_work.keep(task, found)
+    assert executors._left(plan) == []
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.randomization.work.load_classifier", lambda *given: pytest.fail("a model was run"))
+        rows = list(carry_out_on("local", plan).rows)
+    result_store().clear()
+    expected = list(carry_out(plan).rows)
+    assert [row.value for row in rows] == pytest.approx([row.value for row in expected], abs=1e-6)
+    assert [row.block for row in rows] == [row.block for row in expected]
+
+
+def test_an_unknown_executor_and_an_address_without_ray_are_refused(plan: Plan) -> None:
+    with pytest.raises(UsageError, match=r"executor: unknown name 'rai'. Did you mean 'ray'\?"):
+        carry_out_on("rai", plan)
+    with pytest.raises(UsageError, match="address: belongs to executor ray, got local"):
+        carry_out_on("local", plan, "10.0.0.1:6379")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_does_all_the_stages(plan: Plan, ray_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray_cluster.add_node(num_cpus=1)
+    told = list[tuple[int, int, str]]()
+    monkeypatch.setattr("engine.randomization.work.load_classifier", lambda *given: pytest.fail("a model was run here"))
+    [found] = carry_out_on("ray", plan, ray_cluster.address, lambda *given: told.append(given)).models
+    assert (len(found.examples), found.complete) == (6, True)
+    assert (0, 24, "examples on the cluster") in told
