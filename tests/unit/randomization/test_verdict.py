@@ -57,8 +57,15 @@ def test_signs_that_become_random_do_not_hide_sizes_that_stay() -> None:
     assert verdict(curve([ZERO, ZERO]), curve([HIGH, ZERO])).kind == "at_once"
 
 
+def test_an_order_that_is_turned_round_is_told() -> None:
+    told = verdict(curve([HALF, (-0.9, -0.5)])).reason
+    assert told == "Its correlation falls to below zero (-0.70, 95 % from -0.90 to -0.50, with block 8 randomized)."
+    assert "is about zero from the first stage on (0.02," in verdict(curve([ZERO, (-0.9, -0.5)])).reason
+
+
 def test_few_examples_chance_and_methods_that_it_is_not_meant_for() -> None:
     assert verdict(curve([ZERO], n=4)).reason == "Only 4 examples have a correlation; take more."
+    assert verdict(curve([ZERO], n=1)).reason == "Only 1 example has a correlation; take more."
     assert verdict(curve([ZERO], "random")).kind == "baseline"
     made = verdict(curve([ZERO], "lime"))
     assert (made.kind, made.passes) == ("at_once", None)
