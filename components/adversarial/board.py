@@ -132,7 +132,7 @@ def _before_list(founds: Sequence[Attacked]) -> str:
     rows = []
     for same in zip(*every, strict=True):
         now = "; ".join(
-            f"{_arrow(move)} now {move.after}" + (f" {found.attack['objective']}" if several else "")
+            _arrow(move, "now", move.after) + (f" {found.attack['objective']}" if several else "")
             for move, found in zip(same, founds, strict=True)
         )
         rows.append(_line(first, same[0].before, same[0].position, float(first.before[same[0].position]), now))
@@ -143,7 +143,7 @@ def _after_list(found: Attacked) -> str:
     """The top after, with where each of it stood."""
     own = top_after(moves(found.features.tolist(), found.order_before, found.order_after), found.k)
     rows = [
-        _line(found, move.after, move.position, float(found.after[move.position]), f"{_arrow(move)} was {move.before}")
+        _line(found, move.after, move.position, float(found.after[move.position]), _arrow(move, "was", move.before))
         for move in own
     ]
     return _listed("The top after", rows)
@@ -160,8 +160,9 @@ def _line(found: Attacked, place: int, position: int, score: float, words: str) 
     return f'<li><i>{place}</i> <bdi>{name}</bdi> <span class="xg-small">{signed(score)} · {words}</span></li>'
 
 
-def _arrow(move: Move) -> str:
-    return f"<b>{move.arrow}</b>"
+def _arrow(move: Move, word: str, place: int) -> str:
+    """How it moved, and the other place."""
+    return "stays" if move.before == move.after else f"<b>{move.arrow}</b> {word} {place}"
 
 
 def _numbers(found: Attacked) -> str:

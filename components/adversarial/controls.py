@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.adversarial.session import SET, Opened, key
 from components.adversarial.state import CHOICES
-from components.adversarial.strength import HELP, epsilon_hint
+from components.adversarial.strength import HELP, SAID_EPSILON
 from components.adversarial.words import BOTH, METHOD_HELP, OBJECTIVE_HELP, OBJECTIVE_TITLES, PLACE_TITLES
 from components.kept import KEPT
 from components.picture import focus_controls as picture_focus_controls
@@ -54,8 +54,8 @@ def _strength_controls(kind: str) -> None:
             format_func=PLACE_TITLES.__getitem__, persist_state=KEPT,
         )  # fmt: skip
     st.text_input(
-        "ε", key=_name(kind, "epsilon"), placeholder=epsilon_hint(place), width=WIDTH, persist_state=KEPT,
-        help=f"{HELP['epsilon']}. 0: nothing may move. Fractions such as 8/255 are read.",
+        "ε", key=_name(kind, "epsilon"), placeholder=SAID_EPSILON[place], width=WIDTH, persist_state=KEPT,
+        help=f"{HELP['epsilon']}. Colours are from 0 to 1. At 0 nothing may move. Fractions such as 8/255 are read.",
     )  # fmt: skip
     number = partial(_number, kind)
     number("k", "top_k", 0.05)

@@ -77,10 +77,5 @@ def number(name: str, given: str) -> float:
         raise not_allowed(name, "a number, or a fraction such as 8/255", given[:40]) from None
 
 
-def epsilon_hint(place: str) -> str:
-    """What is taken where none is named."""
-    return f"{SAID_EPSILON[place]} ({'of colours from 0 to 1' if place == PIXELS else 'of each number'})"
-
-
 def _written(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
