@@ -22,7 +22,7 @@ from engine.explain import explain, explain_many, key_of, shipped_explanation
 from engine.registry import all_explainers
 from engine.request import Example, Request
 from engine.result import Explanation
-from engine.shipped import evaluated
+from engine.shipped import attacked, evaluated, randomized
 from engine.shipped.gallery import GALLERY, METHODS, MODEL, PICTURE_METHODS, Piece, picture_requests, requests
 from engine.store import result_store
 from tests.project import ROOT
@@ -34,7 +34,7 @@ import json, sys
 from engine.evaluation.keeping import finished
 from engine.evaluation.sample import sample_of, with_metrics
 from engine.explain import explain, explain_many
-from engine.shipped import attacked, evaluated, randomized
+from engine.shipped import evaluated
 from engine.shipped.gallery import GALLERY, METHODS, picture_requests
 made = explain_many([GALLERY[-1].request(method) for method in METHODS])
 heavy = {"torch", "transformers", "scipy"} & set(sys.modules)
