@@ -9,12 +9,16 @@ from pathlib import Path
 
 from engine.errors import ExegesisError, not_allowed
 from engine.evaluation.plan import Plan
-from engine.explainers.ensemble import SEVEN
+from engine.explainers.ensemble import TOP_THREE
 from engine.models import catalog
 from engine.reproduction.claims import Claim, Declared, declared
 from engine.reproduction.scales import Data, Places, Scale, family_of, scale_of
 
-METHODS = (*SEVEN, "ensemble_all", "ensemble_top3")
+METHODS = (
+    *TOP_THREE, "gradient_l2", "gradient_x_input", "attention_mean", "attention_rollout",
+    "ensemble_all", "ensemble_top3",
+)  # fmt: skip
+"""The thesis's; why the L2 norm stands for its Gradients is told in what is declared."""
 FOLDER = "reproduction"
 FILE = "places.json"
 """What a report calls the file of folders by name."""

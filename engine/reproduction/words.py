@@ -17,8 +17,8 @@ LEVEL = (
     "tell does so with power 0.8 for each number that is open, if that lies where it now seems to."
 )
 FLAT = (
-    "A map whose scores are all equal, as those of gradient are where LayerNorm follows the embeddings, orders nothing "
-    "and has no value by its order: claims about such a method are not run."
+    "A map whose scores are all equal orders nothing and has no value by its order: claims about a method that gives "
+    "nothing else on a model are not run."
 )
 INSIDE: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", "cannot be told": "open"}
 """Whether one number is inside its bounds."""

@@ -55,8 +55,7 @@ def test_every_declared_claim_has_a_verdict_and_numbers(found: Reproduction) -> 
     assert sum(found.counts.values()) == len(found.outcomes)
     assert found.counts["holds"] == 0, "so few examples show nothing"
     for one in found.outcomes:
-        assert bool(one.numbers) == (one.verdict != "not run")
-        assert one.numbers or re.fullmatch(r"no example has a value of \w+ of gradient on \S+\.", one.why), "zero maps"
+        assert one.numbers, one.why
         assert bool(one.on_bound or one.settled_by) == (one.verdict == "cannot be told")
         assert one.settled_by is None or one.settled_by > EXAMPLES
         for number in one.numbers:
