@@ -63,7 +63,7 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     assert badges(page) == ["not run"] * len(CLAIMS)
     text = html_of(page)
     assert all(claim.says in text for claim in CLAIMS)
-    assert "Declared: mean of overlap with the truth; each of 3 numbers; at least 0.9." in text
+    assert "Declared: mean of overlap with the marks; each of 3 numbers; at least 0.9." in text
     assert "t5-deep-marked" in text, "which models are not here"
     assert '<a href="#section-4.1.1">' in text, "a way to each section"
     ours = sum(claim.section.startswith("4.1.5") for claim in CLAIMS)

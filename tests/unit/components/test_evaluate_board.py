@@ -100,7 +100,7 @@ def test_what_has_no_value_says_why_and_stands_last() -> None:
     [board] = boards(given, ["lime", "random"], ["gt_overlap"])
     assert board.ordered("gt_overlap") == ["random", "lime"]
     assert cell_words(given[0], "LIME") == (
-        "LIME, overlap with the truth: no example has a value. Left out: 3: no unit is marked; 1: too long."
+        "LIME, overlap with the marks: no example has a value. Left out: 3: no unit is marked; 1: too long."
     )
     assert cells(board_html(board, TITLES, ""))["lime", "gt_overlap"][0] == ""
 
