@@ -91,7 +91,7 @@ def matrix_csv(compared: Compared) -> str:
 
 def comparison_json(compared: Compared) -> str:
     """What `exegesis compare --json` prints."""
-    from engine.cli.plain_comparison import as_plain
+    from engine.comparison.plain import as_plain
 
     if compared.sheet is None:
         return "{}\n"
