@@ -16,6 +16,7 @@ from engine.jobs.ledger import Failure, Job, Ledger
 from engine.jobs.owner import HEARTBEAT_SECONDS
 from engine.progress import CancelToken, Report, cancellable
 from engine.store import result_store
+from engine.turns import in_background
 
 WRITE_SECONDS = LOOK_SECONDS = 0.25
 AT_ONCE = 16
@@ -49,7 +50,7 @@ def _write_end(ledger: Ledger, id: int, **values: object) -> None:
 
 def _outcome(run: _Run) -> dict[str, object]:
     try:
-        with cancellable(run.cancel):
+        with cancellable(run.cancel), in_background():
             run.work()
     except Cancelled:
         return {"state": "cancelled", **run.counts()}
