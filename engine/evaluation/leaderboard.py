@@ -35,7 +35,8 @@ def leaderboard(found: Evaluation) -> list[Standing]:
 
     Two methods are compared on the examples that both have, for the others may be easier or harder. The best lose to
     the fewest others by that, so to none where all methods have all examples; methods that tie are the best together.
-    Who shares examples with fewer than half of the others is not among them: too little was compared. A method is worse than the best where the 95 % interval of their difference, by pairs of examples, lies wholly on
+    Who shares examples with fewer than half of the others is not among them: too little was compared.
+    A method is worse than the best where the 95 % interval of their difference, by pairs of examples, lies wholly on
     the worse side of 0. The intervals are not widened for the number of methods. What is measured once a batch has no
     interval, and no best.
     """

@@ -97,9 +97,8 @@ METRICS = {
                "The share of the 15 % highest scores that the map of another method has too, equals in any order.",
                "The thesis, section 3.5", "others"),
         Metric("complexity", "Complexity", "low", "nats",
-               "Over how many units a map is spread: the entropy of their shares of all scores, signs aside, in nats; 0 where "
-               "one unit has everything.", f"{_BHATT}, complexity",
-               "nothing"),
+               "Over how many units a map is spread: the entropy of their shares of all scores, signs aside; 0 where "
+               "one unit has everything.", f"{_BHATT}, complexity", "nothing"),
         Metric("sensitivity", "Sensitivity", "low", "relative change",
                "The largest change of the map when the input changes a little and the prediction does not.",
                f"Yeh et al. (2019), On the (in)fidelity and sensitivity of explanations, SENS_MAX; {_BHATT}",
