@@ -173,6 +173,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
         size = max(1, min(size, rows - start) // 2)
         note(f"Memory ran out, so the work went on with {size} rows at a time; the numbers are the same.")
         _free()
+    tell(rows, rows, "model evaluations")
     return results
 
 
