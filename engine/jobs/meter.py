@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
+from time import monotonic
 
 from engine.jobs.kinds import Unit
 
@@ -24,12 +24,12 @@ class Meter:
 
     def begin(self, units: Sequence[Unit]) -> None:
         """These are computed together now."""
-        self._now, self._ran, self._told, self._begun = units, 0, (0, 0), time.monotonic()
+        self._now, self._ran, self._told, self._begun = units, 0, (0, 0), monotonic()
 
     def hear(self, done: int, total: int) -> None:
         """How many of the `total` evaluations that run together now are done; the next ones begin with 0 again."""
         if not self._told[1]:
-            self._begun = time.monotonic()  # what came before was loading the model, which comes once
+            self._begun = monotonic()  # what came before was loading the model, which comes once
         self._ran += max(0, done - self._told[0])
         self._told = (0, total) if done == total else (done, total)
 
@@ -37,7 +37,7 @@ class Meter:
         """They are over. Those that failed or were found say nothing about the rest."""
         if computed:
             self._done += sum(map(_rows, self._now))
-            self._seconds += time.monotonic() - self._begun
+            self._seconds += monotonic() - self._begun
         else:
             self.found(self._now)
         self._now = ()
@@ -59,7 +59,7 @@ class Meter:
         here = self._share() * sum(map(_rows, self._now))
         done, seconds = self._done + here, self._seconds
         if here:
-            seconds += time.monotonic() - self._begun
+            seconds += monotonic() - self._begun
         if not done or done < KNOWN * self._whole:
             return None
         return seconds / done * max(0.0, self._whole - done)

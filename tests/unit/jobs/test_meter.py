@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from engine.jobs import meter
 from engine.jobs.kinds import Step, Unit
 from engine.jobs.meter import Meter, told
 
@@ -16,7 +15,7 @@ def units(count: int, rows: int, title: str = "LIME on m", of: int = 40, first: 
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(meter.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr("engine.jobs.meter.monotonic", lambda: self.now)
 
 
 @pytest.fixture
