@@ -17,12 +17,14 @@ from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.late import torch
 from engine.progress import check_cancelled, tell
-from engine.turns import Turns
+from engine.turns import Turns, behind
 
 T = TypeVar("T")
 
 CPU_TOKENS_AT_ONCE = 16_384
 """Small passes are slower a token (benchmarks/model_work.py compares); beyond this nothing is gained."""
+CPU_TOKENS_LENT = 4_096
+"""Where the turn may be lent: a pass is what a person waits for, and on a few cores the short ones cost no more."""
 CPU_BUDGET = 1 << 30
 CUDA_SHARE = 0.5
 
@@ -87,7 +89,7 @@ def turn(lends: bool = False) -> Iterator[None]:
     which leaves the model as it is: what changes a model for longer than a chunk does so inside `unlent`.
     """
     turns().take(check_cancelled)
-    token = _turn.set(_Turn(lends))
+    token = _turn.set(_Turn(lends and behind()))
     try:
         yield
     finally:
@@ -135,7 +137,9 @@ def rows_at_once(model: AnyClassifier, length: int, gradients: bool = False, att
     """How many rows of `length` tokens one pass takes within the budget, and on a CPU within what still gains speed."""
     rows = max(1, memory_budget() // _row_bytes(model, length, gradients, attention))
     if model.device.type == "cpu":
-        rows = min(rows, max(1, CPU_TOKENS_AT_ONCE // length))
+        mine = _turn.get()
+        tokens = CPU_TOKENS_LENT if mine is not None and mine.lends else CPU_TOKENS_AT_ONCE
+        rows = min(rows, max(1, tokens // length))
     return rows
 
 

@@ -30,6 +30,11 @@ def in_background() -> Iterator[None]:
         _background.reset(token)
 
 
+def behind() -> bool:
+    """Whether the caller works in the background."""
+    return _background.get()
+
+
 @dataclass(eq=False)
 class _Place:
     """One who asked, in front or in the background."""
@@ -63,7 +68,7 @@ class Turns:
 
     def take(self, check: Callable[[], None] | None = None) -> None:
         """Waits for the turn. `check` is called now and then while waiting; if it raises, the place is given up."""
-        mine = _Place(threading.get_ident(), _background.get())
+        mine = _Place(threading.get_ident(), behind())
         with self._lock:
             (self._behind if mine.behind else self._front).append(mine)
             self._call_next()

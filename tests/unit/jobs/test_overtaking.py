@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from engine import jobs, runtime
+from engine.classifiers import load_classifier
 from engine.errors import Cancelled
 from engine.explain import explain
 from engine.progress import CancelToken, cancellable
 from engine.request import Example, Request
-from engine.runtime import clock, in_chunks, turn, turns, unlent
+from engine.runtime import clock, in_chunks, rows_at_once, turn, turns, unlent
 from engine.turns import OVERTAKEN, Turns, in_background
 from tests.tiny import save_checkpoint
 from tests.unit.jobs.test_turns import until
@@ -151,6 +153,17 @@ def test_nobody_passes_where_that_is_not_safe(how: str) -> None:
     assert people[0].inside.is_set()
 
 
+@pytest.mark.parametrize(("background", "lends", "rows"), [(True, True, 40), (True, False, 163), (False, True, 163)])
+def test_passes_are_shorter_where_a_person_may_have_to_wait_for_one(
+    background: bool, lends: bool, rows: int, tmp_path: Path
+) -> None:
+    model = load_classifier("text", str(save_checkpoint("bert", tmp_path)), "float32", torch.device("cpu"))
+    with in_background() if background else nullcontext(), turn(lends):
+        assert rows_at_once(model, 100) == rows
+        with unlent():
+            assert rows_at_once(model, 100) == 163
+
+
 def test_unlent_ends() -> None:
     people: list[Person] = []
     with in_background(), turn(lends=True):
@@ -187,7 +200,7 @@ def test_a_page_overtakes_a_job_that_runs_and_no_number_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(runtime, "CPU_TOKENS_AT_ONCE", 64)  # many small chunks
+    monkeypatch.setattr(runtime, "CPU_TOKENS_LENT", 64)  # many small chunks
     model = str(save_checkpoint("bert", tmp_path / "bert"))
     texts = [f"the plot drags {word}" for word in ("on", "and bores", "but the cast is good", "again")]
     spec = {"model": model, "methods": ["lime"], "examples": [{"text": text} for text in texts]}
