@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from engine.evaluation.evaluate import carry_out
 from engine.evaluation.keeping import entries
 from engine.evaluation.plan import MEMBERS, RANDOM, Plan
 from engine.evaluation.sample import sample_of, with_metrics
@@ -28,6 +27,9 @@ def keys(plan: Plan) -> tuple[str, ...]:
 
 def made() -> list[str]:
     """The keys of all, after what was not there was computed."""
+    # Here and not above: the page that lists the plans runs no model.
+    from engine.evaluation.evaluate import carry_out
+
     for plan in plans().values():
         carry_out(plan)
     return [key for plan in plans().values() for key in keys(plan)]

@@ -104,9 +104,10 @@ def spread(order: Sequence[str], company: Sequence[str]) -> list[str]:
     """All of `order`, so that those of the company have places of different colours as far as there are as many.
 
     Each is at the place of its colour by `order`, or at the next free one where another of the company has that.
+    Random, which is in every company, comes first.
     """
     places: dict[int, str] = {}
-    for method in sorted(set(company), key=order.index):
+    for method in sorted(set(company), key=lambda method: (method != "random", order.index(method))):
         start, usual = len(places) // COLOURS * COLOURS, order.index(method) % COLOURS
         free = [place for place in range(start, min(start + COLOURS, len(order))) if place not in places]
         places[min(free, key=lambda place: (place - usual) % COLOURS)] = method

@@ -101,8 +101,8 @@ def test_bars_of_one_colour_differ_in_their_edges_and_each_has_its_name() -> Non
     found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(17)})
     made = architecture_chart(found, Frame({}), "complexity", SIZES).to_dict()
     bars = layer(made, "bar")["encoding"]
-    assert bars["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, *[DASHED] * 8, DASH_DOT, DOTTED]
-    assert bars["opacity"]["scale"]["range"] == [*[FULL[0]] * 8, *[FULL[1]] * 8, FULL[2], CHANCE]
+    assert bars["strokeDash"]["scale"]["range"] == [SOLID, DOTTED, *[SOLID] * 6, *[DASHED] * 8, *[DASH_DOT] * 2]
+    assert bars["opacity"]["scale"]["range"] == [FULL[0], CHANCE, *[FULL[0]] * 6, *[FULL[1]] * 8, *[FULL[2]] * 2]
     assert [bars[name]["legend"] for name in ("color", "strokeDash", "opacity")] == [None] * 3
     words = [one["encoding"] for one in made["layer"] if one["mark"]["type"] == "text"]
     [names] = [one for one in words if one["text"]["field"] == "name"]

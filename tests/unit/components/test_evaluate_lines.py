@@ -134,8 +134,9 @@ def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
     found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(10)})
     made = spec(removal_chart(found, Frame({}, methods=("m1", "m9", "random"))))
     line = layer(made, "line")["encoding"]
-    assert line["color"]["scale"]["domain"] == [*(f"m{place}" for place in range(10)), "random"]
-    assert line["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, DASHED, DASHED, DOTTED]
+    names = [f"m{place}" for place in range(10)]
+    assert line["color"]["scale"]["domain"] == [*names[:2], "random", *names[2:]], "random has a colour of its own"
+    assert line["strokeDash"]["scale"]["range"] == [SOLID, SOLID, DOTTED, *[SOLID] * 5, *[DASHED] * 3]
     assert line["color"]["legend"]["values"] == ["m1", "m9"], "random was not measured"
     assert line["color"]["legend"]["orient"] == "bottom"
     assert "range" not in line["color"]["scale"], "the theme's colours"
