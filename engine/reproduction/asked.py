@@ -75,13 +75,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Player:
-    """A model and the parts it plays on one data set. `place`: where it lies. `why`: it is not there, else empty."""
+    """A model and the parts it plays on one data set. `place`: where it lies. `why`: it is not there, else empty.
+
+    `revision`: a hash of its weights, empty where it is not there.
+    """
 
     name: str
     parts: tuple[str, ...]
     data: Data
     place: str
     why: str
+    revision: str = ""
 
     @property
     def there(self) -> bool:
@@ -137,7 +141,7 @@ def _experiment(asked: Asked, data: Data, family: str, pairs: Sequence[tuple[str
     for task, part in pairs:
         parts.setdefault(scale.model(part, task), []).append(part)
     players = tuple(
-        Player(name, tuple(dict.fromkeys(own)), data, where.model(name), _why_not(where.model(name)))
+        Player(name, tuple(dict.fromkeys(own)), data, where.model(name), *_looked(where.model(name)))
         for name, own in parts.items()
     )
     return Experiment(_name(data, family), data, _tasks(scale, data), players, _metrics(asked.declared, scale, data))
@@ -152,9 +156,9 @@ def _metrics(known: Declared, scale: Scale, data: Data) -> tuple[str, ...]:
     return tuple(dict.fromkeys(metric for task in _tasks(scale, data) for metric in known.tasks[task]))
 
 
-def _why_not(place: str) -> str:
+def _looked(place: str) -> tuple[str, str]:
+    """Why it is not there, and its revision where it is."""
     try:
-        catalog.revision(place)
+        return "", catalog.revision(place)
     except ExegesisError as error:
-        return " ".join(str(error).split())
-    return ""
+        return " ".join(str(error).split()), ""

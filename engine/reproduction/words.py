@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from engine.metrics.catalog import metric
+from collections import Counter
+
+from engine.metrics.catalog import METRICS, metric
+from engine.registry import explainer
+from engine.reproduction.asked import METHODS
 from engine.reproduction.claims import Claim, Contrast, Term
 from engine.reproduction.outcome import Number, Outcome, Reproduction
 from engine.reproduction.scales import Scale
@@ -19,6 +23,10 @@ LEVEL = (
 FLAT = (
     "A map whose scores are all equal orders nothing and has no value by its order: claims about a method that gives "
     "nothing else on a model are not run."
+)
+TOP = (
+    "The top three are integrated gradients, LIME and Kernel SHAP, as in the thesis; both gradients are the L2 norm of "
+    "the gradient and gradient x input; chance is a random order; the added word is the one that decides."
 )
 INSIDE: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", "cannot be told": "open"}
 """Whether one number is inside its bounds."""
@@ -105,12 +113,37 @@ def wide_told(number: Number) -> str:
     return f"{number_told(number.wide_low)} to {number_told(number.wide_high)}"
 
 
-def decides(claim: Claim, outcome: Outcome) -> str:
+def name_told(name: str, scale: Scale) -> str:
+    """What a number is of, such as `LIME, t5-small`, by the titles of methods and metrics; empty where it is alone."""
+    return ", ".join(_word(word, scale) for word in name.split(", ")) if name else ""
+
+
+def _word(word: str, scale: Scale) -> str:
+    if word in scale.bases:
+        return scale.bases[word].rpartition("/")[2]
+    if word in METRICS:
+        return metric(word).title
+    return explainer(word).title if word in METHODS else word
+
+
+def seen_told(outcome: Outcome) -> str:
+    """How many numbers lie where, and between what; empty for a number alone, which `decides` tells."""
+    if len(outcome.numbers) < 2:
+        return ""
+    found = Counter(number.verdict for number in outcome.numbers)
+    where = {"inside their bounds": found["holds"], "outside": found["does not hold"], "open": found["cannot be told"]}
+    counts = ", ".join(f"{count} {place}" for place, count in where.items() if count)
+    values = sorted(number.value for number in outcome.numbers)
+    ends = f"from {number_told(values[0])} to {number_told(values[-1])}"
+    return f"of {len(outcome.numbers)} numbers {counts}; they go {ends}"
+
+
+def decides(claim: Claim, outcome: Outcome, scale: Scale) -> str:
     """The number that the verdict hangs on, or why there is none."""
     if outcome.verdict == "not run":
         return outcome.why
     number = decisive(claim, outcome)
-    named = f"{number.name}: " if number.name else ""
+    named = f"{name_told(number.name, scale)}: " if number.name else ""
     wide = "" if interval_told(number) == wide_told(number) else f", widened {wide_told(number)}"
     told = f"{named}{number_told(number.value)} ({interval_told(number)}{wide}), n {number.n:,}"
     return f"{told}; {settled_told(outcome)}" if outcome.verdict == "cannot be told" else told

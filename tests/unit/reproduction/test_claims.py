@@ -14,7 +14,7 @@ from engine.reproduction.asked import METHODS
 from engine.reproduction.claims import FILE, Claim, Term, declared
 from engine.reproduction.scales import SCALES
 
-DIGEST = "ea61330b44b6f8794a7a653cc775e4a85ce3780f76f62ec18b0732e62b2cd340"
+DIGEST = "875f63eaf0693f1bfc06218b85cab7758be8943352f423df2e8af260da74b4a3"
 """Of the claims as they were revised, before a run on trained models was complete. It changes with any of them."""
 SECTIONS = {"4.1.1", "4.1.2", "4.1.3", "4.1.5", "4.2.1", "4.2.2", "4.2.3", "4.2.5"}
 CLAIMS = {claim.id: claim for claim in declared().claims}

@@ -20,6 +20,7 @@ from engine.reproduction.claims import declared
 from engine.reproduction.intervals import widened
 from engine.reproduction.outcome import Reproduction, from_plain
 from engine.reproduction.run import kept, reproduce
+from engine.reproduction.scales import EMBEDDED
 from engine.reproduction.verdicts import VERDICTS
 from engine.reproduction.words import decides
 from engine.reproduction.writing import markdown
@@ -112,8 +113,10 @@ def test_the_report_names_its_command_and_holds_every_number(found: Reproduction
     assert any(line.startswith("MultiNLI and e-SNLI are stood for by one data set") for line in rest)
     assert declared().revised in text
     for claim, one in zip(declared().claims, found.outcomes, strict=True):
-        assert f"### {claim.id}: {one.verdict}" in rest
-        assert decides(claim, one) in text
+        assert f"### {claim.title}: {one.verdict}" in rest
+        assert f'<a id="{claim.id}"></a>' in rest
+        assert f"| [{claim.title}](#{claim.id}) | {one.verdict} |" in text, "in the overview"
+        assert decides(claim, one, EMBEDDED) in text
     rows = [line for line in rest if re.fullmatch(r"\|.*\| (yes|no|open) \|", line)]
     assert len(rows) == sum(len(one.numbers) for one in found.outcomes)
     assert markdown(found, declared()) == text
