@@ -9,11 +9,12 @@ import pytest
 
 from components.evaluate.cost import added, cost_words, evaluations
 from components.evaluate.drawn import read_point
-from components.evaluate.examples import behind, example_html, title_html
+from components.evaluate.examples import behind, example_html, link_of, title_html
 from components.evaluate.keep import command
 from components.evaluate.look import Point
 from components.evaluate.recent import became, head, of_words
 from components.evaluate.slices import cut_to
+from components.evaluate.state import usual
 from components.evaluate.words import (
     MODEL,
     NEITHER,
@@ -26,6 +27,7 @@ from components.evaluate.words import (
     metrics_html,
     without_words,
 )
+from engine.data.sources import source_of
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts
 from engine.metrics.results import Of, Row, Skip
@@ -120,6 +122,18 @@ def test_an_example_that_cannot_be_read_says_so_and_is_not_html() -> None:
     assert ">−0.500<" in drawn, "with the decimals of the largest"
     assert "label good · predicted bad (75.0\u00a0%, wrong)" in drawn
     assert "<img" not in title_html(dataclasses.replace(AT, model=EVIL, slice=EVIL), {"lime": EVIL}, 2)
+
+
+def test_an_example_opens_with_the_units_and_the_removal_that_were_measured() -> None:
+    candidate = source_of("text", "reviews").read(3)
+    assert link_of(usual("text"), AT, candidate) == {
+        "model": ["m"], "method": ["lime", "random"], "data": ["reviews"], "index": ["3"]
+    }  # fmt: skip
+    state = dataclasses.replace(usual("text"), seed=2, unit="word", removal="pad")
+    given = link_of(state, AT, candidate)
+    assert {name: given[name] for name in ("seed", "unit", "removal")} == {
+        "seed": ["2"], "unit": ["word"], "removal": ["pad"]
+    }  # fmt: skip
 
 
 def test_a_slice_is_cut_by_its_name() -> None:
