@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import altair as alt
 import pandas as pd
 
 from components.charts import COLOURS, dashes, finished
-from components.evaluate.charts.axes import Axis
+from components.evaluate.charts.axes import TICKS, Axis
 from components.evaluate.charts.frame import FOOT, Frame, picked
 from components.evaluate.charts.words import tips
 from components.palette import PALETTES
 
 GROUP = "group"
 """The column of the group's name, which stands above its bars."""
-BAR, NAME = 15, 34
+BAR, NAME = 17, 34
 """Height in pixels: of a bar, of a group's name with the room above it."""
 FULL, CHANCE = (0.8, 0.6, 0.45), 0.3
 """How opaque a bar is: at first, and each time that the colours come again; random's."""
@@ -35,7 +36,9 @@ def bar_chart(
     step = len(names) * BAR + NAME
     base = alt.Chart(table).encode(y=_of_groups(groups, NAME / step))
     scale = alt.Scale(domain=names, paddingInner=0.15)
-    inside, middle = (alt.YOffset("name:N", sort=names, scale=scale, **at) for at in ({}, {"bandPosition": 0.5}))
+    inside = alt.YOffset("name:N", sort=names, scale=scale)
+    middle = alt.YOffset("name:N", sort=names, scale=scale, bandPosition=0.5)
+    x = replace(x, ticks=alt.Axis(tickCount=TICKS, titleAnchor="end"))  # its words have no room in the middle
     bars = _bars(base, company, frame, x, told).encode(yOffset=inside)
     layers = [bars, _names(base, frame), _methods(base, frame).encode(yOffset=middle)]
     if (sure := table[table["low"].notna()]).size:
