@@ -19,6 +19,8 @@ from engine.reproduction.scales import SIZES, Scale, scale_of
 from engine.reproduction.words import INSIDE, decides, name_told, rule_told, seen_told, statistic_told, sum_told
 
 NOT_RUN = "not run"
+BELOW_THE_TOP = "scroll-margin-top:6.5rem"
+"""So that a link shows the verdict above the words too, under the bar at the top of the page."""
 
 
 def claim_card(claim: Claim, anchor: str, outcome: Outcome | None, found: Reproduction | None) -> None:
@@ -40,7 +42,7 @@ def declared_html(claim: Claim, anchor: str) -> str:
     """The claim, its statistic and its rule."""
     rule = f"Declared: {statistic_told(claim)}; {rule_told(claim)}. For the command: {claim.id}."
     said = f"<p><b>{escape(claim.title)}</b></p><p>{escape(claim.says)}</p>"
-    return f'<div class="xg" id="{anchor}">{said}<p class="xg-small">{escape(rule)}</p></div>'
+    return f'<div class="xg" id="{anchor}" style="{BELOW_THE_TOP}">{said}<p class="xg-small">{escape(rule)}</p></div>'
 
 
 def decided_html(claim: Claim, outcome: Outcome, scale: Scale) -> str:
