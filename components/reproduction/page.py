@@ -37,7 +37,7 @@ from engine.reproduction.claims import Claim, declared
 from engine.reproduction.outcome import Outcome, Reproduction
 from engine.reproduction.scales import scale_of
 from engine.reproduction.verdicts import VERDICTS
-from engine.reproduction.words import FLAT, LEVEL, TOP
+from engine.reproduction.words import FLAT, LEVEL, TOP, right_told
 
 JOBS = JobArea("reproduction")
 
@@ -114,6 +114,8 @@ def _summary(found: Reproduction, made: str) -> None:
             st.badge(f"{number} {verdict}", color=colour, icon=icon)
     if found.counts["not run"]:
         say_note(SOME_MISSING)
+    if right := right_told(found):
+        say_note(right)
     st.pills(
         "Show", VERDICTS, selection_mode="multi", key=session.key("show"), persist_state=KEPT,
         help="Claims with these verdicts; none chosen shows all.",

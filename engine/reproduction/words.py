@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from engine.metrics.catalog import METRICS, metric
 from engine.registry import explainer
@@ -27,6 +28,10 @@ FLAT = (
 TOP = (
     "The top three are integrated gradients, LIME and Kernel SHAP, as in the thesis; both gradients are the L2 norm of "
     "the gradient and gradient x input; chance is a random order; the added word is the one that decides."
+)
+SELDOM = (
+    "Where they are seldom right, faithfulness is that to a model that has learned little, and people highlighted what "
+    "it may not have read."
 )
 INSIDE: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", "cannot be told": "open"}
 """Whether one number is inside its bounds."""
@@ -95,6 +100,25 @@ def settled_told(outcome: Outcome) -> str:
         return told
     bound = f"its number {NO_N}" if outcome.on_bound == 1 else f"each of {outcome.on_bound} of its numbers {NO_N}"
     return bound if outcome.settled_by is None else f"{bound}; of the others {told}"
+
+
+def right_told(found: Reproduction) -> str:
+    """How often the models of each data set are right, and what that means for its claims; empty where none is known.
+
+    A range of percentages over models.
+    """
+    by: dict[str, list[float]] = {}
+    for one in found.models:
+        if one.accuracy is not None:
+            by.setdefault(one.data, []).append(one.accuracy)
+    told = (f"on {data} the models are right on {_range(shares)} of the examples" for data, shares in by.items())
+    said = "; ".join(told)
+    return f"{said[0].upper()}{said[1:]}. {SELDOM}" if said else ""
+
+
+def _range(shares: Sequence[float]) -> str:
+    low, high = (f"{100 * end:.0f}" for end in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def sentence(found: Reproduction) -> str:

@@ -17,6 +17,7 @@ from engine.reproduction.words import (
     interval_told,
     name_told,
     number_told,
+    right_told,
     rule_told,
     seen_told,
     sentence,
@@ -42,6 +43,7 @@ def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
         f"{declared.source}. {sentence(found)}",
         "",
         *([made, ""] if made else []),
+        *([right, ""] if (right := right_told(found)) else []),
         TOP,
         "",
         *_table(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from engine.models import catalog
 from engine.reproduction.asked import Asked
-from engine.reproduction.outcome import Number, Outcome
+from engine.reproduction.outcome import ModelFound, Number, Outcome
 from engine.reproduction.scales import EMBEDDED, FULL
 from engine.reproduction.timing import NO_TIME, SECONDS, seconds_of, time_told
 from engine.reproduction.verdicts import Verdict
-from engine.reproduction.words import name_told, seen_told
+from engine.reproduction.words import SELDOM, name_told, right_told, seen_told
+from tests.unit.reproduction.standing_in import report_of
 
 
 def number(value: float, verdict: Verdict) -> Number:
@@ -29,6 +32,15 @@ def test_of_many_numbers_is_told_where_they_lie() -> None:
     told = "of 3 numbers 2 inside their bounds, 1 outside; they go from −0.4 to 0.2"
     assert seen_told(Outcome("a", "does not hold", tuple((one,) for one in some))) == told
     assert seen_told(Outcome("a", "holds", ((some[0],),))) == ""
+
+
+def test_how_often_models_are_right_is_told_by_data_set() -> None:
+    found = report_of(Asked(), "bert-marked")
+    assert right_told(found) == ""
+    rights = (("a", "nli", 0.31), ("b", "nli", 0.406), ("c", "reviews", 1.0), ("d", "reviews", None))
+    models = tuple(ModelFound(name, data, "", share, 100) for name, data, share in rights)
+    told = "On nli the models are right on 31 to 41 % of the examples; on reviews the models are right on 100 % of the "
+    assert right_told(replace(found, models=models)) == f"{told}examples. {SELDOM}"
 
 
 def test_time_is_that_of_the_models_that_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
