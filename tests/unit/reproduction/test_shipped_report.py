@@ -20,10 +20,8 @@ from tests.unit.reproduction.standing_in import report_of
 
 LARGEST_FILE = 400_000
 SHIPPED = shipped()
-needed = pytest.mark.skipif(SHIPPED is None, reason="no report comes with the project yet")
 
 
-@needed
 def test_it_answers_the_claims_as_they_are_declared_now() -> None:
     assert SHIPPED is not None
     assert SHIPPED.report.digest == declared().digest, (
@@ -36,7 +34,6 @@ def test_it_answers_the_claims_as_they_are_declared_now() -> None:
     assert FILE.stat().st_size < LARGEST_FILE
 
 
-@needed
 def test_it_was_made_with_the_models_that_come_with_the_project() -> None:
     assert SHIPPED is not None
     now = {one.name: catalog.revision(one.name) for one in SHIPPED.report.models}
@@ -44,7 +41,6 @@ def test_it_was_made_with_the_models_that_come_with_the_project() -> None:
     assert changed(SHIPPED.report, {**now, "t5-marked": "0"}) == ("t5-marked",)
 
 
-@needed
 def test_each_verdict_follows_from_the_numbers_that_stand_beside_it() -> None:
     assert SHIPPED is not None
     for claim, outcome in zip(declared().claims, SHIPPED.report.outcomes, strict=True):
@@ -68,7 +64,6 @@ def verdict_again(claim: Claim, outcome: Outcome) -> str:
     return judged([most(own) for own in margins], claim.least).verdict
 
 
-@needed
 def test_most_claims_are_told_and_the_document_is_the_report() -> None:
     assert SHIPPED is not None
     counts = SHIPPED.report.counts
