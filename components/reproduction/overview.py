@@ -64,10 +64,10 @@ def _row(claim: Claim, outcomes: Mapping[str, Outcome], scale: Scale) -> str:
     verdict = _verdict(claim, outcomes)
     title = f'<a href="#{claim_anchor(claim)}">{escape(claim.title)}</a>'
     told = escape(number_shown(claim, outcomes.get(claim.id), scale))
-    sign = f'<span aria-hidden="true">{SIGNS[verdict]}</span>&nbsp;{verdict.replace(" ", "&nbsp;")}'
+    sign = f'<span aria-hidden="true">{SIGNS[verdict]}</span>'
     return (
         f'<tr role="row"><th scope="row" role="rowheader">{title}</th>'
-        f'<td role="cell">{sign}</td><td role="cell">{told}</td></tr>'
+        f'<td role="cell" style="white-space:nowrap">{sign} {verdict}</td><td role="cell">{told}</td></tr>'
     )
 
 

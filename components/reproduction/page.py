@@ -37,7 +37,7 @@ from engine.reproduction.claims import Claim, declared
 from engine.reproduction.outcome import Outcome, Reproduction
 from engine.reproduction.scales import scale_of
 from engine.reproduction.verdicts import VERDICTS
-from engine.reproduction.words import FLAT, LEVEL, TOP, right_told
+from engine.reproduction.words import FLAT, LEVEL, TOP, right_told, same_data_told
 
 JOBS = JobArea("reproduction")
 
@@ -115,7 +115,7 @@ def _summary(found: Reproduction, made: str) -> None:
     if found.counts["not run"]:
         say_note(SOME_MISSING)
     if right := right_told(found):
-        say_note(right)
+        say_note(f"{right} {same_data_told(scale_of(found.scale))}".strip())
     st.pills(
         "Show", VERDICTS, selection_mode="multi", key=session.key("show"), persist_state=KEPT,
         help="Claims with these verdicts; none chosen shows all.",

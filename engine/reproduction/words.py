@@ -33,6 +33,10 @@ SELDOM = (
     "Where they are seldom right, faithfulness is that to a model that has learned little, and people highlighted what "
     "it may not have read."
 )
+SAME_DATA = (
+    "MultiNLI and e-SNLI are stood for by one data set, so that claims of 4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3, "
+    "rest on the same examples."
+)
 INSIDE: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", "cannot be told": "open"}
 """Whether one number is inside its bounds."""
 NO_N = "lies on the bound itself, where no number of examples would tell"
@@ -100,6 +104,11 @@ def settled_told(outcome: Outcome) -> str:
         return told
     bound = f"its number {NO_N}" if outcome.on_bound == 1 else f"each of {outcome.on_bound} of its numbers {NO_N}"
     return bound if outcome.settled_by is None else f"{bound}; of the others {told}"
+
+
+def same_data_told(scale: Scale) -> str:
+    """Which tasks have the same examples; empty where each has its own."""
+    return SAME_DATA if len(scale.data) < len(scale.tasks) else ""
 
 
 def right_told(found: Reproduction) -> str:

@@ -19,6 +19,7 @@ from engine.reproduction.words import (
     number_told,
     right_told,
     rule_told,
+    same_data_told,
     seen_told,
     sentence,
     settled_told,
@@ -75,12 +76,8 @@ def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
 
 def _of_what(found: Reproduction) -> Iterator[str]:
     """What the numbers rest on that their names do not say."""
-    scale = scale_of(found.scale)
-    if len(scale.data) < len(scale.tasks):
-        yield (
-            "MultiNLI and e-SNLI are stood for by one data set, so that claims of 4.1.2 and 4.1.3, and of 4.2.2 and "
-            "4.2.3, rest on the same examples."
-        )
+    if same := same_data_told(scale_of(found.scale)):
+        yield same
     yield FLAT
     if found.given:
         yield f"`{FILE}` names folders for: {', '.join(found.given)}."
