@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PORT ?= 8501
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where Python is told to keep no bytecode, each process of the tests would compile the project anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --constraint constraints.txt
 
@@ -40,14 +42,16 @@ $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.made
 app: $(VENV)/.app
 	$(BIN)/exegesis app --port $(PORT)
 
-# Tests of units and pages run on all cores, a file at a time. A browser and its server need the cores for
-# themselves, so theirs come after, one by one. With ARGS, pytest runs once, as it is told.
+# Tests of units and pages run on all cores, a file at a time, the longest files first (tests/conftest.py). A
+# browser and its server need the cores for themselves, so theirs come after, one by one. With ARGS, pytest
+# runs once, as it is told.
 test: $(VENV)/.dev
 ifdef ARGS
 	$(PYTEST) $(ARGS)
 else
 	@status=0; \
-	$(PYTEST) --numprocesses=auto --maxprocesses=8 --dist=loadfile tests/unit tests/app || status=$$?; \
+	$(PYTEST) --numprocesses=auto --maxprocesses=8 --dist=loadfile --no-loadscope-reorder \
+	  tests/unit tests/app || status=$$?; \
 	$(PYTEST) tests/browser || status=$$?; \
 	exit $$status
 endif

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 import plotly.graph_objects as go
 
-from components.numbers import MINUS, plain
+from components.numbers import hundredths, plain
 from components.palette import PALETTES, STEPS, Theme, colour
 from components.question_words import plural
 from engine.metrics.agreement import Agreement
@@ -161,4 +161,4 @@ def scale(theme: Theme, rho: bool) -> list[tuple[float, str]]:
 def _cell(value: float, rho: bool) -> str:
     if value != value:
         return "none"
-    return f"{value:+.2f}".replace("-", MINUS) if rho else f"{100 * value:.0f}\u00a0%"
+    return hundredths(value, sign=True) if rho else f"{100 * value:.0f}\u00a0%"

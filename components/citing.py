@@ -17,7 +17,7 @@ Shown = tuple[tuple[Explainer, Explanation], ...]
 
 def json_of(shown: Shown) -> str:
     """What `exegesis explain --json` prints: a list, one object a method."""
-    from engine.cli.plain import as_plain
+    from engine.plain import as_plain
 
     return json.dumps([as_plain(made) for _, made in shown], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -55,11 +55,15 @@ def fill(
     line = ProgressLine(progress, [key_of(place.request) for place in missing])
     for place in missing:
         place.slot.html(place.quiet(waiting(place.method.title, now=False)))
-    for done, place in enumerate(sorted(places, key=lambda p: (p in missing, not p.method.cheap))):
-        if place in missing:
-            line.show(done / len(places), f"{done} of {len(places)} methods. Computing: {place.method.title}")
-            place.slot.html(place.quiet(waiting(place.method.title, now=True)))
-            show()
+    for place in places:
+        if place not in missing:
+            _fill_one(place, draw, line.tick)
+    there = sum(place.made is not None for place in places)
+    whole = there + len(missing)  # what is known to fail is no work
+    for done, place in enumerate(sorted(missing, key=lambda place: not place.method.cheap), there):
+        line.show(done / whole, f"{done} of {whole} methods. Computing: {place.method.title}")
+        place.slot.html(place.quiet(waiting(place.method.title, now=True)))
+        show()
         _fill_one(place, draw, line.tick)
     line.clear()
     stopped = [place for place in places if place.stopped]

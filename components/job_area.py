@@ -9,7 +9,7 @@ from typing import Literal
 
 import streamlit as st
 
-from components.library.job_view import RESUMABLE, ended, job_view
+from components.library.job_view import PARTS, RESUMABLE, ended, job_view
 from components.trouble import say_error, sentence
 from engine import jobs
 from engine.errors import ExegesisError
@@ -20,9 +20,10 @@ STOPS = "Stops after the part at hand. What is finished is kept."
 FINDS = "What is finished is found, not computed again."
 
 
-def now_html(label: str) -> str:
-    """What a job is at."""
-    return f'<div class="xg"><p class="xg-small">Now: {escape(label)}</p></div>'
+def now_html(kind: str, label: str) -> str:
+    """What a job is at, and what its parts are."""
+    said = [f"Now: {label}."] if label else []
+    return f'<div class="xg"><p class="xg-small">{escape(" ".join([*said, PARTS.get(kind, "")]))}</p></div>'
 
 
 class JobArea:
@@ -79,8 +80,7 @@ class JobArea:
             st.rerun()  # the whole page, which now has what the job has made
         with st.container(border=True, key=f"{self.page}_progress"):
             st.progress(view.share, f"{view.look[0].capitalize()}: {view.progress}")
-            if job.label:
-                st.html(now_html(job.label))
+            st.html(now_html(job.kind, job.label))
             if view.can_cancel:
                 self._button("Cancel", "cancel", partial(jobs.cancel, id), help=STOPS)
 

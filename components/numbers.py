@@ -18,10 +18,23 @@ def plain(value: float) -> str:
     return _minus(f"{value:.3g}")
 
 
+def decimals_of(largest: float) -> int:
+    """As many as three significant digits of `largest`, the largest of its column, need."""
+    return max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
+
+
 def even(value: float, largest: float) -> str:
-    """As many decimals as three significant digits of `largest`, the largest of its column, need: 0.489, 0.007."""
-    decimals = max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
+    """With the decimals of its column: 0.489, 0.007."""
+    decimals = decimals_of(largest)
     return _minus(f"{round(value, decimals) + 0.0:.{decimals}f}")  # adding 0 takes the sign from what rounds to it
+
+
+def fixed(value: float, decimals: int, sign: bool) -> str:
+    """With so many decimals; what would read 0 without being 0 is held against the least that does not: <0.001."""
+    text = f"{value + 0.0:{'+' if sign and value else ''}.{decimals}f}"
+    if value == 0 or text.strip("+-0."):
+        return _minus(text)
+    return _minus(f"{'<' if value > 0 else '>-'}{10**-decimals:.{decimals}f}")
 
 
 def small(value: float) -> str:
@@ -37,12 +50,6 @@ def brief(value: float, largest: float, sign: bool) -> str:
     shape = f".{decimals}f" if decimals <= MOST_DECIMALS else ".0e"
     text = format(value, f"+{shape}" if sign else shape)
     return _minus(text) if text.strip("+-0.") else "0"
-
-
-def told(value: float, largest: float, sign: bool) -> str:
-    """As `brief`, but only 0 reads 0: what is small beside the largest has an order too. +4e−04."""
-    short = brief(value, largest, sign)
-    return short if value == 0 or short != "0" else _minus(format(value, "+.0e" if sign else ".0e"))
 
 
 def hundredths(value: float, sign: bool = False) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -147,7 +146,7 @@ def _fly(plan: _Plan) -> dict[str, Explanation]:
 
 
 def _together(missing: list[_Plan]) -> dict[str, Explanation]:
-    with runtime.turn():
+    with runtime.turn(lends=True):
         return _rest(missing)
 
 
@@ -179,12 +178,12 @@ def _compute(plans: list[_Plan]) -> list[Explanation]:
     first = plans[0]
     loaded = load_classifier(first.method.kind, first.request.model, first.request.dtype, runtime.device())
     with under(loaded, first.request.heads) as model, runtime.noting() as notes:
-        started = time.perf_counter()
+        started = runtime.clock()
         encoded = [model.encode(plan.request.example) for plan in plans]
         items = _items(model, plans, encoded)
         members = _Members(plans, items)
         made = first.method.function(Task(model, items, members.of), first.params)
-        own = (time.perf_counter() - started - members.waited) / len(plans)
+        own = (runtime.clock() - started - members.waited) / len(plans)
         return [
             _explanation(model, plan, item, attribution, own + theirs, tuple(notes))
             for plan, item, attribution, theirs in zip(plans, items, made, members.seconds, strict=True)
@@ -203,7 +202,7 @@ class _Members:
 
     def of(self, method: str) -> list[Attribution]:
         """Those by one method, at its defaults."""
-        started = time.perf_counter()
+        started = runtime.clock()
         asked = [
             _Plan(dataclasses.replace(p.request, method=method, params={}, target=item.target))
             for p, item in zip(self.plans, self.items, strict=True)
@@ -211,7 +210,7 @@ class _Members:
         found = _rest(list({p.key: p for p in asked}.values()))
         answers = [found[p.key] for p in asked]
         self.seconds = [before + answer.seconds for before, answer in zip(self.seconds, answers, strict=True)]
-        self.waited += time.perf_counter() - started
+        self.waited += runtime.clock() - started
         return [_as_member(answer, item) for answer, item in zip(answers, self.items, strict=True)]
 
 
@@ -237,7 +236,8 @@ def predict_encoded(model: AnyClassifier, encoded: Sequence[Coded]) -> list[Pred
     if len(memo) > PREDICTIONS_REMEMBERED:
         memo.clear()
     keys = [e.key for e in encoded]
-    missing = [i for i, key in enumerate(keys) if key not in memo]
+    known = {key: memo[key] for key in keys if key in memo}  # who passes meanwhile may clear the memo
+    missing = [i for i, key in enumerate(keys) if key not in known]
     if missing:
         longest = max(len(encoded[i]) for i in missing)
 
@@ -247,8 +247,10 @@ def predict_encoded(model: AnyClassifier, encoded: Sequence[Coded]) -> list[Pred
                 return model.predictions(model.logits(batch))
 
         chunks = runtime.in_chunks(compute, len(missing), runtime.rows_at_once(model, longest))
-        memo.update(zip((keys[i] for i in missing), (p for chunk in chunks for p in chunk), strict=True))
-    return [memo[key] for key in keys]
+        made = dict(zip((keys[i] for i in missing), (p for chunk in chunks for p in chunk), strict=True))
+        memo.update(made)
+        known |= made
+    return [known[key] for key in keys]
 
 
 def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:

@@ -99,7 +99,7 @@ def length(example: Input) -> int:
 
 
 def _answer(model: str, dtype: str, missing: Mapping[str, Input], heads: HeadScales) -> dict[str, Prediction]:
-    with runtime.turn():
+    with runtime.turn(lends=True):
         found = found_predictions(list(missing))
         left = {key: example for key, example in missing.items() if key not in found}
         return found | (_predict(model, dtype, left, heads) if left else {})

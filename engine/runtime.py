@@ -6,8 +6,10 @@ import contextlib
 import functools
 import gc
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from engine import accelerator, heap
@@ -15,15 +17,27 @@ from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.late import torch
 from engine.progress import check_cancelled, tell
-from engine.turns import Turns
+from engine.turns import Turns, behind
 
 T = TypeVar("T")
 
 CPU_TOKENS_AT_ONCE = 16_384
 """Small passes are slower a token (benchmarks/model_work.py compares); beyond this nothing is gained."""
+CPU_TOKENS_LENT = 4_096
+"""Where the turn may be lent: a pass is what a person waits for, and on a few cores the short ones cost no more."""
 CPU_BUDGET = 1 << 30
 CUDA_SHARE = 0.5
 
+
+@dataclass
+class _Turn:
+    """The turn of this thread. `away`: seconds for which it was lent."""
+
+    lends: bool
+    away: float = 0.0
+
+
+_turn: ContextVar[_Turn | None] = ContextVar("exegesis_turn", default=None)
 _notes: ContextVar[list[str] | None] = ContextVar("exegesis_runtime_notes", default=None)
 
 
@@ -63,19 +77,48 @@ def _usable(chosen: torch.device) -> bool:
 
 @functools.cache
 def turns() -> Turns:
-    """First come, first served at the device."""
+    """The line at the device: first come, first served, and people before jobs."""
     return Turns()
 
 
 @contextlib.contextmanager
-def turn() -> Iterator[None]:
-    """The device is the caller's inside, and then its free memory goes back. A cancelled caller waits no longer."""
+def turn(lends: bool = False) -> Iterator[None]:
+    """The device is the caller's inside, and then its free memory goes back. A cancelled caller waits no longer.
+
+    `lends`: between two chunks of `in_chunks` a job may let those pass behind whom a person waits. That is for work
+    which leaves the model as it is: what changes a model for longer than a chunk does so inside `unlent`.
+    """
     turns().take(check_cancelled)
+    token = _turn.set(_Turn(lends and behind()))
     try:
         yield
     finally:
+        _turn.reset(token)
         turns().give()
         heap.give_back()
+
+
+@contextlib.contextmanager
+def unlent() -> Iterator[None]:
+    """The turn is not lent inside, whoever waits: for as long as a model has hooks, scales or other weights."""
+    mine = _turn.get() or _Turn(lends=False)
+    before, mine.lends = mine.lends, False
+    try:
+        yield
+    finally:
+        mine.lends = before
+
+
+def clock() -> float:
+    """Seconds, as `time.perf_counter` has them, that stand still while the turn of this thread is lent."""
+    mine = _turn.get()
+    return time.perf_counter() - (mine.away if mine else 0.0)
+
+
+def _lend() -> None:
+    mine = _turn.get()
+    if mine is not None and mine.lends:
+        mine.away += turns().lend(check_cancelled)
 
 
 def memory_budget() -> int:
@@ -94,7 +137,9 @@ def rows_at_once(model: AnyClassifier, length: int, gradients: bool = False, att
     """How many rows of `length` tokens one pass takes within the budget, and on a CPU within what still gains speed."""
     rows = max(1, memory_budget() // _row_bytes(model, length, gradients, attention))
     if model.device.type == "cpu":
-        rows = min(rows, max(1, CPU_TOKENS_AT_ONCE // length))
+        mine = _turn.get()
+        tokens = CPU_TOKENS_LENT if mine is not None and mine.lends else CPU_TOKENS_AT_ONCE
+        rows = min(rows, max(1, tokens // length))
     return rows
 
 
@@ -110,11 +155,15 @@ def _row_bytes(model: AnyClassifier, length: int, gradients: bool, attention: bo
 
 
 def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
-    """`compute` over slices of at most `size` rows; on out-of-memory the size is halved, and that is noted."""
+    """`compute` over slices of at most `size` rows; on out-of-memory the size is halved, and that is noted.
+
+    Before each slice the work can be cancelled, and a turn that lends is lent to those who wait in front.
+    """
     results: list[T] = []
     start = 0
     while start < rows:
         check_cancelled()
+        _lend()
         tell(start, rows, "model evaluations")
         result = _attempt(compute, slice(start, min(rows, start + size)))
         if result is not None:
@@ -128,6 +177,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
         size = max(1, min(size, rows - start) // 2)
         note(f"Memory ran out, so the work went on with {size} rows at a time; the numbers are the same.")
         _free()
+    tell(rows, rows, "model evaluations")
     return results
 
 

@@ -127,15 +127,15 @@ class Task:
         memo = self.model.memo.setdefault("attention", {})
         key = item.encoded.key
         if key not in memo:
-            while len(memo) >= ATTENTION_REMEMBERED:
-                memo.pop(next(iter(memo)))
-            (captured,) = in_chunks(lambda _: self._captured(item), 1, 1)
+            (captured,) = in_chunks(lambda _: self._captured(item, memo), 1, 1)
             if captured.logits.nbytes + captured.probabilities.nbytes > ATTENTION_SHARE * memory_budget():
                 return captured
             memo[key] = captured
         return memo[key]
 
-    def _captured(self, item: Item) -> Captured:
+    def _captured(self, item: Item, memo: dict[bytes, Captured]) -> Captured:
+        while len(memo) >= ATTENTION_REMEMBERED:  # room is made first, and where nobody comes between
+            memo.pop(next(iter(memo)))
         with torch.no_grad():
             _, recorder = self.model.captured(self.model.collate([item.encoded]))
         scales = [scale for scale in recorder.scales if scale is not None]

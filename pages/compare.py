@@ -8,12 +8,13 @@ from components.compare import session as compare_session
 from components.compare.about import about_area, label_words
 from components.compare.columns import column_controls
 from components.compare.compared import labels_of
-from components.compare.controls import class_control, look_controls, looking_controls
+from components.compare.controls import look_controls, looking_controls
 from components.compare.keep import keep_area
 from components.compare.matrix import matrix_area, said_area
 from components.compare.results import compared_area
 from components.compare.search import search_area
-from components.compare.session import INPUT_KIND, key
+from components.compare.session import INPUT_KIND
+from components.compare.state import link_words
 from components.compare.styles import use_compare_styles
 from components.engine_room import explainers, warm_up
 from components.frame import COMPARE, guard, heading
@@ -31,21 +32,20 @@ INPUT_KIND.switch()
 methods = explainers(kind)
 models = embedded_models() if kind == "text" else embedded_image_models()
 loaded, opened, said = compare_session.load(kind, models)
-for sentence in said:
-    say_error(sentence)
+if said:
+    say_error(link_words(said))
 
 looking_controls(opened)
 state = compare_session.from_widgets(loaded, opened)
 column_controls(state, methods, models)
-with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key(kind, "options")):
-    classes = st.container(width="content")
+with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"compare_options_{kind}"):
     look_controls(state)
 compare_session.save(state, loaded)
 
 told = st.container()
 compared = compared_area(state, methods)
-with classes:
-    class_control(state, labels_of(() if compared is None else compared.columns))
+if compared is not None and compare_session.learned(kind, labels_of(compared.columns)):
+    st.rerun()  # the maps are there: only the list of classes is new
 if compared is not None:
     with told:
         said_area(compared, label_words(state, opened))

@@ -21,6 +21,25 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 ALONE = "PYTEST_XDIST_WORKER" not in os.environ
 os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1) if ALONE else 1))
 
+LONGEST = (
+    "unit/reproduction/test_full.py",
+    "unit/cli/test_process.py",
+    "unit/evaluation/test_executors.py",
+    "unit/study/test_ratings.py",
+    "unit/reproduction/test_embedded.py",
+    "unit/evaluation/test_data_sets.py",
+    "unit/images/test_embedded.py",
+    "unit/images/test_marked_truth.py",
+    "unit/study/test_killed.py",
+    "unit/study/test_votes_at_once.py",
+    "unit/pretraining/test_pretrain.py",
+    "unit/training/test_resume.py",
+    "browser/test_view.py",
+    "browser/test_whole_study.py",
+    "browser/test_blindness.py",
+)
+"""They come first: begun last, each would run on alone at the end, when the other cores have nothing left to do."""
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -38,6 +57,10 @@ def ray_cluster() -> Iterator[Any]:
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     yield made
     made.shutdown()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

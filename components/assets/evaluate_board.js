@@ -9,6 +9,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     boards.set(parentElement, data.html);
     fill(root, data.html);
   }
+  goesOn(parentElement, data.more);
   const line = parentElement.querySelector(".xg-told");
   const tell = ({ target }) => (line.textContent = target.closest("button")?.dataset.told ?? data.hint);
   line.textContent = data.hint;
@@ -21,7 +22,25 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (sort) setTriggerValue("sorted", sort);
     else setTriggerValue("picked", { model, method, metric });
   };
-  return () => root.removeEventListener("focusin", tell);
+  const sized = new ResizeObserver(() => goesOn(parentElement, data.more));
+  sized.observe(root);
+  root.addEventListener("scroll", fade, true);
+  return () => {
+    sized.disconnect();
+    root.removeEventListener("scroll", fade, true);
+    root.removeEventListener("focusin", tell);
+  };
+}
+
+/** Says that a table goes on out of sight, where one does; its edge fades there. */
+function goesOn(parent, words) {
+  const boxes = [...parent.querySelectorAll(".xg-scroll")];
+  boxes.forEach((box) => fade({ target: box }));
+  parent.querySelector(".xg-more").textContent = boxes.some((box) => box.scrollWidth > box.clientWidth + 1) ? words : "";
+}
+
+function fade({ target }) {
+  target.classList.toggle("xg-goes-on", target.scrollLeft + target.clientWidth < target.scrollWidth - 1);
 }
 
 /** New tables, scrolled and focused as the old ones were. */

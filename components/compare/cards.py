@@ -11,9 +11,9 @@ from html import escape
 import numpy as np
 from jaxtyping import UInt8
 
-from components.compare.board import head_html
+from components.compare.board import foot_html, head_html, small
 from components.compare.compared import Column, Compared
-from components.picture.patch_card_html import layers_html
+from components.picture.patch_card_html import LAYERS, layers_html
 from components.picture.patch_map import PatchMap, sentence
 from components.picture.variables import picture_style
 from engine.comparison.patches import Box, common_box, seen_box
@@ -25,14 +25,16 @@ Pixels = UInt8[np.ndarray, "height width 3"]
 
 def cards_html(compared: Compared) -> str:
     """The pictures once for each model, then the cards. Everything that is not ours is escaped."""
-    models = list(dict.fromkeys(column.made.provenance.model for column in compared.there if column.made is not None))
-    styles = "".join(
-        picture_style(seen, scope=f".xg-eyes{place}") for place, seen in enumerate(_seen(compared, models))
+    named = {column.made.provenance.model: column.model for column in compared.there if column.made is not None}
+    models = list(named)
+    seen = list(_seen(compared, models))
+    styles = "".join(picture_style(one, scope=f".xg-eyes{place}") for place, one in enumerate(seen))
+    cards = _picture(list(named.values()), seen) + "".join(
+        _card(compared, column, models) for column in compared.columns
     )
-    cards = "".join(_card(compared, column, models) for column in compared.columns)
     return (
         f'<div class="xg">{styles}<div class="xg-beside-cards" style="--xg-opacity:{compared.look.opacity / 100:g}">'
-        f"{cards}</div></div>"
+        f"{cards}</div>{foot_html(compared)}</div>"
     )
 
 
@@ -41,7 +43,7 @@ def patch_map_of(compared: Compared, column: Column) -> PatchMap:
     if compared.sheet is None or compared.sheet.grid is None:
         raise ValueError(f"column {column.letter}: has no map of patches")
     scores = np.nan_to_num(compared.scores(column)).reshape(compared.sheet.grid)
-    return PatchMap(scores, column.signed or compared.moving, column.target, compared.map_look, compared.end)
+    return PatchMap(scores, column.signed or compared.relative, column.target, compared.map_look, compared.end)
 
 
 def _card(compared: Compared, column: Column, models: list[str]) -> str:
@@ -56,10 +58,26 @@ def _card(compared: Compared, column: Column, models: list[str]) -> str:
     return f'<section class="xg-beside-card{pinned}"><div>{head_html(compared, column)}</div>{body}</section>'
 
 
+def _picture(names: list[str], seen: list[Pixels]) -> str:
+    """The picture itself, in its colours, as the model with the sharpest eyes sees it."""
+    if not seen:
+        return ""
+    best = max(range(len(seen)), key=lambda place: seen[place].size)
+    said = f"as {names[best]} sees it" if names else "as it is"
+    return (
+        f'<section class="xg-beside-card"><div><p class="xg-title">The picture</p>{small(said)}</div>'
+        f'<div class="xg-patches xg-alone xg-eyes{best}" role="img" aria-label="The picture without a map">'
+        f"{LAYERS}</div></section>"
+    )
+
+
 def _seen(compared: Compared, models: list[str]) -> Iterator[Pixels]:
-    """The part of the picture that all models see, as each of them sees it."""
+    """The part of the picture that all models see, as each of them sees it; the whole before the first has a map."""
     picture = compared.state.input
     if not isinstance(picture, Picture):
+        return
+    if not models:
+        yield picture.pixels
         return
     height, width, _ = picture.pixels.shape
     eyes = [eyes_of(model) for model in models]

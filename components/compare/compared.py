@@ -14,7 +14,7 @@ from components.compare.look import CompareLook
 from components.compare.state import LETTERS, CompareState
 from components.numbers import percent, signed
 from components.text.look import Look
-from engine.comparison.agreeing import How, agree, agreements, apart, by_chance, rank_moves
+from engine.comparison.agreeing import How, agree, agreements, apart, by_chance, differences, moved_share, rank_moves
 from engine.comparison.parts import Sheet
 from engine.metrics.agreement import Agreement
 from engine.registry import Explainer
@@ -65,6 +65,11 @@ class Compared:
         return self.look.how
 
     @property
+    def unit(self) -> str:
+        """What a part is called."""
+        return self.look.unit if self.state.kind == "text" else "patch"
+
+    @property
     def there(self) -> tuple[Column, ...]:
         """The columns that have a map."""
         return tuple(column for column in self.columns if column.made is not None)
@@ -79,6 +84,16 @@ class Compared:
     def moving(self) -> bool:
         """Whether maps show moves in rank: they do once there is a reference to move from."""
         return self.look.shown == "moves" and self.reference is not None
+
+    @property
+    def differing(self) -> bool:
+        """Whether maps show how their shares differ from the reference's."""
+        return self.look.shown == "difference" and self.reference is not None
+
+    @property
+    def relative(self) -> bool:
+        """Whether maps show anything that is held against the reference, which then shows nothing."""
+        return self.moving or self.differing
 
     @cached_property
     def found(self) -> Agreement | None:
@@ -116,19 +131,24 @@ class Compared:
         scores = self.sheet.scores
         return agree(scores[self.reference.row], scores[column.row], replace(self.how, measure=measure))
 
+    def elsewhere(self, column: Column) -> float | None:
+        """How much of a column's map lies elsewhere than in the reference, from 0 to 1, where differences are shown."""
+        return moved_share(self.scores(column)) if self.differing and column is not self.reference else None
+
     def scores(self, column: Column) -> Float[np.ndarray, "part"]:
-        """What the column's map shows of each part: its scores, or how many ranks it moved; NaN where there is none."""
+        """What the column's map shows of each part, as the look says; NaN where there is nothing."""
         if self.sheet is None or column.row is None:
             raise ValueError(f"column {column.letter}: has no map")
         own = self.sheet.scores[column.row]
-        if self.moving and self.reference is not None and self.reference.row is not None:
-            return rank_moves(self.sheet.scores[self.reference.row], own, self.how)
+        if self.relative and self.reference is not None and self.reference.row is not None:
+            against = rank_moves if self.moving else differences
+            return against(self.sheet.scores[self.reference.row], own, self.how)
         return own / (np.nansum(np.abs(own)) or 1.0) if self.look.scale == "common" else own
 
     @cached_property
     def end(self) -> float | None:
-        """Where the scale of all maps ends; None for a scale a map. Moves always share one."""
-        if not self.moving and self.look.scale == "own":
+        """Where the scale of all maps ends; None for a scale a map. What is held against the reference shares one."""
+        if not self.relative and self.look.scale == "own":
             return None
         sizes = [np.abs(self.scores(column)) for column in self.there]
         return max((float(np.nanmax(size)) for size in sizes if np.isfinite(size).any()), default=0.0)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from components.browse.table import steps
 from components.compare.look import LAYOUTS, PERCENTS, SCALES, SHOWN, UNITS
-from components.compare.session import LOOK, Opened, key
+from components.compare.session import LOOK, Opened, key, labels_known
 from components.compare.state import CompareState
 from components.kept import KEPT
 from components.map_controls import gamma_slider, seed_input
@@ -22,9 +22,9 @@ from engine.comparison.agreeing import ORDERS
 
 UNIT_TITLES = {"word": "Words", "token": "Tokens"}
 LAYOUT_TITLES = {"table": "Table", "text": "Text"}
-SHOWN_TITLES = {"scores": "Scores", "moves": "Rank moves"}
+SHOWN_TITLES = {"scores": "Scores", "difference": "Difference", "moves": "Rank moves"}
 ORDER_TITLES = {"size": "By size", "sign": "With sign"}
-PINS_FIRST = "Pin a column as the reference first: open it above."
+PINS_FIRST = "Both need a column pinned as the reference: open one above to pin it."
 
 
 def looking_controls(opened: Opened) -> None:
@@ -52,7 +52,19 @@ def _neighbours(opened: OpenData, index: int | None) -> None:
             )  # fmt: skip
 
 
-def class_control(state: CompareState, labels: Collection[str]) -> None:
+def look_controls(state: CompareState) -> None:
+    """What is explained and how maps are shown."""
+    kind = state.kind
+    _class_control(state, labels_known(kind))
+    if kind == "text":
+        _choice(kind, "Unit", "unit", UNITS, UNIT_TITLES, _UNIT_HELP)
+    _choice(kind, "Show", "shown", SHOWN, SHOWN_TITLES, _SHOWN_HELP)
+    seed_input(partial(key, kind), 110)
+    with st.popover("View", key=key(kind, "view")):
+        _view_controls(kind)
+
+
+def _class_control(state: CompareState, labels: Collection[str]) -> None:
     """Which class is explained: each model's own, or one for all by its label."""
     options = dict.fromkeys([PREDICTED, *labels, state.target or PREDICTED])
     st.selectbox(
@@ -64,17 +76,6 @@ def class_control(state: CompareState, labels: Collection[str]) -> None:
         width=230,
         help="Signed maps speak for or against this class. A model that has no such class says so in its column.",
     )
-
-
-def look_controls(state: CompareState) -> None:
-    """How maps are shown."""
-    kind = state.kind
-    if kind == "text":
-        _choice(kind, "Unit", "unit", UNITS, UNIT_TITLES, _UNIT_HELP)
-    _choice(kind, "Show", "shown", SHOWN, SHOWN_TITLES, _SHOWN_HELP)
-    seed_input(partial(key, kind), 110)
-    with st.popover("View", key=key(kind, "view")):
-        _view_controls(kind)
 
 
 def _view_controls(kind: str) -> None:
@@ -98,7 +99,10 @@ _UNIT_HELP = (
     "Words: the scores of a word's tokens are summed. Tokens: where tokenizers cut otherwise, what overlaps is one "
     "part."
 )
-_SHOWN_HELP = f"Rank moves: how many ranks each part stands higher (↑) or lower (↓) than in the reference. {PINS_FIRST}"
+_SHOWN_HELP = (
+    "Difference: how much larger (+) or smaller (−) each part's share of the map is than in the reference. Rank moves: "
+    f"how many ranks it stands higher (↑) or lower (↓). {PINS_FIRST}"
+)
 _SCALE_HELP = (
     "Own: each map's largest score has the full colour. Common: scores are shares of the sum of all sizes in their "
     "map, so that one scale fits methods of different units."

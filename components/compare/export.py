@@ -13,7 +13,7 @@ from components.compare.about import about_html
 from components.compare.board import board_html
 from components.compare.cards import cards_html
 from components.compare.compared import Column, Compared, verdict
-from components.compare.matrix import MEASURE_TITLES, agreement_words, parts_words, unit_of
+from components.compare.matrix import MEASURE_TITLES, agreement_words, missing_words, parts_words
 from components.compare.state import LETTERS
 from components.compare.styles import compare_sheet
 from components.export_page import command_html, standing_page
@@ -52,7 +52,7 @@ def matrix_html(compared: Compared) -> str:
         f"<tr><th scope=row>{escape(column.name)}</th>{_cells(row, found.measure)}</tr>"
         for column, row in zip(compared.there, found.values.tolist(), strict=True)
     )
-    words = agreement_words(found, compared.look, unit_of(compared))
+    words = " ".join(filter(None, (agreement_words(found, compared.look, compared.unit), missing_words(compared))))
     return (
         f'<h2>{MEASURE_TITLES[found.measure]}</h2><table class="xg-beside-maps"><thead><tr><th></th>{heads}</tr>'
         f'</thead><tbody>{rows}</tbody></table><p class="xg-small">{escape(words)}</p>'
@@ -91,7 +91,7 @@ def matrix_csv(compared: Compared) -> str:
 
 def comparison_json(compared: Compared) -> str:
     """What `exegesis compare --json` prints."""
-    from engine.cli.plain_comparison import as_plain
+    from engine.comparison.plain import as_plain
 
     if compared.sheet is None:
         return "{}\n"

@@ -15,8 +15,10 @@ from engine.comparison.agreeing import ORDERS, How
 from engine.metrics.agreement import TOP_PERCENT
 
 UNITS = ("word", "token")
-SHOWN = ("scores", "moves")
-"""What the maps show: scores, or how far each part has moved in rank from where the reference has it."""
+SHOWN = ("scores", "difference", "moves")
+"""What the maps show: scores; each part's share of the map against its share in the reference; or how far it has moved
+in rank from where the reference has it.
+"""
 SCALES = ("own", "common")
 PERCENTS = (5, 10, TOP_PERCENT, 25, 50)
 EXAMPLES = (10, 25, 50, 100, 250, 500)

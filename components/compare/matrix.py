@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from html import escape
 
 import streamlit as st
@@ -11,16 +12,19 @@ from components.compare.look import CompareLook
 from components.compare.session import LOOK, key
 from components.kept import KEPT
 from components.numbers import count, hundredths
+from components.palette import PALETTES
 from components.question_words import MEASURES, TIED, plural
 from components.theme import shown_theme
 from engine.metrics.agreement import Agreement
 
 MEASURE_TITLES = {"spearman": "Rank correlation", "top_k": "Shared top"}
 ORDER_WORDS = {"sign": "with their sign, as on Evaluate", "size": "by their size, whatever the sign"}
-EDGES, CELL, ROW = 110, 64, 46
-"""Pixels of the letters and the scale, of a column, and of a row."""
-MANY, SMALL, LARGE = 5, 10, 13
-"""With more columns than that the values are written small."""
+EDGES, CELL, ROW, NARROWEST = 110, 64, 46, 340
+"""Pixels of the letters and the scale, of a column, of a row, and of the whole, which is no wider on a phone."""
+TOP, LEFT, TICKS, LEGEND, LEGEND_LINE, LINE = 20, 30, 30, 12, 17, 48
+"""Pixels above the cells, of the letters left and below, of the legend's letters and lines; characters of a line."""
+FEW, MANY, SMALL, LARGE = 4, 5, 10, 13
+"""With fewer columns the scale has room for three numbers; with more than many the values are written small."""
 
 
 def said_area(compared: Compared, label: str) -> None:
@@ -41,8 +45,7 @@ def matrix_area(compared: Compared) -> None:
         format_func=MEASURE_TITLES.__getitem__, persist_state=KEPT,
     )  # fmt: skip
     _matrix(compared, compared.found)
-    st.html(names_html(compared))
-    st.caption(agreement_words(compared.found, compared.look, unit_of(compared)))
+    st.caption(agreement_words(compared.found, compared.look, compared.unit))
     if compared.found.constant:
         names = ", ".join(compared.found.constant)
         st.caption(f"Left out, because all its scores are equal and have no order: {names}.")
@@ -50,12 +53,16 @@ def matrix_area(compared: Compared) -> None:
         st.caption(apart_words(apart, compared))
 
 
-def names_html(compared: Compared) -> str:
-    """What the letters of the matrix stand for, and which are not in it."""
-    named = "".join(f"<li>{escape(column.name)}</li>" for column in compared.there)
+def legend_lines(compared: Compared) -> list[str]:
+    """What the letters of the matrix stand for and which are not in it, in lines that a phone is wide enough for."""
+    told = [*(column.name for column in compared.there), missing_words(compared)]
+    return [line for name in told for line in textwrap.wrap(name, LINE, subsequent_indent="   ")]
+
+
+def missing_words(compared: Compared) -> str:
+    """Which columns are not in the matrix; empty where all are."""
     gone = [column.name for column in compared.columns if column.made is None]
-    left = f'<p class="xg-small">No map, so not in the matrix: {escape(", ".join(gone))}.</p>' if gone else ""
-    return f'<div class="xg"><ul class="xg-small xg-letters">{named}</ul>{left}</div>'
+    return f"Without a map, so not in the matrix: {', '.join(gone)}." if gone else ""
 
 
 def parts_words(compared: Compared) -> str:
@@ -63,7 +70,7 @@ def parts_words(compared: Compared) -> str:
     sheet = compared.sheet
     if sheet is None:
         return "No column has a map yet."
-    unit = unit_of(compared)
+    unit = compared.unit
     if sheet.grid is not None:
         rows, columns = sheet.grid
         if sheet.joined:
@@ -107,14 +114,21 @@ def _matrix(compared: Compared, found: Agreement) -> None:
     names = {column.letter: column.name for column in compared.there}
     figure = agreement_figure(found, names, shown_theme())
     letters = {"tickvals": list(names.values()), "ticktext": list(names), "tickangle": 0}
-    # Letters alone, so that the cells have room on a phone; hovering one tells both names.
+    # Letters alone, so that the cells have room on a phone; below they are named, in the saved picture too.
     figure.update_xaxes(**letters)
     figure.update_yaxes(**letters)
     figure.update_traces(textfont_size=SMALL if len(names) > MANY else LARGE)
-    figure.update_layout(height=EDGES + ROW * len(names))
-    st.plotly_chart(figure, key=f"compare_{compared.state.kind}_matrix", width=EDGES + CELL * len(names))
-
-
-def unit_of(compared: Compared) -> str:
-    """What a part is called."""
-    return compared.look.unit if compared.state.kind == "text" else "patch"
+    lines = legend_lines(compared)
+    figure.add_annotation(
+        text="<br>".join(escape(line, quote=False).replace("   ", "\u00a0" * 3) for line in lines), showarrow=False,
+        xref="paper", x=0, xanchor="left", xshift=-LEFT, yref="paper", y=0, yanchor="top", yshift=-TICKS, align="left",
+        font={"size": LEGEND, "color": PALETTES[shown_theme()].muted},
+    )  # fmt: skip
+    below = TICKS + LEGEND_LINE * len(lines)
+    figure.update_layout(height=TOP + ROW * len(names) + below, margin={"l": LEFT, "r": 10, "t": TOP, "b": below})
+    figure.update_yaxes(automargin=False)
+    figure.update_xaxes(automargin=False)
+    if len(names) < FEW:
+        figure.update_traces(colorbar_nticks=3)
+    width = max(EDGES + CELL * len(names), NARROWEST)
+    st.plotly_chart(figure, key=f"compare_{compared.state.kind}_matrix", width=width)

@@ -32,6 +32,8 @@ LOOKINGS = {"text": focus_controls.LOOKING, "image": picture_focus_controls.LOOK
 SESSIONS = {kind: PageSession(f"compare_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
 INPUT_KIND = InputKind("compare", LOOKINGS)
 LOOK = "look."
+PLACE = ("data", "split", "index", "digest")
+"""What a link says of an example's place."""
 Opened = OpenData | OpenPictures
 
 
@@ -44,11 +46,18 @@ def load(kind: str, models: list[str]) -> tuple[CompareState, Opened, list[str]]
     """Fills the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
     session = SESSIONS[kind]
     link, fresh = session.follow()
-    opened, state, said = _opened(kind, link, models)
+    opened, wrong = _open(kind, link), []
+    if fresh and opened.trouble:
+        wrong = [opened.trouble]
+        link = _elsewhere(link, opened.name)
+        opened = _open(kind, link)
+    state, said = _read(kind, link, models, opened)
+    said = [*wrong, *said]
     session.fill(_values(state))
     told = session.tell(said, fresh)
     if fresh and said:
         session.correct(write(state), [])  # what is wrong in a link is not passed on
+        LOOKINGS[kind].carry(write(state))  # at once, as in `follow`
     return state, opened, told
 
 
@@ -74,6 +83,18 @@ def save(state: CompareState, loaded: CompareState) -> None:
     SESSIONS[state.kind].save(write(state) if changed else {}, changed)
 
 
+def learned(kind: str, labels: Sequence[str]) -> bool:
+    """Keeps the classes that can be explained; whether the control, which is drawn before, lacks any of them."""
+    new = not set(labels) <= set(labels_known(kind))
+    SESSIONS[kind].put("labels", list(labels))
+    return new
+
+
+def labels_known(kind: str) -> list[str]:
+    """The classes of the models of the last run."""
+    return list(SESSIONS[kind].value("labels") or ())
+
+
 def put_columns(kind: str, columns: Sequence[Pair]) -> None:
     """Compares these from now on: in a callback, or before the controls are drawn."""
     SESSIONS[kind].put("columns", [pair.code for pair in columns])
@@ -84,18 +105,27 @@ def pin(kind: str, pair: Pair | None) -> None:
     SESSIONS[kind].put("reference", "" if pair is None else pair.code)
 
 
-def _opened(kind: str, link: Query, models: list[str]) -> tuple[Opened, CompareState, list[str]]:
+def _open(kind: str, link: Query) -> Opened:
     if kind == "text":
-        data = open_data(focus_controls.data_name(link))
-        state, said = read_text(link, models, data)
+        return open_data(focus_controls.data_name(link))
+    return open_pictures(*picture_focus_controls.asked(link))
+
+
+def _read(kind: str, link: Query, models: list[str], opened: Opened) -> tuple[CompareState, list[str]]:
+    if isinstance(opened, OpenData):
+        state, said = read_text(link, models, opened)
         if isinstance(state.focus, Focus):
-            focus_controls.fill(state.focus, data)
-        return data, state, said
-    pictures = open_pictures(*picture_focus_controls.asked(link))
-    state, said = read_picture(link, models, pictures)
+            focus_controls.fill(state.focus, opened)
+        return state, said
+    state, said = read_picture(link, models, opened)
     if isinstance(state.focus, PictureFocus):
-        picture_focus_controls.fill(state.focus, pictures)
-    return pictures, state, said
+        picture_focus_controls.fill(state.focus, opened)
+    return state, said
+
+
+def _elsewhere(link: Query, data: str) -> Query:
+    """The link with a data set that can be had, and no place that was meant in another."""
+    return {name: given for name, given in link.items() if name not in PLACE} | {"data": [data]}
 
 
 def _focus(opened: Opened) -> Focus | PictureFocus:

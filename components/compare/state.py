@@ -95,6 +95,11 @@ def read_columns(codes: Sequence[str], kind: str, said: list[str]) -> tuple[Pair
     return tuple(found)[:MOST]
 
 
+def link_words(said: Sequence[str]) -> str:
+    """All that was wrong in a link, as one text."""
+    return " ".join([*said, "The address now says what is shown."])
+
+
 def usual_columns(kind: str, model: str) -> tuple[Pair, ...]:
     """What the page begins with: a few methods on the model that was looked at."""
     return tuple(Pair(model, method) for method in START[kind]) if model else ()

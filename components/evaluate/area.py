@@ -16,12 +16,11 @@ from components.evaluate.look import LOOK, VIEWS
 from components.evaluate.session import key
 from components.evaluate.state import EvaluateState, plan_of
 from components.evaluate.views import view_area
-from components.evaluate.words import how, left_out, left_out_html, measured_against, metrics_html
+from components.evaluate.words import how, left_out, left_out_html, measured_against, metrics_html, without_words
 from components.evaluate.work import work_area
 from components.kept import KEPT
-from components.numbers import count
 from components.results.wins import sheet
-from components.trouble import say_note, sentence
+from components.trouble import literal, say_note, sentence
 from engine.errors import ExegesisError
 from engine.registry import Explainer
 
@@ -89,8 +88,7 @@ def _notes(held: Held, titles: Mapping[str, str]) -> None:
     if found is None:
         return
     if lines := left_out(found.skips, titles):
-        examples = len({(one.of.model, one.example) for one in found.skips})
-        with st.expander(f"Left out somewhere: {count(examples, 'example')}", key="evaluate.left_out"):
+        with st.expander(literal(without_words(found.skips, titles)), key="evaluate.left_out"):
             st.html(left_out_html(lines))
     with st.expander("What the metrics mean", key="evaluate.meanings"):
         st.html(metrics_html(found.plan.metrics))

@@ -10,6 +10,7 @@ import streamlit as st
 
 from components.evaluate.look import LOOK
 from components.evaluate.session import key, put
+from components.evaluate.some import chosen_of, some_of
 from components.evaluate.state import EvaluateState
 from components.kept import KEPT
 from engine.metrics.catalog import METRICS
@@ -40,19 +41,14 @@ class Chosen:
     @property
     def shown(self) -> tuple[str, ...] | None:
         """The methods that are drawn: the chosen ones that there are; None for all."""
-        wanted = tuple(method for method in self.found.plan.company if method in self.state.look.only)
-        return wanted or None
+        company = self.found.plan.company
+        wanted = chosen_of(company, self.state.look.only)
+        return None if wanted == company else wanted
 
     def methods(self) -> None:
-        """The control of which methods are drawn, behind a button that says how many are."""
-        company, widget = list(self.found.plan.company), key(self.state.kind, "view.only")
-        st.session_state[widget] = list(self.shown or company)
-        label = f"Methods drawn: {len(self.shown or company)} of {len(company)}"
-        with st.popover(label, key=key(self.state.kind, "methods_drawn")):
-            st.pills(
-                "Methods drawn", company, selection_mode="multi", key=widget, help=DRAWN_HELP, persist_state=KEPT,
-                format_func=lambda id: self.titles.get(id, id), on_change=self._take_methods, args=(widget,),
-            )  # fmt: skip
+        """The control of which methods are drawn."""
+        company = {id: self.titles.get(id, id) for id in self.found.plan.company}
+        some_of(self.state.kind, "only", "Methods drawn", company, self.state.look.only, DRAWN_HELP)
 
     def model(self) -> str:
         """The control where there are several models."""
@@ -77,8 +73,3 @@ class Chosen:
 
     def _take(self, name: str, widget: str) -> None:
         put(self.state.kind, f"{LOOK}{name}", st.session_state[widget])
-
-    def _take_methods(self, widget: str) -> None:
-        """All of them is nothing chosen, so that the link stays short."""
-        wanted = list(st.session_state[widget])
-        put(self.state.kind, f"{LOOK}only", [] if len(wanted) == len(self.found.plan.company) else wanted)

@@ -7,31 +7,14 @@ from typing import TYPE_CHECKING
 
 from components.library_html import duration
 from components.numbers import count
-from engine.params import as_plain, from_mapping
+from engine.costs import rows_of
 from engine.registry import Explainer
 
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
 
-LENGTH = 24
-"""Units of an example, where what it costs grows with them."""
-EXHAUSTIVE = 2048
 TIMED = "That takes about {}, by what such work took before on this device."
 UNTIMED = "How long that takes cannot be told before a job on the same {} has ended on this device."
-A_PASS, WITH_GRADIENTS = 1, 2
-
-
-def rows_of(method: Explainer, given: Mapping[str, object]) -> int:
-    """About how many model rows a map takes; an ensemble takes its members', which are counted by themselves."""
-    params = as_plain(from_mapping(method.params, given, method.id))
-    for name in ("n_samples", "n_steps"):
-        if name in params:
-            return int(str(params[name]))
-    if method.family == "ensemble":
-        return 0
-    if method.cheap:
-        return A_PASS if method.family == "attention" else WITH_GRADIENTS
-    return LENGTH if method.family == "perturbation" and "shapley" not in method.id else EXHAUSTIVE
 
 
 def evaluations(plan: Plan, methods: Mapping[str, Explainer], size: int) -> int:

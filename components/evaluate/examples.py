@@ -15,7 +15,7 @@ from components.evaluate.session import key, point_at
 from components.evaluate.slices import cut_to
 from components.frame import IMAGES, TEXT
 from components.kept import KEPT
-from components.numbers import count, percent, plain
+from components.numbers import count, even, percent
 from components.picture.thumbnails import thumbnail_url
 from components.text.focus import Query, text_query
 from components.trouble import say_note
@@ -82,8 +82,9 @@ def examples_area(state: EvaluateState, held: Held, titles: Mapping[str, str]) -
             st.button("Close", key=key(state.kind, "examples.close"), on_click=partial(point_at, state.kind, None))
         if not listed:
             say_note("No example has a value here. Choose another number or point above.")
+        largest = max((abs(one.row.value) for one in listed), default=0.0)
         for one in _on_page(state, listed):
-            _draw(state, held, one)
+            _draw(state, held, one, largest)
 
 
 def title_html(point: Point, titles: Mapping[str, str], number: int) -> str:
@@ -91,18 +92,22 @@ def title_html(point: Point, titles: Mapping[str, str], number: int) -> str:
     of = METRICS[point.metric]
     more = [f"at {point.percent} %"] * bool(point.percent) + [point.slice] * bool(point.slice)
     named = ", ".join([titles.get(point.method, point.method), of.title.lower(), *more, f"on {point.model}"])
-    return f'<div class="xg"><p class="xg-title">{escape(named)}: {count(number, "example")}</p></div>'
+    unit = f'<p class="xg-small">Each number: {escape(of.unit)}</p>'
+    return f'<div class="xg"><p class="xg-title">{escape(named)}: {count(number, "example")}</p>{unit}</div>'
 
 
-def example_html(one: Behind, candidate: Candidate | str) -> str:
-    """Value, text or small picture, and what the model says; `candidate` may be why there is none."""
-    unit = f'<span class="xg-small">{METRICS[one.row.of.metric].unit}</span>'
-    value = f'<p class="xg-value">{plain(one.row.value)} {unit}</p>'
+def example_html(one: Behind, candidate: Candidate | str, largest: float) -> str:
+    """Value, text or small picture, and what the model says; `candidate` may be why there is none.
+
+    `largest`: of all the values listed, which says how many decimals they have.
+    """
+    value = f'<p class="xg-value">{even(one.row.value, largest)}</p>'
     return f'<div class="xg"><div class="xg-behind">{value}<div>{_shown(candidate)}{_facts(one)}</div></div></div>'
 
 
 def link_of(state: EvaluateState, point: Point, candidate: Candidate) -> Query:
-    """What the page of texts or pictures is asked for: this model, example and method beside random."""
+    """What the page of texts or pictures is asked for: this model, example and method beside random, by the same units
+    and removal."""
     methods = list(dict.fromkeys([point.method, "random"]))
     place: Query = {"data": [state.data], "index": [str(candidate.index)]}
     if isinstance(candidate.given, LabelledExample):
@@ -112,8 +117,8 @@ def link_of(state: EvaluateState, point: Point, candidate: Candidate) -> Query:
     elif state.split:
         place |= {"split": [state.split]}
     changed = {f"{id}.{name}": [value] for id in methods for name, value in state.params.get(id, {}).items()}
-    seed: Query = {"seed": [str(state.seed)]} if state.seed else {}
-    return {"model": [point.model], "method": methods} | place | changed | seed
+    same = {name: [str(value)] for name in ("seed", "unit", "removal") if (value := getattr(state, name))}
+    return {"model": [point.model], "method": methods} | place | changed | same
 
 
 def _on_page(state: EvaluateState, listed: list[Behind]) -> list[Behind]:
@@ -126,12 +131,12 @@ def _on_page(state: EvaluateState, listed: list[Behind]) -> list[Behind]:
     return listed[(page - 1) * A_PAGE : page * A_PAGE]
 
 
-def _draw(state: EvaluateState, held: Held, one: Behind) -> None:
+def _draw(state: EvaluateState, held: Held, one: Behind, largest: float) -> None:
     point, candidate = state.look.picked, _read(held, one.row.example)
     shown, link = st.columns(
         SHOWN_AND_LINK, gap="small", vertical_alignment="center"
     )  # on a telephone the link is below
-    shown.html(example_html(one, candidate))
+    shown.html(example_html(one, candidate, largest))
     if point is not None and not isinstance(candidate, str):
         page = IMAGES if state.kind == "image" else TEXT
         query = [(name, value) for name, values in link_of(state, point, candidate).items() for value in values]

@@ -11,7 +11,7 @@ import streamlit as st
 
 from components.citing import cited_html
 from components.evaluate.board import Board, board_html
-from components.evaluate.leaderboard import LEGEND, board_sheet
+from components.evaluate.leaderboard import LEGEND, board_sheet, shown
 from components.evaluate.session import key
 from components.evaluate.words import how
 from components.export_page import standing_page
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engine.evaluation.result import Evaluation
 
 TYPES = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
+NAMED = {"parquet": "Parquet"}
 ROWS_HELP = "A row a model, example, method and metric, with its value: what `exegesis evaluate --out` writes."
 SCORES_HELP = "Every mean with its interval, n and what was left out: what `exegesis evaluate --json` prints."
 BOARD_HELP = "The leaderboard as one page, without a script."
@@ -46,14 +47,16 @@ def keep_area(state: EvaluateState, held: Held, found: Sequence[Board], methods:
         for ending in FORMATS:
             name = f"exegesis-evaluation.{ending}"
             build = _rows(made, FORMATS[ending])
-            file_button(f"Rows, {ending.upper()}", name, TYPES[ending], build, ROWS_HELP, _key(state, ending))
+            file_button(
+                f"Rows, {NAMED.get(ending, ending.upper())}", name, TYPES[ending], build, ROWS_HELP, _key(state, ending)
+            )
         file_button(
             "Scores, JSON", "exegesis-scores.json", TYPES["json"], lambda: scores_json(made), SCORES_HELP,
             _key(state, "scores"),
         )  # fmt: skip
         file_button(
             "Leaderboard, HTML", "exegesis-leaderboard.html", "text/html",
-            lambda: board_page(found, made, held.size, methods), BOARD_HELP, _key(state, "board"),
+            lambda: board_page(shown(found, state.look), made, held.size, methods), BOARD_HELP, _key(state, "board"),
         )  # fmt: skip
     cited = cited_html(cite(made.plan), references(made, methods))
     cite_box(cited, [(f"{REPEATS}:", command(made.plan, state.metrics))], _key(state, "cite"))

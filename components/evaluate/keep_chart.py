@@ -119,8 +119,8 @@ def _files(kept: ChartFiles) -> dict[str, tuple[str, str, Callable[[], str], str
     return {
         "SVG": ("svg", "image/svg+xml", kept.svg, SVG_HELP),
         "HTML": ("html", "text/html", kept.html, HTML_HELP),
-        "JSON": ("vl.json", "application/json", kept.spec, SPEC_HELP),
-        "CSV": ("csv", "text/csv", lambda: kept.table.to_csv(index=False), CSV_HELP),
+        "Vega-Lite, JSON": ("vl.json", "application/json", kept.spec, SPEC_HELP),
+        "Numbers, CSV": ("csv", "text/csv", lambda: kept.table.to_csv(index=False), CSV_HELP),
     }
 
 

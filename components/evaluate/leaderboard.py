@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from components.compact import compact_css, compact_script
 from components.evaluate.board import Board, board_html
 from components.evaluate.look import LOOK, Look, Point
 from components.evaluate.session import key, point_at, put
+from components.evaluate.some import chosen_of, some_of
 from engine.metrics.catalog import METRICS
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 NAME = "exegesis_evaluate_board"
+MORE = "The table goes on to the right: scroll it, or choose fewer columns."
+COLUMNS_HELP = "Those shown in the tables and in the leaderboard's file. None chosen: all are shown."
 HINT = "Point at a number, or go to it by Tab, for its interval; click it for the examples behind it."
 LEGEND = (
     "A stronger colour is better in each column, whichever way is better. ★ the best, by the examples that two methods "
@@ -26,16 +30,28 @@ LEGEND = (
 
 
 def leaderboard(kind: str, found: Sequence[Board], titles: Mapping[str, str], look: Look) -> None:
-    """A table a model."""
-    html = "".join(board_html(board, titles, look.sort or board.metrics[0], look.picked) for board in found)
+    """A table a model, of the chosen columns."""
+    columns = {id: METRICS[id].title for id in found[0].metrics}
+    some_of(kind, "columns", "Columns", columns, look.columns, COLUMNS_HELP)
+    html = "".join(board_html(board, titles, sorted_by(board, look), look.picked) for board in shown(found, look))
     name = key(kind, "board")
     st.caption(LEGEND)
     _component()(
         key=name,
-        data={"html": html, "hint": HINT},
+        data={"html": html, "hint": HINT, "more": MORE},
         on_picked_change=partial(_pick, kind, name, found),
         on_sorted_change=partial(_sort, kind, name),
     )
+
+
+def shown(found: Sequence[Board], look: Look) -> list[Board]:
+    """The same with the chosen columns alone."""
+    return [replace(board, metrics=chosen_of(board.metrics, look.columns)) for board in found]
+
+
+def sorted_by(board: Board, look: Look) -> str:
+    """The metric whose best method comes first: the first column where the chosen one is not shown."""
+    return look.sort if look.sort in board.metrics else board.metrics[0]
 
 
 def _pick(kind: str, name: str, found: Sequence[Board]) -> None:
@@ -68,7 +84,8 @@ def board_sheet() -> str:
 def _component() -> Callable[..., object]:
     js = (ASSETS / "evaluate_board.js").read_text(encoding="utf-8")
     css = board_sheet().replace("}", "}\n")  # one line alone would be taken for the name of a file
-    html = '<div class="xg"><div class="xg-boards"></div><p class="xg-small xg-told" aria-live="polite"></p></div>'
+    told = '<p class="xg-small xg-told" aria-live="polite"></p>'
+    html = f'<div class="xg"><p class="xg-small xg-more"></p><div class="xg-boards"></div>{told}</div>'
     made: Callable[..., object] = st.components.v2.component(
         NAME, html=html, css=css, js=compact_script(js), isolate_styles=False
     )

@@ -33,11 +33,11 @@ INSIDE = {
 OVER = ("data", "training")
 COSTS = {"evaluations": "Model evaluations", "seconds": "Seconds"}
 ORDERS = {"high": "Highest first", "low": "Lowest first", "index": "As in the data set"}
-WAYS = {"without_top": "Without the top", "with_top": "With the top alone"}
+WAYS = {"without_top": "The highest scores removed", "with_top": "Only the highest scores kept"}
 
-NAMES = {"metric": "y", "other": "x", "model": "drawn"}
+NAMES = {"metric": "y", "other": "x", "model": "drawn", "columns": "column"}
 """In a link, where they differ from those of `Look`."""
-SEVERAL = ("only", "point")
+SEVERAL = ("only", "columns", "point")
 """Fields of several values."""
 
 
@@ -62,7 +62,8 @@ class Point:
 class Look:
     """`sort`: the metric whose best method comes first, empty for the first column. `metric`, `other`: on a chart's
     axes, upwards and across. `model`, `family`: the one drawn, empty for the first. `inside`: the chart of each slice.
-    `over`: whether marks are graded in the data or in the training. `only`: the methods drawn in charts, none for all.
+    `over`: whether marks are graded in the data or in the training. `only`: the methods drawn in charts, `columns`: the
+    metrics on the leaderboard; none for all.
 
     `point`: the fields of a `Point`, empty where none is chosen; plain, since a reload replaces classes.
     """
@@ -80,6 +81,7 @@ class Look:
     over: str = "data"
     order: str = "high"
     only: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     point: tuple[str, ...] = ()
 
     @property
@@ -108,6 +110,7 @@ def read_look(query: Query, said: list[str]) -> Look:
         over=choice("over", last, OVER, said),
         order=choice("order", last, tuple(ORDERS), said),
         only=tuple(dict.fromkeys(query.get("only", []))),
+        columns=read_metrics("column", query, said),
         point=_point(query.get("point", []), said),
     )
 
@@ -117,12 +120,19 @@ def write_look(look: Look) -> Query:
     given = {one.name: getattr(look, one.name) for one in fields(look) if one.name not in SEVERAL}
     unusual = {name: value for name, value in given.items() if value != getattr(PLAIN_LOOK, name)}
     query = {NAMES.get(name, name): [value] for name, value in unusual.items()}
-    return query | {name: list(getattr(look, name)) for name in SEVERAL if getattr(look, name)}
+    return query | {NAMES.get(name, name): list(getattr(look, name)) for name in SEVERAL if getattr(look, name)}
 
 
 def as_fields(point: Point) -> tuple[str, ...]:
     """The point as plain values."""
     return tuple(getattr(point, one.name) for one in fields(point))
+
+
+def read_metrics(name: str, query: Query, said: list[str]) -> tuple[str, ...]:
+    """Several metrics by that name; a sentence is added to `said` for each that is not known."""
+    given = query.get(name, [])
+    said += [str(unknown(name, one[:40], METRICS)) for one in given if one not in METRICS]
+    return tuple(dict.fromkeys(one for one in given if one in METRICS))
 
 
 def _metric(name: str, last: Mapping[str, str], said: list[str]) -> str:

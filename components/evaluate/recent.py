@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,15 @@ if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
 
 KEY = "evaluate.recent"
-NOTHING = "None yet. What you evaluate here, or with `exegesis evaluate --job`, is listed here."
-REPEATED = 2
-"""So many names of models or methods stand in a line; the others are counted."""
+LISTED = (
+    "What was evaluated here, or with `exegesis evaluate --job`. What the command found without a job opens at once "
+    "too, when the same is asked for on this page."
+)
+SHIPPED = "comes with the project"
+REPEATED, MOST = 3, 12
+"""So many names of models or methods stand in a line, the others are counted; and so many evaluations are listed."""
+SHEET = "[class*='st-key-evaluate-recent-'] button{justify-content:start;text-align:start}"
+"""Streamlit's buttons have their words in the middle, where the lines of a list are hard to read."""
 
 
 def recent_area() -> None:
@@ -35,22 +42,45 @@ def recent_area() -> None:
         except ExegesisError as error:
             say_error(sentence(error))
             return
-        if not found:
-            st.caption(NOTHING)
-        for job, plan in _each_once(found):
-            st.button(
-                literal(line(job, plan)), key=f"{KEY}.{job.id}", type="tertiary", on_click=partial(_open, plan)
-            )  # fmt: skip
+        st.html(f"<style>{SHEET}</style>")
+        for job, plan in _each_once(found)[:MOST]:
+            _row(str(job.id), plan, became(job))
+        for kind, plan in _shipped().items():
+            if all(plan != other for _, other in found):
+                _row(kind, plan, SHIPPED)
+        st.caption(LISTED)
 
 
-def line(job: Job, plan: Plan) -> str:
-    """What was evaluated when, in one line, and what became of it."""
-    when = time.strftime("%d %b %H:%M", time.localtime(job.created))
-    of = f"{_names(plan.models)} on {plan.dataset}, {count(plan.examples, 'example')}, {_names(plan.methods)}"
-    return f"#{job.id} {when}, {LOOKS[job.state][0]}: {of}"
+def head(plan: Plan) -> str:
+    """What was evaluated on what."""
+    return f"{_names(plan.models)} on {plan.dataset}"
 
 
-def _names(names: tuple[str, ...]) -> str:
+def of_words(plan: Plan, titles: Mapping[str, str]) -> str:
+    """How many examples, and which methods by their titles."""
+    return f"{count(plan.examples, 'example')}, {_names([titles.get(one, one) for one in plan.methods])}"
+
+
+def became(job: Job) -> str:
+    """When it was asked for, and how it stands."""
+    return f"{time.strftime('%d %b, %H:%M', time.localtime(job.created))}, {LOOKS[job.state][0]}"
+
+
+def _row(name: str, plan: Plan, stands: str) -> None:
+    with st.container(gap=None):
+        st.button(literal(head(plan)), key=f"{KEY}.{name}", type="tertiary", on_click=partial(_open, plan))
+        titles = {id: method.title for id, method in explainers(plan.kind).items()}
+        st.caption(literal(f"{of_words(plan, titles)} · {stands}"))
+
+
+def _shipped() -> Mapping[str, Plan]:
+    # Here and not above: it imports what reads data sets.
+    from engine.shipped.evaluated import plans
+
+    return plans()
+
+
+def _names(names: Sequence[str]) -> str:
     left = len(names) - REPEATED
     return ", ".join(names[:REPEATED]) + (f" and {left} more" if left > 0 else "")
 

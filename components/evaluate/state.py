@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from components.evaluate.look import Look, read_look, write_look
+from components.evaluate.look import Look, read_look, read_metrics, write_look
 from components.link_choice import whole
 from components.request_link import (
     Params,
@@ -19,7 +19,6 @@ from components.request_link import (
 )
 from components.text.focus import Query
 from engine.errors import not_allowed, unknown
-from engine.metrics.catalog import METRICS
 from engine.operators import operators_of
 from engine.params import from_mapping
 from engine.registry import Explainer
@@ -81,7 +80,7 @@ def read(kind: str, query: Query, methods: Mapping[str, Explainer]) -> tuple[Eva
         methods=read_methods(query.get("method", []), methods, start.methods, said),
         examples=read_examples(last, start.examples, said),
         split=last.get("split", ""),
-        metrics=_metrics(query.get("metric", []), said),
+        metrics=read_metrics("metric", query, said),
         seed=read_seed(last, said),
         unit=_one_of("unit", last, UNITS[kind], said),
         removal=_one_of("removal", last, operators_of(kind), said),
@@ -184,11 +183,6 @@ def read_examples(last: Mapping[str, str], start: int, said: list[str]) -> int:
         str(not_allowed("examples", f"a whole number from 1 to {MOST_EXAMPLES}", given[:40], f"{start} is used."))
     )
     return start
-
-
-def _metrics(given: Sequence[str], said: list[str]) -> tuple[str, ...]:
-    said += [str(unknown("metric", name[:40], METRICS)) for name in given if name not in METRICS]
-    return tuple(dict.fromkeys(name for name in given if name in METRICS))
 
 
 def _one_of(name: str, last: Mapping[str, str], known: Sequence[str], said: list[str]) -> str:

@@ -71,8 +71,8 @@ def _plausibility(chosen: Chosen) -> None:
 
     with st.container(horizontal=True, gap="small"):
         chosen.model()
-        across = chosen.metric("Across", "other", _first(PLAUSIBLE, plausible(chosen.found)))
-        up = chosen.metric("Upwards", "metric", faithful(chosen.found))
+        across = chosen.metric("Horizontal axis", "other", _first(PLAUSIBLE, plausible(chosen.found)))
+        up = chosen.metric("Vertical axis", "metric", faithful(chosen.found))
     draw(chosen, _plausibility_of(chosen, across, up))
 
 
@@ -81,8 +81,8 @@ def _cost(chosen: Chosen) -> None:
 
     with st.container(horizontal=True, gap="small"):
         chosen.model()
-        up = chosen.metric("Upwards", "metric", qualities(chosen.found))
-        cost = chosen.one_of("Across", "cost", COSTS)
+        up = chosen.metric("Vertical axis", "metric", qualities(chosen.found))
+        cost = chosen.one_of("Horizontal axis", "cost", COSTS)
     draw(chosen, _cost_of(chosen, up, cost))
 
 
@@ -92,7 +92,7 @@ def _scaling(chosen: Chosen) -> None:
     from engine.evaluation.views.which import qualities
 
     with st.container(horizontal=True, gap="small"):
-        up = chosen.metric("Upwards", "metric", qualities(chosen.found))
+        up = chosen.metric("Vertical axis", "metric", qualities(chosen.found))
         family = chosen.one_of("Architecture", "family", {name: name for name in ladders(chosen.sizes)})
     draw(chosen, drawing("scaling", scaling_chart, scaling_table, up, chosen.sizes, family))
 

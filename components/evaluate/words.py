@@ -31,6 +31,8 @@ MODEL = (
 )
 MARKED = ("marks", "pair")
 REASONS_SHOWN = 40
+NAMED = 2
+"""So many methods are named; of more it is said how many."""
 
 
 def measured_against(found: Evaluation, exact: bool) -> list[str]:
@@ -47,6 +49,16 @@ def how(plan: Plan, size: int) -> str:
     if plan.units == "patch":
         removed = removed.replace("patchs", "patches")
     return f"{count(size, 'example')}, seed {plan.seed}; {removed}."
+
+
+def without_words(skips: Sequence[Skip], titles: Mapping[str, str]) -> str:
+    """Which methods lack a value on some of the examples, by how many metrics; of many only how many methods."""
+    by: dict[str, set[str]] = {}
+    for skip in skips:
+        by.setdefault(skip.of.method, set()).add(skip.of.metric)
+    named = [f"{titles.get(one, one)} (by {count(len(metrics), 'metric')})" for one, metrics in by.items()]
+    what = ", ".join(named) if len(named) <= NAMED else count(len(named), "method")
+    return f"Values that are missing, and why: {what}"
 
 
 def left_out(skips: Sequence[Skip], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:

@@ -35,10 +35,15 @@ def work_area(plan: Plan, seen: Known, methods: Mapping[str, Explainer]) -> None
 
 
 def _to_do(plan: Plan, seen: Known, methods: Mapping[str, Explainer]) -> None:
+    # Here and not above: it imports what reads data sets.
+    from engine.evaluation.foreseen import classes_told
+
     with st.container(border=True, key="evaluate_to_do"):
         st.markdown(EMPTY)
         pace = pace_of(plan, seen.before, methods)
         st.caption(cost_words(plan, methods, seen.held.size, pace))
+        for said, models in classes_told(plan, seen.held.source).items():
+            say_note(f"On {', '.join(models)}: {said[0].lower()}{said[1:]}")
         if come := added(plan):
             st.caption(f"Beside what you chose comes {', '.join(methods[id].title for id in come)}.")
         AREA.start("Evaluate", "evaluate", spec_of(plan), seen.last)

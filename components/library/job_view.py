@@ -25,6 +25,15 @@ LOOKS: dict[str, tuple[str, Colour, str]] = {
     "interrupted": ("interrupted", "orange", ":material/bolt:"),
 }
 FAILURES_SHOWN = 50
+A_MAP = "A part is one map: a method's scores of one example."
+PARTS = {
+    "explain": A_MAP,
+    "compare": A_MAP,
+    "evaluate": "A part is one map, or what is measured on one example.",
+    "predict": "A part is one prediction, or one comparison of methods on an example.",
+    "reproduce": "A part is one map, what is measured on one example, or a model that is made.",
+}
+"""What a job of a kind counts."""
 
 
 @dataclass(frozen=True)

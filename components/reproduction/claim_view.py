@@ -15,37 +15,41 @@ from components.results.numbers import numbers
 from engine.reproduction.asked import experiment_names
 from engine.reproduction.claims import Claim
 from engine.reproduction.outcome import ExperimentFound, Outcome, Reproduction
-from engine.reproduction.scales import SIZES, scale_of
-from engine.reproduction.words import INSIDE, decides, rule_told, statistic_told, sum_told
+from engine.reproduction.scales import SIZES, Scale, scale_of
+from engine.reproduction.words import INSIDE, decides, name_told, rule_told, seen_told, statistic_told, sum_told
 
 NOT_RUN = "not run"
+BELOW_THE_TOP = "scroll-margin-top:6.5rem"
+"""So that a link shows the verdict above the words too, under the bar at the top of the page."""
 
 
-def claim_card(claim: Claim, outcome: Outcome | None, found: Reproduction | None) -> None:
-    """`outcome`: None before it was run."""
+def claim_card(claim: Claim, anchor: str, outcome: Outcome | None, found: Reproduction | None) -> None:
+    """`anchor`: what links lead to. `outcome`: None before it was run."""
     with st.container(border=True, key=f"claim-{claim.id}", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             verdict = outcome.verdict if outcome else "not run"
             colour, icon = LOOKS[verdict]
             st.badge(verdict, color=colour, icon=icon)
             st.caption(f"Section {claim.section}")
-        st.html(declared_html(claim))
-        if outcome is not None:
-            st.html(decided_html(claim, outcome))
+        st.html(declared_html(claim, anchor))
+        if outcome is not None and found is not None:
+            st.html(decided_html(claim, outcome, scale_of(found.scale)))
         if outcome is not None and found is not None and outcome.numbers:
             _numbers(claim, outcome, found)
 
 
-def declared_html(claim: Claim) -> str:
+def declared_html(claim: Claim, anchor: str) -> str:
     """The claim, its statistic and its rule."""
     rule = f"Declared: {statistic_told(claim)}; {rule_told(claim)}. For the command: {claim.id}."
-    return f'<div class="xg"><p>{escape(claim.says)}</p><p class="xg-small">{escape(rule)}</p></div>'
+    said = f"<p><b>{escape(claim.title)}</b></p><p>{escape(claim.says)}</p>"
+    return f'<div class="xg" id="{anchor}" style="{BELOW_THE_TOP}">{said}<p class="xg-small">{escape(rule)}</p></div>'
 
 
-def decided_html(claim: Claim, outcome: Outcome) -> str:
-    """What the verdict hangs on."""
+def decided_html(claim: Claim, outcome: Outcome, scale: Scale) -> str:
+    """What the verdict hangs on, and what else was seen."""
     lead = "Why" if outcome.verdict == NOT_RUN else "What decides"
-    return f'<div class="xg"><p class="xg-small">{lead}: {escape(decides(claim, outcome))}</p></div>'
+    seen = f"<br>Seen: {escape(seen_told(outcome))}." if seen_told(outcome) else ""
+    return f'<div class="xg"><p class="xg-small">{lead}: {escape(decides(claim, outcome, scale))}{seen}</p></div>'
 
 
 def sum_html(told: str) -> str:
@@ -53,11 +57,11 @@ def sum_html(told: str) -> str:
     return f'<div class="xg"><p class="xg-small">The first is {escape(told)}.</p></div>'
 
 
-def rows(outcome: Outcome) -> list[dict[str, object]]:
+def rows(outcome: Outcome, scale: Scale) -> list[dict[str, object]]:
     """A row a number."""
     return [
         {
-            "What": one.name or "all",
+            "What": name_told(one.name, scale) or "all",
             "Value": round(one.value, 3),
             "From": round(one.low, 3),
             "To": round(one.high, 3),
@@ -78,7 +82,7 @@ def _numbers(claim: Claim, outcome: Outcome, found: Reproduction) -> None:
 
     with opened:
         st.html(sum_html(sum_told(claim.contrasts[0], scale_of(found.scale))))
-        numbers(pandas.DataFrame(rows(outcome)), f"claim_{claim.id}")
+        numbers(pandas.DataFrame(rows(outcome, scale_of(found.scale))), f"claim_{claim.id}")
         by_name = {one.name: one for one in found.experiments}
         for name in experiment_names(claim, scale_of(found.scale)):
             if by_name[name].plan:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -15,16 +14,30 @@ from components.kept import KEPT
 from components.reproduction import session
 from components.reproduction.claim_view import claim_card
 from components.reproduction.known import Known, known
+from components.reproduction.overview import by_section, claim_anchor, counts_of, overview_html, sections_html
 from components.reproduction.state import FEWEST_EXAMPLES, MOST_EXAMPLES, ReproductionState
-from components.reproduction.words import ABOUT, ABSENT, DECLARED, FULL, LOOKS, NOTHING, SECTIONS, SOME_MISSING, TIME
+from components.reproduction.words import (
+    ABOUT,
+    ABSENT,
+    CHANGED,
+    DECLARED,
+    FULL,
+    HERE,
+    LOOKS,
+    NOTHING,
+    SECTIONS,
+    SOME_MISSING,
+)
 from components.request_link import MOST_SEED
+from components.results.wins import sheet
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.reproduction.asked import Asked
 from engine.reproduction.claims import Claim, declared
 from engine.reproduction.outcome import Outcome, Reproduction
-from engine.reproduction.verdicts import VERDICTS, Verdict
-from engine.reproduction.words import FLAT, LEVEL
+from engine.reproduction.scales import scale_of
+from engine.reproduction.verdicts import VERDICTS
+from engine.reproduction.words import FLAT, LEVEL, TOP, right_told, same_data_told
 
 JOBS = JobArea("reproduction")
 
@@ -44,12 +57,12 @@ def reproduction_page() -> None:
         say_error(sentence(error))
         return
     _work(state.asked, seen)
+    if seen.shown is not None:
+        _summary(seen.shown, seen.made)
+    _overview(state, seen.shown)
     with st.expander("How numbers become a verdict", key="reproduction.level"):
         st.markdown(f"{LEVEL} {FLAT}")
-    if seen.found is not None:
-        _summary(seen.found)
-    _overview(seen.found)
-    _claims(state, seen.found)
+    _claims(state, seen.shown)
     _declared(state.asked)
     session.save(session.from_widgets(loaded), loaded)
 
@@ -67,54 +80,75 @@ def _controls() -> None:
 
 def _work(asked: Asked, seen: Known) -> None:
     JOBS.trouble()
+    if seen.shipped is not None and seen.found is None:
+        st.html(made_html(seen.made))
+        if seen.changed:
+            say_note(CHANGED.format(", ".join(seen.changed)))
     if seen.running is not None:
         JOBS.progress(seen.running.id)
-    elif seen.found is None:
+    elif seen.shipped is None and seen.found is None:
         with st.container(border=True, key="reproduction_to_do"):
             st.markdown(NOTHING)
-            st.caption(TIME)
-            if seen.absent:
-                say_note(f"{ABSENT} {', '.join(seen.absent)}.")
-            JOBS.start("Run", "reproduce", asked.as_plain(), seen.last)
+            _start(asked, seen)
+    elif seen.found is None:
+        with st.expander(HERE, key="reproduction.here"):
+            _start(asked, seen)
 
 
-def _summary(found: Reproduction) -> None:
+def _start(asked: Asked, seen: Known) -> None:
+    st.caption(seen.time)
+    if seen.absent:
+        say_note(f"{ABSENT} {', '.join(seen.absent)}.")
+    JOBS.start("Run", "reproduce", asked.as_plain(), seen.last)
+
+
+def made_html(made: str) -> str:
+    """How a report that comes with the project was made."""
+    return f'<div class="xg"><p class="xg-small">This report comes with the project. {escape(made)}</p></div>'
+
+
+def _summary(found: Reproduction, made: str) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="reproduction_counts"):
         for verdict, number in found.counts.items():
             colour, icon = LOOKS[verdict]
             st.badge(f"{number} {verdict}", color=colour, icon=icon)
     if found.counts["not run"]:
         say_note(SOME_MISSING)
+    if right := right_told(found):
+        say_note(f"{right} {same_data_told(scale_of(found.scale))}".strip())
     st.pills(
         "Show", VERDICTS, selection_mode="multi", key=session.key("show"), persist_state=KEPT,
         help="Claims with these verdicts; none chosen shows all.",
     )  # fmt: skip
     with st.container(horizontal=True, gap="small"):
-        _files(found)
+        _files(found, made)
 
 
-def _overview(found: Reproduction | None) -> None:
-    """A line a section that leads to it, with how many of its claims have each verdict."""
-    verdicts = {one.id: one.verdict for one in found.outcomes} if found else {}
-    by = _by_section(declared().claims).items()
-    st.html(overview_html({name: Counter(verdicts.get(one.id, "not run") for one in claims) for name, claims in by}))
+def _overview(state: ReproductionState, found: Reproduction | None) -> None:
+    """How each section fared, and a row a claim."""
+    outcomes = _outcomes(found)
+    st.html(sections_html(counts_of(declared().claims, outcomes)))
+    st.caption(TOP)
+    shown = _shown(state, outcomes)
+    if shown:
+        st.html(f"<style>{sheet()}</style>{overview_html(shown, outcomes, scale_of(state.asked.scale))}")
 
 
-def overview_html(counts: Mapping[str, Mapping[Verdict, int]]) -> str:
-    """`counts`: by section, how many claims have each verdict."""
-    lines = (
-        f'<li><a href="#section-{name}">{name} {escape(SECTIONS[name])}</a>: '
-        f"{', '.join(f'{own[verdict]} {verdict}' for verdict in VERDICTS if own.get(verdict))}</li>"
-        for name, own in counts.items()
-    )
-    return f'<nav class="xg xg-small" aria-label="Sections"><ul>{"".join(lines)}</ul></nav>'
+def _outcomes(found: Reproduction | None) -> dict[str, Outcome]:
+    return {one.id: one for one in found.outcomes} if found else {}
 
 
-def _files(found: Reproduction) -> None:
+def _shown(state: ReproductionState, outcomes: Mapping[str, Outcome]) -> list[Claim]:
+    """The claims with the verdicts that are asked for; all before a run."""
+    wanted = state.show if outcomes else ()
+    return [one for one in declared().claims if not wanted or outcomes[one.id].verdict in wanted]
+
+
+def _files(found: Reproduction, made: str) -> None:
     from engine.reproduction.writing import markdown
 
     file_button(
-        "Report", "thesis-embedded.md", "text/markdown", lambda: markdown(found, declared()),
+        "Report", "thesis-embedded.md", "text/markdown", lambda: markdown(found, declared(), made),
         "All claims and numbers as Markdown, as the command writes it.", "reproduction.report",
     )  # fmt: skip
     file_button(
@@ -124,21 +158,12 @@ def _files(found: Reproduction) -> None:
 
 
 def _claims(state: ReproductionState, found: Reproduction | None) -> None:
-    outcomes = {one.id: one for one in found.outcomes} if found else {}
-    wanted = state.show if found else ()
-    shown = [one for one in declared().claims if not wanted or outcomes[one.id].verdict in wanted]
+    outcomes = _outcomes(found)
+    shown = _shown(state, outcomes)
     if not shown:
         st.info("No claim has this verdict. Choose another above.")
-    for section, claims in _by_section(shown).items():
+    for section, claims in by_section(shown).items():
         _section(section, claims, outcomes, found)
-
-
-def _by_section(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
-    """By the first section that each is of."""
-    by: dict[str, list[Claim]] = {}
-    for claim in claims:
-        by.setdefault(claim.section.partition(",")[0], []).append(claim)
-    return by
 
 
 def _section(
@@ -146,7 +171,7 @@ def _section(
 ) -> None:
     st.subheader(f"{section} {SECTIONS[section]}", anchor=f"section-{section}")
     for claim in claims:
-        claim_card(claim, outcomes.get(claim.id), found)
+        claim_card(claim, claim_anchor(claim), outcomes.get(claim.id), found)
 
 
 def _declared(asked: Asked) -> None:

@@ -13,6 +13,7 @@ LOOKS: dict[Verdict, tuple[Colour, str]] = {
     "cannot be told": ("violet", ":material/question_mark:"),
     "not run": ("gray", ":material/hourglass_empty:"),
 }
+SIGNS: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "cannot be told": "?", "not run": "–"}
 SECTIONS = {
     "4.1.1": "One added word decides, T5 in four sizes",
     "4.1.2": "Natural language inference, T5 in four sizes",
@@ -28,10 +29,8 @@ ABOUT = (
     "own words, each with its statistic and its bounds as they were declared before a run was complete. A run tries "
     "them on the small models that come with the project."
 )
-TIME = (
-    "A run explains each example with nine methods, with each model, on two data sets. With as many examples as are "
-    "declared that takes hours on a computer without a GPU; 10 examples are a short trial that settles little."
-)
+HERE = "Run it on this computer"
+CHANGED = "Since then these models have changed, so that a run here may find something else: {}."
 FULL = "With the models and data sets of the thesis itself, which are fetched and fine-tuned first:"
 NOTHING = (
     "Nothing has been run on the models that are here now. Press **Run**: explanations and measurements are kept one "

@@ -75,7 +75,7 @@ def _one(
     pairs: tuple[Pair, ...], asked: Asked, target: str | None, unit: str, how: How, seed: int, as_json: bool
 ) -> None:
     from engine.cli import drawing_comparison, output
-    from engine.cli.plain_comparison import as_plain
+    from engine.comparison.plain import as_plain
     from engine.comparison.search import sheet_of
 
     with output.only_ours():
@@ -114,8 +114,8 @@ def _search(
     seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     from engine.cli import drawing_comparison, output
-    from engine.cli.plain_comparison import search_as_plain
     from engine.cli.progress import shown
+    from engine.comparison.plain import search_as_plain
     from engine.comparison.search import Left, Search, disputed
     from engine.models import catalog
 

@@ -55,7 +55,7 @@ def explain(
     """Explain a prediction: one score a token or a patch, by one or more methods."""
     from engine.cli import drawing, output
     from engine.cli.guard import note
-    from engine.cli.plain import as_plain
+    from engine.plain import as_plain
     from engine.request import Request
     from engine.store import result_store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.plain import prediction_as_plain
+from engine.plain import prediction_as_plain
 
 if TYPE_CHECKING:
     from engine.heads.table import HeadTable

@@ -40,7 +40,10 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Try the claims of the thesis and write a report; stopped, the same command goes on where it was."""
+    from engine.cli.guard import note
     from engine.reproduction.asked import Asked
+    from engine.reproduction.run import kept
+    from engine.reproduction.timing import seconds_of, time_told
 
     if what != THESIS:
         raise not_allowed("reproduce", THESIS, what)
@@ -54,6 +57,8 @@ def reproduce(
         folder=str(folder),
     )
     asked.check()
+    if kept(asked) is None and seconds_of(asked) is not None:
+        note(time_told(asked))
     _show(_found(asked), asked, folder, as_json)
 
 
@@ -96,6 +101,7 @@ def _found(asked: Asked) -> Reproduction:
 
 def _show(found: Reproduction, asked: Asked, folder: Path, as_json: bool) -> None:
     from engine.cli.output import console, print_json, table, visible
+    from engine.reproduction.scales import scale_of
     from engine.reproduction.words import decides, sentence
     from engine.reproduction.writing import markdown
 
@@ -108,7 +114,8 @@ def _show(found: Reproduction, asked: Asked, folder: Path, as_json: bool) -> Non
         return print_json(plain)
     made = table(["claim", "section", "verdict", "what decides"])
     for claim, one in zip(asked.chosen, found.outcomes, strict=True):
-        made.add_row(*map(visible, (claim.id, claim.section, one.verdict, decides(claim, one))))
+        told = (claim.id, claim.section, one.verdict, decides(claim, one, scale_of(asked.scale)))
+        made.add_row(*map(visible, told))
     console().print(made)
     print(f"{sentence(found)} Written: {visible(str(folder / f'{THESIS}-{asked.scale}.md'))}")
     return None

@@ -99,6 +99,28 @@ def rank_moves(reference: Row, other: Row, how: How) -> Row:
     return moves
 
 
+def differences(reference: Row, other: Row, how: How) -> Row:
+    """By how much a part's share of the whole map is above (or below) its share in the reference, from -2 to 2.
+
+    A share is the score over the sum of all sizes, so that methods of different units can be held against each other.
+    Over the parts that both have; NaN where there is nothing to share.
+    """
+    both = np.isfinite(reference) & np.isfinite(other)
+    found = np.full(len(reference), np.nan)
+    a, b = _ordered(reference[both], how), _ordered(other[both], how)
+    if a.any() and b.any():
+        found[both] = b / np.abs(b).sum() - a / np.abs(a).sum()
+    return found
+
+
+def moved_share(differences: Row) -> float | None:
+    """How much of a map lies elsewhere than in the reference: half the sum of the differences' sizes, from 0 where both
+    are the same to 1. None where there is nothing to share.
+    """
+    there = differences[np.isfinite(differences)]
+    return float(np.abs(there).sum()) / 2 if there.size else None
+
+
 def ranks(scores: Row) -> Row:
     """1 for the highest score; equal scores share the better rank."""
     return 1.0 + len(scores) - np.searchsorted(np.sort(scores), scores, side="right")

@@ -35,6 +35,7 @@ def leaderboard(found: Evaluation) -> list[Standing]:
 
     Two methods are compared on the examples that both have, for the others may be easier or harder. The best lose to
     the fewest others by that, so to none where all methods have all examples; methods that tie are the best together.
+    Who shares examples with fewer than half of the others is not among them: too little was compared.
     A method is worse than the best where the 95 % interval of their difference, by pairs of examples, lies wholly on
     the worse side of 0. The intervals are not widened for the number of methods. What is measured once a batch has no
     interval, and no best.
@@ -55,6 +56,8 @@ def _standings(scores: Sequence[Score], rows: Sequence[Row], seed: int) -> list[
     if ordered[0].value is None or metric(ordered[0].metric).by_batch:
         return [Standing(score) for score in ordered]
     best = _best([one for one in ordered if one.value is not None], rows)
+    if not best:
+        return [Standing(score) for score in ordered]
     others = [one for one in ordered if one not in best]
     return [
         *(Standing(one, best=True) for one in best),
@@ -63,13 +66,18 @@ def _standings(scores: Sequence[Score], rows: Sequence[Row], seed: int) -> list[
 
 
 def _best(scores: Sequence[Score], rows: Sequence[Row]) -> list[Score]:
-    """Those that lose to the fewest others, by the mean difference on the examples that both have."""
+    """Those that lose to the fewest others, by the mean difference on the examples that both have.
+
+    None where nobody shares examples with half of the others.
+    """
     values = _by_example(scores, rows)
     gaps = values[:, None] - values[None]
     shared = np.isfinite(gaps)
     ahead = np.where(shared, gaps, 0).sum(-1) / np.maximum(shared.sum(-1), 1)
     losses = ((ahead if scores[0].better == "low" else -ahead) > ROUNDING).sum(-1)
-    return [one for one, lost in zip(scores, losses, strict=True) if lost == losses.min()]
+    compared = 2 * (shared.any(-1).sum(-1) - 1) >= len(scores) - 1
+    fewest = losses[compared].min(initial=len(scores))
+    return [one for one, lost, told in zip(scores, losses, compared, strict=True) if told and lost == fewest]
 
 
 def _by_example(scores: Sequence[Score], rows: Sequence[Row]) -> Float[np.ndarray, "method example"]:

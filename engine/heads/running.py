@@ -6,6 +6,7 @@ import contextlib
 import copy
 from collections.abc import Iterator
 
+from engine import runtime
 from engine.classifiers import AnyClassifier
 from engine.heads.scales import HeadScales
 from engine.late import torch
@@ -25,7 +26,7 @@ def under(model: AnyClassifier, heads: HeadScales) -> Iterator[AnyClassifier]:
     scales = torch.from_numpy(heads.grid(layers, count)).to(model.device, model.dtype)
     twin = copy.copy(model)
     twin.memo = {}  # what the plain model answered must not be taken for what this one answers, nor the other way round
-    with scaled_heads(model.module, model.blocks, scales[None]):
+    with runtime.unlent(), scaled_heads(model.module, model.blocks, scales[None]):
         yield twin
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
 from engine.jobs.inputs import key_of_unreadable
-from engine.jobs.kinds import Batch, Spec, Unit, job_kind
+from engine.jobs.kinds import Batch, Spec, Step, Unit, job_kind
 
 if TYPE_CHECKING:
     from engine.attacks.plan import AttackPlan
@@ -82,13 +82,21 @@ class _Attacks:
         self.plan, self.sample = plan, sample
         self.model, self.objective, self.method = model, objective, method
 
+    @property
+    def _steps(self) -> int:
+        """At most; an attack that stands still ends sooner."""
+        from engine.attacks.params import AttackParams
+
+        return int(self.plan.attack.get("steps", AttackParams().steps))
+
     def units(self) -> Iterator[Unit]:
         keys = {index: self._key(index) for index in self.sample.indices}
         batch = self._together({key: index for index, key in keys.items()})
         said = f"{self.method}, {self.objective}"
-        for index, key in keys.items():
+        for place, (index, key) in enumerate(keys.items(), 1):
             label = f"attack on {said}, example {index}, {self.model}"
-            yield Unit(key, label, partial(self._attack, [index]), stores_itself=True, batch=batch, tells_steps=True)
+            step = Step(f"Attack on {said}, {self.model}", place, len(keys), self._steps, "steps")
+            yield Unit(key, label, partial(self._attack, [index]), stores_itself=True, batch=batch, step=step)
         for other in self.plan.transfer:
             for index in self.sample.indices:
                 label = f"{other} on what fooled {said}, example {index}, {self.model}"

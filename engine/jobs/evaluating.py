@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cache import key_for
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
 from engine.jobs.inputs import key_of_unreadable
-from engine.jobs.kinds import Batch, Spec, Unit, job_kind
+from engine.jobs.kinds import Batch, Spec, Step, Unit, job_kind
 
 if TYPE_CHECKING:
     from engine.data.sources import Candidate
@@ -77,27 +77,38 @@ class _OneModel:
         self.plan, self.model, self.sample = plan, model, sample
 
     def units(self) -> Iterator[Unit]:
+        from engine.costs import rows_of
         from engine.evaluation.keeping import key_of
+        from engine.registry import explainer
 
         keys = {index: self._keys(index) for index in self.sample.indices}
-        for place, method in enumerate(self.plan.company):
+        plan, known = self.plan, {id: explainer(id, self.plan.kind) for id in self.plan.company}
+        rows = {id: rows_of(method, plan.params_of(id)) for id, method in known.items()}
+        for place, id in enumerate(plan.company):
             own = {of_example[place]: index for index, of_example in keys.items()}
-            yield from self._each(own, f"{method}", partial(self._explain, method))
-        if self.plan.needs("removal"):
+            yield from self._each(own, id, known[id].title, rows[id], partial(self._explain, id))
+        if plan.needs("removal"):
             own = {self._removal_key(of_example): index for index, of_example in keys.items()}
-            yield from self._each(own, "removal", partial(self._remove, {index: key for key, index in own.items()}))
-        if self.plan.needs("perturbation"):
-            for place, method in enumerate(self.plan.company):
-                own = {self._marker("sensitivity", [of[place]], self.plan.samples): index for index, of in keys.items()}
-                yield from self._each(own, f"small changes, {method}", partial(self._move, method, own))
-        whole = key_of(self.plan, self.model, self.sample)
+            work = partial(self._remove, {index: key for key, index in own.items()})
+            curves = 2 * len(plan.percents) * len(plan.company)
+            yield from self._each(own, "removal", "Removal by all methods", curves, work)
+        if plan.needs("perturbation"):
+            for place, id in enumerate(plan.company):
+                own = {self._marker("sensitivity", [of[place]], plan.samples): index for index, of in keys.items()}
+                title = f"{known[id].title} after small changes"
+                work = partial(self._move, id, own)
+                yield from self._each(own, f"small changes, {id}", title, plan.samples * rows[id], work)
+        whole = key_of(plan, self.model, self.sample)
         yield Unit(whole, f"all together, {self.model}", self._put_together, stores_itself=True)
 
-    def _each(self, own: Mapping[str, int], what: str, work: Callable[[Sequence[int]], object]) -> Iterator[Unit]:
+    def _each(
+        self, own: Mapping[str, int], what: str, title: str, rows: int, work: Callable[[Sequence[int]], object]
+    ) -> Iterator[Unit]:
         batch = _together(work, own)
-        for key, index in own.items():
+        for place, (key, index) in enumerate(own.items(), 1):
             label = f"{what}, example {index}, {self.model}"
-            yield Unit(key, label, partial(work, [index]), stores_itself=True, batch=batch)
+            step = Step(f"{title} on {self.model}", place, len(own), rows)
+            yield Unit(key, label, partial(work, [index]), stores_itself=True, batch=batch, step=step)
 
     def _keys(self, index: int) -> list[str]:
         from engine.evaluation.maps import request_of

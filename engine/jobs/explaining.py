@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
 from engine.jobs.inputs import SHAPE, Inputs, is_example, key_of_unreadable, kind_of_all
-from engine.jobs.kinds import Batch, Spec, Unit, job_kind
+from engine.jobs.kinds import Batch, Spec, Step, Unit, job_kind
 from engine.params import from_mapping
 from engine.request import DTYPES, Input, Request
 
@@ -50,7 +50,9 @@ def plan(spec: Spec) -> Iterator[Unit]:
     `params`?: {method: {name: value}}, `target`?, `seed`?, `dtype`?. Method by method, so that examples which share a
     method follow each other.
     """
+    from engine.costs import rows_of
     from engine.explain import explain_many
+    from engine.registry import explainer
 
     check(spec)
     inputs = Inputs(spec["examples"])
@@ -60,10 +62,12 @@ def plan(spec: Spec) -> Iterator[Unit]:
         def work(numbers: Sequence[int], method: str = method) -> object:
             return explain_many([_request(spec, method, inputs[number]) for number in numbers])
 
+        known = explainer(method, kind_of_all(spec["examples"]))
+        title, rows = f"{known.title} on {spec['model']}", rows_of(known, spec.get("params", {}).get(method, {}))
         batch = _together(work, {of_example[place]: number for number, of_example in enumerate(keys)})
         for number, of_example in enumerate(keys):
-            label = f"{method}, example {number + 1}"
-            yield Unit(of_example[place], label, partial(work, [number]), stores_itself=True, batch=batch)
+            label, step = f"{method}, example {number + 1}", Step(title, number + 1, len(keys), rows)
+            yield Unit(of_example[place], label, partial(work, [number]), stores_itself=True, batch=batch, step=step)
 
 
 def _keys(spec: Spec, inputs: Inputs, number: int) -> list[str]:

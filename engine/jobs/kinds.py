@@ -27,14 +27,28 @@ MODULES = {
 
 
 @dataclass(frozen=True)
+class Step:
+    """Which work a unit is a piece of, for the sentence that tells what a job is at and for the time left.
+
+    `place`: of its example among the job's, from 1. `rows`: about how many model evaluations it takes. `counted`: what
+    it reports on its way, where that is something else.
+    """
+
+    title: str
+    place: int
+    of: int
+    rows: int
+    counted: str = "model evaluations"
+
+
+@dataclass(frozen=True)
 class Unit:
     """One cached piece of work: it is done when the result store holds `key`.
 
     `compute` returns (meta, arrays), which the runner stores; a unit that `stores_itself` puts its result under
     `key` on its own (as `engine.explain` does), and what it returns is not used. Units
     that follow each other with the same `batch` are first given to it together, a few at a time: it computes and
-    stores them all in fewer passes, or raises, and then they are computed one by one. One that `tells_steps` is so
-    long that what it reports on its way is told too.
+    stores them all in fewer passes, or raises, and then they are computed one by one. `label`: as a failure is told.
     """
 
     key: str
@@ -42,7 +56,7 @@ class Unit:
     compute: Callable[[], Any]
     stores_itself: bool = False
     batch: Batch | None = None
-    tells_steps: bool = False
+    step: Step | None = None
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from cache import Store, single_flight
 from engine.errors import Cancelled, ExegesisError
 from engine.jobs.kinds import Batch, Unit, kind_of
 from engine.jobs.ledger import Failure, Job, Ledger
+from engine.jobs.meter import Meter
 from engine.jobs.owner import HEARTBEAT_SECONDS
 from engine.progress import CancelToken, Report, cancellable, reporting
 from engine.store import result_store
+from engine.turns import in_background
 
 WRITE_SECONDS = LOOK_SECONDS = 0.25
 AT_ONCE = 16
@@ -49,7 +51,7 @@ def _write_end(ledger: Ledger, id: int, **values: object) -> None:
 
 def _outcome(run: _Run) -> dict[str, object]:
     try:
-        with cancellable(run.cancel):
+        with cancellable(run.cancel), in_background():
             run.work()
     except Cancelled:
         return {"state": "cancelled", **run.counts()}
@@ -66,8 +68,8 @@ class _Run:
     def __init__(self, ledger: Ledger, job: Job, report: Report, cancel: CancelToken) -> None:
         self.ledger, self.job, self.report, self.cancel = ledger, job, report, cancel
         self.store = result_store()  # one for the whole run, wherever the home moves meanwhile
-        self.total = self.done = self.computed = self.failed = self.ahead = 0
-        self.seconds = 0.0
+        self.total = self.done = self.computed = self.failed = 0
+        self.meter = Meter()
         self.first_error = ""
         self._written = 0.0
 
@@ -76,18 +78,17 @@ class _Run:
         units = list({unit.key: unit for unit in kind_of(self.job.kind).plan(self.job.spec)}.values())
         self.total = len(units)
         missing = self._missing(units)
-        self.ahead = len(missing)
-        self.done = self.total - self.ahead
+        self.meter = Meter(missing)
+        self.done = self.total - len(missing)
         for group in _groups(missing):
             for unit in self._one_by_one(group):
                 self.cancel.check()
-                self._tell(unit.label)
                 self._do(unit)
-                self._advance(1)
-        self._tell("", at_once=True)
+        self._tell(at_once=True)
 
-    def counts(self) -> dict[str, object]:
-        return {"total": self.total, "done": self.done, "computed": self.computed, "failed": self.failed}
+    def counts(self, under_way: int = 0) -> dict[str, object]:
+        done, computed = self.done + under_way, self.computed + under_way
+        return {"total": self.total, "done": done, "computed": computed, "failed": self.failed}
 
     def verdict(self) -> str:
         """Which share failed, and of what; empty when nothing did."""
@@ -110,44 +111,48 @@ class _Run:
             return group
         self.cancel.check()
         left = [unit for unit in group if not self.store.contains(unit.key)]
-        self._advance(len(group) - len(left))
+        self.done += len(group) - len(left)
+        self.meter.found(unit for unit in group if unit not in left)
         return left if len(left) < 2 or not self._do_together(left, group[0].batch) else []
 
     def _do_together(self, group: list[Unit], batch: Batch) -> bool:
-        self._tell(group[0].label)
-        begun = time.monotonic()
+        self._begin(group)
         try:
-            with reporting(self._within(group[0])):
+            with reporting(self._hear):
                 batch(group)
         except Cancelled:
             raise
         except Exception:
             _log.info("job %s: %d units failed together", self.job.id, len(group), exc_info=True)
+            self.meter.given_up()
             return False
-        self._count(len(group), begun)
-        self._advance(len(group))
+        self._end(group, computed=True)
         return True
 
     def _do(self, unit: Unit) -> None:
-        begun = time.monotonic()
+        self._begin([unit])
+        computed = False
         try:
-            with reporting(self._within(unit)):
+            with reporting(self._hear):
                 computed = _compute(self.store, unit, self.cancel)
         except Cancelled:
             raise
         except Exception as error:
             self._note_failure(unit, error)
-            return
-        if computed:
-            self._count(1, begun)
+        self._end([unit], computed)
 
-    def _count(self, units: int, begun: float) -> None:
-        self.computed += units
-        self.seconds += time.monotonic() - begun
+    def _begin(self, units: list[Unit]) -> None:
+        self.meter.begin(units)
+        self._tell()
 
-    def _advance(self, units: int) -> None:
-        self.done += units
-        self.ahead -= units
+    def _hear(self, done: int, total: int, label: str) -> None:
+        self.meter.hear(done, total)
+        self._tell()
+
+    def _end(self, units: list[Unit], computed: bool) -> None:
+        self.meter.end(computed)
+        self.computed += len(units) if computed else 0
+        self.done += len(units)
 
     def _note_failure(self, unit: Unit, error: Exception) -> None:
         if not isinstance(error, ExegesisError):
@@ -157,24 +162,15 @@ class _Run:
         with contextlib.suppress(ExegesisError):
             self.ledger.fail(self.job.id, Failure(unit.key, unit.label, one_line(error)))
 
-    def _tell(self, label: str, at_once: bool = False) -> None:
-        self.report(self.done, self.total, label)
+    def _tell(self, at_once: bool = False) -> None:
+        under_way, label = self.meter.under_way(), self.meter.words()
+        self.report(self.done + under_way, self.total, label)
         now = time.monotonic()
         if at_once or now - self._written > WRITE_SECONDS:
             self._written = now
-            left = self._seconds_left()
+            told = {"label": label, "seconds_left": self.meter.seconds_left(), **self.counts(under_way)}
             with contextlib.suppress(ExegesisError):  # the list may be unreadable for a while; the work goes on
-                self.ledger.move(self.job.id, ["running"], label=label, seconds_left=left, **self.counts())
-
-    def _within(self, unit: Unit) -> Report | None:
-        """Tells how far a long unit is, beside its label."""
-        if not unit.tells_steps:
-            return None
-        return lambda done, total, what: self._tell(f"{unit.label}: {what} {done:,} of {total:,}")
-
-    def _seconds_left(self) -> float | None:
-        """From what was computed in this run; what was found in the cache says nothing about the rest."""
-        return self.seconds / self.computed * self.ahead if self.computed else None
+                self.ledger.move(self.job.id, ["running"], **told)
 
 
 def _groups(units: list[Unit]) -> Iterator[list[Unit]]:

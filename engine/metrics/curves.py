@@ -112,7 +112,7 @@ def removal_curves(
         asked = [_Asked(request, made, how) for how in hows for request, made in pairs]
         answers = _found(asked)
         for group in _groups([a for a in asked if a.key not in answers]):
-            with runtime.turn():
+            with runtime.turn(lends=True):
                 answers |= _found(group)
                 answers |= _measure([a for a in group if a.key not in answers], report, tally)
     return [dataclasses.replace(answers[a.key], method=a.request.method) for a in asked]

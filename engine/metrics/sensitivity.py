@@ -73,7 +73,7 @@ def sensitivities(
             report(
                 len(answers), len({one.key for one in asked}), explainer(group[0].request.method, group[0].kind).title
             )
-            with runtime.turn():
+            with runtime.turn(lends=True):
                 answers |= _measure(group)
     return [answers[one.key] for one in asked]
 

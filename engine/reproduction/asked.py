@@ -9,12 +9,16 @@ from pathlib import Path
 
 from engine.errors import ExegesisError, not_allowed
 from engine.evaluation.plan import Plan
-from engine.explainers.ensemble import SEVEN
+from engine.explainers.ensemble import TOP_THREE
 from engine.models import catalog
 from engine.reproduction.claims import Claim, Declared, declared
 from engine.reproduction.scales import Data, Places, Scale, family_of, scale_of
 
-METHODS = (*SEVEN, "ensemble_all", "ensemble_top3")
+METHODS = (
+    *TOP_THREE, "gradient_l2", "gradient_x_input", "attention_mean", "attention_rollout",
+    "ensemble_all", "ensemble_top3",
+)  # fmt: skip
+"""The thesis's; why the L2 norm stands for its Gradients is told in what is declared."""
 FOLDER = "reproduction"
 FILE = "places.json"
 """What a report calls the file of folders by name."""
@@ -71,13 +75,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Player:
-    """A model and the parts it plays on one data set. `place`: where it lies. `why`: it is not there, else empty."""
+    """A model and the parts it plays on one data set. `place`: where it lies. `why`: it is not there, else empty.
+
+    `revision`: a hash of its weights, empty where it is not there.
+    """
 
     name: str
     parts: tuple[str, ...]
     data: Data
     place: str
     why: str
+    revision: str = ""
 
     @property
     def there(self) -> bool:
@@ -133,7 +141,7 @@ def _experiment(asked: Asked, data: Data, family: str, pairs: Sequence[tuple[str
     for task, part in pairs:
         parts.setdefault(scale.model(part, task), []).append(part)
     players = tuple(
-        Player(name, tuple(dict.fromkeys(own)), data, where.model(name), _why_not(where.model(name)))
+        Player(name, tuple(dict.fromkeys(own)), data, where.model(name), *_looked(where.model(name)))
         for name, own in parts.items()
     )
     return Experiment(_name(data, family), data, _tasks(scale, data), players, _metrics(asked.declared, scale, data))
@@ -148,9 +156,9 @@ def _metrics(known: Declared, scale: Scale, data: Data) -> tuple[str, ...]:
     return tuple(dict.fromkeys(metric for task in _tasks(scale, data) for metric in known.tasks[task]))
 
 
-def _why_not(place: str) -> str:
+def _looked(place: str) -> tuple[str, str]:
+    """Why it is not there, and its revision where it is."""
     try:
-        catalog.revision(place)
+        return "", catalog.revision(place)
     except ExegesisError as error:
-        return " ".join(str(error).split())
-    return ""
+        return " ".join(str(error).split()), ""

@@ -48,13 +48,14 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the thesis found, in our words, and the rule by which it holds.
+    """What the thesis found, in our words, and the rule by which it holds. `title`: in few words.
 
     `asked`: entries that must follow the rule; an entry follows it as soon as one of its contrasts does. `least`: how
     many must, None for all. `bounds`: what a contrast must lie between, None where there is no such bound.
     """
 
     id: str
+    title: str
     section: str
     says: str
     rule: Rule
@@ -130,8 +131,9 @@ class _Reader:
         ]
         bounds = _bounds(plain["rule"], plain["threshold"])
         return Claim(
-            plain["id"], plain["section"], plain["says"], plain["rule"], bounds, tuple(asked), plain.get("least")
-        )
+            plain["id"], plain["title"], plain["section"], plain["says"], plain["rule"], bounds, tuple(asked),
+            plain.get("least"),
+        )  # fmt: skip
 
     def _through(self, over: Mapping[str, str | list[str]]) -> list[dict[str, str]]:
         members = [self._members(values) for values in over.values()]

@@ -47,13 +47,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ModelFound:
-    """`accuracy`: on the `n` examples that were evaluated, None where labels are not known or it was not there."""
+    """`accuracy`: on the `n` examples that were evaluated, None where labels are not known or it was not there.
+    `revision`: a hash of its weights."""
 
     name: str
     data: str
     why: str
     accuracy: float | None
     n: int
+    revision: str = ""
 
 
 @dataclass(frozen=True)

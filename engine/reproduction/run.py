@@ -22,7 +22,7 @@ from engine.reproduction.judging import findings, judge
 from engine.reproduction.outcome import ExperimentFound, ModelFound, Reproduction, from_plain
 from engine.store import result_store
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the numbers of a report change."""
 LIBRARIES = ("torch", "transformers", "numpy")
 
@@ -101,9 +101,8 @@ def _reproduction(asked: Asked, ran: Sequence[Ran]) -> Reproduction:
 def _model(player: Player, found: Evaluation | str) -> ModelFound:
     facts = [] if isinstance(found, str) else [one for one in found.facts if one.model == player.place]
     right = [one.right for one in facts if one.right is not None]
-    return ModelFound(
-        player.name, player.data.dataset, player.why, sum(right) / len(right) if right else None, len(right)
-    )
+    accuracy = sum(right) / len(right) if right else None
+    return ModelFound(player.name, player.data.dataset, player.why, accuracy, len(right), player.revision)
 
 
 def _experiment(experiment: Experiment, found: Evaluation | str, asked: Asked) -> ExperimentFound:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from engine.metrics.catalog import metric
+from collections import Counter
+from collections.abc import Sequence
+
+from engine.metrics.catalog import METRICS, metric
+from engine.registry import explainer
+from engine.reproduction.asked import METHODS
 from engine.reproduction.claims import Claim, Contrast, Term
 from engine.reproduction.outcome import Number, Outcome, Reproduction
 from engine.reproduction.scales import Scale
@@ -17,8 +22,20 @@ LEVEL = (
     "tell does so with power 0.8 for each number that is open, if that lies where it now seems to."
 )
 FLAT = (
-    "A map whose scores are all equal, as those of gradient are where LayerNorm follows the embeddings, orders nothing "
-    "and has no value by its order: claims about such a method are not run."
+    "A map whose scores are all equal orders nothing and has no value by its order: claims about a method that gives "
+    "nothing else on a model are not run."
+)
+TOP = (
+    "The top three are integrated gradients, LIME and Kernel SHAP, as in the thesis; both gradients are the L2 norm of "
+    "the gradient and gradient x input; chance is a random order; the added word is the one that decides."
+)
+SELDOM = (
+    "Where they are seldom right, faithfulness is that to a model that has learned little, and people highlighted what "
+    "it may not have read."
+)
+SAME_DATA = (
+    "MultiNLI and e-SNLI are stood for by one data set, so that claims of 4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3, "
+    "rest on the same examples."
 )
 INSIDE: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", "cannot be told": "open"}
 """Whether one number is inside its bounds."""
@@ -89,6 +106,30 @@ def settled_told(outcome: Outcome) -> str:
     return bound if outcome.settled_by is None else f"{bound}; of the others {told}"
 
 
+def same_data_told(scale: Scale) -> str:
+    """Which tasks have the same examples; empty where each has its own."""
+    return SAME_DATA if len(scale.data) < len(scale.tasks) else ""
+
+
+def right_told(found: Reproduction) -> str:
+    """How often the models of each data set are right, and what that means for its claims; empty where none is known.
+
+    A range of percentages over models.
+    """
+    by: dict[str, list[float]] = {}
+    for one in found.models:
+        if one.accuracy is not None:
+            by.setdefault(one.data, []).append(one.accuracy)
+    told = (f"on {data} the models are right on {_range(shares)} of the examples" for data, shares in by.items())
+    said = "; ".join(told)
+    return f"{said[0].upper()}{said[1:]}. {SELDOM}" if said else ""
+
+
+def _range(shares: Sequence[float]) -> str:
+    low, high = (f"{100 * end:.0f}" for end in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
 def sentence(found: Reproduction) -> str:
     """How many claims have each verdict."""
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items() if count)
@@ -105,12 +146,37 @@ def wide_told(number: Number) -> str:
     return f"{number_told(number.wide_low)} to {number_told(number.wide_high)}"
 
 
-def decides(claim: Claim, outcome: Outcome) -> str:
+def name_told(name: str, scale: Scale) -> str:
+    """What a number is of, such as `LIME, t5-small`, by the titles of methods and metrics; empty where it is alone."""
+    return ", ".join(_word(word, scale) for word in name.split(", ")) if name else ""
+
+
+def _word(word: str, scale: Scale) -> str:
+    if word in scale.bases:
+        return scale.bases[word].rpartition("/")[2]
+    if word in METRICS:
+        return metric(word).title
+    return explainer(word).title if word in METHODS else word
+
+
+def seen_told(outcome: Outcome) -> str:
+    """How many numbers lie where, and between what; empty for a number alone, which `decides` tells."""
+    if len(outcome.numbers) < 2:
+        return ""
+    found = Counter(number.verdict for number in outcome.numbers)
+    where = {"inside their bounds": found["holds"], "outside": found["does not hold"], "open": found["cannot be told"]}
+    counts = ", ".join(f"{count} {place}" for place, count in where.items() if count)
+    values = sorted(number.value for number in outcome.numbers)
+    ends = f"from {number_told(values[0])} to {number_told(values[-1])}"
+    return f"of {len(outcome.numbers)} numbers {counts}; they go {ends}"
+
+
+def decides(claim: Claim, outcome: Outcome, scale: Scale) -> str:
     """The number that the verdict hangs on, or why there is none."""
     if outcome.verdict == "not run":
         return outcome.why
     number = decisive(claim, outcome)
-    named = f"{number.name}: " if number.name else ""
+    named = f"{name_told(number.name, scale)}: " if number.name else ""
     wide = "" if interval_told(number) == wide_told(number) else f", widened {wide_told(number)}"
     told = f"{named}{number_told(number.value)} ({interval_told(number)}{wide}), n {number.n:,}"
     return f"{told}; {settled_told(outcome)}" if outcome.verdict == "cannot be told" else told

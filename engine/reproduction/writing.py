@@ -1,4 +1,4 @@
-"""The report in Markdown: the same bytes for the same numbers, so without a date, and without folders."""
+"""The report in Markdown: the same bytes for the same numbers, so without folders, and without a date of its own."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from collections.abc import Iterator, Sequence
 from engine.reproduction.asked import FILE
 from engine.reproduction.claims import Claim, Declared
 from engine.reproduction.outcome import ExperimentFound, ModelFound, Number, Outcome, Reproduction
-from engine.reproduction.scales import scale_of
+from engine.reproduction.scales import Scale, scale_of
 from engine.reproduction.words import (
     FLAT,
     INSIDE,
     LEVEL,
+    TOP,
     decides,
     interval_told,
+    name_told,
     number_told,
+    right_told,
     rule_told,
+    same_data_told,
+    seen_told,
     sentence,
     settled_told,
     statistic_told,
@@ -23,9 +28,13 @@ from engine.reproduction.words import (
 )
 
 
-def markdown(found: Reproduction, declared: Declared) -> str:
-    """The whole report. Its first line names command, seed, versions and the digest of what was declared."""
+def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
+    """The whole report. Its first line names command, seed, versions and the digest of what was declared.
+
+    `made`: when and with what, of a report that is kept.
+    """
     claims = {claim.id: claim for claim in declared.claims}
+    scale = scale_of(found.scale)
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
     lines = [
         f"`{found.command}`, seed {found.seed}, {versions}, claims {found.digest}",
@@ -34,21 +43,29 @@ def markdown(found: Reproduction, declared: Declared) -> str:
         "",
         f"{declared.source}. {sentence(found)}",
         "",
+        *([made, ""] if made else []),
+        *([right, ""] if (right := right_told(found)) else []),
+        TOP,
+        "",
+        *_table(
+            ["section", "claim", "verdict", "rule", "what decides"],
+            [_row(claims[one.id], one, scale) for one in found.outcomes],
+        ),
+        "",
+        "## How numbers become a verdict",
+        "",
         f"{LEVEL} The claims, their statistics, bounds and number of examples were declared before the run, in "
         f"`engine/reproduction/thesis.json`; the digest above is the SHA-256 of its content. {declared.revised}",
         "",
         *(f"{said}\n" for said in _of_what(found)),
-        *_table(
-            ["claim", "section", "verdict", "rule", "what decides"],
-            [_row(claims[one.id], one) for one in found.outcomes],
-        ),
-        "",
         "## Claim by claim",
-        *(line for one in found.outcomes for line in _claim(claims[one.id], one)),
+        *(line for one in found.outcomes for line in _claim(claims[one.id], one, scale)),
         "",
         "## Models",
         "",
-        *_table(["model", "data set", "accuracy on the examples", "n"], [_model(one) for one in found.models]),
+        *_table(
+            ["model", "revision", "data set", "accuracy on the examples", "n"], [_model(one) for one in found.models]
+        ),
         "",
         "## Evaluations",
         "",
@@ -59,12 +76,8 @@ def markdown(found: Reproduction, declared: Declared) -> str:
 
 def _of_what(found: Reproduction) -> Iterator[str]:
     """What the numbers rest on that their names do not say."""
-    scale = scale_of(found.scale)
-    if len(scale.data) < len(scale.tasks):
-        yield (
-            "MultiNLI and e-SNLI are stood for by one data set, so that claims of 4.1.2 and 4.1.3, and of 4.2.2 and "
-            "4.2.3, rest on the same examples."
-        )
+    if same := same_data_told(scale_of(found.scale)):
+        yield same
     yield FLAT
     if found.given:
         yield f"`{FILE}` names folders for: {', '.join(found.given)}."
@@ -78,33 +91,36 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
 
 
-def _row(claim: Claim, outcome: Outcome) -> list[str]:
-    return [claim.id, claim.section, outcome.verdict, rule_told(claim), decides(claim, outcome)]
+def _row(claim: Claim, outcome: Outcome, scale: Scale) -> list[str]:
+    title = f"[{claim.title}](#{claim.id})"
+    return [claim.section, title, outcome.verdict, rule_told(claim), decides(claim, outcome, scale)]
 
 
-def _claim(claim: Claim, outcome: Outcome) -> Iterator[str]:
-    yield from ("", f"### {claim.id}: {outcome.verdict}", "")
-    yield f"Section {claim.section}. {claim.says}"
+def _claim(claim: Claim, outcome: Outcome, scale: Scale) -> Iterator[str]:
+    yield from ("", f'<a id="{claim.id}"></a>', "", f"### {claim.title}: {outcome.verdict}", "")
+    yield f"Section {claim.section}, `{claim.id}`. {claim.says}"
     yield from ("", f"Statistic: {statistic_told(claim)}. Rule: {rule_told(claim)}.", "")
     if outcome.verdict == "not run":
         yield f"Not run. {outcome.why}"
         return
+    if seen := seen_told(outcome):
+        yield from (f"Seen: {seen}.", "")
     if outcome.verdict == "cannot be told":
         yield from (f"To tell: {settled_told(outcome)}.", "")
     head = ["what", "value", "95 % interval", "widened", "n", "inside"]
-    yield from _table(head, [_number(one) for one in outcome.numbers])
+    yield from _table(head, [_number(one, scale) for one in outcome.numbers])
 
 
-def _number(one: Number) -> list[str]:
+def _number(one: Number, scale: Scale) -> list[str]:
     intervals = [interval_told(one), wide_told(one)]
-    return [one.name or "all", number_told(one.value), *intervals, f"{one.n:,}", INSIDE[one.verdict]]
+    return [name_told(one.name, scale) or "all", number_told(one.value), *intervals, f"{one.n:,}", INSIDE[one.verdict]]
 
 
 def _model(one: ModelFound) -> list[str]:
     accuracy = (
         f"not there: {one.why}" if one.why else "not known" if one.accuracy is None else number_told(one.accuracy)
     )
-    return [one.name, one.data, accuracy, str(one.n) if one.n else ""]
+    return [one.name, one.revision, one.data, accuracy, str(one.n) if one.n else ""]
 
 
 def _experiment(one: ExperimentFound) -> Iterator[str]:

@@ -32,7 +32,7 @@ def lines() -> list[str]:
 
 
 def evaluation_lines() -> list[str]:
-    """The evaluation that the Evaluate page opens with, computed where this home does not have it."""
+    """The evaluations that the Evaluate page opens with, computed where this home does not have them."""
     from engine.shipped.evaluated import made
 
     return _packed(made)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, UInt8
 
 from engine.errors import ExegesisError, shown
 from engine.models import catalog
+from engine.models.labels import labels_in
 from engine.vision.adapters import adapter_for
 from engine.vision.picture import both_sides, patch_mask
 from engine.vision.preprocessing import Preprocessing, check_sizes, read_preprocessing
@@ -73,7 +73,7 @@ def _view(model: str, revision: str) -> View:
     with sense_of(source.id):
         size, patch = both_sides(config["image_size"]), both_sides(config["patch_size"])
         grid = size[0] // patch[0], size[1] // patch[1]
-        channels, labels = int(config["num_channels"]), _labels(config)
+        channels, labels = int(config["num_channels"]), labels_in(config)
     check_sizes(source.id, preprocessing, size, channels)
     return View(model, revision, preprocessing, size, patch, grid, len(adapter.specials), labels)
 
@@ -88,11 +88,3 @@ def sense_of(model: str) -> Iterator[None]:
             f"model {model}: its config.json makes no sense ({type(error).__name__}: {shown(str(error))}). "
             "Download or save it again."
         ) from error
-
-
-def _labels(config: Mapping[str, Any]) -> tuple[str, ...]:
-    named = config.get("id2label")
-    if named is None:
-        return tuple(f"LABEL_{i}" for i in range(int(config["num_labels"])))
-    by_index = {int(i): str(label) for i, label in named.items()}
-    return tuple(by_index[i] for i in range(len(by_index)))

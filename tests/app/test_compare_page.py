@@ -115,6 +115,8 @@ def test_a_reference_tells_the_agreement_of_the_others_and_the_moves(two: list[s
     shown = board(page)
     assert "<b>reference</b>" in shown
     assert any(sign in shown for sign in ("↑", "↓"))
+    page.segmented_control(key("text", "look.shown")).set_value("difference").run()
+    assert "lies elsewhere than in A" in board(page)
     page = press(page, "Unpin")
     assert "reference" not in link_of(page)
 
@@ -170,7 +172,8 @@ def test_pictures_of_other_grids_are_compared_on_a_common_one(models: dict[str, 
     assert not page.exception
     assert not errors(page)
     assert page.session_state[INPUT_KIND.switched] == "image"
-    assert board(page).count('role="img"') == 2
+    assert board(page).count('role="img"') == 1 + 2
+    assert 'aria-label="The picture without a map"' in board(page)
     assert any("2 rows and 2 columns of patches where all of them look" in one.value for one in page.caption)
 
 
@@ -204,10 +207,12 @@ def test_the_job_fills_the_list_and_a_click_opens_the_next_of_it(
 
 
 def test_what_is_wrong_in_a_link_is_said_and_left_out(two: list[str]) -> None:
-    page = opened([*two, "gradiant@m"], measure="pearson", percent="7", reference="Z")
-    said = " ".join(errors(page))
-    for words in ("Did you mean 'gradient'", "measure: unknown name", "percent: must be one of", "reference: unknown"):
+    page = opened([*two, "gradiant@m"], measure="pearson", percent="7", reference="Z", data="../x")
+    [said] = errors(page)
+    for words in ("dataset: unknown name '../x'", "Did you mean 'gradient'", "measure: unknown name", "percent: must",
+                  "reference: unknown", "The address now says what is shown."):  # fmt: skip
         assert words in said
+    assert not {"data", "measure", "percent", "reference"} & set(link_of(page))
     assert page.session_state[key("text", "columns")] == two
 
 

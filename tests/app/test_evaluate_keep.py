@@ -34,7 +34,7 @@ def labels(page: AppTest) -> list[str]:
 
 def test_each_chart_is_offered_as_every_file(asked: dict[str, Any]) -> None:
     page = opened(**asked, view="curves")
-    assert labels(page)[:4] == ["SVG", "HTML", "JSON", "CSV"]
+    assert labels(page)[:4] == ["SVG", "HTML", "Vega-Lite, JSON", "Numbers, CSV"]
     assert any(one.proto.component_name.endswith("png_button") for one in page.get("bidi_component"))
 
 

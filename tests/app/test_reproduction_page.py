@@ -13,6 +13,7 @@ from components.frame import REPRODUCTION
 from components.reproduction.words import SOME_MISSING
 from engine import jobs
 from engine.models import catalog
+from engine.reproduction import shipped
 from engine.reproduction.asked import Asked
 from engine.reproduction.claims import declared
 from engine.reproduction.run import kept
@@ -20,18 +21,20 @@ from engine.reproduction.words import LEVEL
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
-from tests.unit.reproduction.standing_in import keep_report
+from tests.unit.reproduction.standing_in import keep_report, report_of
 
 pytestmark = pytest.mark.usefixtures("own_home", "no_models")
 
 SECONDS = 120.0
 CLAIMS = declared().claims
+COUNT = declared().examples["embedded"]
 
 
 @pytest.fixture
 def no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever comes with the project: here nothing does, so that a run takes no time."""
+    """Whatever comes with the project: here nothing does, so that a run takes no time, and no report of one."""
     monkeypatch.setattr(catalog, "EMBEDDED", tmp_path / "nothing")
+    monkeypatch.setattr(shipped, "FILE", tmp_path / "embedded.json")
 
 
 def opened(**link: str | list[str]) -> AppTest:
@@ -63,7 +66,9 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     assert badges(page) == ["not run"] * len(CLAIMS)
     text = html_of(page)
     assert all(claim.says in text for claim in CLAIMS)
-    assert "Declared: mean of overlap with the truth; each of 3 numbers; at least 0.9." in text
+    assert "Declared: mean of overlap with the marks; each of 3 numbers; at least 0.9." in text
+    assert all(f'<a href="#claim-{claim.id}">{claim.title}</a>' in text for claim in CLAIMS), "the overview"
+    assert all(f'id="claim-{claim.id}"' in text for claim in CLAIMS), "where it leads"
     assert "t5-deep-marked" in text, "which models are not here"
     assert '<a href="#section-4.1.1">' in text, "a way to each section"
     ours = sum(claim.section.startswith("4.1.5") for claim in CLAIMS)
@@ -73,7 +78,7 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     assert button(page, "Run")
     assert [one.value for one in page.code] == [
         declared().digest,
-        "exegesis reproduce thesis --scale embedded --examples 200 --seed 0",
+        f"exegesis reproduce thesis --scale embedded --examples {COUNT} --seed 0",
         "exegesis reproduce thesis --scale full",
     ]
 
@@ -116,9 +121,23 @@ def test_a_report_shows_verdicts_and_what_decides() -> None:
     counts = [f"{number} {verdict}" for verdict, number in found.counts.items()]
     assert badges(page) == [*counts, *(one.verdict for one in found.outcomes)]
     text = html_of(page)
-    assert "What decides: integrated_gradients: 0.95 (0.93 to 0.97), n 200" in text
+    assert f"What decides: Integrated gradients: 0.95 (0.93 to 0.97), n {COUNT}" in text
+    assert "Integrated gradients: 0.95 (0.93 to 0.97), asked: at least 0.9" in text, "in the overview"
     assert "about 4,321 examples would tell" in text
     assert "Why: gpt2-marked: <b>is not here</b>" in text, "letter by letter"
+
+
+def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
+    found = shipped.Shipped(report_of(Asked(), "reviews-minilm"), "2026-01-31", "abc123")
+    shipped.FILE.write_text(found.as_json(), encoding="utf-8")
+    page = opened()
+    text = html_of(page)
+    assert f"This report comes with the project. {found.told}" in text
+    assert badges(page)[:4] == [f"{number} {verdict}" for verdict, number in found.report.counts.items()]
+    assert button(page, "Run"), "for whoever wants numbers of this computer"
+    other = opened(seed="1")
+    assert "comes with the project" not in html_of(other), "it answers one seed"
+    assert badges(other) == ["not run"] * len(CLAIMS)
 
 
 def test_claims_are_chosen_by_verdict() -> None:
@@ -147,6 +166,6 @@ def test_what_a_link_asks_for_and_is_not_known_is_said() -> None:
     page = opened(examples="1", seed="x", show="perhaps", claim="nothing")
     said = errors(page)
     assert len(said) == 4
-    assert "examples: must be a whole number from 2 to 1000, got '1'. 200 is used." in said
+    assert f"examples: must be a whole number from 2 to 1000, got '1'. {COUNT} is used." in said
     assert any("claim: unknown name 'nothing'" in one for one in said)
     assert "claim" not in page.query_params

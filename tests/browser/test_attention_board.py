@@ -68,11 +68,19 @@ def expect_shown(page: Page, head: str, how: str) -> None:
     expect(facts(page)).to_have_text(re.compile(rf"^Layer {layer}, head {place}: .* · {how}$"))
 
 
-@pytest.mark.parametrize("scale", ["own", "shared"])
-def test_every_pixel_of_a_matrix_has_the_colour_of_its_cell(
-    server: Server, open_page: Open, text: HeadReading, scheme: Scheme, scale: str
+def expect_colour(page: Page, head: tuple[int, int], share: float, scheme: Scheme, score: str) -> None:
+    """The cell of the score map is coloured by its share of the largest, a slope by its side."""
+    side: Side = "amount" if score == "importance" else "for" if share > 0 else "against"
+    wanted = ramp(scheme, np.array(abs(share)), side)
+    found = cell(page, f"{head[0]}.{head[1]}").evaluate("cell => getComputedStyle(cell).backgroundColor")
+    assert np.abs(np.array(re.findall(r"\d+", found)[:3], dtype=int) - wanted).max() <= EXACT
+
+
+@pytest.mark.parametrize(("scale", "score"), [("own", "importance"), ("shared", "off")])
+def test_every_pixel_of_a_matrix_and_every_score_has_the_colour_of_its_value(
+    server: Server, open_page: Open, text: HeadReading, scheme: Scheme, scale: str, score: str
 ) -> None:
-    page = opened(server, open_page, f"scale={scale}", scheme=scheme)
+    page = opened(server, open_page, f"scale={scale}&score={score}", scheme=scheme)
     found = dict(thumbnails(page))
     assert len(found) == 72
     for head, seen in found.items():
@@ -80,6 +88,9 @@ def test_every_pixel_of_a_matrix_has_the_colour_of_its_cell(
         shares = levels(matrix, matrix.max()) * (1 if scale == "own" else matrix.max() / text.attention.max())
         wanted = ramp(scheme, enlarged(shares, *seen.shape[:2]))
         assert np.abs(seen - wanted).max() <= EXACT, head
+    values = text.scores["importance"] if score == "importance" else text.slope
+    for head in ((0, 0), (2, 0), (3, 7), (5, 11)):
+        expect_colour(page, head, values[head] / np.abs(values).max(), scheme, score)
 
 
 def test_faint_values_are_strengthened_where_that_is_asked(page: Page, text: HeadReading) -> None:
@@ -144,21 +155,16 @@ def test_bars_are_as_high_as_what_their_tokens_receive(server: Server, open_page
         assert np.abs(filled[middles] - wanted).max() <= 1, head
 
 
-@pytest.mark.parametrize("score", ["importance", "off"])
-def test_a_cell_of_the_score_map_has_the_colour_of_its_score(
-    server: Server, open_page: Open, text: HeadReading, scheme: Scheme, score: str
+def test_each_cell_is_named_and_hovering_shows_its_head_in_both_grids_and_closely_without_a_run(
+    page: Page, text: HeadReading
 ) -> None:
-    page = opened(server, open_page, f"score={score}", scheme=scheme)
-    values = text.scores["importance"] if score == "importance" else text.slope
-    for head in ((0, 0), (2, 0), (3, 7), (5, 11)):
-        value = values[head]
-        side: Side = "amount" if score == "importance" else "for" if value > 0 else "against"
-        wanted = ramp(scheme, np.array(abs(value) / np.abs(values).max()), side)
-        found = cell(page, f"{head[0]}.{head[1]}").evaluate("cell => getComputedStyle(cell).backgroundColor")
-        assert np.abs(np.array(re.findall(r"\d+", found)[:3], dtype=int) - wanted).max() <= EXACT
-
-
-def test_hovering_shows_a_head_in_both_grids_and_closely_without_a_run(page: Page, text: HeadReading) -> None:
+    for name in (SCORES, THUMBS):
+        expect(grid(page, name).get_by_role("gridcell")).to_have_count(72)
+        expect(grid(page, name).get_by_role("rowheader")).to_have_count(6)
+        expect(grid(page, name).get_by_role("columnheader", name="head 11")).to_have_count(1)
+        value = f"{text.scores['importance'][3, 7]:.3g}"
+        wanted = f"layer 3, head 7: Importance for the class {value} logit, rank "
+        expect(grid(page, name).get_by_role("gridcell", name=wanted)).to_have_count(1)
     expect_shown(page, "2.0", "the strongest")
     for grid_name, head in ((SCORES, "1.3"), (THUMBS, "4.9")):
         cell(page, head, grid_name).hover()
@@ -174,7 +180,7 @@ def test_hovering_shows_a_head_in_both_grids_and_closely_without_a_run(page: Pag
     expect_held(page, "None", False, 1)
 
 
-def test_a_click_locks_a_head_and_escape_lets_go(page: Page) -> None:
+def test_a_click_locks_a_head_escape_lets_go_and_double_clicks_isolate_it_and_bring_all_back(page: Page) -> None:
     cell(page, "1.3", THUMBS).click()
     expect_held(page, "(1, 3)", False, 2)
     page.mouse.move(1, 1)
@@ -187,9 +193,6 @@ def test_a_click_locks_a_head_and_escape_lets_go(page: Page) -> None:
     page.keyboard.press("Escape")
     expect_held(page, "None", False, 3)
     expect_shown(page, "2.0", "the strongest")
-
-
-def test_a_double_click_isolates_a_head_and_another_brings_all_back(page: Page) -> None:
     cell(page, "1.3").dblclick()
     expect_held(page, "(1, 3)", True)
     expect(page.get_by_role("button", name="Alone", pressed=True)).to_be_visible()
@@ -218,16 +221,6 @@ def test_keys_alone_reach_show_and_lock_a_head(page: Page) -> None:
         page.keyboard.press("Enter")
         expect_held(page, f"({head.replace('.', ', ')})", False, runs)
         assert page.evaluate("document.activeElement.dataset.head") == head, "the keyboard's place is kept"
-
-
-def test_every_cell_is_named_by_its_layer_head_and_score(page: Page, text: HeadReading) -> None:
-    for name in (SCORES, THUMBS):
-        expect(grid(page, name).get_by_role("gridcell")).to_have_count(72)
-        expect(grid(page, name).get_by_role("rowheader")).to_have_count(6)
-        expect(grid(page, name).get_by_role("columnheader", name="head 11")).to_have_count(1)
-        value = f"{text.scores['importance'][3, 7]:.3g}"
-        wanted = f"layer 3, head 7: Importance for the class {value} logit, rank "
-        expect(grid(page, name).get_by_role("gridcell", name=wanted)).to_have_count(1)
 
 
 def test_by_score_the_largest_comes_first_with_its_name_and_filters_hold(

@@ -85,7 +85,7 @@ def expect_path(page: Page, graph: FlowGraph, path: FlowPath, through: str = "")
     expect(said(page)).to_have_text(f"Most important path{begin_words(graph, path)}{through}: {way}. {share}")
 
 
-def test_every_step_and_node_is_there_and_the_most_important_path_is_chosen(page: Page) -> None:
+def test_every_step_and_node_is_there_wider_and_darker_for_more_and_the_best_path_is_chosen(page: Page) -> None:
     graph = drawn()
     expect(page.locator(".xg-flow-step")).to_have_count(len(graph.edges) + len(graph.reads))
     expect(graph_of(page).get_by_role("button")).to_have_count(len(graph.nodes))
@@ -98,10 +98,6 @@ def test_every_step_and_node_is_there_and_the_most_important_path_is_chosen(page
     assert graph.best == strongest_path(flow_of(TEXT), TEXT.of.features)
     expect_path(page, graph, graph.best)
     expect(page.locator(".xg-flow-on")).to_have_count(len(graph.best.positions))
-
-
-def test_wider_and_darker_is_more(page: Page) -> None:
-    graph = drawn()
     found = page.locator(".xg-flow-step").evaluate_all(
         "lines => lines.map(line => [line.getAttribute('d'), Number(line.getAttribute('stroke-width')),"
         " Number(line.getAttribute('stroke-opacity'))])"
@@ -113,8 +109,13 @@ def test_wider_and_darker_is_more(page: Page) -> None:
     assert of[0][0] > 2 * of[-1][0]
 
 
-@pytest.mark.parametrize("number", [0, 3, 11])
-def test_hovering_a_step_says_its_weight_and_flow_and_lights_what_runs_along_it(page: Page, number: int) -> None:
+def test_hovering_a_step_says_its_weight_and_flow_and_lights_what_runs_along_it(page: Page) -> None:
+    for number in (0, 3, 11):
+        expect_told(page, number)
+
+
+def expect_told(page: Page, number: int) -> None:
+    """While the pointer is on that step, and nothing after."""
     edge = drawn().edges[number]
     name = {at: f"“{at} {token.text}”" for at, token in enumerate(TEXT.of.tokens)}
     to, share = name[edge.target], share_words(edge.weight)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.palette import PALETTES, Theme
+from components.palette import PALETTES
 from components.text.token_map import DIGITS
 from engine.models.catalog import embedded_models
 from tests.browser.conftest import TIMEOUT_MS
@@ -48,22 +48,29 @@ def fits(page: Page) -> bool:
     return bool(widths[0] <= widths[1])
 
 
+def expect_legible(page: Page, words: Locator) -> None:
+    """They have the colour of text in either theme."""
+    for scheme, palette in PALETTES.items():
+        page.emulate_media(color_scheme=scheme)
+        expect(words).to_have_css("color", rgb(palette.text))
+
+
 @pytest.mark.parametrize("text", HARD.values(), ids=HARD)
-def test_a_text_is_drawn_as_text(text: str, scheme: Theme, server: Server, model: str, open_page: Open) -> None:
-    page = open_page(address(server, model, text=text), scheme=scheme)
+def test_a_text_is_drawn_as_text_in_both_themes(text: str, server: Server, model: str, open_page: Open) -> None:
+    page = open_page(address(server, model, text=text))
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: dialogs.append(dialog.message))
     expect_maps(page)
     drawn = row(page, "random").locator(".xg-text")
     assert drawn.text_content() == f"[CLS] {text} [SEP]"
-    expect(drawn).to_have_css("color", rgb(PALETTES[scheme].text))
     units = drawn.locator("b").all_text_contents()
+    expect_legible(page, drawn)
 
     page.goto(address(server, model, text=text, layout="aligned"))
     expect_table(page)
     heads = page.locator(".xg-grid thead th")
     assert heads.all_text_contents() == ["Method", "[CLS]", *units, "[SEP]"]
-    expect(heads.nth(2)).to_have_css("color", rgb(PALETTES[scheme].text))
+    expect_legible(page, heads.nth(2))
     assert page.locator(".xg-map").locator("script, u").count() == 0
     assert not dialogs
     assert fits(page)

@@ -59,12 +59,10 @@ def ringed(page: Page, at: int, scheme: Scheme = "light") -> list[bool]:
     return found
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_hovering_says_value_rank_and_place_and_lights_the_patch_everywhere(page: Page, number: int) -> None:
-    shown = view(number)
-    for at in range(number, ROWS * COLUMNS, 7):
+def test_hovering_says_value_rank_and_place_and_lights_the_patch_everywhere(page: Page) -> None:
+    for number, at in [(one, at) for one in (0, 1) for at in range(one, ROWS * COLUMNS, 7)]:
         hover(page, at, number)
-        expect(page.get_by_text(tip(shown, at), exact=True)).to_be_visible()
+        expect(page.get_by_text(tip(view(number), at), exact=True)).to_be_visible()
         middle = at_patch(page, at, number)
         boxes = page.locator(".xg-card [data-g] > .xg-lit").evaluate_all(BOXES)
         assert len(boxes) == MAPS

@@ -36,7 +36,7 @@ def test_verdicts_lead_to_numbers_and_to_the_evaluation(
     card = page.locator(f".st-key-claim-{CLAIM.id}")
     expect(card.get_by_text(CLAIM.says)).to_be_visible()
     card.get_by_text("Numbers", exact=True).click()
-    expect(card.get_by_role("table")).to_contain_text("integrated_gradients")
+    expect(card.get_by_role("table")).to_contain_text("Integrated gradients")
     expect(page).to_have_url(re.compile(f"claim={CLAIM.id}"))
     card.get_by_role("link", name="Evaluation: marked, T5 sizes").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(EVALUATE.heading, timeout=TIMEOUT_MS)

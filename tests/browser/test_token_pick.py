@@ -88,7 +88,9 @@ def rgb(colour: str) -> str:
     return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
 
 
-def test_a_click_pins_one_token_in_every_map_and_costs_one_run(page: Page) -> None:
+def test_a_click_pins_one_token_in_every_map_for_one_run_and_clearing_by_key_keeps_the_keyboards_place(
+    page: Page,
+) -> None:
     unit(page, 5, "second").click()
     expect_held(page, "5", 2)
     assert ringed(page, list(range(10))) == [5]
@@ -100,6 +102,13 @@ def test_a_click_pins_one_token_in_every_map_and_costs_one_run(page: Page) -> No
     expect_held(page, "nothing", 4)
     assert ringed(page, list(range(10))) == []
     expect(hint(page)).to_be_visible()
+    unit(page, 5).click()
+    clear = page.get_by_role("button", name="Clear", exact=True)
+    clear.focus()
+    page.keyboard.press("Enter")
+    expect_held(page, "nothing", 6)
+    expect(clear).to_be_hidden()
+    expect(page.get_by_text("Pick by keyboard or touch")).to_be_focused()
 
 
 def test_the_ring_is_there_before_the_server_answers_and_legible(
@@ -130,15 +139,10 @@ def test_control_adds_and_drops_and_shift_adds_a_range(page: Page) -> None:
     assert ringed(page, list(range(16))) == []
 
 
-def test_a_special_token_is_not_pinned_and_no_run_is_spent(page: Page) -> None:
+def test_no_run_is_spent_on_a_special_token_nor_on_text_that_is_selected_by_dragging(page: Page) -> None:
     for position in (0, 16):
         unit(page, position).click()
         unit(page, position).click(modifiers=["Shift"])
-    unit(page, 5).click()
-    expect_held(page, "5", 2)
-
-
-def test_text_can_still_be_selected_by_dragging(page: Page) -> None:
     start, end = unit(page, 10).bounding_box(), unit(page, 11).bounding_box()
     assert start is not None
     assert end is not None
@@ -151,15 +155,14 @@ def test_text_can_still_be_selected_by_dragging(page: Page) -> None:
     expect_held(page, "5", 2)
 
 
-def test_clicks_faster_than_the_server_are_all_kept(page: Page) -> None:
+def test_clicks_faster_than_the_server_are_all_kept_and_one_interrupts_a_script_that_runs(page: Page) -> None:
     page.evaluate(CLICKS, [1, 3, 5])
     page.evaluate(CLICKS, [7])
     assert ringed(page, list(range(10))) == [1, 3, 5, 7]
     expect(page.get_by_text("Python holds 1,3,5,7 after")).to_be_visible(timeout=TIMEOUT_MS)
     assert ringed(page, list(range(10))) == [1, 3, 5, 7]
-
-
-def test_a_click_while_the_script_runs_interrupts_it_and_is_kept(page: Page) -> None:
+    page.get_by_role("button", name="Clear", exact=True).click()
+    expect(page.get_by_text("Python holds nothing after")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("button", name="Run slowly").click()
     expect(page.get_by_text("Still running")).to_be_visible()
     unit(page, 3).click()
@@ -228,16 +231,6 @@ def test_arrows_follow_the_eye_in_a_text_from_right_to_left(page: Page) -> None:
     assert before is not None
     assert after is not None
     assert after["x"] < before["x"]
-
-
-def test_clearing_by_key_keeps_the_place_of_the_keyboard(page: Page) -> None:
-    unit(page, 5).click()
-    clear = page.get_by_role("button", name="Clear", exact=True)
-    clear.focus()
-    page.keyboard.press("Enter")
-    expect_held(page, "nothing", 3)
-    expect(clear).to_be_hidden()
-    expect(page.get_by_text("Pick by keyboard or touch")).to_be_focused()
 
 
 def test_pins_stay_when_words_are_shown(page: Page) -> None:

@@ -73,15 +73,17 @@ def scores(title: str, method: str = "") -> tuple[Explanation, dict[str, float]]
 
 def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
     of_the_gallery = {key_of(request) for request in requests()}
-    others = {*evaluated.keys(), *randomized.keys(), *attacked.keys()}
+    of_evaluations = {key for plan in evaluated.plans().values() for key in evaluated.keys(plan)}
+    others = {*of_evaluations, *randomized.keys(), *attacked.keys()}
     assert set(shipped.entries()) == of_the_gallery | others, "run python -m engine.shipped.make"
     assert len(of_the_gallery) == len(GALLERY) * len(METHODS) + len(PICTURE_METHODS)
     assert shipped.FILE.stat().st_size < LARGEST_FILE
 
 
-def test_the_shipped_evaluation_is_the_one_that_its_page_opens_with() -> None:
-    plan = evaluated.plan()
-    assert plan == plan_of(usual("text"), all_explainers("text"))
+@pytest.mark.parametrize("kind", ["text", "image"])
+def test_a_shipped_evaluation_is_the_one_that_its_page_opens_with(kind: str) -> None:
+    plan = evaluated.plans()[kind]
+    assert plan == plan_of(usual(kind), all_explainers(kind))
     sample = sample_of(plan)
     found = finished(with_metrics(plan, sample), sample)
     assert found is not None, "run python -m engine.shipped.make"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import altair as alt
+import pandas as pd
 
 from components.charts import COLOURS, dashes, line_legend
 from components.palette import Theme
@@ -22,17 +23,17 @@ COLUMNS = "width < 460 ? 1 : width < 700 ? 2 : width < 900 ? 3 : 4"
 LABEL = 210
 SHAPES, CHANCE = ("circle", "square", "triangle-up"), "cross"
 """Of points: the next shape when the colours come again; random's."""
-POINT, PICKED_POINT, BOX = 70, 280, 150
-"""Areas in square pixels: of a point, of the one that was clicked, of a bar in the legend."""
+POINT, PICKED_POINT = 70, 280
+"""Areas in square pixels: of a point, of the one that was clicked."""
 
-Symbols = Literal["stroke", "points", "bars"]
+Symbols = Literal["stroke", "points"]
 Span = tuple[int | float, int | float]
 
 
 @dataclass(frozen=True)
 class Frame:
     """`titles`: of the methods. `methods`: those drawn, None for all. `order`: of all methods there are, by which each
-    has its colour in every chart; that of `titles` where it is empty.
+    has its colour in every chart where no other in the company has it; that of `titles` where it is empty.
 
     `slice`: the name of the slice that the evaluation is cut to. `span`: where the axis of the values ends, so that
     charts beside each other can be compared.
@@ -57,19 +58,24 @@ class Frame:
         """The methods that may be drawn, of all that were evaluated."""
         return [method for method in company if self.methods is None or method in self.methods]
 
-    def height(self, company: Sequence[str], plot: int = PLOT) -> int:
+    def height(self, seen: Sequence[str]) -> int:
         """Of a chart in pixels, with its legend below it in one column; where there are more, the plot is higher."""
-        return plot + FOOT + LEGEND_ROW * len(self.drawn(company))
+        return PLOT + FOOT + LEGEND_ROW * len(seen)
 
-    def legend(self, company: Sequence[str], symbols: Symbols = "stroke") -> alt.Legend:
-        """Below the chart, of the methods drawn alone."""
+    def seen(self, company: Sequence[str], table: pd.DataFrame) -> list[str]:
+        """The methods that have a row in the table of a chart: a legend names no others."""
+        there = set(table["method"])
+        return [method for method in self.drawn(company) if method in there]
+
+    def legend(self, seen: Sequence[str], symbols: Symbols = "stroke") -> alt.Legend:
+        """Below the chart, of the methods seen alone."""
         legend = line_legend(alt.ExprRef(COLUMNS), LABEL)
-        legend.values, legend.symbolOpacity = [self.title(method) for method in self.drawn(company)], 1
-        return {"stroke": lambda one: one, "points": _of_points, "bars": _of_bars}[symbols](legend)
+        legend.values, legend.symbolOpacity = [self.title(method) for method in seen], 1
+        return _of_points(legend) if symbols == "points" else legend
 
     def ranked(self, company: Sequence[str]) -> list[str]:
-        """All methods in the order of their colours: whoever is in the company, a method has the same one."""
-        return list(dict.fromkeys([*(self.order or self.titles), *company]))
+        """All methods in the order of their colours, which come again only where the company is larger than they."""
+        return spread(list(dict.fromkeys([*(self.order or self.titles), *company])), company)
 
     def names(self, company: Sequence[str], range: Sequence[Any] | None = None) -> alt.Scale:
         """A scale that gives each method its own, of a `range` as `ranked`; the theme's colours where none is given."""
@@ -94,6 +100,21 @@ class Frame:
         return alt.Shape("name:N", scale=scale, title=None, legend=legend)
 
 
+def spread(order: Sequence[str], company: Sequence[str]) -> list[str]:
+    """All of `order`, so that those of the company have places of different colours as far as there are as many.
+
+    Each is at the place of its colour by `order`, or at the next free one where another of the company has that.
+    Random, which is in every company, comes first.
+    """
+    places: dict[int, str] = {}
+    for method in sorted(set(company), key=lambda method: (method != "random", order.index(method))):
+        start, usual = len(places) // COLOURS * COLOURS, order.index(method) % COLOURS
+        free = [place for place in range(start, min(start + COLOURS, len(order))) if place not in places]
+        places[min(free, key=lambda place: (place - usual) % COLOURS)] = method
+    rest = iter([method for method in order if method not in company])
+    return [places[place] if place in places else next(rest) for place in range(len(order))]
+
+
 def shapes(company: Sequence[str]) -> list[str]:
     """The shape of each method's points."""
     return [
@@ -114,11 +135,4 @@ def picked_size(click: alt.Parameter) -> Any:
 def _of_points(legend: alt.Legend) -> alt.Legend:
     """In the shapes of the chart."""
     legend.symbolSize, legend.symbolStrokeWidth, legend.symbolType = POINT, 1.5, alt.Undefined
-    return legend
-
-
-def _of_bars(legend: alt.Legend) -> alt.Legend:
-    """As full as the bars, which their own scale says."""
-    legend = _of_points(legend)
-    legend.symbolOpacity, legend.symbolSize, legend.symbolStrokeWidth = alt.Undefined, BOX, 1
     return legend

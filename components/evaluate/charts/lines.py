@@ -33,7 +33,8 @@ def line_chart(
     Only the points answer the mouse: a line would tell the values of its first point everywhere.
     """
     x, y = axes
-    legend, click = frame.legend(company), picked()
+    seen, click = frame.seen(company, table), picked()
+    legend = frame.legend(seen)
     base = alt.Chart(table).encode(x=x.x(AT), color=frame.colour(company, legend))
     lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=frame.dash(company, legend))
     points = base.mark_point(filled=True, opacity=1).encode(
@@ -42,7 +43,7 @@ def line_chart(
     clear = bands and table["method"].nunique() <= MOST_BANDS
     behind = [_band(base, table, y)] if clear and table["low"].notna().any() else []
     chart = alt.LayerChart(layer=[*behind, lines, points.add_params(click)])
-    return finished(chart, frame.height(company), frame.theme)
+    return finished(chart, frame.height(seen), frame.theme)
 
 
 def _band(base: alt.Chart, table: pd.DataFrame, y: Axis) -> alt.Chart:

@@ -39,7 +39,8 @@ def _crossed(
     table: pd.DataFrame, company: Sequence[str], frame: Frame, axes: tuple[Axis, Axis], across: str
 ) -> alt.LayerChart:
     x, y = axes
-    legend, click = frame.legend(company, "points"), picked()
+    seen, click = frame.seen(company, table), picked()
+    legend = frame.legend(seen, "points")
     base = alt.Chart(table).encode(color=frame.colour(company, legend))
     whiskers = {
         "low": {"x": x.x("x"), "y": y.y("low"), "y2": "high:Q"},
@@ -54,7 +55,7 @@ def _crossed(
     points = base.mark_point(filled=True, opacity=1).encode(
         x=x.x("x"), y=y.y("value"), size=picked_size(click), shape=frame.shape(company, legend), tooltip=told
     )
-    return finished(alt.LayerChart(layer=[*layers, points.add_params(click)]), frame.height(company), frame.theme)
+    return finished(alt.LayerChart(layer=[*layers, points.add_params(click)]), frame.height(seen), frame.theme)
 
 
 def _data(drawn: Sequence[Pair], frame: Frame) -> pd.DataFrame:

@@ -140,7 +140,7 @@ def _strength(found: Evaluation, beside: Beside) -> str | None:
 
 _VIEWS: Mapping[str, tuple[str, str, Callable[[Evaluation, Beside], str | None]]] = {
     "curves": (
-        "Removal curves", "What becomes of the prediction as the most important units go, or come back?", _curves
+        "Removal curves", "What does the model say as the most important parts go, or are all there is?", _curves
     ),
     "plausibility": ("Plausibility and faithfulness", "Does what convinces people also tell the truth?", _plausibility),
     "cost": ("Quality and cost", "What does a better explanation cost?", _cost),

@@ -15,6 +15,7 @@ import pytest
 
 from tests.project import ROOT
 from tests.tiny import CORPUS
+from tests.unit.cli.conftest import Run
 
 COMMAND = [sys.executable, "-m", "engine.cli"]
 LIGHT = """
@@ -78,7 +79,9 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path, command: str) -> None:
     assert done.returncode in (0, 1)
 
 
-def test_a_stopped_training_says_how_to_go_on_and_does(bert: str, tmp_path: Path) -> None:
+def test_a_stopped_training_says_how_to_go_on_and_does(
+    bert: str, run: Run, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [json.dumps({"text": f"{CORPUS[i % 5]} number {i}", "label": i % 2}) for i in range(400)]
     (tmp_path / "own.jsonl").write_text("\n".join(rows))
     command = ["train", "--base", bert, "--dataset", "own.jsonl", "--out", "out", "--epochs", "2", "--held-out", "20"]
@@ -97,6 +100,6 @@ def test_a_stopped_training_says_how_to_go_on_and_does(bert: str, tmp_path: Path
     assert "Traceback" not in err
     steps = json.loads((tmp_path / "out" / "checkpoint" / "state.json").read_text())["at"]["step"]
     assert steps > 0
-    other = subprocess.run([*COMMAND, *command], capture_output=True, timeout=240, check=False, **place)  # type: ignore[call-overload]
-    assert other.returncode == 2
-    assert re.fullmatch(r"error: out: holds a checkpoint of a run with another epochs, patience\. .*\n", other.stderr)
+    monkeypatch.chdir(tmp_path)
+    refused = run(*command).complaint(2)
+    assert re.fullmatch(r"out: holds a checkpoint of a run with another epochs, patience\. .*", refused)

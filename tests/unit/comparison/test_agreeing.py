@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from engine.comparison.agreeing import How, agree, agreements, apart, by_chance, rank_moves, ranks
+from engine.comparison.agreeing import (
+    How,
+    agree,
+    agreements,
+    apart,
+    by_chance,
+    differences,
+    moved_share,
+    rank_moves,
+    ranks,
+)
 from engine.errors import UsageError
 from engine.request import Example
 from tests.unit.components.making import explanation
@@ -101,3 +111,19 @@ def test_ranks_and_moves_by_hand() -> None:
 def test_what_is_not_known_is_named(measure: str, order: str, named: str) -> None:
     with pytest.raises(UsageError, match=named):
         How(measure, order)
+
+
+def test_differences_are_of_shares_of_what_both_have() -> None:
+    """1 and 3 of 4 against 3 and 3 of 6; what one of them does not read counts for neither."""
+    found = differences(np.array([1.0, 3.0, 9.0]), np.array([3.0, -3.0, NAN]), BY_SIZE)
+    np.testing.assert_allclose(found, [0.25, -0.25, NAN])
+    assert moved_share(found) == pytest.approx(0.25)
+    with_sign = differences(np.array([1.0, 3.0]), np.array([3.0, -3.0]), BY_SIGN)
+    np.testing.assert_allclose(with_sign, [0.25, -1.25])
+
+
+def test_the_share_elsewhere_is_0_for_a_multiple_1_for_the_reverse_and_none_without_a_map() -> None:
+    row = np.array([2.0, -1.0, 0.5])
+    assert moved_share(differences(row, 7 * row, BY_SIGN)) == pytest.approx(0, abs=1e-12)
+    assert moved_share(differences(row, -row, BY_SIGN)) == pytest.approx(1)
+    assert moved_share(differences(row, np.zeros(3), BY_SIGN)) is None

@@ -9,7 +9,7 @@ from html import unescape
 from components.compare.board import board_html, move_words
 from components.compare.compared import Column, Compared, columns_of, labels_of, verdict
 from components.compare.look import CompareLook
-from components.compare.matrix import agreement_words, apart_words, names_html, parts_words
+from components.compare.matrix import LINE, agreement_words, apart_words, legend_lines, parts_words
 from components.compare.state import CompareState
 from components.text.focus import Focus
 from engine.comparison.pairs import Pair
@@ -55,13 +55,13 @@ def cells(shown: str) -> list[list[str]]:
 
 
 def test_each_part_has_a_row_and_each_map_a_column() -> None:
-    assert cells(board_html(compared())) == [["+3.0", "+1.0", ""], ["+1.0", "+2.0", ""], ["−2.0", "+3.0", ""]]
+    assert cells(board_html(compared())) == [["+3", "+1", ""], ["+1", "+2", ""], ["−2", "+3", ""]]
 
 
 def test_a_common_scale_shows_shares_of_the_sum_of_sizes() -> None:
     shown = cells(board_html(compared(CompareLook(scale="common"))))
-    assert [row[0] for row in shown] == ["+50\u00a0%", "+17\u00a0%", "−33\u00a0%"]
-    assert [row[1] for row in shown] == ["+17\u00a0%", "+33\u00a0%", "+50\u00a0%"]
+    assert [row[0] for row in shown] == ["+50.0\u00a0%", "+16.7\u00a0%", "−33.3\u00a0%"]
+    assert [row[1] for row in shown] == ["+16.7\u00a0%", "+33.3\u00a0%", "+50.0\u00a0%"]
 
 
 def test_moves_count_ranks_from_the_reference() -> None:
@@ -73,8 +73,26 @@ def test_moves_count_ranks_from_the_reference() -> None:
     assert (move_words(0), move_words(3), move_words(-1)) == ("=", "↑3", "↓1")
 
 
+def test_differences_are_of_shares_and_tell_how_much_lies_elsewhere() -> None:
+    """Shares 3/6, 1/6, -2/6 against 1/6, 2/6, 3/6: half of (2 + 1 + 5)/6 lies elsewhere."""
+    shown = board_html(compared(CompareLook(shown="difference")))
+    assert [row[0] for row in cells(shown)] == ["", "", ""]
+    assert [row[1] for row in cells(shown)] == ["−33.3\u00a0%", "+16.7\u00a0%", "+83.3\u00a0%"]
+    assert "66.7\u00a0% lies elsewhere than in A" in shown
+    assert "Blue: the word has a larger share of the map than in A; orange: a smaller." in shown
+    assert "elsewhere" not in board_html(compared())
+
+
+def test_a_long_reason_is_short_in_the_head_and_whole_behind_a_click() -> None:
+    held = compared()
+    long = "model: unknown name 'gone'. Known: a, b. Or give a folder."
+    shown = board_html(replace(held, columns=(*held.columns[:2], replace(held.columns[2], said=long))))
+    assert "<summary>model: unknown name &#x27;gone&#x27;</summary>Known: a, b. Or give a folder.</details>" in shown
+    assert "<details" not in board_html(held)
+
+
 def test_moves_without_a_reference_are_scores() -> None:
-    assert cells(board_html(compared(CompareLook(shown="moves"), pinned=False)))[0][0] == "+3.0"
+    assert cells(board_html(compared(CompareLook(shown="moves"), pinned=False)))[0][0] == "+3"
 
 
 def test_agreement_with_the_reference_is_told_above_the_map() -> None:
@@ -88,16 +106,16 @@ def test_agreement_with_the_reference_is_told_above_the_map() -> None:
 
 def test_a_score_that_is_not_0_never_reads_0_and_its_smallness_is_said() -> None:
     shown = board_html(compared(scores=([3.0, 0.0, 1e-4], [0.0002, -0.0004, 3.0])))
-    assert cells(shown) == [["+3.0", "+2e−04", ""], ["0", "−4e−04", ""], ["+1e−04", "+3.0", ""]]
-    assert shown.count("scores are under 0.5% of the largest") == 1
-    assert "2 of 3 scores are under 0.5% of the largest; their order counts in ρ" in shown
+    assert cells(shown) == [["+3.00", "<0.01", ""], ["0.00", ">−0.01", ""], ["<0.01", "+3.00", ""]]
+    said = "B: most scores are under 0.5\u00a0% of the map's largest. Their order counts all the same."
+    assert said in unescape(shown)
 
 
 def test_the_matrix_says_what_its_letters_are_and_which_column_is_not_in_it() -> None:
-    told = names_html(compared())
-    assert told.count("<li>") == 2
-    assert "<li>A Occlusion · model-a</li>" in told
-    assert "No map, so not in the matrix: C Gradient · gone." in told
+    told = legend_lines(compared())
+    assert told[:2] == ["A Occlusion · model-a", "B Occlusion · <i>model</i>"]
+    assert " ".join(" ".join(told[2:]).split()) == "Without a map, so not in the matrix: C Gradient · gone."
+    assert max(map(len, told)) <= LINE
 
 
 def test_disagreement_leaves_chance_out_and_says_so() -> None:

@@ -97,16 +97,16 @@ def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
     assert made["params"][0]["select"]["fields"][-1] == "slice"
 
 
-def test_bars_of_one_colour_differ_in_their_edges_and_the_legend_shows_it() -> None:
+def test_bars_of_one_colour_differ_in_their_edges_and_each_has_its_name() -> None:
     found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(17)})
-    bars = layer(architecture_chart(found, Frame({}), "complexity", SIZES).to_dict(), "bar")["encoding"]
-    assert bars["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, *[DASHED] * 8, DASH_DOT, DOTTED]
-    assert bars["opacity"]["scale"]["range"] == [*[FULL[0]] * 8, *[FULL[1]] * 8, FULL[2], CHANCE]
-    keys = [bars[name]["legend"] for name in ("color", "strokeDash", "opacity")]
-    assert all(key == keys[0] for key in keys), "one legend"
-    assert keys[0]["values"][-1] == "random"
-    assert "symbolOpacity" not in keys[0]
-    assert "fillOpacity" not in bars, "a legend cannot show it"
+    made = architecture_chart(found, Frame({}), "complexity", SIZES).to_dict()
+    bars = layer(made, "bar")["encoding"]
+    assert bars["strokeDash"]["scale"]["range"] == [SOLID, DOTTED, *[SOLID] * 6, *[DASHED] * 8, *[DASH_DOT] * 2]
+    assert bars["opacity"]["scale"]["range"] == [FULL[0], CHANCE, *[FULL[0]] * 6, *[FULL[1]] * 8, *[FULL[2]] * 2]
+    assert [bars[name]["legend"] for name in ("color", "strokeDash", "opacity")] == [None] * 3
+    words = [one["encoding"] for one in made["layer"] if one["mark"]["type"] == "text"]
+    [names] = [one for one in words if one["text"]["field"] == "name"]
+    assert names["yOffset"] == bars["yOffset"] | {"bandPosition": 0.5}, "beside the middle of its bar"
 
 
 def test_charts_grow_with_their_bars() -> None:

@@ -9,7 +9,8 @@ from html import unescape
 import pytest
 
 from components.evaluate.board import BEST, LEVEL, NO_ORDER, beside_members, board_html, boards, cell_words
-from components.evaluate.look import Point
+from components.evaluate.leaderboard import shown, sorted_by
+from components.evaluate.look import Look, Point
 from components.palette import STEPS
 from engine.evaluation.leaderboard import Standing
 from engine.evaluation.reasons import SAME
@@ -100,7 +101,7 @@ def test_what_has_no_value_says_why_and_stands_last() -> None:
     [board] = boards(given, ["lime", "random"], ["gt_overlap"])
     assert board.ordered("gt_overlap") == ["random", "lime"]
     assert cell_words(given[0], "LIME") == (
-        "LIME, overlap with the truth: no example has a value. Left out: 3: no unit is marked; 1: too long."
+        "LIME, overlap with the marks: no example has a value. Left out: 3: no unit is marked; 1: too long."
     )
     assert cells(board_html(board, TITLES, ""))["lime", "gt_overlap"][0] == ""
 
@@ -153,3 +154,12 @@ def test_a_method_whose_maps_order_nothing_is_told_beside_its_name() -> None:
     assert f'<p>Gradient</p><p class="xg-small">{NO_ORDER}</p>' in drawn
     assert drawn.count(NO_ORDER) == 1
     assert NO_ORDER not in html()
+
+
+def test_the_columns_shown_are_the_chosen_ones_that_there_are_else_all() -> None:
+    metrics = ["comprehensiveness", "gt_overlap"]
+    found = boards([standing("lime", metric, 0.5) for metric in metrics], ["lime"], metrics)
+    [fewer], [same] = (shown(found, Look(columns=chosen)) for chosen in (("gt_overlap", "seconds"), ("seconds",)))
+    assert (fewer.metrics, same.metrics) == (("gt_overlap",), tuple(metrics))
+    assert sorted_by(fewer, Look(sort="comprehensiveness")) == "gt_overlap", "what is not shown sorts nothing"
+    assert sorted_by(same, Look(sort="gt_overlap")) == "gt_overlap"

@@ -12,7 +12,7 @@ from components.charts import DASHED, DOTTED, SOLID
 from components.evaluate.charts.blank import NOTHING
 from components.evaluate.charts.cost import cost_chart, cost_table
 from components.evaluate.charts.curves import removal_chart, removal_table
-from components.evaluate.charts.frame import FIELDS, PICKED, Frame, shapes
+from components.evaluate.charts.frame import FIELDS, LEGEND_ROW, PICKED, Frame, shapes, spread
 from components.evaluate.charts.lines import MOST_BANDS
 from components.evaluate.charts.plausibility import plausibility_chart
 from components.evaluate.charts.scaling import scaling_chart, scaling_table
@@ -134,12 +134,31 @@ def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
     found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(10)})
     made = spec(removal_chart(found, Frame({}, methods=("m1", "m9", "random"))))
     line = layer(made, "line")["encoding"]
-    assert line["color"]["scale"]["domain"] == [*(f"m{place}" for place in range(10)), "random"]
-    assert line["strokeDash"]["scale"]["range"] == [*[SOLID] * 8, DASHED, DASHED, DOTTED]
-    assert line["color"]["legend"]["values"] == ["m1", "m9", "random"]
+    names = [f"m{place}" for place in range(10)]
+    assert line["color"]["scale"]["domain"] == [*names[:2], "random", *names[2:]], "random has a colour of its own"
+    assert line["strokeDash"]["scale"]["range"] == [SOLID, SOLID, DOTTED, *[SOLID] * 5, *[DASHED] * 3]
+    assert line["color"]["legend"]["values"] == ["m1", "m9"], "random was not measured"
     assert line["color"]["legend"]["orient"] == "bottom"
     assert "range" not in line["color"]["scale"], "the theme's colours"
     assert shapes(found.plan.company) == [*["circle"] * 8, "square", "square", "cross"]
+
+
+def test_colours_come_again_only_where_there_are_more_methods_than_colours() -> None:
+    order = [f"m{place}" for place in range(20)]
+    company = ["m0", "m2", "m4", "m8", "m10", "m16"]
+    places = {method: spread(order, company).index(method) for method in company}
+    assert places == {"m0": 0, "m2": 2, "m4": 4, "m8": 1, "m10": 3, "m16": 5}, "m8, m10, m16: the next free colour"
+    assert sorted(spread(order, company)) == sorted(order)
+    many = spread(order, order[:10])
+    assert many[:8] == order[:8]
+    assert [many.index(method) % 8 for method in order[8:10]] == [0, 1]
+
+
+def test_the_legend_names_what_is_drawn() -> None:
+    made = spec(removal_chart(FOUND, FRAME))
+    assert layer(made, "line")["encoding"]["color"]["legend"]["values"] == ["LIME", "Random"]
+    shorter = spec(removal_chart(FOUND, Frame(FRAME.titles, methods=("lime",))))["height"]
+    assert made["height"] - shorter == LEGEND_ROW
 
 
 def test_a_method_has_one_colour_in_every_company() -> None:
@@ -148,7 +167,7 @@ def test_a_method_has_one_colour_in_every_company() -> None:
     for company in (("lime", "occlusion"), ("occlusion", "gradient")):
         found = by_hand({("m", method, "without_top", 0): [1.0, 0.5] for method in company})
         line = layer(spec(removal_chart(found, Frame({}, order=order))), "line")["encoding"]
-        assert line["color"]["legend"]["values"] == [*company, "random"]
+        assert line["color"]["legend"]["values"] == list(company)
         looks.append((line["color"]["scale"]["domain"], line["strokeDash"]["scale"]["range"]))
     assert looks[0] == looks[1] == (list(order), [*[SOLID] * 3, DOTTED])
 

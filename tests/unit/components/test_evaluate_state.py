@@ -29,7 +29,7 @@ FULL = EvaluateState(
     look=Look(
         view="scaling", sort="mean_rank", metric="gt_overlap", other="complexity", way="with_top", slice="length",
         inside="cost", cost="seconds", model="owner/name", family="T5", over="training",
-        order="index", only=("lime", "random"),
+        order="index", only=("lime", "random"), columns=("token_f1", "mean_rank"),
         point=as_fields(Point("owner/name", "lime", "with_top", "", "50", "label: a|b")),
     ),
 )  # fmt: skip
@@ -54,13 +54,13 @@ def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> 
     query = {
         "method": ["nonsense", "random"], "metric": ["<b>", "gt_overlap"], "examples": ["0"], "seed": ["-1"],
         "unit": ["patch"], "removal": ["blur"], "view": ["pie"], "sort": ["best"], "point": ["a", "b"],
-        "lime.n_samples": ["many"],
+        "lime.n_samples": ["many"], "column": ["all"],
     }  # fmt: skip
     state, said = read("text", query, TEXT)
-    assert len(said) == 10
+    assert len(said) == 11
     assert (state.methods, state.metrics, state.examples, state.seed) == (("random",), ("gt_overlap",), 40, 0)
     assert (state.unit, state.removal, state.look, state.params.get("lime", {})) == ("", "", Look(), {})
-    named = ("method", "metric", "examples", "seed", "unit", "removal", "view", "sort", "point", "lime")
+    named = ("method", "metric", "examples", "seed", "unit", "removal", "view", "sort", "point", "lime", "column")
     for name in named:
         assert any(sentence.startswith(name) for sentence in said), name
 

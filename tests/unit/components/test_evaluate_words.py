@@ -9,11 +9,12 @@ import pytest
 
 from components.evaluate.cost import added, cost_words, evaluations
 from components.evaluate.drawn import read_point
-from components.evaluate.examples import behind, example_html, title_html
+from components.evaluate.examples import behind, example_html, link_of, title_html
 from components.evaluate.keep import command
 from components.evaluate.look import Point
-from components.evaluate.recent import line
+from components.evaluate.recent import became, head, of_words
 from components.evaluate.slices import cut_to
+from components.evaluate.state import usual
 from components.evaluate.words import (
     MODEL,
     NEITHER,
@@ -24,7 +25,9 @@ from components.evaluate.words import (
     left_out_html,
     measured_against,
     metrics_html,
+    without_words,
 )
+from engine.data.sources import source_of
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts
 from engine.metrics.results import Of, Row, Skip
@@ -73,6 +76,9 @@ def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
         ("rare", "1 example on m", "LIME: comprehensiveness"),
     ]
     assert "<img" not in left_out_html(lines)
+    assert without_words(skips, {"lime": "LIME"}) == "Values that are missing, and why: LIME (by 2 metrics)"
+    many = [Skip(dataclasses.replace(OF, method=method), 1, "rare") for method in "abc"]
+    assert without_words(many, {}) == "Values that are missing, and why: 3 methods"
 
 
 def test_metrics_are_explained_with_their_source() -> None:
@@ -111,11 +117,23 @@ def test_examples_behind_a_mean_come_in_order_with_their_facts(order: str, expec
 
 
 def test_an_example_that_cannot_be_read_says_so_and_is_not_html() -> None:
-    drawn = example_html(behind(FOUND, AT, "low")[0], EVIL)
+    drawn = example_html(behind(FOUND, AT, "low")[0], EVIL, 0.9)
     assert "<img" not in drawn
-    assert "−0.5" in drawn
+    assert ">−0.500<" in drawn, "with the decimals of the largest"
     assert "label good · predicted bad (75.0\u00a0%, wrong)" in drawn
     assert "<img" not in title_html(dataclasses.replace(AT, model=EVIL, slice=EVIL), {"lime": EVIL}, 2)
+
+
+def test_an_example_opens_with_the_units_and_the_removal_that_were_measured() -> None:
+    candidate = source_of("text", "reviews").read(3)
+    assert link_of(usual("text"), AT, candidate) == {
+        "model": ["m"], "method": ["lime", "random"], "data": ["reviews"], "index": ["3"]
+    }  # fmt: skip
+    state = dataclasses.replace(usual("text"), seed=2, unit="word", removal="pad")
+    given = link_of(state, AT, candidate)
+    assert {name: given[name] for name in ("seed", "unit", "removal")} == {
+        "seed": ["2"], "unit": ["word"], "removal": ["pad"]
+    }  # fmt: skip
 
 
 def test_a_slice_is_cut_by_its_name() -> None:
@@ -147,5 +165,6 @@ def test_what_the_browser_says_of_a_point_is_checked() -> None:
 
 def test_many_names_are_counted() -> None:
     plan = Plan(("a", "b", "c", "d"), "reviews", ("lime", "random"), examples=1)
-    told = line(JOB, plan)
-    assert told.endswith("running: a, b and 2 more on reviews, 1 example, lime, random")
+    assert head(plan) == "a, b, c and 1 more on reviews"
+    assert of_words(plan, {"lime": "LIME"}) == "1 example, LIME, random"
+    assert became(JOB).endswith(", running")

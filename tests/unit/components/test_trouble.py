@@ -23,7 +23,7 @@ SAFE = {
     ("components/browse/area.py", "f'No example matches.{more} Change the search or what is shown.'"): "a number",
     ("components/browse/controls.py", "place(found, current)"): "numbers",
     ("components/compare/matrix.py", "parts_words(compared)"): "numbers and our words",
-    ("components/compare/matrix.py", "agreement_words(compared.found, compared.look, unit_of(compared))"): (
+    ("components/compare/matrix.py", "agreement_words(compared.found, compared.look, compared.unit)"): (
         "numbers and our words"
     ),
     ("components/compare/matrix.py", "f'Left out, because all its scores are equal and have no order: {names}.'"): (
@@ -71,6 +71,7 @@ SAFE = {
     ("components/reproduction/page.py", "f'{section} {SECTIONS[section]}'"): "our words",
     ("components/reproduction/page.py", "f'{LEVEL} {FLAT}'"): "our words",
     ("components/reproduction/page.py", "f'{DECLARED} {asked.declared.revised}'"): "our words",
+    ("components/reproduction/page.py", "seen.time"): "a number and our words",
     ("components/library/cache.py", "said"): "numbers",
     ("components/library/data.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
     ("components/library/job_form.py", "f'Job {job.id} is in the list below.'"): "a number",

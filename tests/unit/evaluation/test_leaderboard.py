@@ -84,4 +84,17 @@ def test_methods_without_a_shared_example_do_not_beat_each_other() -> None:
     ]
     plan = Plan(("m",), "d", ("a", "b"), ("comprehensiveness",))
     told = leaderboard(Evaluation(plan, tuple(rows), (), (), 0, 0))
-    assert [one.best for one in told] == [True, True]
+    assert not any(one.best for one in told)
+
+
+def test_who_shares_examples_with_few_others_is_not_crowned() -> None:
+    """The stray one has the best mean, on examples of its own and on one that only the worst has too."""
+    given = {"stray": ((7, 8, 9), 0.9), "good": ((0, 1, 2), 0.8), "fair": ((0, 1, 2), 0.5), "bad": ((0, 1, 2, 7), 0.1)}
+    rows = [
+        Row(Of("m", "d", method, "comprehensiveness"), example, value)
+        for method, (examples, value) in given.items()
+        for example in examples
+    ]
+    plan = Plan(("m",), "d", tuple(given), ("comprehensiveness",))
+    told = leaderboard(Evaluation(plan, tuple(rows), (), (), 0, 0))
+    assert [one.score.method for one in told if one.best] == ["good"]

@@ -25,14 +25,16 @@ from engine.training.cards import markdown
 LARGEST_BASE = 3 * 10**6
 LARGEST_ADAPTER = 2 * 10**6
 ALL_WEIGHTS = 45 * 10**6
+AT_ONCE = 50
 FRESH = "seed=11,count=60"
 """Generated texts that no training and no card has seen."""
 SNLI_DEV = {"nli-minilm": 0.68}
 """The lowest accuracy promised on the whole of SNLI's dev split, as the card states it."""
 PEARSON = {"quality-minilm": 0.7}
 """The lowest correlation promised on the test split of quality."""
-BETTER_THAN_CHANCE = 0.4
-"""Of three classes: the tiny ones had read reviews only."""
+BETTER_THAN_CHANCE = 0.362
+"""SNLI dev's largest class is 0.338 of 9,842 pairs; this is five standard errors more. The tiny models are weak: their
+bases had read reviews only."""
 
 MODELS, BASES = catalog.embedded_models(), catalog.embedded_bases()
 MARKED = [name for name in MODELS if name.endswith("-marked")]
@@ -49,9 +51,15 @@ def probabilities(model: TextClassifier, examples: tuple[LabelledExample, ...]) 
 
 
 def predicted(model: TextClassifier, examples: tuple[LabelledExample, ...]) -> list[Prediction]:
+    """What it says of each example. Those of about one length are run together, so that little is padding."""
     coded = [model.encode(Example(example.text, example.text_pair)) for example in examples]
+    order = sorted(range(len(coded)), key=lambda place: len(coded[place]))
+    said: list[Prediction] = []
     with torch.inference_mode():
-        return model.predictions(model.logits(model.collate(coded)))
+        for start in range(0, len(order), AT_ONCE):
+            batch = model.collate([coded[place] for place in order[start : start + AT_ONCE]])
+            said += model.predictions(model.logits(batch))
+    return [said[place] for place in np.argsort(order)]
 
 
 def accuracy(model: TextClassifier, examples: tuple[LabelledExample, ...]) -> float:

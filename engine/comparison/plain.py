@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.cli.plain import as_plain as explanation_as_plain
 from engine.comparison.agreeing import How, agreements, apart, by_chance
 from engine.comparison.parts import Sheet
 from engine.comparison.search import Disputed, Left, Search
 from engine.metrics.agreement import MEASURES
+from engine.plain import as_plain as explanation_as_plain
 from engine.result import Explanation
 
 

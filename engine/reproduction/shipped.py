@@ -1,0 +1,54 @@
+"""The report of the embedded scale that comes with the project: read without a model, wherever nothing was run yet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.reproduction.asked import Asked
+from engine.reproduction.outcome import Reproduction, from_plain
+
+FILE = Path(__file__).with_name("embedded.json")
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """`date`: of the run, year first. `revision`: of the project that it ran with, as its version control names it."""
+
+    report: Reproduction
+    date: str
+    revision: str
+
+    @property
+    def told(self) -> str:
+        """How it was made, in one sentence."""
+        return f"Made on {self.date}, with revision {self.revision} of the project, by: {self.report.command}"
+
+    def as_json(self) -> str:
+        """What the file holds."""
+        plain = {"date": self.date, "revision": self.revision, "report": self.report.as_plain()}
+        return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
+
+
+def shipped(file: Path = FILE) -> Shipped | None:
+    """What the file holds; None where there is none."""
+    if not file.exists():
+        return None
+    plain = json.loads(file.read_text(encoding="utf-8"))
+    return Shipped(from_plain(plain["report"]), plain["date"], plain["revision"])
+
+
+def shipped_for(asked: Asked) -> Shipped | None:
+    """The one that answers what is asked; None where it answers something else, or other claims."""
+    found = shipped(FILE)
+    same = found is not None and (found.report.command, found.report.digest) == (asked.command(), asked.declared.digest)
+    return found if same and not asked.places else None
+
+
+def changed(found: Reproduction, now: Mapping[str, str]) -> tuple[str, ...]:
+    """Models that are not what they were when the report was made. `now`: revisions by name, empty where one is not
+    here."""
+    models = dict.fromkeys(one.name for one in found.models if one.revision != now.get(one.name, ""))
+    return tuple(models)

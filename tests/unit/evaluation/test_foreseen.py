@@ -1,0 +1,48 @@
+"""What is said of an evaluation before its work is what is said after it, and no model is loaded for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.data.classes import match_classes
+from engine.data.sources import source_of
+from engine.evaluation.evaluate import carry_out
+from engine.evaluation.foreseen import classes_told
+from engine.evaluation.plan import Plan
+from engine.models import load
+from engine.models.labels import labels_in, labels_of
+from tests.explaining import checkpoint
+from tests.unit.evaluation.making import REVIEWS, written
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def test_classes_that_are_not_the_models_are_told_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, model = written(tmp_path / "reviews.jsonl", REVIEWS), str(checkpoint("bert", 3))
+    plan = Plan((model, "reviews-minilm"), data, ("random",), ("evaluations",), examples=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(load, "load_model", None)
+        told = classes_told(plan, source_of("text", data))
+    assert list(told.values()) == [[model], ["reviews-minilm"]]
+    assert carry_out(plan).said == tuple(told)
+    assert classes_told(plan, source_of("text", "reviews")).keys() == {told_of(model)}, "its own model knows them"
+
+
+def told_of(model: str) -> str:
+    source = source_of("text", "reviews")
+    return match_classes(source.labels, load.load_model(model).labels, source.unnamed).said
+
+
+@pytest.mark.parametrize("model", ["reviews-minilm", "nli-minilm"])
+def test_labels_are_those_of_the_loaded_model(model: str) -> None:
+    assert labels_of(model) == load.load_model(model).labels
+
+
+def test_labels_that_nobody_named_are_numbered() -> None:
+    assert labels_in({"num_labels": 3}) == ("LABEL_0", "LABEL_1", "LABEL_2")
+    assert labels_in({"id2label": {"1": "b", "0": "a"}}) == ("a", "b")
+    assert len(labels_in({})) == 2

@@ -1,0 +1,102 @@
+"""How far a run is by what its units take, and what it says it is at."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.jobs.kinds import Step, Unit
+from engine.jobs.meter import Meter, told
+
+
+def units(count: int, rows: int, title: str = "LIME on m", of: int = 40, first: int = 1) -> list[Unit]:
+    return [Unit(f"{title}{n}", f"unit {n}", print, step=Step(title, n, of, rows)) for n in range(first, first + count)]
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr("engine.jobs.meter.monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_units_that_are_computed_together_count_as_far_as_their_passes_are(clock: Clock) -> None:
+    group = units(16, 100)
+    one = Meter(group)
+    one.begin(group)
+    assert (one.under_way(), one.seconds_left()) == (0, None)
+    one.hear(0, 1600)
+    clock.now += 10
+    one.hear(400, 1600)
+    assert (one.under_way(), one.seconds_left()) == (4, 30)
+    clock.now += 10
+    one.hear(800, 1600)
+    assert (one.under_way(), one.seconds_left()) == (8, 20)
+    one.hear(1600, 1600)
+    assert one.under_way() == 15, "the last is done when it is stored"
+
+
+def test_several_runs_of_passes_add_up(clock: Clock) -> None:
+    group = units(4, 100)
+    one = Meter(group)
+    one.begin(group)
+    for done, total in ((0, 100), (100, 100), (0, 100), (50, 100)):
+        one.hear(done, total)
+    assert one.under_way() == 1
+    one.hear(100, 100)
+    assert one.under_way() == 2
+
+
+def test_a_method_that_runs_the_model_often_has_its_share_of_the_time_left(clock: Clock) -> None:
+    quick, slow = units(10, 10, "Quick"), units(10, 90, "Slow")
+    one = Meter([*quick, *slow])
+    one.begin(quick)
+    one.hear(0, 100)
+    clock.now += 5
+    one.end(computed=True)
+    assert one.seconds_left() == 45
+    one.found(slow[:5])
+    assert one.seconds_left() == pytest.approx(22.5)
+
+
+def test_loading_the_model_and_too_little_work_tell_nothing(clock: Clock) -> None:
+    quick, slow = units(2, 1, "Quick"), units(10, 100, "Slow")
+    one = Meter([*quick, *slow])
+    one.begin(quick)
+    clock.now += 60  # the model is loaded
+    one.hear(0, 2)
+    clock.now += 1
+    one.end(computed=True)
+    assert one.seconds_left() is None
+    one.begin(slow)
+    one.hear(0, 1000)
+    clock.now += 50
+    one.hear(100, 1000)
+    assert one.seconds_left() == pytest.approx(51 / 102 * 900)
+
+
+def test_what_failed_says_nothing_about_the_time(clock: Clock) -> None:
+    group = units(4, 10)
+    one = Meter(group)
+    for unit in group[:2]:
+        one.begin([unit])
+        clock.now += 5
+        one.end(computed=unit is group[0])
+    assert one.seconds_left() == 10
+
+
+def test_the_sentence_names_the_work_and_the_examples_of_how_many() -> None:
+    group = units(16, 100, first=17)
+    one = Meter(group)
+    assert one.words() == ""
+    one.begin(group)
+    assert one.words() == "LIME on m, examples 17 to 32 of 40"
+    one.hear(400, 1600)
+    assert one.words() == "LIME on m, examples 17 to 32 of 40, 400 of 1,600 model evaluations"
+    assert told(group[:1]) == "LIME on m, example 17 of 40"
+    plain = [Unit(str(n), f"prediction, example {n}", print) for n in range(3)]
+    assert told(plain) == "prediction, example 0 and 2 more"
+    assert told(plain[:1]) == "prediction, example 0"
