@@ -52,7 +52,7 @@ def test_its_label_says_the_step(spec: dict[str, Any], monkeypatch: pytest.Monke
     monkeypatch.setattr(Ledger, "move", note)
     monkeypatch.setattr("engine.jobs.work.WRITE_SECONDS", 0)
     jobs.run_now(jobs.create("attack", spec | {"transfer": []}))
-    assert any(label.endswith(": step 2 of 3") for label in labels), labels
+    assert any(label.endswith(", 2 of 3 steps") for label in labels), labels
 
 
 def test_the_same_examples_go_on_where_they_were(spec: dict[str, Any]) -> None:
