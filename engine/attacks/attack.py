@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,7 +22,6 @@ from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import not_allowed
 from engine.explain import predict_encoded, require_finite
 from engine.models import catalog
-from engine.models.attention import twice_differentiable
 from engine.models.encoding import Encoded
 from engine.params import Plain, as_plain, from_mapping
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting
@@ -75,7 +73,7 @@ def attack_many(
             found[plan.key] = unpack(*entry)
     with cancellable(cancel), reporting(report):
         for group in _groups([plan for plan in {p.key: p for p in plans}.values() if plan.key not in found]):
-            with runtime.turn():
+            with runtime.turn(lends=True):
                 for plan, made in _attacked(group, watch):
                     store.put(plan.key, *pack(made))
                     found[plan.key] = made
@@ -148,15 +146,14 @@ def _attacked(plans: list[_Plan], watch: Watch | None) -> Iterator[tuple[_Plan, 
     model = load_classifier(first.kind, first.request.model, first.request.dtype, runtime.device())
     check_objective(first.chosen, model.regression)
     items = items_of(model, [(plan.request.example, plan.request.seed) for plan in plans])
-    with twice_differentiable(model.module):
-        for group in like_lengths([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
-            check_cancelled()
-            started, mine = time.perf_counter(), [items[at] for at in group]
-            mapper = Mapper(model, mine, first.request.method, first.params, first.chosen)
-            for ended in Ascent(mapper, first.chosen, watch).run():
-                seconds = (time.perf_counter() - started) / len(group)
-                plan = plans[group[ended.item]]
-                yield plan, _result(model, plan, mine[ended.item], ended, seconds)
+    for group in like_lengths([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
+        check_cancelled()
+        started, mine = runtime.clock(), [items[at] for at in group]
+        mapper = Mapper(model, mine, first.request.method, first.params, first.chosen)
+        for ended in Ascent(mapper, first.chosen, watch).run():
+            seconds = (runtime.clock() - started) / len(group)
+            plan = plans[group[ended.item]]
+            yield plan, _result(model, plan, mine[ended.item], ended, seconds)
 
 
 def items_of(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) -> list[Item]:

@@ -21,6 +21,7 @@ from engine.errors import UsageError
 from engine.explainers.gradients import ignores_constant_shift
 from engine.explainers.quadrature import nodes
 from engine.late import torch
+from engine.models.attention import twice_differentiable
 from engine.models.classifier import EMBEDDING
 from engine.params import Plain, as_plain, from_mapping
 from engine.registry import explainer
@@ -130,6 +131,7 @@ class Mapper:
         owner = np.repeat(np.arange(len(items)), len(self.alphas))
         node = np.tile(np.arange(len(self.alphas)), len(items))
 
+        @twice_differentiable(self.model.module)  # for a chunk and no longer: between two the turn may be lent
         def compute(rows: slice) -> None:
             leaf = delta.detach().requires_grad_(aim is not None)
             mine = torch.from_numpy(owner[rows]).to(delta.device)

@@ -30,8 +30,8 @@ MODULES = {
 class Step:
     """Which work a unit is a piece of, for the sentence that tells what a job is at and for the time left.
 
-    `place`: of its example among the job's, from 1. `rows`: about how many model evaluations it takes. `counted`: what
-    it reports on its way, where that is something else.
+    `place`: of its example among the job's, from 1; 0 where it has several, and its label is told. `rows`: about how
+    many model evaluations it takes. `counted`: what it reports on its way, where that is something else.
     """
 
     title: str

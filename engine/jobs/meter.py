@@ -80,7 +80,7 @@ def told(units: Sequence[Unit]) -> str:
     if not units:
         return ""
     first, last = units[0], units[-1]
-    if first.step is None or last.step is None:
+    if first.step is None or last.step is None or not first.step.place:
         return first.label if len(units) == 1 else f"{first.label} and {len(units) - 1} more"
     of = f"of {last.step.of:,}"
     if len(units) == 1:

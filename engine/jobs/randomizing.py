@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
-from engine.jobs.kinds import Spec, Unit, job_kind
+from engine.jobs.kinds import Spec, Step, Unit, job_kind
 
 if TYPE_CHECKING:
     from engine.randomization.pieces import Piece
@@ -78,7 +78,9 @@ def _of_model(work: Work) -> Iterator[Unit]:
         _make(work, [pieces[unit.key] for unit in units])
 
     for key, piece in pieces.items():
-        yield Unit(key, _label(work, piece), partial(_make, work, [piece]), stores_itself=True, batch=together)
+        label, rows = _label(work, piece), len(piece.indices) * _rows(work, piece)
+        step, compute = Step("", 0, 0, rows), partial(_make, work, [piece])
+        yield Unit(key, label, compute, stores_itself=True, batch=together, step=step)
 
     def whole() -> None:
         work.check_untouched()
@@ -92,6 +94,15 @@ def _label(work: Work, piece: Piece) -> str:
 
     what = f"{piece.method or 'prediction'}, {len(piece.indices)} examples from {piece.indices[0]}"
     return f"{what}, {told(piece.parts)} randomized, {work.model}"
+
+
+def _rows(work: Work, piece: Piece) -> int:
+    """About how many model evaluations an example takes."""
+    from engine.costs import rows_of
+    from engine.registry import explainer
+
+    plan = work.plan
+    return rows_of(explainer(piece.method, plan.kind), plan.params_of(piece.method)) if piece.method else 1
 
 
 def _make(work: Work, pieces: Sequence[Piece]) -> None:

@@ -124,7 +124,8 @@ class Work:
             check_cancelled()
             first = group[0]
             known = None if not first.parts and first.method == PREDICTION else self.original(first.indices)
-            with runtime.turn(), self._own_twin().randomized(first.parts, first.seed) as model:
+            # Lent between two chunks: what is randomized is a copy, which nobody else sees.
+            with runtime.turn(lends=True), self._own_twin().randomized(first.parts, first.seed) as model:
                 made |= self._answered(model, first, known) if first.method == PREDICTION else {}
                 made |= self._explained(model, group, known) if known and first.method != PREDICTION else {}
         return made

@@ -100,3 +100,13 @@ def test_the_sentence_names_the_work_and_the_examples_of_how_many() -> None:
     plain = [Unit(str(n), f"prediction, example {n}", print) for n in range(3)]
     assert told(plain) == "prediction, example 0 and 2 more"
     assert told(plain[:1]) == "prediction, example 0"
+
+
+def test_units_that_tell_their_own_steps_and_units_of_several_examples() -> None:
+    attacks = [Unit(str(n), f"attack {n}", print, step=Step("Attack on m", n + 1, 4, 300, "steps")) for n in range(4)]
+    one = Meter(attacks)
+    one.begin(attacks)
+    one.hear(150, 300)
+    assert one.words() == "Attack on m, examples 1 to 4 of 4, 150 of 300 steps"
+    several = [Unit(str(n), f"gradient, 16 examples from {n}", print, step=Step("", 0, 0, 32)) for n in (0, 16)]
+    assert told(several) == "gradient, 16 examples from 0 and 1 more"
