@@ -42,15 +42,15 @@ $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.made
 app: $(VENV)/.app
 	$(BIN)/exegesis app --port $(PORT)
 
-# Tests of units and pages run on all cores, a file at a time, the longest files first (tests/conftest.py). A
-# browser and its server need the cores for themselves, so theirs come after, one by one. With ARGS, pytest
-# runs once, as it is told.
+# Tests of units and pages run on all cores, a file at a time, the longest files first (tests/conftest.py), each
+# process with one thread: with a thread a core they would stand in each other's way. A browser and its server
+# need the cores for themselves, so theirs come after, one by one. With ARGS, pytest runs once, as it is told.
 test: $(VENV)/.dev
 ifdef ARGS
 	$(PYTEST) $(ARGS)
 else
 	@status=0; \
-	$(PYTEST) --numprocesses=auto --maxprocesses=8 --dist=loadfile --no-loadscope-reorder \
+	OMP_NUM_THREADS=1 $(PYTEST) --numprocesses=auto --maxprocesses=8 --dist=loadfile --no-loadscope-reorder \
 	  tests/unit tests/app || status=$$?; \
 	$(PYTEST) tests/browser || status=$$?; \
 	exit $$status

@@ -18,8 +18,7 @@ os.environ["EXEGESIS_HOME"] = HOME
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-ALONE = "PYTEST_XDIST_WORKER" not in os.environ
-os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1) if ALONE else 1))
+os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
 
 LONGEST = (
     "unit/reproduction/test_full.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlencode
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import CDPSession, Locator, Page, expect
 
 from components.frame import TEXT
 from components.text.rationale import TITLE
@@ -13,6 +13,7 @@ from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 
+LOOK_MS = 50
 QUICK = ("gradient_x_input", "attention_mean", "random")
 
 
@@ -52,10 +53,19 @@ def expect_settled(page: Page) -> None:
 def hover_text(page: Page) -> str:
     """What stands beside the hovered unit. The style sheet counts the index, so only the drawn page knows it."""
     session = page.context.new_cdp_session(page)
+    for _ in range(TIMEOUT_MS // LOOK_MS):
+        texts = _drawn(session)
+        if found := [place for place, text in enumerate(texts) if "· index " in text]:
+            [said] = found
+            return texts[said] if re.search(r"index \d", texts[said]) else texts[said] + texts[said + 1]
+        page.wait_for_timeout(LOOK_MS)
+    raise AssertionError("nothing stands beside a hovered unit")
+
+
+def _drawn(session: CDPSession) -> list[str]:
+    """All texts that are laid out, those of the style sheet too."""
     seen = session.send("DOMSnapshot.captureSnapshot", {"computedStyles": []})
-    texts = [seen["strings"][at] for at in seen["documents"][0]["layout"]["text"] if at >= 0]
-    [said] = [place for place, text in enumerate(texts) if "· index " in text]
-    return texts[said] if re.search(r"index \d", texts[said]) else texts[said] + texts[said + 1]
+    return [seen["strings"][at] for at in seen["documents"][0]["layout"]["text"] if at >= 0]
 
 
 def rgb(colour: str) -> str:

@@ -21,7 +21,7 @@ METHODS = ("gradient_x_input", "kernel_shap")
 def slow(server: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The link of a page that computes for minutes."""
     model = str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
-    return address(server, model, METHODS, text=LONG, **{"kernel_shap.n_samples": "40000"})
+    return address(server, model, METHODS, text=LONG, **{"kernel_shap.n_samples": "100000"})
 
 
 def stop_button(page: Page) -> Locator:
@@ -32,7 +32,7 @@ def stop_button(page: Page) -> Locator:
 def test_stopped_work_says_so_and_goes_on_when_asked(slow: str, open_page: Open) -> None:
     page = open_page(slow)
     stop, line = stop_button(page), page.get_by_text("evaluations").first
-    expect(line).to_contain_text("of 40,000", timeout=TIMEOUT_MS)
+    expect(line).to_contain_text("of 100,000", timeout=TIMEOUT_MS)
     stop.click()
     expect(row(page, "kernel_shap")).to_contain_text("Stopped.", timeout=TIMEOUT_MS)
     expect(row(page, "gradient_x_input").locator(".xg-map")).to_be_visible()
