@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from components.adversarial.strength import Strength, chosen, given_of, read_strength
+from components.adversarial.strength import Strength, as_texts, chosen, given_of, read_strength
 from components.adversarial.words import BOTH
 from components.evaluate.state import read_models
 from components.link_choice import choice, whole
@@ -201,6 +201,18 @@ def _many(query: Query, attackable: Mapping[str, Explainer], said: list[str]) ->
         measure=choice("measure", last, MEASURES, said),
         which=choice("which", last, tuple(WHICH), said),
         picked=picked if len(picked) == 3 else (),
+    )
+
+
+def of_plan(plan: AttackPlan, measure: str) -> AdversarialState:
+    """The state that shows attacks on many texts that were made before, by one measure; above them the first text."""
+    return AdversarialState(
+        kind="text",
+        focus=Focus(plan.models[0], "", None, 0, plan.dataset),
+        objective=plan.objectives[0] if len(plan.objectives) == 1 else BOTH,
+        strength=as_texts("text", plan.attack),
+        seed=plan.seed,
+        many=Many(plan.models, plan.methods, plan.examples, measure),
     )
 
 

@@ -114,6 +114,24 @@ def plan_of(state: RandomizationState, methods: Mapping[str, Explainer]) -> Plan
     )
 
 
+def of_plan(plan: Plan) -> RandomizationState:
+    """The state that shows what was randomized before."""
+    return RandomizationState(
+        kind=plan.kind,
+        models=plan.models,
+        data=plan.dataset,
+        methods=plan.methods,
+        examples=plan.examples,
+        seeds=plan.seeds,
+        modes=plan.modes,
+        head=plan.head,
+        embeddings=plan.embeddings,
+        split=plan.split or "",
+        seed=plan.seed,
+        params={id: {name: str(value) for name, value in own.items()} for id, own in plan.params.items()},
+    )
+
+
 def _seeds(given: str, said: list[str]) -> int:
     found = whole(given, MOST_SEEDS)
     if found:

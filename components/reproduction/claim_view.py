@@ -8,10 +8,11 @@ import streamlit as st
 
 from components.evaluate.look import Look
 from components.evaluate.state import of_plan, write
-from components.frame import EVALUATE
+from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, PageEntry
 from components.reproduction.session import OPEN, key
 from components.reproduction.words import LOOKS
 from components.results.numbers import numbers
+from components.text.focus import Query
 from engine.reproduction.asked import experiment_names
 from engine.reproduction.claims import Claim
 from engine.reproduction.outcome import ExperimentFound, Outcome, Reproduction
@@ -86,14 +87,34 @@ def _numbers(claim: Claim, outcome: Outcome, found: Reproduction) -> None:
         by_name = {one.name: one for one in found.experiments}
         for name in experiment_names(claim, scale_of(found.scale)):
             if by_name[name].plan:
-                evaluation_link(by_name[name], claim.contrasts[0].terms[0].metric)
+                experiment_link(by_name[name], claim.contrasts[0].terms[0].metric)
 
 
-def evaluation_link(experiment: ExperimentFound, metric: str) -> None:
-    """Opens the evaluation on its page, at the comparison that the claim is about."""
+def experiment_link(experiment: ExperimentFound, metric: str) -> None:
+    """Opens the experiment on its page, at the comparison that the claim is about."""
+    ways = {"evaluation": _evaluation, "randomization": _randomization, "attack": _attack}
+    entry, query = ways[experiment.source](experiment, metric)
+    label = f"{experiment.source.capitalize()}: {experiment.name}"
+    st.page_link(entry.file, label=label, icon=":material/open_in_new:", query_params=query)
+
+
+def _evaluation(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
     from engine.jobs.evaluating import plan_of
 
     view = "scaling" if experiment.name.endswith(SIZES) else "architecture"
-    query = write(of_plan(plan_of(experiment.plan), Look(view=view, metric=metric)))
-    label = f"Evaluation: {experiment.name}"
-    st.page_link(EVALUATE.file, label=label, icon=":material/open_in_new:", query_params=query)
+    return EVALUATE, write(of_plan(plan_of(experiment.plan), Look(view=view, metric=metric)))
+
+
+def _randomization(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
+    from components.randomization import state
+    from engine.jobs.randomizing import plan_of
+
+    return RANDOMIZATION, state.write(state.of_plan(plan_of(experiment.plan)))
+
+
+def _attack(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
+    from components.adversarial import state
+    from engine.jobs.attacking import plan_of
+
+    query = state.write(state.of_plan(plan_of(experiment.plan), metric.partition("_")[2]))
+    return ADVERSARIAL, {name: values for name, values in query.items() if name != "digest"}

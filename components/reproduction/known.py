@@ -67,7 +67,7 @@ class _Here(NamedTuple):
     time: str
 
 
-@st.cache_resource(max_entries=4, show_spinner="Looking for a report …")
+@st.cache_resource(max_entries=8, show_spinner="Looking for a report …")
 def _held(
     command: str,
     ended: tuple[tuple[int, int, float | None], ...],

@@ -35,9 +35,14 @@ def sections_html(counts: Mapping[str, Mapping[Verdict, int]]) -> str:
     return f'<nav class="xg xg-small" aria-label="Sections"><ul>{"".join(lines)}</ul></nav>'
 
 
+def totals(counts: Mapping[str, Mapping[Verdict, int]]) -> dict[Verdict, int]:
+    """Over all sections."""
+    return {verdict: sum(own.get(verdict, 0) for own in counts.values()) for verdict in VERDICTS}
+
+
 def counts_of(claims: Sequence[Claim], outcomes: Mapping[str, Outcome]) -> dict[str, Counter[Verdict]]:
     """By section. What has no outcome was not run."""
-    return {name: Counter(_verdict(one, outcomes) for one in own) for name, own in by_section(claims).items()}
+    return {name: Counter(verdict_of(one, outcomes) for one in own) for name, own in by_section(claims).items()}
 
 
 def overview_html(claims: Sequence[Claim], outcomes: Mapping[str, Outcome], scale: Scale) -> str:
@@ -61,7 +66,7 @@ def _part(section: str, claims: Sequence[Claim], outcomes: Mapping[str, Outcome]
 
 
 def _row(claim: Claim, outcomes: Mapping[str, Outcome], scale: Scale) -> str:
-    verdict = _verdict(claim, outcomes)
+    verdict = verdict_of(claim, outcomes)
     title = f'<a href="#{claim_anchor(claim)}">{escape(claim.title)}</a>'
     told = escape(number_shown(claim, outcomes.get(claim.id), scale))
     sign = f'<span aria-hidden="true">{SIGNS[verdict]}</span>'
@@ -71,7 +76,8 @@ def _row(claim: Claim, outcomes: Mapping[str, Outcome], scale: Scale) -> str:
     )
 
 
-def _verdict(claim: Claim, outcomes: Mapping[str, Outcome]) -> Verdict:
+def verdict_of(claim: Claim, outcomes: Mapping[str, Outcome]) -> Verdict:
+    """What has no outcome was not run."""
     return outcomes[claim.id].verdict if claim.id in outcomes else "not run"
 
 

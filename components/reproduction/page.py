@@ -14,17 +14,28 @@ from components.kept import KEPT
 from components.reproduction import session
 from components.reproduction.claim_view import claim_card
 from components.reproduction.known import Known, known
-from components.reproduction.overview import by_section, claim_anchor, counts_of, overview_html, sections_html
-from components.reproduction.state import FEWEST_EXAMPLES, MOST_EXAMPLES, ReproductionState
+from components.reproduction.overview import (
+    by_section,
+    claim_anchor,
+    counts_of,
+    overview_html,
+    sections_html,
+    totals,
+    verdict_of,
+)
+from components.reproduction.state import FEWEST_EXAMPLES, MOST_EXAMPLES, SCALE, ReproductionState
 from components.reproduction.words import (
     ABOUT,
     ABSENT,
     CHANGED,
     DECLARED,
+    FILE_OF,
     FULL,
     HERE,
     LOOKS,
     NOTHING,
+    OF_TOPIC,
+    RUN,
     SECTIONS,
     SOME_MISSING,
 )
@@ -33,13 +44,15 @@ from components.results.wins import sheet
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.reproduction.asked import Asked
-from engine.reproduction.claims import Claim, declared
+from engine.reproduction.claims import FILES, TOPICS, Claim, declared, every_claim
 from engine.reproduction.outcome import Outcome, Reproduction
 from engine.reproduction.scales import scale_of
 from engine.reproduction.verdicts import VERDICTS
-from engine.reproduction.words import FLAT, LEVEL, TOP, right_told, same_data_told
+from engine.reproduction.words import FLAT, LEVEL, SANITY, TOP, right_told, same_data_told
 
-JOBS = JobArea("reproduction")
+JOBS = {topic: JobArea("reproduction" if topic == TOPICS[0] else f"reproduction_{topic}") for topic in TOPICS}
+Reports = Mapping[str, Reproduction]
+"""By topic, of those that were run."""
 
 
 def reproduction_page() -> None:
@@ -51,18 +64,20 @@ def reproduction_page() -> None:
     _controls()
     state = session.from_widgets(loaded)
     try:
-        seen = known(state.asked)
+        seen = {asked.topic: known(asked) for asked in state.asked}
     except ExegesisError as error:
         session.save(state, loaded)
         say_error(sentence(error))
         return
-    _work(state.asked, seen)
-    if seen.shown is not None:
-        _summary(seen.shown, seen.made)
-    _overview(state, seen.shown)
+    for asked in state.asked:
+        _work(asked, seen[asked.topic])
+    reports = {topic: one.shown for topic, one in seen.items() if one.shown is not None}
+    if reports:
+        _summary(reports, {topic: one.made for topic, one in seen.items()})
+    _overview(state, reports)
     with st.expander("How numbers become a verdict", key="reproduction.level"):
         st.markdown(f"{LEVEL} {FLAT}")
-    _claims(state, seen.shown)
+    _claims(state, reports)
     _declared(state.asked)
     session.save(session.from_widgets(loaded), loaded)
 
@@ -79,19 +94,20 @@ def _controls() -> None:
 
 
 def _work(asked: Asked, seen: Known) -> None:
-    JOBS.trouble()
+    area, topic = JOBS[asked.topic], asked.topic
+    area.trouble()
     if seen.shipped is not None and seen.found is None:
         st.html(made_html(seen.made))
         if seen.changed:
             say_note(CHANGED.format(", ".join(seen.changed)))
     if seen.running is not None:
-        JOBS.progress(seen.running.id)
+        area.progress(seen.running.id)
     elif seen.shipped is None and seen.found is None:
-        with st.container(border=True, key="reproduction_to_do"):
-            st.markdown(NOTHING)
+        with st.container(border=True, key=f"{area.page}_to_do"):
+            st.markdown(f"{OF_TOPIC[topic]} {NOTHING.format(RUN[topic])}".strip())
             _start(asked, seen)
     elif seen.found is None:
-        with st.expander(HERE, key="reproduction.here"):
+        with st.expander(HERE[topic], key=f"{area.page}.here"):
             _start(asked, seen)
 
 
@@ -99,7 +115,7 @@ def _start(asked: Asked, seen: Known) -> None:
     st.caption(seen.time)
     if seen.absent:
         say_note(f"{ABSENT} {', '.join(seen.absent)}.")
-    JOBS.start("Run", "reproduce", asked.as_plain(), seen.last)
+    JOBS[asked.topic].start(RUN[asked.topic], "reproduce", asked.as_plain(), seen.last)
 
 
 def made_html(made: str) -> str:
@@ -107,78 +123,78 @@ def made_html(made: str) -> str:
     return f'<div class="xg"><p class="xg-small">This report comes with the project. {escape(made)}</p></div>'
 
 
-def _summary(found: Reproduction, made: str) -> None:
+def _summary(reports: Reports, made: Mapping[str, str]) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="reproduction_counts"):
-        for verdict, number in found.counts.items():
+        for verdict, number in totals(counts_of(every_claim(), _outcomes(reports))).items():
             colour, icon = LOOKS[verdict]
             st.badge(f"{number} {verdict}", color=colour, icon=icon)
-    if found.counts["not run"]:
+    if any(found.counts["not run"] for found in reports.values()):
         say_note(SOME_MISSING)
-    if right := right_told(found):
-        say_note(f"{right} {same_data_told(scale_of(found.scale))}".strip())
+    for topic, found in reports.items():
+        if right := right_told(found, topic):
+            say_note(f"{right} {same_data_told(scale_of(found.scale), topic)}".strip())
     st.pills(
         "Show", VERDICTS, selection_mode="multi", key=session.key("show"), persist_state=KEPT,
         help="Claims with these verdicts; none chosen shows all.",
     )  # fmt: skip
     with st.container(horizontal=True, gap="small"):
-        _files(found, made)
+        for topic, found in reports.items():
+            _files(topic, found, made[topic])
 
 
-def _overview(state: ReproductionState, found: Reproduction | None) -> None:
+def _overview(state: ReproductionState, reports: Reports) -> None:
     """How each section fared, and a row a claim."""
-    outcomes = _outcomes(found)
-    st.html(sections_html(counts_of(declared().claims, outcomes)))
-    st.caption(TOP)
+    outcomes = _outcomes(reports)
+    st.html(sections_html(counts_of(every_claim(), outcomes)))
+    st.caption(f"{TOP} {SANITY}")
     shown = _shown(state, outcomes)
     if shown:
-        st.html(f"<style>{sheet()}</style>{overview_html(shown, outcomes, scale_of(state.asked.scale))}")
+        st.html(f"<style>{sheet()}</style>{overview_html(shown, outcomes, scale_of(SCALE))}")
 
 
-def _outcomes(found: Reproduction | None) -> dict[str, Outcome]:
-    return {one.id: one for one in found.outcomes} if found else {}
+def _outcomes(reports: Reports) -> dict[str, Outcome]:
+    return {one.id: one for found in reports.values() for one in found.outcomes}
 
 
 def _shown(state: ReproductionState, outcomes: Mapping[str, Outcome]) -> list[Claim]:
     """The claims with the verdicts that are asked for; all before a run."""
     wanted = state.show if outcomes else ()
-    return [one for one in declared().claims if not wanted or outcomes[one.id].verdict in wanted]
+    return [one for one in every_claim() if not wanted or verdict_of(one, outcomes) in wanted]
 
 
-def _files(found: Reproduction, made: str) -> None:
+def _files(topic: str, found: Reproduction, made: str) -> None:
     from engine.reproduction.writing import markdown
 
+    name = "thesis" if topic == TOPICS[0] else f"thesis-{topic}"
     file_button(
-        "Report", "thesis-embedded.md", "text/markdown", lambda: markdown(found, declared(), made),
-        "All claims and numbers as Markdown, as the command writes it.", "reproduction.report",
+        f"Report{FILE_OF[topic]}", f"{name}-embedded.md", "text/markdown",
+        lambda: markdown(found, declared(FILES[topic]), made),
+        "All claims and numbers as Markdown, as the command writes it.", f"{JOBS[topic].page}.report",
     )  # fmt: skip
     file_button(
-        "JSON", "thesis-embedded.json", "application/json", lambda: json.dumps(found.as_plain(), indent=1),
-        "The same as plain values.", "reproduction.json",
+        f"JSON{FILE_OF[topic]}", f"{name}-embedded.json", "application/json",
+        lambda: json.dumps(found.as_plain(), indent=1), "The same as plain values.", f"{JOBS[topic].page}.json",
     )  # fmt: skip
 
 
-def _claims(state: ReproductionState, found: Reproduction | None) -> None:
-    outcomes = _outcomes(found)
+def _claims(state: ReproductionState, reports: Reports) -> None:
+    outcomes = _outcomes(reports)
     shown = _shown(state, outcomes)
     if not shown:
         st.info("No claim has this verdict. Choose another above.")
+    by_claim = {one.id: found for found in reports.values() for one in found.outcomes}
     for section, claims in by_section(shown).items():
-        _section(section, claims, outcomes, found)
+        st.subheader(f"{section} {SECTIONS[section]}", anchor=f"section-{section}")
+        for claim in claims:
+            claim_card(claim, claim_anchor(claim), outcomes.get(claim.id), by_claim.get(claim.id))
 
 
-def _section(
-    section: str, claims: Sequence[Claim], outcomes: Mapping[str, Outcome], found: Reproduction | None
-) -> None:
-    st.subheader(f"{section} {SECTIONS[section]}", anchor=f"section-{section}")
-    for claim in claims:
-        claim_card(claim, claim_anchor(claim), outcomes.get(claim.id), found)
-
-
-def _declared(asked: Asked) -> None:
+def _declared(every: Sequence[Asked]) -> None:
     with st.expander("What was declared, and how to repeat it", key="reproduction.declared"):
-        st.caption(f"{DECLARED} {asked.declared.revised}")
-        st.code(asked.declared.digest, language=None)
-        st.caption("This command makes the same report:")
-        st.code(asked.command(), language="bash", wrap_lines=True)
+        for asked in every:
+            st.caption(f"{DECLARED.format(FILE_OF[asked.topic])} {asked.declared.revised}")
+            st.code(asked.declared.digest, language=None)
+            st.caption("This command makes the same report:")
+            st.code(asked.command(), language="bash", wrap_lines=True)
         st.caption(FULL)
         st.code("exegesis reproduce thesis --scale full", language="bash", wrap_lines=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.evaluate.session import Apart
 from components.page_session import PageSession
 from components.reproduction.state import ReproductionState, read, write
-from engine.reproduction.claims import declared
+from engine.reproduction.claims import every_claim
 
 SESSION = PageSession("reproduction", Apart("reproduction_apart.", "reproduction_apart", ()), ())
 OPEN = "open."
@@ -32,7 +32,7 @@ def from_widgets(loaded: ReproductionState) -> ReproductionState:
         examples=held["examples"],
         seed=held["seed"],
         show=tuple(held["show"]),
-        opened=tuple(claim.id for claim in declared().claims if _is_open(claim.id, loaded)),
+        opened=tuple(claim.id for claim in every_claim() if _is_open(claim.id, loaded)),
     )
 
 

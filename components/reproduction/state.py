@@ -9,8 +9,8 @@ from components.link_choice import whole
 from components.request_link import last_values, read_seed, write_unusual
 from components.text.focus import Query
 from engine.errors import not_allowed, unknown
-from engine.reproduction.asked import Asked
-from engine.reproduction.claims import declared
+from engine.reproduction.asked import Asked, of_topics
+from engine.reproduction.claims import declared, every_claim
 from engine.reproduction.verdicts import VERDICTS
 
 SCALE = "embedded"
@@ -28,10 +28,10 @@ class ReproductionState:
     opened: tuple[str, ...] = ()
 
     @property
-    def asked(self) -> Asked:
-        """The same as `exegesis reproduce thesis` asks."""
+    def asked(self) -> tuple[Asked, ...]:
+        """The same as `exegesis reproduce thesis` asks, topic by topic."""
         declared_count = declared().examples[SCALE]
-        return Asked(SCALE, None if self.examples == declared_count else self.examples, self.seed)
+        return of_topics(Asked(SCALE, None if self.examples == declared_count else self.examples, self.seed))
 
 
 def usual() -> ReproductionState:
@@ -47,7 +47,7 @@ def read(query: Query) -> tuple[ReproductionState, list[str]]:
         examples=_examples(last.get("examples"), said),
         seed=read_seed(last, said),
         show=_known("show", query.get("show", []), VERDICTS, said),
-        opened=_known("claim", query.get("claim", []), [claim.id for claim in declared().claims], said),
+        opened=_known("claim", query.get("claim", []), [claim.id for claim in every_claim()], said),
     )
     return state, said
 

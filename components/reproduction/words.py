@@ -18,24 +18,34 @@ SECTIONS = {
     "4.1.1": "One added word decides, T5 in four sizes",
     "4.1.2": "Natural language inference, T5 in four sizes",
     "4.1.3": "Natural language inference with highlights of people, T5 in four sizes",
+    "4.1.4": "Models made random, T5 in four sizes",
     "4.1.5": "Ensembles, T5 in four sizes",
+    "4.1.6": "Attacks on explanations, T5 in four sizes",
     "4.2.1": "One added word decides, four architectures",
     "4.2.2": "Natural language inference, four architectures",
     "4.2.3": "Natural language inference with highlights of people, four architectures",
+    "4.2.4": "Models made random, four architectures",
     "4.2.5": "Ensembles, four architectures",
+    "4.2.6": "Attacks on explanations, four architectures",
 }
 ABOUT = (
     "What a thesis found (*Assessing the Interpretability of Large Language Models*, chapter 4), claim by claim in our "
     "own words, each with its statistic and its bounds as they were declared before a run was complete. A run tries "
     "them on the small models that come with the project."
 )
-HERE = "Run it on this computer"
+OF_TOPIC = {
+    "faithfulness": "",
+    "sanity": "**Sections 4.1.4, 4.1.6, 4.2.4 and 4.2.6**, of random models and of attacks, are a run of their own.",
+}
+RUN = {"faithfulness": "Run", "sanity": "Run random models and attacks"}
+HERE = {"faithfulness": "Run it on this computer", "sanity": "Run random models and attacks on this computer"}
+FILE_OF = {"faithfulness": "", "sanity": ", random models and attacks"}
 CHANGED = "Since then these models have changed, so that a run here may find something else: {}."
 FULL = "With the models and data sets of the thesis itself, which are fetched and fine-tuned first:"
 NOTHING = (
-    "Nothing has been run on the models that are here now. Press **Run**: explanations and measurements are kept one "
+    "Nothing has been run on the models that are here now. Press **{}**: explanations and measurements are kept one "
     "by one, so that a run that is stopped goes on where it was, also while you are on other pages."
 )
-DECLARED = "The SHA-256 of all that was declared. It changes with any word, bound or number of examples."
+DECLARED = "The SHA-256 of all that was declared{}. It changes with any word, bound or number of examples."
 ABSENT = "Not here, so that claims that need them will not be run:"
 SOME_MISSING = "Claims whose models are not here are not run. Once they are here, this page offers a run again."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from engine.cli import values
 from engine.cli.jobs import carried_out, end
 from engine.cli.options import Seed
 from engine.cli.writing import write
-from engine.errors import Cancelled, UsageError, not_allowed
+from engine.errors import Cancelled, UsageError, not_allowed, unknown
 
 if TYPE_CHECKING:
     from engine.reproduction.asked import Asked
@@ -33,22 +34,27 @@ def reproduce(
         str | None, typer.Option(metavar="N", help="Of each data set. [default: as many as declared]")
     ] = None,
     seed: Seed = "0",
+    topic: Annotated[
+        str | None, typer.Option(metavar="faithfulness|sanity", help="Claims of one topic. [default: of both]")
+    ] = None,
     claims: Annotated[str, typer.Option(metavar="A,B", help="Some claims only. [default: all]")] = "",
     places: Annotated[
         str | None, typer.Option(metavar="FILE", help="JSON: folders of models and data sets by their names.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the findings as JSON, those of two topics by their names.")
+    ] = False,
 ) -> None:
     """Try the claims of the thesis and write a report; stopped, the same command goes on where it was."""
-    from engine.cli.guard import note
-    from engine.reproduction.asked import Asked
-    from engine.reproduction.run import kept
-    from engine.reproduction.timing import seconds_of, time_told
+    from engine.reproduction.asked import Asked, of_topics
+    from engine.reproduction.claims import TOPICS
 
     if what != THESIS:
         raise not_allowed("reproduce", THESIS, what)
+    if topic is not None and topic not in TOPICS:
+        raise unknown("topic", topic, TOPICS)
     folder = _folder(out)
-    asked = Asked(
+    whole = Asked(
         scale=scale,
         examples=None if examples is None else values.whole("--examples", examples, 2),
         seed=values.whole("--seed", seed),
@@ -56,10 +62,30 @@ def reproduce(
         places={} if places is None else _places(Path(places).expanduser()),
         folder=str(folder),
     )
-    asked.check()
-    if kept(asked) is None and seconds_of(asked) is not None:
-        note(time_told(asked))
-    _show(_found(asked), asked, folder, as_json)
+    parts = of_topics(whole, TOPICS if topic is None else (topic,))
+    for asked in parts:
+        asked.check()
+    _all_of(parts, folder, as_json)
+
+
+def _all_of(parts: Sequence[Asked], folder: Path, as_json: bool) -> None:
+    """Topic by topic, each with a report of its own."""
+    from engine.cli.guard import note
+    from engine.cli.output import print_json
+    from engine.reproduction.run import kept
+    from engine.reproduction.timing import seconds_of, time_told
+
+    found = {}
+    for asked in parts:
+        if kept(asked) is None and seconds_of(asked) is not None:
+            note(time_told(asked))
+        found[asked.topic] = _found(asked)
+        _keep(found[asked.topic], asked, folder)
+        if not as_json:
+            _show(found[asked.topic], asked, folder)
+    if as_json:
+        plain = {topic: own.as_plain() for topic, own in found.items()}
+        print_json(plain if len(plain) > 1 else next(iter(plain.values())))
 
 
 def _folder(out: str) -> Path:
@@ -99,23 +125,31 @@ def _found(asked: Asked) -> Reproduction:
             raise typer.Exit(fail("reproduce: stopped; finished parts are kept.", STOPPED)) from None
 
 
-def _show(found: Reproduction, asked: Asked, folder: Path, as_json: bool) -> None:
-    from engine.cli.output import console, print_json, table, visible
-    from engine.reproduction.scales import scale_of
-    from engine.reproduction.words import decides, sentence
+def _file(asked: Asked) -> str:
+    """What the report is called, without its ending."""
+    from engine.reproduction.claims import TOPICS
+
+    topic = "" if asked.topic == TOPICS[0] else f"-{asked.topic}"
+    return f"{THESIS}{topic}-{asked.scale}"
+
+
+def _keep(found: Reproduction, asked: Asked, folder: Path) -> None:
     from engine.reproduction.writing import markdown
 
-    plain = found.as_plain()
-    files = {".md": markdown(found, asked.declared), ".json": json.dumps(plain, indent=1, ensure_ascii=False) + "\n"}
+    plain = json.dumps(found.as_plain(), indent=1, ensure_ascii=False) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    for ending, text in files.items():
-        write("--out", folder / f"{THESIS}-{asked.scale}{ending}", text.encode())
-    if as_json:
-        return print_json(plain)
+    for ending, text in {".md": markdown(found, asked.declared), ".json": plain}.items():
+        write("--out", folder / f"{_file(asked)}{ending}", text.encode())
+
+
+def _show(found: Reproduction, asked: Asked, folder: Path) -> None:
+    from engine.cli.output import console, table, visible
+    from engine.reproduction.scales import scale_of
+    from engine.reproduction.words import decides, sentence
+
     made = table(["claim", "section", "verdict", "what decides"])
     for claim, one in zip(asked.chosen, found.outcomes, strict=True):
         told = (claim.id, claim.section, one.verdict, decides(claim, one, scale_of(asked.scale)))
         made.add_row(*map(visible, told))
     console().print(made)
-    print(f"{sentence(found)} Written: {visible(str(folder / f'{THESIS}-{asked.scale}.md'))}")
-    return None
+    print(f"{sentence(found)} Written: {visible(str(folder / f'{_file(asked)}.md'))}")

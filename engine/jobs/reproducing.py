@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from cache import canonical, key_for
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
-from engine.jobs.kinds import Spec, Unit, job_kind
+from engine.jobs.kinds import Spec, Unit, job_kind, kind_of
 
 if TYPE_CHECKING:
-    from engine.evaluation.plan import Plan
     from engine.reproduction.asked import Asked, Experiment
 
 
 def _title(spec: Spec) -> str:
-    return f"Reproduce the thesis at {spec.get('scale', 'embedded')} scale"
+    told = f"Reproduce the thesis at {spec.get('scale', 'embedded')} scale"
+    return f"{told}, {spec['topic']}" if "topic" in spec and spec["topic"] != "faithfulness" else told
 
 
 def asked_of(spec: Spec) -> Asked:
@@ -50,7 +50,7 @@ def check(spec: Spec) -> None:
 @job_kind("reproduce", title=_title, check=check)
 def plan(spec: Spec) -> Iterator[Unit]:
     """The fields of `engine.reproduction.asked.Asked`. Fine-tunings that are to be made; then the units of each
-    evaluation, or one a model that is not there yet; then the verdicts.
+    experiment, or one a model that is not there yet; then the verdicts.
     """
     from engine.reproduction.asked import experiments
     from engine.reproduction.finetuning import to_do
@@ -62,7 +62,7 @@ def plan(spec: Spec) -> Iterator[Unit]:
     for one in making:
         yield _always(f"fine-tune {one.name}", one.out, one.run)
     for experiment in experiments(asked):
-        yield from _later(experiment, asked) if making else _now(experiment.plan(asked))
+        yield from _later(experiment, asked) if making else _now(experiment, asked)
     yield _always("verdicts", asked.command(), partial(reproduce, asked))
 
 
@@ -75,25 +75,23 @@ def _later(experiment: Experiment, asked: Asked) -> Iterator[Unit]:
     """A unit a model: its parts cannot be named before it is there."""
     for player in experiment.players:
         alone = replace(experiment, players=(player,))
-        yield _always(f"evaluate {player.name}, {experiment.name}", player.place, partial(_evaluate, alone, asked))
+        label = f"{experiment.way.job} {player.name}, {experiment.name}"
+        yield _always(label, player.place, partial(_carry_out, alone, asked))
 
 
-def _evaluate(experiment: Experiment, asked: Asked) -> None:
-    from engine.evaluation.evaluate import carry_out
-
+def _carry_out(experiment: Experiment, asked: Asked) -> None:
     players = tuple(replace(player, why="") for player in experiment.players)  # it was not there when this was planned
     plan = replace(experiment, players=players).plan(asked)
     assert plan is not None
-    carry_out(plan)
+    experiment.way.carry_out(plan)
 
 
-def _now(plan: Plan | None) -> Iterator[Unit]:
-    """The units of the evaluation; none where its data set cannot be read, which the report says."""
+def _now(experiment: Experiment, asked: Asked) -> Iterator[Unit]:
+    """The units of the experiment; none where its data set cannot be read, which the report says."""
+    plan = experiment.plan(asked)
     if plan is None:
         return
-    from engine.jobs.evaluating import plan as units
-
     try:
-        yield from units(json.loads(canonical(plan.as_plain())))
+        yield from kind_of(experiment.way.job).plan(json.loads(canonical(plan.as_plain())))
     except ExegesisError:
         return

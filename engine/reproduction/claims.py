@@ -16,6 +16,9 @@ from engine.errors import unknown
 from engine.reproduction.verdicts import Bounds
 
 FILE = Path(__file__).with_name("thesis.json")
+FILES = {"faithfulness": FILE, "sanity": FILE.with_name("thesis_sanity.json")}
+"""What is declared, by topic: each with a digest of its own, so that one can be run, and revised, without the other."""
+TOPICS = tuple(FILES)
 Rule = Literal["at least", "more than", "at most", "within"]
 Take = Literal["mean", "variance"]
 Names = Mapping[str, tuple[str, ...]]
@@ -79,14 +82,18 @@ class Claim:
 
 @dataclass(frozen=True)
 class Declared:
-    """All claims. `revised`: when and why they were. `tasks`: the metrics that each needs. `digest`: SHA-256 of all
-    that is declared."""
+    """All claims of a topic. `revised`: when and why they were. `tasks`: the metrics that each needs. `settings`: of
+    the experiments of each source, by scale; `examples` of one are those of the source, where it takes fewer. `digest`:
+    SHA-256 of all that is declared.
+    """
 
     source: str
     revised: str
     examples: Mapping[str, int]
     tasks: Names
     claims: tuple[Claim, ...]
+    topic: str
+    settings: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(repr=False)
     digest: str = field(repr=False)
 
     def chosen(self, ids: Sequence[str]) -> tuple[Claim, ...]:
@@ -109,8 +116,16 @@ def declared(file: Path = FILE) -> Declared:
         plain["examples"],
         _tuples(plain["tasks"]),
         tuple(reader.claim(one) for one in plain["claims"]),
+        next((topic for topic, own in FILES.items() if own == file), TOPICS[0]),
+        plain.get("settings", {}),
         hashlib.sha256(canonical(plain)).hexdigest(),
     )
+
+
+def every_claim() -> tuple[Claim, ...]:
+    """Of all topics, in the order of the thesis."""
+    claims = (claim for file in FILES.values() for claim in declared(file).claims)
+    return tuple(sorted(claims, key=lambda claim: claim.section.partition(",")[0]))
 
 
 def _tuples(plain: Mapping[str, Sequence[str]]) -> Names:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.metrics.bootstrap import Interval
-from engine.metrics.catalog import metric
 from engine.reproduction.claims import Contrast, Term
 from engine.reproduction.intervals import ends_of, of_mean
+from engine.reproduction.measures import measure
 from engine.reproduction.spreads import variances
 from engine.reproduction.verdicts import CHANCE
 
@@ -86,7 +86,7 @@ def _mean_of(cells: Sequence[Cell], found: Mapping[Cell, Values], examples: Sequ
 
 
 def _sign(term: Term) -> int:
-    return -1 if metric(term.metric).better == "low" else 1
+    return -1 if measure(term.metric).better == "low" else 1
 
 
 def _summed(parts: Sequence[Estimate]) -> Estimate:

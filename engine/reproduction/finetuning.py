@@ -46,7 +46,7 @@ def to_do(asked: Asked) -> tuple[FineTuning, ...]:
     if not scale_of(asked.scale).trains:
         return ()
     players = (player for experiment in experiments(asked) for player in experiment.players)
-    return tuple(_fine_tuning(asked, player) for player in players if not player.there)
+    return tuple(dict.fromkeys(_fine_tuning(asked, player) for player in players if not player.there))
 
 
 def _fine_tuning(asked: Asked, player: Player) -> FineTuning:

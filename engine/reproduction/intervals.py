@@ -10,15 +10,14 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.metrics.bootstrap import Interval, interval
-from engine.metrics.catalog import metric
 from engine.reproduction.claims import Term
+from engine.reproduction.measures import Measure, measure
 from engine.reproduction.verdicts import CHANCE
 
 FEW = 5
 """Of so many examples that differ from all others a bootstrap knows enough."""
 HITS = "gt_overlap"
 """The metric that is 0 or 1 in each example of one model."""
-FALLS = "fall of the probability"
 
 
 def normal(chance: float) -> float:
@@ -94,6 +93,10 @@ def ends_of(terms: Sequence[Term], weights: Sequence[int | float]) -> Interval:
     totals: dict[tuple[str, ...], float] = {}
     for term, weight in zip(terms, weights, strict=True):
         totals[term.models] = totals.get(term.models, 0.0) + weight
-    lowest = [-1.0 if metric(term.metric).unit == FALLS and totals[term.models] else 0.0 for term in terms]
-    pairs = [sorted((weight * least, float(weight))) for weight, least in zip(weights, lowest, strict=True)]
+    ends = [_ends(measure(term.metric), totals[term.models]) for term in terms]
+    pairs = [sorted((weight * low, weight * high)) for weight, (low, high) in zip(weights, ends, strict=True)]
     return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+
+
+def _ends(of: Measure, total: float) -> Interval:
+    return (0.0 if of.fall and not total else of.low), of.high

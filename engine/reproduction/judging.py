@@ -1,18 +1,16 @@
-"""The chosen claims on what the evaluations found."""
+"""The chosen claims on what the experiments found."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from engine.evaluation.plan import RANDOM
-from engine.evaluation.reasons import SAME
-from engine.evaluation.result import Evaluation
-from engine.metrics.results import Row
 from engine.reproduction.asked import Asked, Experiment
 from engine.reproduction.claims import Claim, Contrast
 from engine.reproduction.estimates import Cell, NoNumber, Values, estimate
+from engine.reproduction.measures import Source, measure
 from engine.reproduction.outcome import Number, Outcome
 from engine.reproduction.scales import Scale, scale_of
 from engine.reproduction.verdicts import CHANCE, Margin, chances, judged, margin, most
@@ -20,46 +18,38 @@ from engine.reproduction.verdicts import CHANCE, Margin, chances, judged, margin
 
 @dataclass(frozen=True)
 class Findings:
-    """`values`: of each cell, with the data set's key in the place of the task. `absent`: why a model has none."""
+    """`values`: of each cell, with the data set's key in the place of the task. `absent`: why a model has none of a
+    source."""
 
     values: Mapping[Cell, Values]
-    absent: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    absent: Mapping[tuple[str, str, Source], str] = field(default_factory=dict)
 
 
-def findings(pairs: Sequence[tuple[Experiment, Evaluation | str]]) -> Findings:
-    """Of the experiments; in the place of an evaluation stands why there is none."""
+def findings(pairs: Sequence[tuple[Experiment, Any]]) -> Findings:
+    """Of the experiments; in the place of what one found stands why it found nothing."""
     values: dict[Cell, dict[int, float]] = {}
-    absent: dict[tuple[str, str], str] = {}
+    absent: dict[tuple[str, str, Source], str] = {}
     for experiment, found in pairs:
         why = found if isinstance(found, str) else ""
         absent |= {
-            (experiment.data.key, part): f"{player.name}: {player.why or why}"
+            (experiment.data.key, part, experiment.source): f"{player.name}: {player.why or why}"
             for player in experiment.players
             for part in player.parts
             if player.why or why
         }
-        if isinstance(found, Evaluation):
+        if not isinstance(found, str):
             _note(values, experiment, found)
     return Findings(values, absent)
 
 
-def _note(values: dict[Cell, dict[int, float]], experiment: Experiment, found: Evaluation) -> None:
+def _note(values: dict[Cell, dict[int, float]], experiment: Experiment, found: Any) -> None:
     parts: dict[str, list[str]] = {}
     for player in experiment.players:
         parts.setdefault(player.place, []).extend(player.parts if player.there else ())
-    for row in (*found.rows, *_by_chance(found)):
+    for row in experiment.way.rows(found):
         for part in parts[row.of.model]:
             cell = (experiment.data.key, part, row.of.method, row.of.metric)
             values.setdefault(cell, {})[row.example] = row.value
-
-
-def _by_chance(found: Evaluation) -> Iterator[Row]:
-    """For a method whose maps put nothing in order on a model, what the random order comes to on the same examples."""
-    keys = ((row.of.model, row.of.metric, row.example) for row in found.rows if row.of.method == RANDOM)
-    chance = dict(zip(keys, (row.value for row in found.rows if row.of.method == RANDOM), strict=True))
-    for skip in found.skips:
-        if skip.reason == SAME and (key := (skip.of.model, skip.of.metric, skip.example)) in chance:
-            yield Row(skip.of, skip.example, chance[key])
 
 
 def judge(asked: Asked, found: Findings) -> tuple[Outcome, ...]:
@@ -107,7 +97,6 @@ def _on(scale: Scale, contrast: Contrast) -> Contrast:
 
 
 def _absent(asked: Sequence[Sequence[Contrast]], found: Findings) -> str:
-    needed = dict.fromkeys(
-        (term.task, model) for choices in asked for one in choices for term in one.terms for model in term.models
-    )
+    terms = [term for choices in asked for one in choices for term in one.terms]
+    needed = dict.fromkeys((term.task, model, measure(term.metric).source) for term in terms for model in term.models)
     return " ".join(dict.fromkeys(found.absent[pair] for pair in needed if pair in found.absent))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.reproduction.measures import Source
 from engine.reproduction.verdicts import VERDICTS, Verdict
 
 
@@ -60,13 +61,14 @@ class ModelFound:
 
 @dataclass(frozen=True)
 class ExperimentFound:
-    """`plan`: the fields of the evaluation, empty where there was none; `why`: why not."""
+    """`plan`: the fields of what was done, empty where nothing was; `why`: why not. `source`: the kind of it."""
 
     name: str
     plan: Mapping[str, Any]
     why: str
     skipped: int
     """Examples that failed, over all models."""
+    source: Source = "evaluation"
 
 
 @dataclass(frozen=True)

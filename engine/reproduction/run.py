@@ -1,19 +1,16 @@
-"""A whole reproduction: fine-tunings that are still to be made, evaluations, verdicts."""
+"""A whole reproduction: fine-tunings that are still to be made, experiments, verdicts."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import Any
 
 from cache import key_for
 from cache.keys import plain
 from engine.errors import Cancelled, ExegesisError
-from engine.evaluation.evaluate import carry_out
-from engine.evaluation.keeping import key_of
-from engine.evaluation.plan import Plan
-from engine.evaluation.result import Evaluation
-from engine.evaluation.sample import reason, sample_of, with_metrics
+from engine.evaluation.sample import reason
 from engine.home import product_version
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.reproduction.asked import Asked, Experiment, Player, experiments
@@ -26,7 +23,7 @@ VERSION = 3
 """Raised whenever the numbers of a report change."""
 LIBRARIES = ("torch", "transformers", "numpy")
 
-Ran = tuple[Experiment, Evaluation | str]
+Ran = tuple[Experiment, Any]
 """An experiment with what was found, or why nothing was."""
 
 
@@ -73,7 +70,7 @@ def _ran(experiment: Experiment, asked: Asked, report: Report) -> Ran:
     if plan is None:
         return experiment, "none of its models is there"
     try:
-        return experiment, carry_out(plan, report)
+        return experiment, experiment.way.carry_out(plan, report)
     except Cancelled:
         raise
     except ExegesisError as error:
@@ -81,9 +78,10 @@ def _ran(experiment: Experiment, asked: Asked, report: Report) -> Ran:
 
 
 def _reproduction(asked: Asked, ran: Sequence[Ran]) -> Reproduction:
-    models = {
-        (one.name, experiment.data.key): _model(one, found) for experiment, found in ran for one in experiment.players
-    }
+    models: dict[tuple[str, str], ModelFound] = {}
+    for one in (_model(player, experiment, found) for experiment, found in ran for player in experiment.players):
+        if one.n or (one.name, one.data) not in models:
+            models[one.name, one.data] = one
     return Reproduction(
         asked.command(),
         asked.scale,
@@ -98,19 +96,19 @@ def _reproduction(asked: Asked, ran: Sequence[Ran]) -> Reproduction:
     )
 
 
-def _model(player: Player, found: Evaluation | str) -> ModelFound:
-    facts = [] if isinstance(found, str) else [one for one in found.facts if one.model == player.place]
-    right = [one.right for one in facts if one.right is not None]
+def _model(player: Player, experiment: Experiment, found: Any) -> ModelFound:
+    rights = () if isinstance(found, str) else experiment.way.rights(found)
+    right = [one for model, one in rights if model == player.place and one is not None]
     accuracy = sum(right) / len(right) if right else None
     return ModelFound(player.name, player.data.dataset, player.why, accuracy, len(right), player.revision)
 
 
-def _experiment(experiment: Experiment, found: Evaluation | str, asked: Asked) -> ExperimentFound:
+def _experiment(experiment: Experiment, found: Any, asked: Asked) -> ExperimentFound:
     plan = experiment.plan(asked)
     if isinstance(found, str) or plan is None:
-        return ExperimentFound(experiment.name, {}, str(found), 0)
-    failed = {(skip.of.model, skip.example) for skip in found.skips}
-    return ExperimentFound(experiment.name, plain(plan.as_plain()), "", len(failed))
+        return ExperimentFound(experiment.name, {}, str(found), 0, experiment.source)
+    skipped = experiment.way.skipped(found)
+    return ExperimentFound(experiment.name, plain(plan.as_plain()), "", skipped, experiment.source)
 
 
 def report_key(asked: Asked) -> str:
@@ -122,18 +120,17 @@ def report_key(asked: Asked) -> str:
             "version": [VERSION, product_version()],
             "asked": [asked.command(), asked.declared.digest],
             "absent": [player.name for one in needed for player in one.players if not player.there],
-            "evaluations": [key for one in needed for key in _keys(one.plan(asked))],
+            "evaluations": [key for one in needed for key in _keys(one, asked)],
         }
     )
 
 
-def _keys(plan: Plan | None) -> list[str]:
-    """Of the evaluations on each model; where the data set cannot be read, why."""
+def _keys(experiment: Experiment, asked: Asked) -> list[str]:
+    """Of what the experiment finds; where the data set cannot be read, why."""
+    plan = experiment.plan(asked)
     if plan is None:
         return []
     try:
-        sample = sample_of(plan)
-        plan = with_metrics(plan, sample)
-        return [key_of(plan, model, sample) for model in plan.models]
+        return experiment.way.keys(plan)
     except ExegesisError as error:
         return [reason(error)]

@@ -1,4 +1,4 @@
-"""The report of the embedded scale that comes with the project: read without a model, wherever nothing was run yet."""
+"""The reports of the embedded scale that come with the project: read without a model, wherever nothing was run yet."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.reproduction.asked import Asked
+from engine.reproduction.claims import TOPICS
 from engine.reproduction.outcome import Reproduction, from_plain
 
 FILE = Path(__file__).with_name("embedded.json")
+"""Of the first topic; those of the others are named after them."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,11 @@ class Shipped:
         return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
 
 
+def file_of(topic: str) -> Path:
+    """Where the report of a topic stands."""
+    return FILE if topic == TOPICS[0] else FILE.with_name(f"{FILE.stem}_{topic}.json")
+
+
 def shipped(file: Path = FILE) -> Shipped | None:
     """What the file holds; None where there is none."""
     if not file.exists():
@@ -42,7 +49,7 @@ def shipped(file: Path = FILE) -> Shipped | None:
 
 def shipped_for(asked: Asked) -> Shipped | None:
     """The one that answers what is asked; None where it answers something else, or other claims."""
-    found = shipped(FILE)
+    found = shipped(file_of(asked.topic))
     same = found is not None and (found.report.command, found.report.digest) == (asked.command(), asked.declared.digest)
     return found if same and not asked.places else None
 

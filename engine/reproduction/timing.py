@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.reproduction.asked import Asked, experiments
+from engine.reproduction.claims import TOPICS
 
 SECONDS = {
     "t5-mini": 0.6, "t5-small": 0.9, "t5": 1.6, "t5-deep": 4.5, "bert": 1.2, "roberta": 1.5, "gpt2": 1.7,
@@ -19,7 +20,7 @@ def seconds_of(asked: Asked) -> float | None:
     """Of all that the chosen claims need on the models that are here; None where a model's time is not known."""
     names = {player.name for experiment in experiments(asked) for player in experiment.players if player.there}
     bases = [name.rpartition("-")[0] for name in names]
-    if asked.places or not bases or not SECONDS.keys() >= set(bases):
+    if asked.places or asked.topic != TOPICS[0] or not bases or not SECONDS.keys() >= set(bases):
         return None
     return asked.count * sum(SECONDS[base] for base in bases)
 

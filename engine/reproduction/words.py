@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from engine.metrics.catalog import METRICS, metric
 from engine.registry import explainer
-from engine.reproduction.asked import METHODS
-from engine.reproduction.claims import Claim, Contrast, Term
+from engine.reproduction.claims import TOPICS, Claim, Contrast, Term
+from engine.reproduction.measures import MEASURES, measure
 from engine.reproduction.outcome import Number, Outcome, Reproduction
 from engine.reproduction.scales import Scale
+from engine.reproduction.sources import METHODS
 from engine.reproduction.verdicts import Verdict, margin
 
 LEVEL = (
@@ -25,18 +25,25 @@ FLAT = (
     "A map whose scores are all equal orders nothing and has no value by its order: claims about a method that gives "
     "nothing else on a model are not run."
 )
+SANITY = (
+    "Rho is Spearman's rank correlation of a map with that of the trained model; the cascade makes blocks random from "
+    "the last to the first; the unconstrained objective of an attack keeps the class alone, the constrained one its "
+    "probability too."
+)
 TOP = (
     "The top three are integrated gradients, LIME and Kernel SHAP, as in the thesis; both gradients are the L2 norm of "
     "the gradient and gradient x input; chance is a random order; the added word is the one that decides."
 )
+ABOUT = dict(zip(TOPICS, (TOP, SANITY), strict=True))
+"""What words of the claims mean, by topic."""
 SELDOM = (
     "Where they are seldom right, faithfulness is that to a model that has learned little, and people highlighted what "
     "it may not have read."
 )
-SAME_DATA = (
-    "MultiNLI and e-SNLI are stood for by one data set, so that claims of 4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3, "
-    "rest on the same examples."
-)
+LITTLE = "Where they are seldom right, what is randomized and attacked is a model that has learned little."
+SELDOM_OF = dict(zip(TOPICS, (SELDOM, LITTLE), strict=True))
+SAME_DATA = "MultiNLI and e-SNLI are stood for by one data set, so that claims of {} rest on the same examples."
+SAME_OF = dict(zip(TOPICS, ("4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3,", "both"), strict=True))
 INSIDE: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", "cannot be told": "open"}
 """Whether one number is inside its bounds."""
 NO_N = "lies on the bound itself, where no number of examples would tell"
@@ -59,7 +66,7 @@ def number_told(value: float) -> str:
 def statistic_told(claim: Claim) -> str:
     """What is computed for each entry, in one line."""
     terms = [one.terms for one in claim.contrasts]
-    metrics = dict.fromkeys(metric(term.metric).title.lower() for own in terms for term in own)
+    metrics = dict.fromkeys(measure(term.metric).title.lower() for own in terms for term in own)
     kind = _kind(claim.contrasts[0])
     count, choices = len(claim.asked), max(map(len, claim.asked))
     entries = "" if count == choices == 1 else f"; {_entries(count, choices, claim.least)}"
@@ -90,11 +97,12 @@ def sum_told(contrast: Contrast, scale: Scale) -> str:
 
 
 def _term(term: Term, oriented: bool, scale: Scale, first: bool) -> str:
-    times = term.times * (-1 if oriented and metric(term.metric).better == "low" else 1)
+    times = term.times * (-1 if oriented and measure(term.metric).better == "low" else 1)
     sign = ("" if first else "+ ") if times > 0 else "- "
     models = (scale.model(part, term.task) for part in term.models)
+    size = "" if abs(times) == 1 else f"{number_told(abs(times))} "
     taken = "variance of " if term.take == "variance" else ""
-    return f"{sign}{taken}{term.metric}({', '.join(term.methods)}; {', '.join(models)})"
+    return f"{sign}{size}{taken}{term.metric}({', '.join(term.methods)}; {', '.join(models)})"
 
 
 def settled_told(outcome: Outcome) -> str:
@@ -106,12 +114,12 @@ def settled_told(outcome: Outcome) -> str:
     return bound if outcome.settled_by is None else f"{bound}; of the others {told}"
 
 
-def same_data_told(scale: Scale) -> str:
+def same_data_told(scale: Scale, topic: str = TOPICS[0]) -> str:
     """Which tasks have the same examples; empty where each has its own."""
-    return SAME_DATA if len(scale.data) < len(scale.tasks) else ""
+    return SAME_DATA.format(SAME_OF[topic]) if len(scale.data) < len(scale.tasks) else ""
 
 
-def right_told(found: Reproduction) -> str:
+def right_told(found: Reproduction, topic: str = TOPICS[0]) -> str:
     """How often the models of each data set are right, and what that means for its claims; empty where none is known.
 
     A range of percentages over models.
@@ -122,7 +130,7 @@ def right_told(found: Reproduction) -> str:
             by.setdefault(one.data, []).append(one.accuracy)
     told = (f"on {data} the models are right on {_range(shares)} of the examples" for data, shares in by.items())
     said = "; ".join(told)
-    return f"{said[0].upper()}{said[1:]}. {SELDOM}" if said else ""
+    return f"{said[0].upper()}{said[1:]}. {SELDOM_OF[topic]}" if said else ""
 
 
 def _range(shares: Sequence[float]) -> str:
@@ -154,8 +162,8 @@ def name_told(name: str, scale: Scale) -> str:
 def _word(word: str, scale: Scale) -> str:
     if word in scale.bases:
         return scale.bases[word].rpartition("/")[2]
-    if word in METRICS:
-        return metric(word).title
+    if word in MEASURES:
+        return measure(word).title
     return explainer(word).title if word in METHODS else word
 
 

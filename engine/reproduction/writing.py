@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.reproduction.asked import FILE
-from engine.reproduction.claims import Claim, Declared
+from engine.reproduction.claims import FILES, TOPICS, Claim, Declared
 from engine.reproduction.outcome import ExperimentFound, ModelFound, Number, Outcome, Reproduction
 from engine.reproduction.scales import Scale, scale_of
 from engine.reproduction.words import (
+    ABOUT,
     FLAT,
     INSIDE,
     LEVEL,
-    TOP,
     decides,
     interval_told,
     name_told,
@@ -34,18 +34,18 @@ def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
     `made`: when and with what, of a report that is kept.
     """
     claims = {claim.id: claim for claim in declared.claims}
-    scale = scale_of(found.scale)
+    scale, topic = scale_of(found.scale), declared.topic
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
     lines = [
         f"`{found.command}`, seed {found.seed}, {versions}, claims {found.digest}",
         "",
-        f"# Claims of the thesis, {found.scale} scale",
+        f"# Claims of the thesis, {found.scale} scale{'' if topic == TOPICS[0] else f', {topic}'}",
         "",
         f"{declared.source}. {sentence(found)}",
         "",
         *([made, ""] if made else []),
-        *([right, ""] if (right := right_told(found)) else []),
-        TOP,
+        *([right, ""] if (right := right_told(found, topic)) else []),
+        ABOUT[topic],
         "",
         *_table(
             ["section", "claim", "verdict", "rule", "what decides"],
@@ -55,9 +55,10 @@ def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
         "## How numbers become a verdict",
         "",
         f"{LEVEL} The claims, their statistics, bounds and number of examples were declared before the run, in "
-        f"`engine/reproduction/thesis.json`; the digest above is the SHA-256 of its content. {declared.revised}",
+        f"`engine/reproduction/{FILES[topic].name}`; the digest above is the SHA-256 of its content. "
+        f"{declared.revised}",
         "",
-        *(f"{said}\n" for said in _of_what(found)),
+        *(f"{said}\n" for said in _of_what(found, topic)),
         "## Claim by claim",
         *(line for one in found.outcomes for line in _claim(claims[one.id], one, scale)),
         "",
@@ -67,18 +68,19 @@ def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
             ["model", "revision", "data set", "accuracy on the examples", "n"], [_model(one) for one in found.models]
         ),
         "",
-        "## Evaluations",
+        "## Evaluations" if topic == TOPICS[0] else "## Experiments",
         "",
         *(line for one in found.experiments for line in _experiment(one)),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _of_what(found: Reproduction) -> Iterator[str]:
+def _of_what(found: Reproduction, topic: str) -> Iterator[str]:
     """What the numbers rest on that their names do not say."""
-    if same := same_data_told(scale_of(found.scale)):
+    if same := same_data_told(scale_of(found.scale), topic):
         yield same
-    yield FLAT
+    if topic == TOPICS[0]:
+        yield FLAT
     if found.given:
         yield f"`{FILE}` names folders for: {', '.join(found.given)}."
 
@@ -128,5 +130,15 @@ def _experiment(one: ExperimentFound) -> Iterator[str]:
         yield f"* {one.name}: not run, {one.why}"
         return
     plan = one.plan
-    said = f"{len(plan['models'])} models, up to {plan['examples']} examples, {', '.join(plan['metrics'])}"
+    said = f"{len(plan['models'])} models, up to {plan['examples']} examples, {_how(one)}"
     yield f"* {one.name}: {said}; methods {', '.join(plan['methods'])}; examples with a value missing: {one.skipped}"
+
+
+def _how(one: ExperimentFound) -> str:
+    plan = one.plan
+    if one.source == "randomization":
+        return f"each part made random {plan['seeds']} times, {' and '.join(plan['modes'])}"
+    if one.source == "attack":
+        chosen = (f"{name} {value}" for name, value in plan["attack"].items())
+        return f"attacked {' and '.join(plan['objectives'])}, {', '.join(chosen)}"
+    return ", ".join(plan["metrics"])

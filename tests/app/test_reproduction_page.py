@@ -10,13 +10,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.frame import REPRODUCTION
-from components.reproduction.words import SOME_MISSING
+from components.reproduction.words import RUN, SOME_MISSING
 from engine import jobs
 from engine.models import catalog
 from engine.reproduction import shipped
 from engine.reproduction.asked import Asked
-from engine.reproduction.claims import declared
+from engine.reproduction.claims import FILES, TOPICS, declared, every_claim
+from engine.reproduction.outcome import Reproduction
 from engine.reproduction.run import kept
+from engine.reproduction.verdicts import VERDICTS
 from engine.reproduction.words import LEVEL
 from tests.alerts import errors
 from tests.project import ROOT
@@ -26,7 +28,7 @@ from tests.unit.reproduction.standing_in import keep_report, report_of
 pytestmark = pytest.mark.usefixtures("own_home", "no_models")
 
 SECONDS = 120.0
-CLAIMS = declared().claims
+CLAIMS = every_claim()
 COUNT = declared().examples["embedded"]
 
 
@@ -57,6 +59,13 @@ def badges(page: AppTest) -> list[str]:
     return [match[1] for match in found if match]
 
 
+def badges_of(*found: Reproduction) -> list[str]:
+    """The counts of all claims, and the verdict of each."""
+    known = {one.id: one.verdict for report in found for one in report.outcomes}
+    verdicts = [known.get(claim.id, "not run") for claim in CLAIMS]
+    return [*(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS), *verdicts]
+
+
 def button(page: AppTest, label: str) -> bool:
     return any(one.label == label for one in page.button)
 
@@ -76,9 +85,12 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     assert any(LEVEL in one.value for one in page.markdown), "how verdicts are made, before any run"
     assert any("Assessing the Interpretability of Large Language Models" in one.value for one in page.markdown)
     assert button(page, "Run")
+    assert button(page, RUN["sanity"])
     assert [one.value for one in page.code] == [
         declared().digest,
         f"exegesis reproduce thesis --scale embedded --examples {COUNT} --seed 0",
+        declared(FILES["sanity"]).digest,
+        "exegesis reproduce thesis --topic sanity --scale embedded --examples 50 --seed 0",
         "exegesis reproduce thesis --scale full",
     ]
 
@@ -118,8 +130,7 @@ def test_a_run_is_followed_stopped_and_resumed() -> None:
 def test_a_report_shows_verdicts_and_what_decides() -> None:
     found = keep_report(Asked())
     page = opened()
-    counts = [f"{number} {verdict}" for verdict, number in found.counts.items()]
-    assert badges(page) == [*counts, *(one.verdict for one in found.outcomes)]
+    assert badges(page) == badges_of(found)
     text = html_of(page)
     assert f"What decides: Integrated gradients: 0.95 (0.93 to 0.97), n {COUNT}" in text
     assert "Integrated gradients: 0.95 (0.93 to 0.97), asked: at least 0.9" in text, "in the overview"
@@ -133,18 +144,35 @@ def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
     page = opened()
     text = html_of(page)
     assert f"This report comes with the project. {found.told}" in text
-    assert badges(page)[:4] == [f"{number} {verdict}" for verdict, number in found.report.counts.items()]
+    assert badges(page) == badges_of(found.report)
     assert button(page, "Run"), "for whoever wants numbers of this computer"
     other = opened(seed="1")
     assert "comes with the project" not in html_of(other), "it answers one seed"
     assert badges(other) == ["not run"] * len(CLAIMS)
 
 
+def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -> None:
+    model = str(save_checkpoint("bert", tmp_path / "tiny"))
+    both = [keep_report(Asked(topic=topic), model) for topic in TOPICS]
+    page = opened(claim=["random-rollout-late", "attack-integrated-rank"])
+    assert badges(page) == badges_of(*both)
+    text = html_of(page)
+    assert "Models made random, T5 in four sizes" in text
+    assert "The first is cascading_half(attention_rollout; t5-marked)." in text
+    assert "The first is unconstrained_rank_change(gradient_l2; t5-mini-marked, t5-small-marked, t5-marked" in text
+    links = {link.proto.label: link.proto.query_string for link in page.get("page_link")}
+    assert set(links) == {
+        "Randomization: marked, T5 sizes, randomization", "Attack: marked, T5 sizes, attack",
+    }  # fmt: skip
+    assert "data=reviews-marked" in links["Randomization: marked, T5 sizes, randomization"]
+    assert "measure=" not in links["Attack: marked, T5 sizes, attack"], "rank change is what the page opens with"
+
+
 def test_claims_are_chosen_by_verdict() -> None:
     found = keep_report(Asked())
     page = opened(show=["holds", "not run"])
     shown = badges(page)[4:]
-    assert shown == [one.verdict for one in found.outcomes if one.verdict in ("holds", "not run")]
+    assert shown == [verdict for verdict in badges_of(found)[4:] if verdict in ("holds", "not run")]
     assert page.query_params["show"] == ["holds", "not run"]
 
 

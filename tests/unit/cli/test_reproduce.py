@@ -55,6 +55,8 @@ def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None
     for given, said in (
         (("paper",), "reproduce: must be thesis, got 'paper'."),
         (("thesis", "--scale", "huge"), "scale: unknown name 'huge'."),
+        (("thesis", "--topic", "all"), "topic: unknown name 'all'."),
+        (("thesis", "--topic", "sanity", "--claims", CLAIM), f"claims: unknown name '{CLAIM}'."),
         (("thesis", "--claims", "none"), "claims: unknown name 'none'."),
         (("thesis", "--examples", "1"), "--examples: must be"),
         (("thesis", "--out", str(file)), "--out: must be a folder, got the file"),

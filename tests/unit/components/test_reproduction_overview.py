@@ -6,9 +6,10 @@ import re
 from html import unescape
 
 from components.reproduction.known import Known
-from components.reproduction.overview import NOTHING, counts_of, number_shown, overview_html, sections_html
+from components.reproduction.overview import NOTHING, counts_of, number_shown, overview_html, sections_html, totals
+from components.reproduction.words import SECTIONS
 from engine.reproduction.asked import Asked
-from engine.reproduction.claims import declared
+from engine.reproduction.claims import declared, every_claim
 from engine.reproduction.outcome import Reproduction
 from engine.reproduction.scales import EMBEDDED
 from engine.reproduction.shipped import Shipped
@@ -42,6 +43,15 @@ def test_sections_tell_how_their_claims_fared() -> None:
     assert "Ensembles, T5 in four sizes</a>: 1 holds, 1 cannot be told, 1 not run</li>" in sections_html(counts)
     before = counts_of(CLAIMS, {})
     assert set().union(*before.values()) == {"not run"}
+
+
+def test_totals_count_what_was_not_run_too() -> None:
+    counts = counts_of(every_claim(), OUTCOMES)
+    assert set(counts) == set(SECTIONS)
+    found = totals(counts)
+    assert sum(found.values()) == len(every_claim())
+    fewer = totals(counts_of(CLAIMS, OUTCOMES))
+    assert found == {**fewer, "not run": fewer["not run"] + len(every_claim()) - len(CLAIMS)}
 
 
 def test_what_was_found_here_goes_before_what_comes_with_the_project() -> None:

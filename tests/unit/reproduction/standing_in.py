@@ -10,8 +10,7 @@ import pytest
 import engine.explain
 import engine.metrics.curves as curves
 from cache.keys import plain
-from engine.evaluation.plan import Plan
-from engine.reproduction.asked import METHODS, Asked, experiments
+from engine.reproduction.asked import Asked, experiments
 from engine.reproduction.outcome import ExperimentFound, Number, Outcome, Reproduction
 from engine.reproduction.run import report_key
 from engine.reproduction.scales import EMBEDDED, FULL
@@ -103,8 +102,10 @@ def report_of(asked: Asked, model: str) -> Reproduction:
         found = Number(claim.contrasts[0].name, *ends[verdict], *ends[verdict][1:], asked.count, verdict)
         settled_by = 4321 if verdict == "cannot be told" else None
         outcomes.append(Outcome(claim.id, verdict, ((found,),), settled_by=settled_by))
-    plans = [(one.name, Plan((model,), one.data.dataset, METHODS, one.metrics)) for one in experiments(asked)]
-    ran = tuple(ExperimentFound(name, plain(plan.as_plain()), "", 0) for name, plan in plans)
+    needed = experiments(asked)
+    plans = [one.way.plan(asked.wanted(one.source, (model,), one.data, one.metrics)) for one in needed]
+    pairs = zip(needed, plans, strict=True)
+    ran = tuple(ExperimentFound(one.name, plain(plan.as_plain()), "", 0, one.source) for one, plan in pairs)
     digest, versions = asked.declared.digest, {"Exegesis": "1"}
     return Reproduction(
         asked.command(), asked.scale, asked.count, asked.seed, digest, versions, (), ran, tuple(outcomes)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageError
-from engine.metrics.catalog import METRICS
 from engine.registry import explainer
-from engine.reproduction.asked import METHODS
 from engine.reproduction.claims import FILE, Claim, Term, declared
+from engine.reproduction.measures import MEASURES
 from engine.reproduction.scales import SCALES
+from engine.reproduction.sources import METHODS
 
 DIGEST = "875f63eaf0693f1bfc06218b85cab7758be8943352f423df2e8af260da74b4a3"
 """Of the claims as they were revised, before a run on trained models was complete. It changes with any of them."""
@@ -44,7 +44,7 @@ def test_a_claim_names_what_there_is(claim: Claim) -> None:
     assert all(claim.asked)
     assert claim.bounds != (None, None)
     for term in (term for contrast in claim.contrasts for term in contrast.terms):
-        assert term.metric in METRICS
+        assert MEASURES[term.metric].source == "evaluation"
         assert term.metric in declared().tasks[term.task]
         assert all(explainer(method, "text") for method in term.methods)
         assert set(term.methods) <= {*METHODS, "random"}

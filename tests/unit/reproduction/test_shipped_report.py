@@ -10,40 +10,44 @@ import pytest
 from engine.errors import UsageError
 from engine.models import catalog
 from engine.reproduction.asked import Asked
-from engine.reproduction.claims import Claim, declared
+from engine.reproduction.claims import FILES, TOPICS, Claim, declared
 from engine.reproduction.outcome import ModelFound, Outcome
-from engine.reproduction.ship import REPORT, ship
-from engine.reproduction.shipped import FILE, Shipped, changed, shipped, shipped_for
+from engine.reproduction.ship import document_of, ship
+from engine.reproduction.shipped import Shipped, changed, file_of, shipped, shipped_for
 from engine.reproduction.verdicts import chances, judged, margin, most
 from engine.reproduction.writing import markdown
 from tests.unit.reproduction.standing_in import report_of
 
 LARGEST_FILE = 400_000
-SHIPPED = shipped()
+SHIPPED = {topic: found for topic in TOPICS if (found := shipped(file_of(topic))) is not None}
+TOPICS_SHIPPED = pytest.mark.parametrize(("topic", "found"), SHIPPED.items(), ids=SHIPPED)
 
 
-def test_it_answers_the_claims_as_they_are_declared_now() -> None:
-    assert SHIPPED is not None
-    assert SHIPPED.report.digest == declared().digest, (
-        "run the command of the report again, and engine.reproduction.ship"
-    )
-    assert [one.id for one in SHIPPED.report.outcomes] == [claim.id for claim in declared().claims]
-    assert SHIPPED.report.examples == declared().examples["embedded"]
-    assert shipped_for(Asked()) == SHIPPED
-    assert shipped_for(Asked(seed=1)) is None
-    assert FILE.stat().st_size < LARGEST_FILE
+def test_the_first_topic_has_one() -> None:
+    assert TOPICS[0] in SHIPPED
 
 
-def test_it_was_made_with_the_models_that_come_with_the_project() -> None:
-    assert SHIPPED is not None
-    now = {one.name: catalog.revision(one.name) for one in SHIPPED.report.models}
-    assert changed(SHIPPED.report, now) == ()
-    assert changed(SHIPPED.report, {**now, "t5-marked": "0"}) == ("t5-marked",)
+@TOPICS_SHIPPED
+def test_it_answers_the_claims_as_they_are_declared_now(topic: str, found: Shipped) -> None:
+    known = declared(FILES[topic])
+    assert found.report.digest == known.digest, "run the command of the report again, and engine.reproduction.ship"
+    assert [one.id for one in found.report.outcomes] == [claim.id for claim in known.claims]
+    assert found.report.examples == known.examples["embedded"]
+    assert shipped_for(Asked(topic=topic)) == found
+    assert shipped_for(Asked(topic=topic, seed=1)) is None
+    assert file_of(topic).stat().st_size < LARGEST_FILE
 
 
-def test_each_verdict_follows_from_the_numbers_that_stand_beside_it() -> None:
-    assert SHIPPED is not None
-    for claim, outcome in zip(declared().claims, SHIPPED.report.outcomes, strict=True):
+@TOPICS_SHIPPED
+def test_it_was_made_with_the_models_that_come_with_the_project(topic: str, found: Shipped) -> None:
+    now = {one.name: catalog.revision(one.name) for one in found.report.models}
+    assert changed(found.report, now) == ()
+    assert changed(found.report, {**now, "t5-marked": "0"}) == ("t5-marked",)
+
+
+@TOPICS_SHIPPED
+def test_each_verdict_follows_from_the_numbers_that_stand_beside_it(topic: str, found: Shipped) -> None:
+    for claim, outcome in zip(declared(FILES[topic]).claims, found.report.outcomes, strict=True):
         assert outcome.verdict == verdict_again(claim, outcome), claim.id
         assert bool(outcome.settled_by or outcome.on_bound) == (outcome.verdict == "cannot be told"), claim.id
 
@@ -64,21 +68,22 @@ def verdict_again(claim: Claim, outcome: Outcome) -> str:
     return judged([most(own) for own in margins], claim.least).verdict
 
 
-def test_most_claims_are_told_and_the_document_is_the_report() -> None:
-    assert SHIPPED is not None
-    counts = SHIPPED.report.counts
+@TOPICS_SHIPPED
+def test_most_claims_are_told_and_the_document_is_the_report(topic: str, found: Shipped) -> None:
+    counts = found.report.counts
     assert counts["not run"] == 0
-    assert 3 * counts["cannot be told"] <= len(SHIPPED.report.outcomes)
-    assert REPORT.read_text(encoding="utf-8") == markdown(SHIPPED.report, declared(), SHIPPED.told)
+    assert 3 * counts["cannot be told"] <= len(found.report.outcomes) or topic != TOPICS[0]
+    assert document_of(topic).read_text(encoding="utf-8") == markdown(found.report, declared(FILES[topic]), found.told)
 
 
-def test_a_finished_report_is_shipped_and_read_again(tmp_path: Path) -> None:
-    found = report_of(Asked(), "bert-marked")
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_finished_report_is_shipped_and_read_again(topic: str, tmp_path: Path) -> None:
+    found = report_of(Asked(topic=topic), "bert-marked")
     source, file, text = (tmp_path / name for name in ("found.json", "shipped.json", "report.md"))
     source.write_text(json.dumps(found.as_plain()), encoding="utf-8")
     ship(source, "2026-01-31", "abc123", file, text)
     assert shipped(file) == Shipped(found, "2026-01-31", "abc123")
-    told = f"Made on 2026-01-31, with revision abc123 of the project, by: {Asked().command()}"
+    told = f"Made on 2026-01-31, with revision abc123 of the project, by: {Asked(topic=topic).command()}"
     assert told in text.read_text(encoding="utf-8").splitlines()
     assert shipped(tmp_path / "nowhere.json") is None
 
