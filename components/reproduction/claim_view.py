@@ -7,7 +7,6 @@ from html import escape
 import streamlit as st
 
 from components.evaluate.look import Look
-from components.evaluate.state import of_plan, write
 from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, PageEntry
 from components.reproduction.session import OPEN, key
 from components.reproduction.words import LOOKS
@@ -99,6 +98,7 @@ def experiment_link(experiment: ExperimentFound, metric: str) -> None:
 
 
 def _evaluation(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
+    from components.evaluate.state import of_plan, write
     from engine.jobs.evaluating import plan_of
 
     view = "scaling" if experiment.name.endswith(SIZES) else "architecture"
@@ -106,15 +106,15 @@ def _evaluation(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Qu
 
 
 def _randomization(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
-    from components.randomization import state
+    from components.randomization.state import of_plan, write
     from engine.jobs.randomizing import plan_of
 
-    return RANDOMIZATION, state.write(state.of_plan(plan_of(experiment.plan)))
+    return RANDOMIZATION, write(of_plan(plan_of(experiment.plan)))
 
 
 def _attack(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
-    from components.adversarial import state
+    from components.adversarial.state import of_plan, write
     from engine.jobs.attacking import plan_of
 
-    query = state.write(state.of_plan(plan_of(experiment.plan), metric.partition("_")[2]))
+    query = write(of_plan(plan_of(experiment.plan), metric.partition("_")[2]))
     return ADVERSARIAL, {name: values for name, values in query.items() if name != "digest"}

@@ -167,9 +167,7 @@ def _needed(claims: Sequence[Claim]) -> list[tuple[str, str, Source]]:
     return list(dict.fromkeys(needed))
 
 
-def _experiment(
-    asked: Asked, data: Data, family: str, source: Source, pairs: Sequence[tuple[str, str]]
-) -> Experiment:
+def _experiment(asked: Asked, data: Data, family: str, source: Source, pairs: Sequence[tuple[str, str]]) -> Experiment:
     scale, where = scale_of(asked.scale), asked.where
     parts: dict[str, list[str]] = {}
     for task, part in pairs:

@@ -69,13 +69,11 @@ SAFE = {
     ): "numbers",
     ("components/reproduction/claim_view.py", "f'Section {claim.section}'"): "of a declared claim",
     ("components/reproduction/page.py", "f'{section} {SECTIONS[section]}'"): "our words",
-    ("components/reproduction/page.py", "f'{LEVEL} {FLAT}'"): "our words",
     (
         "components/reproduction/page.py",
         "f'{DECLARED.format(FILE_OF[asked.topic])} {asked.declared.revised}'",
     ): "our words",
     ("components/reproduction/page.py", "f'{OF_TOPIC[topic]} {NOTHING.format(RUN[topic])}'.strip()"): "our words",
-    ("components/reproduction/page.py", "f'{TOP} {SANITY}'"): "our words",
     ("components/reproduction/page.py", "seen.time"): "a number and our words",
     ("components/library/cache.py", "said"): "numbers",
     ("components/library/data.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",

@@ -100,7 +100,7 @@ def test_one_command_asks_both_topics() -> None:
     assert (one.topic, one.count) == ("sanity", 100)
     for given in (both[1], one):
         assert asked_of(given.as_plain()) == given
-    with pytest.raises(UsageError, match="claims: unknown name 'attack-rnk'. Did you mean 'attack-rank'"):
+    with pytest.raises(UsageError, match=r"claims: unknown name 'attack-rnk'. Did you mean 'attack-rank'"):
         of_topics(Asked(claims=("attack-rnk",)))
     with pytest.raises(UsageError, match="topic: unknown name 'all'"):
         Asked(topic="all").check()
