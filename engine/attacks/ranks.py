@@ -62,7 +62,10 @@ class Ranks:
     def top(self, width: int) -> torch.Tensor:
         """Which positions `[item seq]` are attacked: the first k of each item."""
         marked = torch.zeros(len(self.k), width, dtype=torch.bool, device=self.device)
-        return marked.scatter(1, self.first, self._within(self.k)) if self.most else marked
+        # Only these: where an item has fewer features than another's k, what stands beyond them is no position of it.
+        rows, places = self._within(self.k).nonzero(as_tuple=True)
+        marked[rows, self.first[rows, places]] = True
+        return marked
 
     def change(self, scores: Float[torch.Tensor, "row seq"], items: torch.Tensor) -> Float[torch.Tensor, "row"]:
         """The share of the first k places of these items that changed."""

@@ -92,6 +92,17 @@ def test_the_same_attack_alone_and_in_company() -> None:
         np.testing.assert_allclose(alone.delta, beside.delta, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("family", ["gpt2", "t5"])
+def test_all_features_of_a_shorter_text_beside_a_longer_one(family: str) -> None:
+    """Where no special token stands first, a place that the shorter text lacks must not stand for its first word."""
+    given = ("the acting is a quiet triumph", "the acting is a quiet triumph and warm")
+    company = attacked([asked(text, family=family, top_k=99, steps=2) for text in given])
+    result_store().clear()
+    for text, beside in zip(given, company, strict=True):
+        (alone,) = attacked([asked(text, family=family, top_k=99, steps=2)])
+        np.testing.assert_allclose(alone.trail.objective, beside.trail.objective, rtol=1e-6)
+
+
 def test_unconstrained_keeps_the_class_and_constrained_its_probability() -> None:
     free, bound = (
         attacked([asked(text, objective=objective, beta=1e4, steps=12) for text in TEXTS[:2]])
