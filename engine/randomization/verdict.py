@@ -132,7 +132,13 @@ def _ends(point: Point) -> tuple[float, float]:
 
 def _at(point: Point) -> str:
     low, high = _ends(point)
-    return f"({point.value:.2f}, 95 % from {low:.2f} to {high:.2f}, with {point.stage.words})"
+    told = _hundredths(point.value or 0.0), _hundredths(low), _hundredths(high)
+    return "({}, 95 % from {} to {}, with {})".format(*told, point.stage.words)
+
+
+def _hundredths(value: float) -> str:
+    """With a minus for people, and none before what rounds to zero."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "\u2212")
 
 
 def verdicts(found: OfModel, kind: str = "text", seed: int = 0) -> list[Verdict]:

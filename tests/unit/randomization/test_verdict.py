@@ -59,8 +59,12 @@ def test_signs_that_become_random_do_not_hide_sizes_that_stay() -> None:
 
 def test_an_order_that_is_turned_round_is_told() -> None:
     told = verdict(curve([HALF, (-0.9, -0.5)])).reason
-    assert told == "Its correlation falls to below zero (-0.70, 95 % from -0.90 to -0.50, with block 8 randomized)."
+    assert told == "Its correlation falls to below zero (−0.70, 95 % from −0.90 to −0.50, with block 8 randomized)."
     assert "is about zero from the first stage on (0.02," in verdict(curve([ZERO, (-0.9, -0.5)])).reason
+
+
+def test_what_rounds_to_zero_has_no_minus() -> None:
+    assert "(0.00, 95 % from −0.05 to 0.05," in verdict(curve([HALF, (-0.052, 0.05)])).reason
 
 
 def test_few_examples_chance_and_methods_that_it_is_not_meant_for() -> None:
