@@ -18,7 +18,7 @@ from engine.reproduction.sources import GRADIENTS, RANDOMIZED
 from engine.reproduction.words import statistic_told, sum_told
 
 DECLARED = declared(FILES["sanity"])
-DIGEST = "b946ed7facfcc57c3b0a3df7b8172153f1dbae87d33de6313b5e7a9de9b6d420"
+DIGEST = "d278a4cde498be36fce96985b7cc2b67b1288ce3b9a72929aa9e7313949047bb"
 """Of the claims before any run. It changes with any of them."""
 SECTIONS = {"4.1.4", "4.1.6", "4.2.4", "4.2.6"}
 CLAIMS = {claim.id: claim for claim in DECLARED.claims}
