@@ -13,8 +13,8 @@ from engine.attacks.keeping import complete, finished, keep
 from engine.attacks.plan import AttackPlan, check
 from engine.attacks.result import Attacked
 from engine.data.classes import match_classes
-from engine.data.sources import Candidate
-from engine.errors import ExegesisError
+from engine.data.sources import Candidate, source_of
+from engine.errors import ExegesisError, not_allowed
 from engine.evaluation.maps import surviving
 from engine.evaluation.result import Facts
 from engine.evaluation.sample import Sample, Unread, reason, sample_of
@@ -50,6 +50,18 @@ def carry_out(plan: AttackPlan, report: Report = silent, cancel: CancelToken | N
     report(work.total, work.total, "")
     keep(found := _gathered(work), sample)
     return found
+
+
+def attack_example(
+    plan: AttackPlan, index: int, report: Report = silent, cancel: CancelToken | None = None
+) -> Findings:
+    """The plan on the one example at that place in the data set, none drawn. Its attacks are kept, not the whole."""
+    check(plan)
+    source = source_of(plan.kind, plan.dataset, plan.split, tolerant=True)
+    if not 0 <= index < source.count:
+        raise not_allowed("index", f"a place in {source.name}, from 0 to {source.count - 1:,}", index)
+    with cancellable(cancel):
+        return _gathered(of_some(plan, Sample(source, (index,)), report))
 
 
 def of_some(plan: AttackPlan, sample: Sample, report: Report = silent) -> Work:
@@ -116,7 +128,7 @@ class Work:
                 continue
             self._note(Of(model, self.plan.dataset, method, "", objective, method), one.index, values_of(found))
             self._remember(model, one, found)
-            for other in self.plan.transfer:
+            for other in self.plan.others(method):
                 self._transfer(Of(model, self.plan.dataset, other, "", objective, method), one.index, request, found)
 
     def _step(self, what: str, size: int) -> Report:
@@ -147,7 +159,7 @@ class Work:
 
     def _skip_all(self, model: str, objective: str, method: str, example: int, why: str) -> None:
         self._skip(Of(model, self.plan.dataset, method, "", objective, method), tuple(METRICS), example, why)
-        for other in self.plan.transfer:
+        for other in self.plan.others(method):
             self._skip(Of(model, self.plan.dataset, other, "", objective, method), TRANSFERRED, example, why)
 
     def _skip(self, of: Of, metrics: Sequence[str], example: int, why: str) -> None:

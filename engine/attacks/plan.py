@@ -55,6 +55,10 @@ class AttackPlan:
         """Each objective with each method."""
         return ((objective, method) for objective in self.objectives for method in self.methods)
 
+    def others(self, attacked: str) -> tuple[str, ...]:
+        """Of what is looked at too, those that are not the attacked method itself, whose maps are there anyway."""
+        return tuple(method for method in self.transfer if method != attacked)
+
     def params_of(self, method: str) -> Mapping[str, Plain]:
         return self.params.get(method, {})
 

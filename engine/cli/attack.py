@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,9 @@ from engine.errors import Cancelled, UsageError, not_allowed
 if TYPE_CHECKING:
     from engine.attacks.findings import Findings
     from engine.attacks.plan import AttackPlan
+    from engine.progress import CancelToken, Report
+
+    Work = Callable[[Report, CancelToken], Findings]
 
 BOTH = "both"
 
@@ -27,6 +31,7 @@ def attack(
     dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
     methods: Annotated[str, typer.Option(metavar="A,B", help="Methods to attack, between commas.")] = "",
     examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "16",
+    index: Annotated[str | None, typer.Option(metavar="I", help="This one example instead, from 0.")] = None,
     seed: Seed = "0",
     split: Split = None,
     objective: Annotated[str, typer.Option(metavar="O", help="unconstrained, constrained or both.")] = BOTH,
@@ -56,6 +61,8 @@ def attack(
     check_dtype(dtype)
     if job and executor != "local":
         raise UsageError(f"--job: is done on this machine, got --executor {executor} too. Leave one of them out.")
+    if index is not None and (job or executor != "local"):
+        raise UsageError("--index: one example is attacked here and at once. Leave --job and --executor out.")
     file = rows_file(out)
     plan = AttackPlan(
         models=tuple(values.names("--models", models)),
@@ -80,7 +87,7 @@ def attack(
     )
     plan = _with_methods(plan, methods, transfer, param)
     check(plan)
-    found = _found(plan, job, executor, address)
+    found = _found(plan, _work(plan, index, executor, address), job)
     if file is not None:
         write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
     if as_json:
@@ -127,8 +134,18 @@ def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str
     return replace(plan, methods=tuple(asked), transfer=tuple(spec.id for spec in others), params=params)
 
 
-def _found(plan: AttackPlan, job: bool, executor: str, address: str | None) -> Findings:
+def _work(plan: AttackPlan, index: str | None, executor: str, address: str | None) -> Work:
+    """What is to be done: the one example, or all that the seed draws."""
     from engine.attacks.executors import carry_out_on
+    from engine.attacks.experiment import attack_example
+
+    if index is None:
+        return lambda report, cancel: carry_out_on(executor, plan, address, report, cancel)
+    at = values.whole("--index", index)
+    return lambda report, cancel: attack_example(plan, at, report, cancel)
+
+
+def _found(plan: AttackPlan, work: Work, job: bool) -> Findings:
     from engine.cli.guard import STOPPED, note
     from engine.cli.output import only_ours
     from engine.cli.progress import shown
@@ -139,7 +156,7 @@ def _found(plan: AttackPlan, job: bool, executor: str, address: str | None) -> F
         _as_job(plan)
     with only_ours(), stoppable() as cancel, shown("attacking") as report:
         try:
-            found = carry_out_on(executor, plan, address, report, cancel)
+            found = work(report, cancel)
         except Cancelled:
             told = "attack: stopped; finished attacks are kept. The same command goes on."
             raise typer.Exit(fail(told, STOPPED)) from None

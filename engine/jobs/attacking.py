@@ -97,7 +97,7 @@ class _Attacks:
             label = f"attack on {said}, example {index}, {self.model}"
             step = Step(f"Attack on {said}, {self.model}", place, len(keys), self._steps, "steps")
             yield Unit(key, label, partial(self._attack, [index]), stores_itself=True, batch=batch, step=step)
-        for other in self.plan.transfer:
+        for other in self.plan.others(self.method):
             for index in self.sample.indices:
                 label = f"{other} on what fooled {said}, example {index}, {self.model}"
                 yield Unit(self._key(index, other), label, partial(self._transfer, index, other), stores_itself=True)

@@ -43,6 +43,20 @@ def test_the_table_the_file_and_the_json_agree(run: Run, bert: str, reviews: str
     assert [one["right"] for one in plain["examples"]] != []
 
 
+def test_one_example_is_attacked_by_its_place(run: Run, bert: str, reviews: str) -> None:
+    told = ("--transfer", "gradient_l2,gradient_x_input", "--json")
+    one = json.loads(ran(run, bert, reviews, "--index", "2", *told).out)
+    assert {example["example"] for example in one["examples"]} == {2}
+    assert {score["n"] for score in one["scores"]} == {1}
+    # What is attacked is asked for among the others too: it has its own numbers, once.
+    assert {(score["attacked"], score["method"]) for score in one["scores"]} == {
+        ("gradient_l2", "gradient_l2"), ("gradient_l2", "gradient_x_input")
+    }  # fmt: skip
+    done = ran(run, bert, reviews, "--index", "2", "--job")
+    assert (done.code, done.out) == (2, "")
+    assert "one example is attacked here and at once" in done.err
+
+
 def test_a_map_of_zeros_is_said_and_fails(run: Run, bert: str, reviews: str) -> None:
     done = run("attack", "--models", bert, "--dataset", reviews, "--methods", "gradient", "--objective", "constrained")
     assert done.code == 1
@@ -59,6 +73,8 @@ def test_a_map_of_zeros_is_said_and_fails(run: Run, bert: str, reviews: str) -> 
     ("--out", "rows.txt", "--out: must be a file whose name ends with"),
     ("--transfer", "limee", "Did you mean 'lime'"),
     ("--executor", "cloud", "executor: unknown name 'cloud'"),
+    ("--index", "3", "index: must be a place in"),
+    ("--index", "-1", "--index: must be a whole number of at least 0"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_one_line(
     run: Run, bert: str, reviews: str, option: str, value: str, words: str
