@@ -1,22 +1,25 @@
 """An attack of 16 examples x 500 steps against its bare passes: `python -m benchmarks.attack [--steps 500] [--json]`.
 
-Bare: the plain transformers module on the same batches, a pass forward, one back that can be differentiated, and one
-back through that; nothing else. Both from the same real texts. Then the same attack one example at a time, and the
-largest memory above what was held before. Models are loaded and warm; nothing is in the cache.
+Bare: the plain transformers module on the same real texts in the same batches, made beforehand. The map of the input
+is a pass forward and one back; so is that of the last point. Each step is a pass forward, one back that can be
+differentiated, and one back through that. They take turns step by step, the bare passes first. Integrated gradients has
+as many rows an example as nodes, and is timed for as many steps fewer. Then the same attack one example at a time.
+Models are loaded and warm; nothing is in the cache. Memory: the most above what was held before.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.beside import Beside
 from benchmarks.limits import Limit, judge, load
-from benchmarks.picture_memory import held, peak
 from benchmarks.timing import in_turn, ratio, show
 from engine import runtime
 from engine.attacks.ascent import Ascent, like_lengths
@@ -27,83 +30,99 @@ from engine.data.sources import source_of
 from engine.models.attention import twice_differentiable
 from engine.models.load import load_model
 from engine.models.text import TextClassifier
+from engine.progress import Report, reporting
 from engine.task import Item, Task
 
-EXAMPLES = 16
 METHODS = ("gradient_x_input", "integrated_gradients")
 MOST = 1.3
 ALONE = 20
 """Steps of which the attack one by one is timed: it takes long."""
 
+Rows = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]
+"""Embeddings, what may be attended to (None: all), and the class of each row."""
 
-def attack(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> None:
+
+def attack(model: TextClassifier, items: Sequence[Item], method: str, steps: int, report: Report | None = None) -> None:
     """Constrained, which looks at the probability too."""
     params = AttackParams(objective="constrained", steps=steps)
     given = resolved(method, "text", {}, params)
-    for group in like_lengths([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
-        ended = list(Ascent(Mapper(model, [items[at] for at in group], method, given, params), params).run())
+    for group in _groups(items):
+        with reporting(report):
+            ended = list(Ascent(Mapper(model, group, method, given, params), params).run())
         if any(one.steps < steps for one in ended):
             raise SystemExit(f"error: an attack ended before its {steps} steps, so that times do not compare.")
 
 
-def bare(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> Callable[[], None]:
-    """Plain passes on as many rows, in the same batches."""
-    rows = PATH_STEPS if method == "integrated_gradients" else 1
-    groups, task = [], Task(model, items)
+def _groups(items: Sequence[Item]) -> Iterator[list[Item]]:
     for group in like_lengths([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
-        batch = task.batch([at for at in group for _ in range(rows)])
-        targets = torch.tensor([items[at].target for at in group for _ in range(rows)], device=model.device)
-        groups.append((model.embed(batch).detach(), None if batch.whole else batch.visible, targets))
-
-    def run() -> None:
-        for embeds, mask, targets in groups:
-            for _ in range(steps):
-                point = embeds.clone().requires_grad_()
-                logits = model.module(inputs_embeds=point, attention_mask=mask).logits
-                (slope,) = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), point, create_graph=True)
-                torch.autograd.grad((slope * point).sum(), point)
-            if model.device.type == "cuda":
-                torch.cuda.synchronize()
-
-    return run
+        yield [items[at] for at in group]
 
 
-def measure(model: TextClassifier, items: Sequence[Item], method: str, steps: int, rounds: int) -> list[dict[str, Any]]:
-    work: dict[str, Callable[[], object]] = {
-        "bare": bare(model, items, method, steps),
-        "exegesis": lambda: attack(model, items, method, steps),
-    }
-    times = in_turn(work, rounds)
-    before = held(model)
-    attack(model, items, method, min(steps, ALONE))
-    most = peak(model) - before
-    return [
-        {"what": method, "steps": steps, "by": by, "seconds": float(np.median(times[by])), **ratio(times, by, "bare"),
-         "MB": round(most / 1e6) if by == "exegesis" else ""}
-        for by in times
-    ]  # fmt: skip
+def bare(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> Iterator[Callable[[], None]]:
+    """What each step needs, batch by batch. The first has the map of the input besides; the last is a map alone."""
+    of_each = PATH_STEPS if method == "integrated_gradients" else 1
+    for group in _groups(items):
+        rows = _rows(model, [item for item in group for _ in range(of_each)])
+        for step in range(steps + 1):
+            twice = (False, True) if step == 0 else (step < steps,)
+            yield functools.partial(_passes, model.module, rows, twice)
 
 
-def alone(model: TextClassifier, items: Sequence[Item], method: str, rounds: int) -> list[dict[str, Any]]:
+def _rows(model: TextClassifier, items: Sequence[Item]) -> Rows:
+    batch = Task(model, items).batch()
+    targets = torch.tensor([item.target for item in items], device=model.device)
+    return model.embed(batch).detach().requires_grad_(), None if batch.whole else batch.visible, targets
+
+
+def _passes(module: torch.nn.Module, rows: Rows, twice: Sequence[bool]) -> None:
+    """Forward and back, and where told back once more through that."""
+    embeds, mask, targets = rows
+    for again in twice:
+        logits = module(inputs_embeds=embeds, attention_mask=mask).logits
+        (slope,) = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), embeds, create_graph=again)
+        if again:
+            torch.autograd.grad((slope * embeds).sum(), embeds)
+
+
+def measure(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> list[dict[str, Any]]:
+    beside(model, items, method, 1)  # to warm up
+    return [{"what": method, "steps": steps, **row} for row in beside(model, items, method, steps).rows()]
+
+
+def beside(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> Beside:
+    """The attack and its bare passes, step by step in turn."""
+    passes, clocks = bare(model, items, method, steps), Beside(model)
+
+    def report(*_: object) -> None:
+        with clocks.paused():
+            clocks.time(next(passes))
+
+    attack(model, items, method, steps, report)
+    clocks.stop()
+    return clocks
+
+
+def alone(model: TextClassifier, items: Sequence[Item], method: str, steps: int, rounds: int) -> list[dict[str, Any]]:
     def one_by_one() -> None:
         for item in items:
-            attack(model, [item], method, ALONE)
+            attack(model, [item], method, steps)
 
     work: dict[str, Callable[[], object]] = {
-        "together": lambda: attack(model, items, method, ALONE),
+        "together": lambda: attack(model, items, method, steps),
         "one at a time": one_by_one,
     }
     times = in_turn(work, rounds)
     return [
-        {"what": method, "steps": ALONE, "by": by, "seconds": float(np.median(times[by])),
-         **ratio(times, by, "together"), "MB": ""}
+        {"what": method, "steps": steps, "by": by, "seconds": float(np.median(times[by])),
+         **ratio(times, by, "together"), "more MB": ""}
         for by in times
     ]  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="reviews-minilm")
+    parser.add_argument("--model", default="bert-marked")
+    parser.add_argument("--examples", type=int, default=16)
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--methods", nargs="+", default=METHODS)
@@ -112,12 +131,17 @@ def main() -> int:
     before = load()
     model = load_model(given.model, "float32", runtime.device())
     source = source_of("text", "reviews")
-    items = items_of(model, [(source.read(index).input, 0) for index in range(EXAMPLES)])
+    items = items_of(model, [(source.read(index).input, 0) for index in range(given.examples)])
     with twice_differentiable(model.module):
-        rows = [row for method in given.methods for row in measure(model, items, method, given.steps, given.rounds)]
-        rows += alone(model, items, given.methods[0], given.rounds)
-    show(f"Attacks on {EXAMPLES} examples, load {before} to {load()}", rows, given.json)
+        rows = [row for one in given.methods for row in measure(model, items, one, steps_of(one, given.steps))]
+        rows += alone(model, items, given.methods[0], min(given.steps, ALONE), given.rounds)
+    show(f"Attacks on {given.examples} examples, load {before} to {load()}", rows, given.json)
     return judge([limit for row in rows for limit in limits(row)])
+
+
+def steps_of(method: str, steps: int) -> int:
+    """As many rows are run for each method."""
+    return max(1, steps // PATH_STEPS) if method == "integrated_gradients" else steps
 
 
 def limits(row: dict[str, Any]) -> list[Limit]:
@@ -127,7 +151,7 @@ def limits(row: dict[str, Any]) -> list[Limit]:
         return []
     return [
         Limit(f"{row['what']}, to bare", row["ratio"], MOST, "times"),
-        Limit(f"{row['what']}, memory", row["MB"], runtime.memory_budget() / 1e6, "MB"),
+        Limit(f"{row['what']}, memory", row["more MB"], runtime.memory_budget() / 1e6, "MB"),
     ]
 
 
