@@ -40,11 +40,11 @@ def with_weights(model: TextClassifier, weights: Weights) -> TextClassifier:
 def slow_check(model: TextClassifier, texts: Sequence[str], stages: Sequence[Weights]) -> tuple[np.ndarray, np.ndarray]:
     """Spearman's rho and the probability of the original class, `[stage text]` each."""
     rho, likely = np.empty((len(stages), len(texts))), np.empty((len(stages), len(texts)))
+    targets = [int(probabilities(model, text).argmax()) for text in texts]
+    before = [gradient_x_input(model, text, target) for text, target in zip(texts, targets, strict=True)]
     for row, weights in enumerate(stages):
         other = with_weights(model, weights)
-        for column, text in enumerate(texts):
-            target = int(probabilities(model, text).argmax())
-            maps = gradient_x_input(model, text, target), gradient_x_input(other, text, target)
-            rho[row, column] = scipy.stats.spearmanr(*maps).statistic
+        for column, (text, target) in enumerate(zip(texts, targets, strict=True)):
+            rho[row, column] = scipy.stats.spearmanr(before[column], gradient_x_input(other, text, target)).statistic
             likely[row, column] = probabilities(other, text)[target]
     return rho, likely

@@ -104,7 +104,7 @@ def test_the_usual_cache_never_holds_what_a_randomized_model_says(tmp_path: Path
     asked = Request(folder, "gradient_x_input", Example(TEXTS[0]))
     plain = explain(asked)
     with_it = randomize(
-        [folder], reviews(tmp_path), ["gradient_x_input", "ensemble_top3"], seeds=1, modes=("cascading",)
+        [folder], reviews(tmp_path), ["gradient_x_input", "ensemble_top3"], examples=2, seeds=1, modes=("cascading",)
     )
     assert not result_store().contains(key_of(Request(folder, "lime", Example(TEXTS[0]))))
     again = explain(asked)
