@@ -28,9 +28,11 @@ FAILURES_SHOWN = 50
 A_MAP = "A part is one map: a method's scores of one example."
 PARTS = {
     "explain": A_MAP,
+    "attack": "A part is the attack on one example, or another method's map of an attacked example.",
     "compare": A_MAP,
     "evaluate": "A part is one map, or what is measured on one example.",
     "predict": "A part is one prediction, or one comparison of methods on an example.",
+    "randomize": "A part is one method's maps of up to 16 examples at one stage.",
     "reproduce": "A part is one map, what is measured on one example, or a model that is made.",
 }
 """What a job of a kind counts."""

@@ -134,8 +134,9 @@ class Work:
     def _step(self, what: str, size: int) -> Report:
         """The steps of the attacks that run now, as a part of all."""
 
-        def tell(step: int, steps: int, _: str) -> None:
-            self.report(self.done + size * step // steps, self.total, f"{what}: step {step:,} of {steps:,}")
+        def tell(step: int, steps: int, unit: str) -> None:
+            if unit == "step":  # else it is the map before, which takes no time beside them
+                self.report(self.done + size * step // steps, self.total, f"{what}: step {step:,} of {steps:,}")
 
         return tell
 

@@ -16,7 +16,7 @@ from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
 
 COMMANDS = (
-    "app", "compare", "evaluate", "explain", "heads", "pretrain", "reproduce", "train", "models", "datasets", "jobs",
+    "app", "attack", "compare", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce", "train", "models", "datasets", "jobs",
     "cache", "study", "doctor",
 )  # fmt: skip
 
