@@ -49,13 +49,14 @@ def likeness_chart(curves: Sequence[Curve], frame: Frame, company: Sequence[str]
     table = likeness_data(curves, frame)
     if table.empty or table["random"].all():
         return blank_chart(frame)
-    curve, click, legend = curves[0], picked(), frame.legend(company)
-    x, y = _across(curve), _up([MEASURES[curve.metric], "with the original map"], span)
+    seen, curve, click = frame.seen(company, table), curves[0], picked()
+    legend = frame.legend(seen)
+    x, y = across(curve), up([MEASURES[curve.metric], "with the original map"], span)
     base = alt.Chart(table).encode(x=x.x(AT), color=frame.colour(company, legend))
     lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=frame.dash(company, legend))
-    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=picked_size(click), tooltip=_tips())
-    layers = [_zero(frame), *_bands(base, table, y), lines, points.add_params(click)]
-    return finished(alt.LayerChart(layer=layers), frame.height(company), frame.theme)
+    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=picked_size(click), tooltip=tips())
+    layers = [zero(frame), *bands(base, table, y), lines, points.add_params(click)]
+    return finished(alt.LayerChart(layer=layers), frame.height(seen), frame.theme)
 
 
 def prediction_chart(curves: Sequence[Curve], frame: Frame, regression: bool) -> alt.LayerChart:
@@ -69,31 +70,40 @@ def prediction_chart(curves: Sequence[Curve], frame: Frame, regression: bool) ->
     legend.symbolOpacity = 1
     y = _score_axis(table) if regression else SHARE
     base = alt.Chart(table).encode(
-        x=_across(curves[0], told=False).x(AT),
+        x=across(curves[0], told=False).x(AT),
         color=alt.Color("name:N", scale=tones, title=None, legend=legend),
     )
     dash = alt.StrokeDash("name:N", scale=dash_of, title=None, legend=legend)
     lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=dash)
-    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=alt.value(30), tooltip=_tips())
-    chart = alt.LayerChart(layer=[*_bands(base, table, y), lines, points])
+    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=alt.value(30), tooltip=tips())
+    chart = alt.LayerChart(layer=[*bands(base, table, y), lines, points])
     return finished(chart, PREDICTION_HEIGHT, frame.theme)
 
 
 def likeness_data(curves: Sequence[Curve], frame: Frame) -> pd.DataFrame:
     """A row a method and stage with a value, the original first."""
-    rows = [row for curve in curves for row in _rows(curve, frame.title(curve.method))]
+    rows = [row for curve in curves for row in rows_of(curve, frame.title(curve.method))]
     return pd.DataFrame([{**row, "random": row["method"] == RANDOM} for row in rows])
 
 
 def prediction_data(curves: Sequence[Curve], regression: bool) -> pd.DataFrame:
     """A row a number of the prediction and stage, that of the model as it is first."""
     names = {"probability": SCORE} if regression else PREDICTION
-    return pd.DataFrame([row for curve in curves for row in _rows(curve, names[curve.metric])])
+    return pd.DataFrame([row for curve in curves for row in rows_of(curve, names[curve.metric])])
 
 
-def numbers_table(curves: Sequence[Curve], titles: Mapping[str, str]) -> pd.DataFrame:
-    """A row a curve and stage, those without a value too: what the charts draw, for reading and for files."""
-    return pd.DataFrame([_row(curve, point, titles) for curve in curves for point in curve.points])
+def numbers_table(curves: Sequence[Curve], titles: Mapping[str, str], models: bool = False) -> pd.DataFrame:
+    """A row a curve and stage, those without a value too: what the charts draw, for reading and for files.
+
+    `models`: each row names its model.
+    """
+    return pd.DataFrame(
+        [
+            ({"Model": curve.model} if models else {}) | _row(curve, point, titles)
+            for curve in curves
+            for point in curve.points
+        ]
+    )
 
 
 def span_of(curves: Iterable[Curve]) -> Span:
@@ -110,7 +120,7 @@ def stage_names(curve: Curve) -> list[str]:
     return [ORIGINAL, *(point.stage.block for point in curve.points)]
 
 
-def _across(curve: Curve, told: bool = True) -> Axis:
+def across(curve: Curve, told: bool = True) -> Axis:
     """The stages; `told`: with words below them."""
     names = stage_names(curve)
     ticks = alt.Axis(
@@ -120,7 +130,8 @@ def _across(curve: Curve, told: bool = True) -> Axis:
     return Axis([f"{MODE_TITLES[curve.mode]}:", ACROSS[curve.mode]] if told else [], scale, ticks)
 
 
-def _up(words: Sequence[str], span: Span) -> Axis:
+def up(words: Sequence[str], span: Span) -> Axis:
+    """The axis of likeness."""
     return Axis(words, alt.Scale(domain=list(span), nice=False), alt.Axis(minExtent=LABELS, tickCount=7))
 
 
@@ -130,27 +141,30 @@ def _score_axis(table: pd.DataFrame) -> Axis:
     return Axis([SCORE, "of the model"], scale, alt.Axis(minExtent=LABELS, tickCount=4))
 
 
-def _zero(frame: Frame) -> alt.Chart:
+def zero(frame: Frame) -> alt.Chart:
+    """A line where nothing is alike."""
     line = alt.Chart(pd.DataFrame({"zero": [0.0]}))
     return line.mark_rule(color=PALETTES[frame.theme].muted, strokeWidth=1).encode(y="zero:Q")
 
 
-def _bands(base: alt.Chart, table: pd.DataFrame, y: Axis) -> list[alt.Chart]:
+def bands(base: alt.Chart, table: pd.DataFrame, y: Axis) -> list[alt.Chart]:
+    """Behind the lines, of the points that have an interval; none where none has."""
     known = table[table["low"].notna()]
     if known.empty:
         return []
     return [base.properties(data=known).mark_area(opacity=BAND, line=False).encode(y=y.y("low"), y2="high:Q")]
 
 
-def _tips() -> list[alt.Tooltip]:
+def tips(line: str = "Line") -> list[alt.Tooltip]:
+    """What a point tells. `line`: what each line is of."""
     told = {
-        "name": "Line", "words": "Stage", "shown": "Mean", "interval": "95 % interval",
+        "name": line, "words": "Stage", "shown": "Mean", "interval": "95 % interval",
         "seeds": "By randomization", "examples": "Examples", "skipped": "Without a value",
     }  # fmt: skip
     return [alt.Tooltip(f"{column}:N", title=title) for column, title in told.items()]
 
 
-def _rows(curve: Curve, name: str) -> list[dict[str, object]]:
+def rows_of(curve: Curve, name: str) -> list[dict[str, object]]:
     """As charts take them; `percent` and `slice` say the stage and the mode to a click."""
     click = {"model": curve.model, "method": curve.method, "metric": curve.metric, "slice": curve.mode, "name": name}
     start = {

@@ -28,11 +28,15 @@ NOT_MEANT = "not meant for it"
 
 
 def verdicts_html(verdicts: Sequence[Verdict], titles: Mapping[str, str], kind: str, model: str) -> str:
-    """A row a method. Everything that is not ours is escaped."""
-    rows = "".join(_row(one, titles, kind) for one in verdicts)
-    label = escape(f"Verdicts on {model}")
+    """A row a method."""
+    return judged_html([(titles.get(one.method, one.method), one) for one in verdicts], kind, f"Verdicts on {model}")
+
+
+def judged_html(verdicts: Sequence[tuple[str, Verdict]], kind: str, label: str) -> str:
+    """A row a verdict, by what it is of. Everything that is not ours is escaped."""
+    rows = "".join(_row(name, one, kind) for name, one in verdicts)
     return (
-        f'<div class="xg"><div class="xg-judged" role="list" aria-label="{label}">{rows}</div>'
+        f'<div class="xg"><div class="xg-judged" role="list" aria-label="{escape(label)}">{rows}</div>'
         f'<p class="xg-small">{JUDGED}</p></div>'
     )
 
@@ -43,12 +47,12 @@ def word_of(one: Verdict, kind: str) -> str:
     return f"{word}, {NOT_MEANT}" if not_applicable(one.method, kind) else word
 
 
-def _row(one: Verdict, titles: Mapping[str, str], kind: str) -> str:
+def _row(name: str, one: Verdict, kind: str) -> str:
     mark, meaning = MARKS[one.passes]
     side = {True: " xg-good", False: " xg-fails", None: ""}[one.passes]
     told = f'<span class="xg-small"> · {meaning}</span>' if meaning else ""
     return (
         f'<div class="xg-judgement{side}" role="listitem"><p class="xg-title"><i aria-hidden="true">{mark}</i> '
-        f"{escape(titles.get(one.method, one.method))}</p><p><b>{escape(word_of(one, kind))}</b>{told}</p>"
+        f"{escape(name)}</p><p><b>{escape(word_of(one, kind))}</b>{told}</p>"
         f'<p class="xg-small">{escape(one.reason)}</p></div>'
     )

@@ -54,14 +54,13 @@ class Held:
 class Known:
     """What there is of a plan, and the jobs about it: `running`, or the `last` one that is over.
 
-    `before`: the jobs of all plans. `ended`: when those of this plan ended.
+    `before`: the jobs of all plans.
     """
 
     held: Held
     running: Job | None = None
     last: Job | None = None
     before: Sequence[Randomized] = ()
-    ended: Ended = ()
 
 
 def known(plan: Plan) -> Known:
@@ -69,9 +68,8 @@ def known(plan: Plan) -> Known:
     before = randomizations()
     own = [job for job, of in before if of == plan]
     running = next((job for job in own if not job.over), None)
-    over = [job for job in own if job.over]
-    ended = tuple((job.id, job.finished) for job in over)
-    return Known(held(plan, ended), running, over[0] if over else None, before, ended)
+    last = next((job for job in own if job.over), None)
+    return Known(held(plan, ended_of(plan, before)), running, last, before)
 
 
 def held(plan: Plan, ended: Ended = ()) -> Held:
@@ -119,6 +117,11 @@ def trouble_of(plan: Plan) -> str:
     except Exception as error:
         return sentence(error)
     return ""
+
+
+def ended_of(plan: Plan, before: Sequence[Randomized]) -> Ended:
+    """When each job about this plan ended: what it has left is read again then."""
+    return tuple((job.id, job.finished) for job, of in before if of == plan and job.over)
 
 
 def _written(plan: Plan) -> str:

@@ -23,12 +23,13 @@ SIGNS = {"spearman": "ρ", "spearman_abs": "ρ of sizes", "top_k": "top shared",
 ORDERS = {"index": "As in the data set", "most": "Most changed first", "least": "Least changed first"}
 SCALES = {"own": "Each its own", "shared": "One a method"}
 MOST_STAGE = 9_999
-SEVERAL = ("only",)
+SEVERAL = ("only", "beside")
 
 
 @dataclass(frozen=True)
 class Look:
-    """`model`: the one drawn, empty for all. `only`: the methods drawn, none for all.
+    """`model`: the one drawn, empty for all. `only`: the methods drawn, none for all. `beside`: other checks, by their
+    marks. `lines`: the method of which each model has a line; empty where each method has one.
 
     The maps: `of` which model, empty for the first; in which mode, its `way`; at which `stage` of it, 0 for all; of
     which `example`, its place in the data set, empty for the first of the `order`, which is `by` a method; by which
@@ -38,6 +39,8 @@ class Look:
     measure: str = "spearman"
     model: str = ""
     only: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    lines: str = ""
     of: str = ""
     way: str = MODES[0]
     stage: int = 0
@@ -64,7 +67,8 @@ def read_look(kind: str, query: Query, said: list[str]) -> Look:
     return Look(
         measure=choice("measure", last, measures_of(kind), said),
         model=last.get("drawn", ""),
-        only=tuple(dict.fromkeys(query.get("only", []))),
+        **{name: tuple(dict.fromkeys(query.get(name, []))) for name in SEVERAL},
+        lines=last.get("lines", ""),
         of=last.get("of", ""),
         way=choice("way", last, MODES, said),
         stage=_number("stage", last.get("stage", "0"), MOST_STAGE, 0, said),
@@ -81,7 +85,7 @@ def write_look(look: Look) -> Query:
     given = {one.name: getattr(look, one.name) for one in fields(look) if one.name not in SEVERAL}
     unusual = {name: value for name, value in given.items() if value != getattr(PLAIN_LOOK, name)}
     query = {NAMES.get(name, name): [str(value)] for name, value in unusual.items()}
-    return query | ({"only": list(look.only)} if look.only else {})
+    return query | {name: list(getattr(look, name)) for name in SEVERAL if getattr(look, name)}
 
 
 def _number(name: str, given: str, most: int, usual: int, said: list[str]) -> int:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 
-from components.kept import KEPT
 from components.numbers import hundredths
 from components.picture.variables import picture_style
-from components.randomization.known import Held, shown_of, spec_of
+from components.randomization.choose import one_of
+from components.randomization.entries import Entry
+from components.randomization.known import Held, ended_of, shown_of, spec_of
 from components.randomization.look import LOOK, MEASURES, ORDERS, SCALES, SIGNS
 from components.randomization.maps import Grid, Likeness, grid_html, stage_title
-from components.randomization.session import key, put
-from components.randomization.words import MODE_TITLES, NO_MAPS
+from components.randomization.session import put
+from components.randomization.words import BELOW, ENDS, MAPS_APART, MODE_TITLES, NO_MAPS
 from components.randomization.work import AREA
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 ALL = "All stages"
 LONGEST = 70
-WIDTH = 260
-Value = TypeVar("Value", int, str)
 
 
 def stage_at(kind: str, picked: Mapping[str, object]) -> None:
@@ -49,35 +47,38 @@ def stage_at(kind: str, picked: Mapping[str, object]) -> None:
         put(kind, f"{LOOK}{name}", value)
 
 
-def stage_area(state: RandomizationState, seen: Known, methods: Mapping[str, Explainer]) -> None:
+def stage_area(
+    state: RandomizationState, seen: Known, entries: Sequence[Entry], methods: Mapping[str, Explainer]
+) -> None:
     """The controls, then the maps."""
     st.subheader("One example, stage by stage", anchor=False)
-    held = seen.held
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        found = _model(state, held)
-        way = _one_of(state, "Mode", "way", {mode: MODE_TITLES[mode] for mode in held.plan.modes})
+        chosen = _model(state, entries)
+        held, found = chosen.held, chosen.found
+        way = one_of(state, "Mode", "way", {mode: MODE_TITLES[mode] for mode in held.plan.modes})
         stages = [stage for stage in found.stages if stage.mode == way]
-        wanted = _one_of(state, "Stage", "stage", {0: ALL} | {one.number: stage_title(one) for one in stages})
-        draw = _one_of(state, "Randomization", "draw", {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)})
-        _one_of(state, "Colours", "scale", SCALES)
+        wanted = one_of(state, "Stage", "stage", {0: ALL} | {one.number: stage_title(one) for one in stages})
+        draw = one_of(state, "Randomization", "draw", {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)})
+        one_of(state, "Colours", "scale", SCALES)
     index = _example(state, held, found, methods, way, wanted)
     if index is None:
         return
     try:
-        shown = shown_of(held, found.model, index, found.seeds[draw - 1], seen.ended)
+        shown = shown_of(held, found.model, index, found.seeds[draw - 1], ended_of(held.plan, seen.before))
     except ExegesisError as error:
         say_error(sentence(error))
         return
     listed = [one for one in shown if one.stage is None or (one.stage.mode == way and wanted in (0, one.stage.number))]
     _draw(state, held, found, listed, index, draw - 1, methods)
     if len(listed) < 1 + (1 if wanted else len(stages)):
-        _missing(seen)
+        _missing(seen, held)
 
 
-def _model(state: RandomizationState, held: Held) -> OfModel:
-    names = {one.model: one.model for one in held.found}
-    name = _one_of(state, "Model", "of", names) if len(names) > 1 else next(iter(names))
-    return next(one for one in held.found if one.model == name)
+def _model(state: RandomizationState, entries: Sequence[Entry]) -> Entry:
+    by_name = {one.name: one for one in entries}
+    if len(by_name) == 1:
+        return entries[0]
+    return by_name[one_of(state, "Model", "of", {name: name for name in by_name})]
 
 
 def _example(
@@ -88,14 +89,14 @@ def _example(
         say_note("No example could be explained, so that there are no maps. Below, the reasons are listed.")
         return None
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        order = _one_of(state, "Examples", "order", ORDERS)
+        order = one_of(state, "Examples", "order", ORDERS)
         by = found.methods[0]
         if order != "index":
-            by = _one_of(state, "Changed by", "by", {id: _title(id, methods) for id in found.methods})
+            by = one_of(state, "Changed by", "by", {id: _title(id, methods) for id in found.methods})
         changes = changes_of(found, by, way, stage, state.look.measure)
         measure = "" if order == "index" else state.look.measure
         listed = dict(_labels(held, found, ordered(found, changes, order), changes, measure))
-        return int(_one_of(state, "Example", "example", listed, width=560))
+        return int(one_of(state, "Example", "example", listed, width=560))
 
 
 def _labels(
@@ -135,7 +136,7 @@ def _draw(
     if isinstance(given, Picture):
         st.html(picture_style(eyes_of(found.model).seen(given.pixels)))
     st.html(grid_html(Grid(listed, wanted, given, likeness, state.look.measure, state.look.scale == "shared")))
-    st.caption(f"Below each map: {MEASURES[state.look.measure].lower()} with the original, and where its colours end.")
+    st.caption(f"{BELOW.format(MEASURES[state.look.measure].lower())} {ENDS[state.look.scale]}")
 
 
 def likeness_of(
@@ -155,9 +156,12 @@ def likeness_of(
     return made
 
 
-def _missing(seen: Known) -> None:
-    """The numbers are there and maps are not: a job makes them again."""
+def _missing(seen: Known, held: Held) -> None:
+    """The numbers are there and maps are not: a job makes them again, of the check that the page is of."""
     if seen.running is not None:
+        return
+    if held.plan != seen.held.plan:
+        say_note(MAPS_APART)
         return
     say_note(NO_MAPS)
     if not AREA.go_on(seen.last):
@@ -166,20 +170,3 @@ def _missing(seen: Known) -> None:
 
 def _title(id: str, methods: Mapping[str, Explainer]) -> str:
     return methods[id].title if id in methods else id
-
-
-def _one_of(state: RandomizationState, label: str, name: str, known: Mapping[Value, str], width: int = WIDTH) -> Value:
-    """One of these, by its name among the fields of `Look`; the first where what is held is none of them."""
-    kept = getattr(state.look, name)
-    now = kept if kept in known else next(iter(known))
-    widget = key(state.kind, f"view.{name}")
-    st.session_state[widget] = now
-    st.selectbox(
-        label, list(known), key=widget, width=width, format_func=known.__getitem__, persist_state=KEPT,
-        on_change=partial(_take, state.kind, name, widget),
-    )  # fmt: skip
-    return now
-
-
-def _take(kind: str, name: str, widget: str) -> None:
-    put(kind, f"{LOOK}{name}", st.session_state[widget])

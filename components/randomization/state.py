@@ -20,7 +20,7 @@ from components.request_link import (
 )
 from components.text.focus import Query
 from engine.errors import not_allowed, unknown
-from engine.randomization.plan import MODES, THESIS
+from engine.randomization.plan import MODES, SEEDS, THESIS
 from engine.registry import Explainer
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MODELS = {"text": ("reviews-minilm",), "image": ("scenes-vit",)}
 DATA = {"text": "reviews", "image": "scenes"}
 EXAMPLES = {"text": 16, "image": 12}
-SEEDS = 2
 """What each kind opens with comes randomized: engine/shipped/randomized.py."""
 MOST_SEEDS = 100
 SWITCH = ("off", "on")

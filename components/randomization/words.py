@@ -32,6 +32,25 @@ FAILED = "Some maps failed on {} and are left out of the numbers. Below, the rea
 NO_VERDICT = "A verdict needs the cascading mode. Choose it above."
 JUDGED = "By the rank correlation with sign and by that of sizes, in the cascading mode, whichever measure is drawn."
 NO_MAPS = "The maps of this randomization are not in the cache; the numbers are. They are computed again when you ask."
+MAPS_APART = (
+    "The maps of this randomization are not in the cache; the numbers are. Open it alone, by its models, data set and "
+    "methods above, to compute them again."
+)
+BESIDE = "Compare with"
+BESIDE_HELP = (
+    "Other data sets, sizes or settings: every check that was finished here, by this page or as a job of the command, "
+    "can be drawn with this one. To compare data sets, randomize on each in turn."
+)
+NONE_BESIDE = "no other finished check yet"
+CLICK = "Click a point, or choose a stage below, to see an example's maps there."
+BELOW = "Below each map: its {} with the original map, and the score at which its colours are strongest."
+ENDS = {
+    "own": "Each map has a scale of its own, on which a correlation does not depend: compare where it is strong, not "
+    "how strong its colours are.",
+    "shared": "All maps of a method are on one scale, so that the colours of a row compare; a map of small scores is "
+    "pale.",
+}
+"""By the chosen scale of the colours."""
 CITED = (
     "Sanity checks: J. Adebayo, J. Gilmer, M. Muelly, I. Goodfellow, M. Hardt and B. Kim (2018), Sanity checks for "
     "saliency maps, NeurIPS."

@@ -10,8 +10,8 @@ from engine.randomization.plan import MODES, Plan
 from engine.randomization.run import carry_out, sample_of
 
 PLANS: Mapping[str, Plan] = {
-    "text": Plan(("reviews-minilm",), "reviews", examples=16, seeds=2),
-    "image": Plan(("scenes-vit",), "scenes", examples=12, seeds=2),
+    "text": Plan(("reviews-minilm",), "reviews", examples=16),
+    "image": Plan(("scenes-vit",), "scenes", examples=12),
 }
 """By what the models read."""
 

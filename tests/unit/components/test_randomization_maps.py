@@ -120,7 +120,7 @@ def test_every_verdict_has_words_a_mark_and_its_reason() -> None:
 
 def test_what_is_left_out_is_counted_with_its_reason_and_methods() -> None:
     known = found(failed={7: "It is too long.", 8: "It is too long."})
-    assert left_out([known], {"gradient": "Plain gradient"}) == [
+    assert left_out([("model-a", known)], {"gradient": "Plain gradient"}) == [
         ("It is too long.", "2 examples on model-a", "all methods"),
         (FLAT, "24 maps on model-a", "Plain gradient"),
     ]

@@ -28,7 +28,8 @@ FULL = RandomizationState(
     seed=3,
     params={"lime": {"n_samples": "64"}},
     look=Look(
-        measure="top_k", model="owner/name", only=("lime",), of="owner/name", way="independent", stage=2, example="17",
+        measure="top_k", model="owner/name", only=("lime",), beside=("0123456789",), lines="lime",
+        of="owner/name", way="independent", stage=2, example="17",
         order="most", by="lime", draw=2, scale="shared",
     ),
 )  # fmt: skip

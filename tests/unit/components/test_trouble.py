@@ -14,6 +14,7 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
+    ("components/adversarial/area.py", "pale"): "numbers and our words",
     ("components/adversarial/run.py", "cost_words(state, len(missing))"): "numbers",
     ("components/adversarial/many.py", "cost_words(plan, seen.size)"): "numbers",
     ("components/adversarial/many.py", "how(whole, seen.size)"): "numbers and our words",
@@ -61,7 +62,7 @@ SAFE = {
     ("components/randomization/area.py", "' '.join([CAUTION, APPLIES, *([ZERO] if flat else [])])"): "our sentences",
     (
         "components/randomization/stage.py",
-        "f'Below each map: {MEASURES[state.look.measure].lower()} with the original, and where its colours end.'",
+        "f'{BELOW.format(MEASURES[state.look.measure].lower())} {ENDS[state.look.scale]}'",
     ): "our words",
     (
         "components/randomization/work.py",

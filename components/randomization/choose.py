@@ -1,0 +1,40 @@
+"""A choice of how a randomization is looked at: one of what there is, held among the fields of `Look`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import streamlit as st
+
+from components.kept import KEPT
+from components.randomization.look import LOOK
+from components.randomization.session import key, put
+
+if TYPE_CHECKING:
+    from components.randomization.state import RandomizationState
+
+WIDTH = 220
+Value = TypeVar("Value", int, str)
+
+
+def one_of(
+    state: RandomizationState, label: str, name: str, known: Mapping[Value, str], width: int = WIDTH,
+    help: str | None = None,
+) -> Value:  # fmt: skip
+    """One of these, by its name among the fields of `Look`; the first where what is held is none of them."""
+    kept = getattr(state.look, name)
+    now = kept if kept in known else next(iter(known))
+    widget = key(state.kind, f"view.{name}")
+    st.session_state[widget] = now
+    st.selectbox(
+        label, list(known), key=widget, width=width, format_func=known.__getitem__, persist_state=KEPT, help=help,
+        on_change=partial(take, state.kind, name, widget),
+    )  # fmt: skip
+    return now
+
+
+def take(kind: str, name: str, widget: str) -> None:
+    """What a widget now holds becomes the field of this name: a callback."""
+    put(kind, f"{LOOK}{name}", st.session_state[widget])

@@ -1,0 +1,134 @@
+"""Models over each other: whose lines they are, where a stage stands among models of other depths, what is offered."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from unittest.mock import Mock
+
+import pytest
+
+from components.evaluate.charts.blank import NOTHING
+from components.evaluate.charts.frame import Frame
+from components.randomization import entries
+from components.randomization.charts import numbers_table
+from components.randomization.charts_over import alike, answers_chart, models_chart, models_data
+from components.randomization.entries import Entry, beside, entries_of, mark_of, offered, words_of
+from components.randomization.known import Held, Randomized
+from components.randomization.over import verdicts_on
+from engine.evaluation.sample import Sample
+from engine.jobs import Job
+from engine.randomization.curves import Curve, curves_of
+from engine.randomization.plan import Plan
+from engine.randomization.result import OfModel
+from engine.randomization.stages import stages_of
+from engine.shipped.randomized import PLANS
+from tests.unit.components.randomized import PLAN, found
+
+FRAME = Frame({"gradient_x_input": "Input x gradient"})
+ONE_BLOCK = stages_of(PLAN, 1)
+
+
+def held(plan: Plan, *models: OfModel) -> Held:
+    return Held(plan, Mock(spec=Sample), models)
+
+
+def shallow() -> OfModel:
+    """A model of one block, whose map keeps a half of its order."""
+    known = found()
+    half = known.likeness[:2] * 0 + 0.5
+    return found(
+        model="small", stages=ONE_BLOCK, likeness=half, why=known.why[:2], after=known.after[:2],
+        changed=known.changed[:2],
+    )  # fmt: skip
+
+
+def of(metric: str, *models: OfModel, method: str = "gradient_x_input") -> list[Curve]:
+    made = (curve for one in models for curve in curves_of(one))
+    return [one for one in made if (one.mode, one.metric, one.method) == ("cascading", metric, method)]
+
+
+def test_models_of_one_depth_stand_on_the_same_stages() -> None:
+    curves = of("spearman", found(), found(model="model-b"))
+    assert alike(curves)
+    data = models_data(curves)
+    assert data["name"].tolist() == ["model-a"] * 3 + ["model-b"] * 3
+    assert data["at"].tolist() == [0, 1, 2] * 2
+    spec = json.loads(models_chart(curves, FRAME, (-0.2, 1.0)).to_json())
+    assert '["original", "2", "1"]' in json.dumps(spec).replace("\\", "")
+
+
+def test_models_of_other_depths_stand_on_the_share_of_their_parts() -> None:
+    curves = of("spearman", found(), shallow())
+    assert not alike(curves)
+    data = models_data(curves)
+    assert data["at"].tolist() == pytest.approx([0, 0.5, 1, 0, 1])
+    assert data["percent"].tolist() == [0, 1, 2, 0, 1], "a click still says the stage"
+    assert data["value"].tolist()[-1] == pytest.approx(0.5)
+    spec = models_chart(curves, FRAME, (-0.2, 1.0)).to_dict()
+    line = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "line")
+    assert line["encoding"]["x"]["scale"]["domain"] == [0, 1]
+    assert line["encoding"]["color"]["scale"]["domain"] == ["model-a", "small"]
+
+
+def test_each_model_says_how_likely_its_own_class_is() -> None:
+    spec = answers_chart(of("probability", found(), shallow(), method=""), FRAME).to_dict()
+    whole = max(spec["datasets"].values(), key=len)
+    assert [row["value"] for row in whole] == pytest.approx([0.8, 0.6, 0.6, 0.8, 0.6])
+
+
+def test_a_method_without_an_order_on_any_model_draws_nothing_and_says_so() -> None:
+    flat = of("spearman", found(), method="gradient")
+    assert NOTHING in models_chart(flat, FRAME, (0.0, 1.0)).to_json()
+
+
+def test_the_table_names_the_model_first() -> None:
+    table = numbers_table(of("spearman", found(), shallow()), FRAME.titles, models=True)
+    assert list(table.columns)[:3] == ["Model", "Line", "Randomized"]
+    assert table["Model"].tolist() == ["model-a", "model-a", "small"]
+
+
+def test_a_verdict_a_model_of_one_method() -> None:
+    drawn = entries_of([held(PLAN, found(), shallow())])
+    judged = verdicts_on("gradient_x_input", drawn, "text")
+    assert [(name, one.method) for name, one in judged] == [
+        ("model-a", "gradient_x_input"), ("small", "gradient_x_input"),
+    ]  # fmt: skip
+    assert verdicts_on("lime", drawn, "text") == []
+
+
+@pytest.mark.parametrize(
+    ("datasets", "models", "names"),
+    [
+        (("reviews",), (("a", "b"),), ["a", "b"]),
+        (("reviews", "nli"), (("a",), ("a",)), ["a on reviews", "a on nli"]),
+        (("reviews", "reviews"), (("a", "b"), ("a",)), ["a", "b", "a (2)"]),
+    ],
+)
+def test_what_is_drawn_together_has_names_of_its_own(
+    datasets: Sequence[str], models: Sequence[Sequence[str]], names: list[str]
+) -> None:
+    checks = [
+        held(Plan(tuple(own), data), *(found(model=one, dataset=data) for one in own))
+        for data, own in zip(datasets, models, strict=True)
+    ]
+    assert [one.name for one in entries_of(checks)] == names
+
+
+def test_other_checks_that_are_finished_are_offered_and_those_that_are_not_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = PLANS["text"]
+    other = dataclasses.replace(text, dataset="nli")
+    done, failed = (Mock(spec=Job, id=1, finished=1.0, state=state, over=True) for state in ("done", "failed"))
+    before: list[Randomized] = [(done, other), (failed, dataclasses.replace(text, seed=1))]
+    there = offered(dataclasses.replace(text, seed=2), before)
+    assert list(there.values()) == [other, text]
+    assert words_of(other).startswith("reviews-minilm on nli: 16 examples, ")
+    monkeypatch.setattr(entries, "held", lambda plan, ended: held(plan, found()))
+    drawn, said = beside([mark_of(other), "0000000000"], there, before)
+    assert [one.plan for one in drawn] == [other]
+    assert len(said) == 1
+    assert "0000000000" in said[0]
+    assert isinstance(entries_of(drawn)[0], Entry)
