@@ -12,12 +12,15 @@ import torch
 
 from benchmarks.picture_memory import held, peak
 from benchmarks.timing import ratio
-from engine import heap
 from engine.classifiers import AnyClassifier
 
 
 class Beside:
-    """Two clocks, of which ours runs until it is `paused`. `most`: bytes that ours held at most above the start."""
+    """Two clocks, of which ours runs until it is `paused`.
+
+    `most`: bytes above the start that were held at most while ours ran, with what the bare work has left: to give that
+    back in between would make ours wait for memory that the bare work finds ready.
+    """
 
     def __init__(self, model: AnyClassifier) -> None:
         self.model, self.most = model, 0
@@ -31,7 +34,6 @@ class Beside:
         """Between two steps of ours: for the bare work of the next one, and what it needs beforehand."""
         self.stop()
         yield
-        heap.give_back()
         held(self.model)  # what ours holds at most is looked at from here on
         self._since = self._now()
 
