@@ -10,6 +10,7 @@ from engine.attacks import transfer
 from engine.attacks.attack import AttackRequest, attack_many
 from engine.attacks.findings import METRICS, TRANSFERRED, ZERO, Findings, Of, Row, Skip, values_of
 from engine.attacks.keeping import complete, finished, keep
+from engine.attacks.notes import notes_of_many
 from engine.attacks.plan import AttackPlan, check
 from engine.attacks.result import Attacked
 from engine.data.classes import match_classes
@@ -76,7 +77,8 @@ def of_some(plan: AttackPlan, sample: Sample, report: Report = silent) -> Work:
 def _gathered(work: Work) -> Findings:
     plan = work.plan
     facts = tuple(work.facts[key] for key in sorted(work.facts, key=lambda key: (plan.models.index(key[0]), key[1])))
-    return Findings(plan, tuple(work.rows), tuple(work.skips), facts, (*dict.fromkeys(work.said), *_wrong(facts)))
+    said = (*dict.fromkeys(work.said), *notes_of_many(work.notes), *_wrong(facts))
+    return Findings(plan, tuple(work.rows), tuple(work.skips), facts, said)
 
 
 def _wrong(facts: Sequence[Facts]) -> Iterator[str]:
@@ -91,7 +93,7 @@ def _wrong(facts: Sequence[Facts]) -> Iterator[str]:
 
 @dataclass(eq=False)
 class Work:
-    """What is found so far."""
+    """What is found so far. `notes`: which attack has one, and the note."""
 
     plan: AttackPlan
     sample: Sample
@@ -100,6 +102,7 @@ class Work:
     skips: list[Skip] = field(default_factory=list)
     facts: dict[tuple[str, int], Facts] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
     done: int = 0
 
     @property
@@ -128,6 +131,7 @@ class Work:
                 continue
             self._note(Of(model, self.plan.dataset, method, "", objective, method), one.index, values_of(found))
             self._remember(model, one, found)
+            self.notes += [(f"{method}, {objective}, {model}, example {one.index}", note) for note in found.notes]
             for other in self.plan.others(method):
                 self._transfer(Of(model, self.plan.dataset, other, "", objective, method), one.index, request, found)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from engine.attacks.ascent import Ascended
 from engine.attacks.params import AttackParams
@@ -25,7 +26,7 @@ def _notes(item: Item, params: AttackParams, ended: Ascended) -> Iterator[str]:
         total = len(encoded) + encoded.truncated
         yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
     if params.top_k > n:
-        yield f"top_k is {params.top_k:g}, but there are only {n} {noun(encoded)}s: all of them are attacked."
+        yield f"top_k is {params.top_k:g}, but {_only(n, noun(encoded))} attacked."
     if not ended.before[encoded.features].any():
         yield FLAT
     if ended.broken:
@@ -34,3 +35,20 @@ def _notes(item: Item, params: AttackParams, ended: Ascended) -> Iterator[str]:
         yield NOTHING_MOVES
     elif ended.best is None:
         yield NOTHING_FOUND
+
+
+def _only(n: int, noun: str) -> str:
+    return f"there is only 1 {noun}: it is" if n == 1 else f"there are only {n} {noun}s: all of them are"
+
+
+def notes_of_many(notes: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """A sentence for each kind of note: how many attacks have it, and what the first of them says.
+
+    `notes`: which attack it is, and its note. Those that differ in their numbers alone are of one kind.
+    """
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for attack, note in notes:
+        kinds.setdefault(re.sub(r"\d[\d.]*", "", note), []).append((attack, note))
+    for own in kinds.values():
+        attack, note = own[0]
+        yield f"{attack}: {note}" if len(own) == 1 else f"{len(own)} attacks, such as {attack}: {note}"

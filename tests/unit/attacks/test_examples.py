@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from engine.attacks.experiment import attack_examples, carry_out
 from engine.attacks.export import COLUMNS, FORMATS
 from engine.attacks.findings import METRICS, ZERO, Findings
 from engine.attacks.keeping import complete, finished
+from engine.attacks.notes import FLAT, NOTHING_MOVES, notes_of_many
 from engine.attacks.plan import AttackPlan, check
 from engine.errors import UsageError
 from engine.evaluation.sample import sample_of
@@ -76,6 +78,19 @@ def test_wrong_examples_are_attacked_and_counted(found: Findings) -> None:
     assert wrong, "the random model is wrong somewhere"
     assert f"is wrong about {len(wrong)} of 4 examples before any attack" in found.said[-1]
     assert {fact.example for fact in wrong} <= {row.example for row in found.rows}
+
+
+def test_what_each_attack_must_tell_is_told_of_all_together(model: str, reviews: str) -> None:
+    still = {"steps": 2, "epsilon": 0, "top_k": 99}
+    found = attack_examples([model], reviews, ["gradient_l2"], attack=still, examples=4, objectives=("constrained",))
+    [many, moves] = [line for line in found.said if line.startswith("4 attacks, such as ")]
+    which = rf"4 attacks, such as gradient_l2, constrained, {re.escape(model)}, example \d+: "
+    assert re.fullmatch(which + re.escape(NOTHING_MOVES), moves)
+    assert re.fullmatch(which + r"top_k is 99, but there are only \d+ tokens: all of them are attacked\.", many)
+    assert list(notes_of_many([("one", "Stopped at step 3."), ("two", FLAT)])) == [
+        "one: Stopped at step 3.",
+        f"two: {FLAT}",
+    ]
 
 
 def test_the_whole_is_found_again_without_a_model(found: Findings, monkeypatch: pytest.MonkeyPatch) -> None:
