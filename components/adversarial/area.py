@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.adversarial.board import board_html, pictures_html, sides_of, sizes_html
+from components.adversarial.board import board_html, lead_html, pictures_html, sides_of, sizes_html
 from components.adversarial.charts import Along
 from components.adversarial.example import seen_of, wrong_words
 from components.adversarial.keep import keep_area
+from components.adversarial.keep_maps import Kept
 from components.adversarial.others import others_area
 from components.adversarial.run import draw_curves, run_area
 from components.adversarial.session import key
 from components.adversarial.state import SCALES
+from components.adversarial.styles import use_adversarial_styles
 from components.adversarial.told import notes_of, title_of
-from components.adversarial.views import maps_of, sizes_of
+from components.adversarial.views import maps_of, pale_words, sizes_of
 from components.adversarial.words import CAUTION, NEAREST
-from components.compact import compact_css
 from components.kept import KEPT
-from components.picture.styles import use_picture_styles
 from components.results.numbers import numbers
 from components.trouble import say_note
 from engine.registry import Explainer
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from components.adversarial.state import AdversarialState
     from engine.attacks.result import Attacked
 
-LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "adversarial.css"
-
 
 def attack_area(
     state: AdversarialState, methods: Mapping[str, Explainer], opened: Opened, place: DeltaGenerator
@@ -46,8 +43,8 @@ def attack_area(
     given = state.input
     if not founds or given is None:
         return
-    use_picture_styles()
-    st.html(f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>")
+    use_adversarial_styles()
+    st.html(lead_html(founds))
     if wrong := wrong_words(state, opened, founds[0]):
         say_note(wrong)
     for note in notes_of(founds):
@@ -58,12 +55,14 @@ def attack_area(
         persist_state=KEPT, help="On one scale a map that grew stands out; on its own each shows its order.",
     )  # fmt: skip
     maps = maps_of(founds, methods[state.method], given, shared=state.scale == "one")
+    if pale := pale_words(maps):
+        st.caption(pale)
     st.html(board_html(sides_of(founds, maps, seen)))
     st.caption(CAUTION)
     _moved(founds, given, seen)
     _along(founds)
     others_area(state, founds, methods)
-    keep_area(state, founds, methods)
+    keep_area(Kept(state, founds, maps, seen, methods))
 
 
 def _moved(founds: list[Attacked], given: object, seen: object) -> None:

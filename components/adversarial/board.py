@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from components.adversarial.moves import Move, moves, top_after, top_before
-from components.adversarial.told import numbers_of, title_of
+from components.adversarial.told import lead_of, numbers_of, title_of
 from components.adversarial.views import View, factor_of, magnified
 from components.adversarial.words import GREY
 from components.numbers import signed
@@ -61,6 +61,12 @@ def board_html(sides: Sequence[Side]) -> str:
     target = next(side.found for side in sides if side.found is not None).provenance.target
     columns = "".join(_side(side, sides[0].prediction, target, at) for at, side in enumerate(sides))
     return f'<div class="xg"><div class="xg-sides">{columns}</div></div>'
+
+
+def lead_html(founds: Sequence[Attacked]) -> str:
+    """A line for each attack, above everything else."""
+    lines = (f"<p><b>{escape(name)}:</b> {escape(said)}.</p>" for name, said in map(lead_of, founds))
+    return f'<div class="xg xg-lead">{"".join(lines)}</div>'
 
 
 def pictures_html(founds: Sequence[Attacked]) -> str:

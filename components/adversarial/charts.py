@@ -85,14 +85,23 @@ def trail_chart(attacks: Sequence[Along], curve: str, theme: Theme, regression: 
 
 
 def means_chart(
-    scores: Sequence[Score], frame: Frame, company: Sequence[str], objectives: Sequence[str], span: Span
+    scores: Sequence[Score],
+    frame: Frame,
+    company: Sequence[str],
+    objectives: Sequence[str],
+    span: Span,
+    models: Sequence[str] = (),
 ) -> alt.LayerChart:
-    """A group of bars an objective, a bar a method. The scores are of one model and one metric."""
+    """A group of bars an objective, a bar a method, all of one metric. `models`: a group each, where several."""
     having = [score for score in scores if score.value is not None]
     if not having:
         return blank_chart(frame)
-    ordered = sorted(having, key=lambda score: objectives.index(score.of.objective))
-    table = pd.DataFrame([_record(score, frame) for score in ordered])
+    several = len(models) > 1
+    ordered = sorted(
+        having,
+        key=lambda score: (models.index(score.of.model) if several else 0, objectives.index(score.of.objective)),
+    )
+    table = pd.DataFrame([_record(score, frame, several) for score in ordered])
     of = METRICS[having[0].of.metric]
     unit = "" if of.unit in of.title.lower() else f" ({of.unit})"
     return bar_chart(table, company, frame, evenly([f"{of.title}{unit}"], span), {"group": "Objective"})
@@ -111,13 +120,14 @@ def table_of(scores: Sequence[Score], titles: Mapping[str, str]) -> pd.DataFrame
     return pd.DataFrame([_row(score, titles) for score in scores])
 
 
-def _record(score: Score, frame: Frame) -> dict[str, object]:
-    """As charts take it; `slice` says the objective to a click."""
+def _record(score: Score, frame: Frame, named: bool) -> dict[str, object]:
+    """As charts take it; `slice` says the objective to a click. `named`: its group says the model too."""
     low, high = score.interval or (None, None)
     of = score.of
     return {
         "model": of.model, "method": of.method, "metric": of.metric, "percent": 0, "slice": of.objective,
-        GROUP: OBJECTIVE_TITLES[of.objective], "name": frame.title(of.method), "value": score.value,
+        GROUP: f"{of.model}, {OBJECTIVE_TITLES[of.objective].lower()}" if named else OBJECTIVE_TITLES[of.objective],
+        "name": frame.title(of.method), "value": score.value,
         "low": low, "high": high, "shown": plain(score.value or 0.0), "interval": _interval(score),
         "examples": f"{score.n:,}", "skipped": counted(score.skipped) or "none",
     }  # fmt: skip

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.adversarial.session import SET, Opened, key
-from components.adversarial.state import CHOICES
+from components.adversarial.state import CHOICES, MOST_POINTS, baselines
 from components.adversarial.strength import HELP, SAID_EPSILON
 from components.adversarial.words import BOTH, METHOD_HELP, OBJECTIVE_HELP, OBJECTIVE_TITLES, PLACE_TITLES
 from components.kept import KEPT
@@ -21,6 +21,7 @@ from engine.attacks.params import METHODS
 from engine.registry import Explainer
 
 WIDTH = 130
+PATH_HELP = "Of integrated gradients: each is a pass of the model in each step. More points, less error."
 MORE = {"steps": f"{HELP['steps']}. The thesis makes 500."}
 
 
@@ -43,6 +44,7 @@ def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explaine
         _strength_controls(kind)
         with st.popover("More settings", key=key(kind, "more")):
             _more(kind)
+            _path(kind, methods)
     return st.empty()
 
 
@@ -76,6 +78,19 @@ def _more(kind: str) -> None:
         )  # fmt: skip
     st.checkbox("Sign steps", key=_name(kind, "sign_steps"), help=HELP["sign_steps"], persist_state=KEPT)
     st.checkbox("Special tokens too", key=_name(kind, "specials"), help=HELP["specials"], persist_state=KEPT)
+
+
+def _path(kind: str, methods: Mapping[str, Explainer]) -> None:
+    """What integrated gradients alone have."""
+    first, second = st.columns(2, gap="small", vertical_alignment="bottom")
+    usual, *others = baselines(methods)
+    first.number_input(
+        "Points of the path", 1, MOST_POINTS, key=key(kind, "points"), step=1, help=PATH_HELP, persist_state=KEPT
+    )
+    second.selectbox(
+        "Start of the path", ["", *others], key=key(kind, "start"), persist_state=KEPT,
+        format_func=lambda start: start or usual, help="Of integrated gradients: what stands for what is not there.",
+    )  # fmt: skip
 
 
 def _number(kind: str, label: str, name: str, step: int | float) -> None:

@@ -4,43 +4,55 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from components.adversarial.keep_maps import Kept, command_of_one, html, png, svg
 from components.adversarial.session import key
 from components.adversarial.told import title_of
-from components.adversarial.words import CITED
+from components.adversarial.words import NO_COMMAND
 from components.citing import cited_html
-from components.keeping import cite_box, file_button
+from components.keeping import REPEATS, cite_box, file_button
+from components.png_button import png_button
 from engine.attacks.result import Attacked, pack
-from engine.home import product_version
-from engine.registry import Explainer
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from components.adversarial.state import AdversarialState
 
+HTML_HELP = "Before and after as one page that needs no network and runs no script."
+MAPS_HELP = "The maps before and after, light, with what made them and references."
 CSV_HELP = "A row a token or patch and attack: scores and places before and after, and how far it was moved."
 JSON_HELP = "Everything but the change of each number: predictions, scores, curves, parameters, notes."
 NPY_HELP = "What is added to each number: an array of tokens or patches by numbers, as NumPy reads it."
 PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits a colour."
 
 
-def keep_area(state: AdversarialState, founds: Sequence[Attacked], methods: Mapping[str, Explainer]) -> None:
+def keep_area(kept: Kept) -> None:
     """Files to download and how to cite. A file is built when its button is pressed, not before."""
     st.subheader("Keep", anchor=False)
-    kind, name = state.kind, "exegesis-attack"
+    state, founds, kind, name = kept.state, kept.founds, kept.state.kind, "exegesis-attack"
     with st.container(horizontal=True, gap="small", key=key(kind, "keep")):
+        file_button("HTML", f"{name}.html", "text/html", partial(html, kept), HTML_HELP, key(kind, "keep.html"))
+        if kept.seen is not None:
+            file_button("PNG", f"{name}.png", "image/png", partial(png, kept), MAPS_HELP, key(kind, "keep.png"))
         file_button("Numbers, CSV", f"{name}.csv", "text/csv", lambda: csv_of(founds), CSV_HELP, key(kind, "keep.csv"))
         file_button(
             "All, JSON", f"{name}.json", "application/json", lambda: json_of(founds), JSON_HELP, key(kind, "keep.json")
         )
         for found in founds:
             _of_one(kind, name, found)
-    cite_box(cited_html(cite(founds[0]), references(founds[0], methods)), [], key(kind, "keep.cite"))
+        if kept.seen is None:
+            # Last: its element is as wide as the rest of the line.
+            png_button("PNG", f"{name}.png", partial(svg, kept), MAPS_HELP, key(kind, "keep.png"))
+    cited = cited_html(kept.cited[0], kept.cited[1:])
+    again = command_of_one(state)
+    cite_box(cited, [(f"{REPEATS}:", again)] if again else [], key(kind, "keep.cite"))
+    if not again:
+        st.caption(NO_COMMAND)
 
 
 def _of_one(kind: str, name: str, found: Attacked) -> None:
@@ -79,22 +91,6 @@ def csv_of(founds: Sequence[Attacked]) -> str:
 def json_of(founds: Sequence[Attacked]) -> str:
     """A list, an object an attack."""
     return json.dumps([_plain(found) for found in founds], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def cite(found: Attacked) -> str:
-    """One sentence: what made these numbers, of which model, in which run."""
-    origin = found.provenance
-    settings = ", ".join(f"{name} = {value}" for name, value in found.attack.items() if name != "objective")
-    return (
-        f"Exegesis {product_version()}. Attack on {origin.method} of model {origin.model}, revision {origin.revision}, "
-        f"{origin.dtype} on {origin.device}, seed {origin.seed}; {settings}."
-    )
-
-
-def references(found: Attacked, methods: Mapping[str, Explainer]) -> list[str]:
-    """The attack, and the method that was attacked."""
-    method = methods[found.provenance.method]
-    return [CITED, f"{method.title} ({method.id}, version {method.version}): {method.citation.rstrip('.')}."]
 
 
 def npy_of(values: np.ndarray) -> bytes:

@@ -15,8 +15,17 @@ from components.adversarial.many_words import how, left_out, right_words, summar
 from components.adversarial.session import MANY, key, put
 from components.adversarial.session import show as show_above
 from components.adversarial.state import MEASURES, MOST_EXAMPLES, WHICH
-from components.adversarial.words import MANY_ABOUT, MANY_EMPTY, MANY_FAILED, OBJECTIVE_TITLES
-from components.evaluate.charts.frame import PICKED, Frame
+from components.adversarial.words import (
+    ASKED_HELP,
+    ASKED_LESS,
+    MANY_ABOUT,
+    MANY_EMPTY,
+    MANY_FAILED,
+    OBJECTIVE_TITLES,
+    OWN_MAPS,
+    TRANSFER,
+)
+from components.evaluate.charts.frame import PICKED, Frame, Span
 from components.evaluate.controls import models_control
 from components.evaluate.keep_chart import keep_chart
 from components.evaluate.words import left_out_html
@@ -26,7 +35,7 @@ from components.numbers import count, percent, plain
 from components.results.numbers import numbers
 from components.theme import shown_theme
 from components.trouble import literal, say_error, say_note, sentence
-from engine.attacks.findings import METRICS
+from engine.attacks.findings import METRICS, TRANSFERRED
 from engine.attacks.params import METHODS
 from engine.errors import ExegesisError
 from engine.registry import Explainer, method_order
@@ -43,6 +52,8 @@ AREA = JobArea("adversarial")
 KIND = "attack"
 AGAIN = "Try the failed ones again"
 LONGEST = 70
+BESIDE = 2
+"""Charts side by side."""
 
 
 def many_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
@@ -60,6 +71,10 @@ def many_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
     st.pills(
         "Attacked methods", [id for id in METHODS if id in methods], selection_mode="multi", persist_state=KEPT,
         key=key(kind, f"{MANY}methods"), format_func=lambda id: methods[id].title,
+    )  # fmt: skip
+    st.multiselect(
+        "Also asked of every attacked input", list(methods), key=key(kind, f"{MANY}transfer"), persist_state=KEPT,
+        format_func=lambda id: methods[id].title if id in methods else id, help=ASKED_HELP, placeholder="No method",
     )  # fmt: skip
 
 
@@ -88,7 +103,9 @@ def cost_words(plan: AttackPlan, size: int) -> str:
     asked = [count(size, "example"), count(len(plan.methods), "method"), count(len(plan.objectives), "objective"),
              count(len(plan.models), "model")]  # fmt: skip
     steps = plan.chosen(plan.objectives[0]).steps
-    return f"{', '.join(asked)}: {count(number, 'attack')} of at most {count(steps, 'step')}. {FINDS}"
+    others = size * len(plan.models) * sum(len(plan.others(method)) for _, method in plan.pairs)
+    more = f", then {count(others, 'map')} by the methods that are asked" if others else ""
+    return f"{', '.join(asked)}: {count(number, 'attack')} of at most {count(steps, 'step')}{more}. {FINDS}"
 
 
 def _work(plan: AttackPlan, seen: Known) -> None:
@@ -113,15 +130,15 @@ def _found(
     st.caption(how(whole, seen.size))
     for line in (*right_words(whole), *whole.said):
         say_note(line)
-    _view_controls(state)
-    found = whole if state.many.which == "all" else whole.slice(lambda one: one.right is (state.many.which == "right"))
     titles = {id: method.title for id, method in methods.items()}
+    _view_controls(state, whole, titles)
+    found = whole if state.many.which == "all" else whole.slice(lambda one: one.right is (state.many.which == "right"))
     means = Means(state, found, Frame(titles, shown_theme(), None, method_order()))
     if not means.scores:
         say_note(f"No example is left: {WHICH[state.many.which].lower()} there is none. Choose All.")
         return
     _charts(state, means)
-    _behind(state, seen, found, titles, opened)
+    _behind(state, seen, means, opened)
     with st.expander("Numbers and files", key="adversarial.many.numbers", on_change="rerun") as box:
         if box.open:
             numbers(means.table, "adversarial.means")
@@ -133,32 +150,54 @@ def _found(
             st.html(left_out_html(lines))
 
 
-def _view_controls(state: AdversarialState) -> None:
+def _view_controls(state: AdversarialState, whole: Findings, titles: Mapping[str, str]) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         st.selectbox(
             "Measure", MEASURES, key=key(state.kind, f"{MANY}measure"), width=300, persist_state=KEPT,
             format_func=lambda id: METRICS[id].title, help=METRICS[state.many.measure].about,
         )  # fmt: skip
+        if whole.plan.transfer:
+            _of_control(state, whole, titles)
         st.segmented_control(
             "Examples that count", list(WHICH), key=key(state.kind, f"{MANY}which"), required=True,
             format_func=WHICH.__getitem__, persist_state=KEPT,
         )  # fmt: skip
 
 
+def _of_control(state: AdversarialState, whole: Findings, titles: Mapping[str, str]) -> None:
+    """Whose maps: each attacked method's own, or those of all after an attack on one."""
+    name = key(state.kind, f"{MANY}of")
+    known = ["", *whole.plan.methods]
+    if state.many.of not in known:
+        st.session_state[name] = ""
+    st.selectbox(
+        "Maps", known, key=name, width=300, persist_state=KEPT, help=TRANSFER,
+        format_func=lambda id: f"All, after an attack on {titles.get(id, id)}" if id else OWN_MAPS,
+    )  # fmt: skip
+
+
 def _charts(state: AdversarialState, means: Means) -> None:
-    """A chart a model, on the same axis; on a telephone one below the other."""
+    """A chart a model, on the same axis, two beside each other; on a telephone one below the other."""
     st.caption(METRICS[state.many.measure].about)
     span = span_of(means.scores)
-    for place, model in zip(st.columns(len(means.models), gap="medium"), means.models, strict=True):
-        with place:
-            st.markdown(f"**{literal(model)}**")
-            name = key(state.kind, f"view.bars.{model}")
-            st.altair_chart(
-                means_chart(means.of(model), means.frame, means.plan.methods, means.plan.objectives, span), key=name,
-                on_select=partial(_pick, state.kind, name), selection_mode=PICKED,
-                alt=f"{METRICS[state.many.measure].title} by method and objective on {model}; its numbers stand below",
-            )  # fmt: skip
+    for start in range(0, len(means.models), BESIDE):
+        columns = st.columns(min(BESIDE, len(means.models)), gap="medium")
+        for place, model in zip(columns, means.models[start : start + BESIDE], strict=False):
+            with place:
+                _chart(state, means, model, span)
+    if means.attacked and state.many.measure not in TRANSFERRED:
+        say_note(ASKED_LESS)
     st.caption(summary(means.scores, means.frame.titles))
+
+
+def _chart(state: AdversarialState, means: Means, model: str, span: Span) -> None:
+    st.markdown(f"**{literal(model)}**")
+    name = key(state.kind, f"view.bars.{model}")
+    st.altair_chart(
+        means_chart(means.of(model), means.frame, means.company, means.plan.objectives, span), key=name,
+        on_select=partial(_pick, state.kind, name), selection_mode=PICKED,
+        alt=f"{METRICS[state.many.measure].title} by method and objective on {model}; its numbers stand below",
+    )  # fmt: skip
 
 
 def _pick(kind: str, name: str) -> None:
@@ -168,20 +207,22 @@ def _pick(kind: str, name: str) -> None:
     put(kind, f"{MANY}picked", [str(part) for part in bar] if all(bar) else [])
 
 
-def behind(found: Findings, picked: Sequence[str], measure: str) -> list[Row]:
-    """The examples of a bar, the highest value first."""
+def behind(found: Findings, picked: Sequence[str], measure: str, attacked: str = "") -> list[Row]:
+    """The examples of a bar, the highest value first. `attacked`: by which method; empty for that of the bar."""
     model, method, objective = picked
     rows = [
         row for row in found.rows
         if (row.of.model, row.of.method, row.of.attacked, row.of.objective, row.of.metric)
-        == (model, method, method, objective, measure)
+        == (model, method, attacked or method, objective, measure)
     ]  # fmt: skip
     return sorted(rows, key=lambda row: (-row.value, row.example))
 
 
-def _behind(state: AdversarialState, seen: Known, found: Findings, titles: Mapping[str, str], opened: Opened) -> None:
+def _behind(state: AdversarialState, seen: Known, means: Means, opened: Opened) -> None:
     """The examples of a bar, and a button that opens one above."""
-    bars = [(model, method, objective) for model in found.plan.models for objective, method in found.plan.pairs]
+    found, titles = means.found, means.frame.titles
+    bars = [(model, method, objective) for model in found.plan.models for objective in found.plan.objectives
+            for method in means.company]  # fmt: skip
     picked = state.many.picked if state.many.picked in bars else bars[0]
     name = key(state.kind, "view.bar")
     st.session_state[name] = picked
@@ -191,7 +232,7 @@ def _behind(state: AdversarialState, seen: Known, found: Findings, titles: Mappi
             format_func=lambda bar: f"{titles.get(bar[1], bar[1])}, {OBJECTIVE_TITLES[bar[2]].lower()}, {bar[0]}",
             on_change=lambda: put(state.kind, f"{MANY}picked", list(st.session_state[name])),
         )  # fmt: skip
-        rows = behind(found, picked, state.many.measure)
+        rows = behind(found, picked, state.many.measure, means.attacked)
         if not rows:
             say_note("No example has a value here. Choose another bar.")
             return
@@ -202,13 +243,14 @@ def _behind(state: AdversarialState, seen: Known, found: Findings, titles: Mappi
 
 def _open_one(state: AdversarialState, labels: Mapping[int, str], bar: Sequence[str], opened: Opened) -> None:
     model, method, objective = bar
+    attacked = state.many.of or method
     at = st.selectbox(
         "Example, the highest value first", list(labels), key=key(state.kind, "view.example"), width=560,
         format_func=labels.__getitem__,
     )  # fmt: skip
     st.button(
         "Open above", key=key(state.kind, "view.open"), icon=":material/arrow_upward:",
-        on_click=partial(show_above, state, opened, model, int(at), method, objective),
+        on_click=partial(show_above, state, opened, model, int(at), attacked, objective),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ SCORES_HELP = "Every mean with its interval: what `exegesis attack --json` print
 
 @dataclass(frozen=True)
 class Means:
-    """What is drawn of `found`: the means of the chosen measure. The attacked methods' own, without transfer."""
+    """What is drawn of `found`: the means of the chosen measure, of maps as `Many.of` says."""
 
     state: AdversarialState
     found: Findings
@@ -50,7 +50,19 @@ class Means:
     @cached_property
     def scores(self) -> list[Score]:
         own = (score for score in self.found.scores if score.of.metric == self.state.many.measure)
-        return [score for score in own if score.of.method == score.of.attacked]
+        return [score for score in own if score.of.attacked == (self.attacked or score.of.method)]
+
+    @property
+    def attacked(self) -> str:
+        """The method after whose attacks all maps are drawn; empty for each attacked method's own."""
+        return self.state.many.of if self.state.many.of in self.plan.methods and self.plan.transfer else ""
+
+    @property
+    def company(self) -> Sequence[str]:
+        """The methods whose maps these are."""
+        if not self.attacked:
+            return self.plan.methods
+        return (self.attacked, *self.plan.others(self.attacked))
 
     @property
     def models(self) -> list[str]:
@@ -75,13 +87,11 @@ class Means:
         return key(self.state.kind, f"many.keep.{kind}")
 
     def chart(self, theme: Theme | None = None) -> alt.LayerChart:
-        """That of the first model, which files hold."""
+        """All models below each other, as files hold them."""
         from components.adversarial.charts import means_chart, span_of
 
         frame = replace(self.frame, theme=theme) if theme else self.frame
-        return means_chart(
-            self.of(self.models[0]), frame, self.plan.methods, self.plan.objectives, span_of(self.scores)
-        )
+        return means_chart(self.scores, frame, self.company, self.plan.objectives, span_of(self.scores), self.models)
 
     def spec(self) -> str:
         """As it stands on the page."""
@@ -103,7 +113,9 @@ class Means:
         """What the file says of it."""
         from components.evaluate.chart_files import Told
 
-        title = f"{METRICS[self.state.many.measure].title} under attack, {self.models[0]}, {self.plan.dataset}"
+        what = f"{METRICS[self.state.many.measure].title} under attack"
+        of = f" on {self.frame.title(self.attacked)}" if self.attacked else ""
+        title = f"{what}{of}, {', '.join(self.models)}, {self.plan.dataset}"
         return Told(title, [cite(self.plan), f"{REPEATS}:"], [command(self.plan)])
 
 
@@ -134,8 +146,8 @@ def means_json(found: Findings) -> str:
     return json.dumps(as_plain(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def command(plan: AttackPlan) -> str:
-    """The command that gives the same; what is not said is what it takes by itself."""
+def command(plan: AttackPlan, index: int | None = None) -> str:
+    """The command that gives the same; what is not said is what it takes by itself. `index`: of the only example."""
     from engine.attacks.params import AttackParams
     from engine.attacks.plan import EXAMPLES
 
@@ -143,7 +155,8 @@ def command(plan: AttackPlan) -> str:
     given += ["--methods", ",".join(plan.methods)]
     given += ["--objective", plan.objectives[0] if len(plan.objectives) == 1 else "both"]
     for option, value, own in (
-        ("examples", plan.examples, EXAMPLES),
+        ("index", index, None),
+        ("examples", EXAMPLES if index is not None else plan.examples, EXAMPLES),
         ("seed", plan.seed, 0),
         ("split", plan.split, None),
     ):
@@ -153,6 +166,9 @@ def command(plan: AttackPlan) -> str:
         if held != getattr(start, name):
             option = f"--{name.replace('_', '-')}"
             given += [option] if held is True else [option, f"{held:.12g}" if isinstance(held, float) else str(held)]
+    given += ["--transfer", ",".join(plan.transfer)] if plan.transfer else []
+    for method, own_params in plan.params.items():
+        given += [part for name, value in own_params.items() for part in ("--param", f"{method}.{name}={value}")]
     return shlex.join([*given, "--out", "rows.csv"])
 
 

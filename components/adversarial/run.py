@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components.adversarial.charts import CURVES, Along, trail_chart
 from components.adversarial.live import forget, live_of
 from components.adversarial.session import key
-from components.adversarial.state import AdversarialState
+from components.adversarial.state import PATH, AdversarialState
 from components.adversarial.strength import chosen
 from components.adversarial.words import EMPTY, OBJECTIVE_TITLES, STOPPED
 from components.engine_room import computed
@@ -22,7 +22,6 @@ from components.stopping import ProgressLine, go_on_button, is_stopped
 from components.theme import shown_theme
 from components.trouble import say_error, sentence
 from engine.attacks.attack import AttackRequest, attack_many, key_of
-from engine.attacks.params import PATH_STEPS
 from engine.attacks.result import Attacked
 from engine.errors import Cancelled
 from engine.progress import CancelToken
@@ -33,7 +32,6 @@ ASKED = "adversarial_asked"
 FAILED = "adversarial_failed"
 """In the session: why attacks failed, by their cache keys."""
 DRAW_SECONDS = 1.0
-PATH = "integrated_gradients"
 
 
 def run_area(state: AdversarialState, place: DeltaGenerator) -> list[Attacked]:
@@ -54,7 +52,7 @@ def run_area(state: AdversarialState, place: DeltaGenerator) -> list[Attacked]:
 def cost_words(state: AdversarialState, attacks: int) -> str:
     """What a run costs at most, in passes of the model."""
     steps = chosen(state.kind, state.strength).steps
-    nodes = PATH_STEPS if state.method == PATH else 1
+    nodes = state.points if state.method == PATH else 1
     passes = attacks * steps * nodes
     path = f", each at {nodes} points of the path" if nodes > 1 else ""
     return (

@@ -27,7 +27,7 @@ SESSIONS = {kind: PageSession(f"adversarial_{kind}", looking, ()) for kind, look
 INPUT_KIND = InputKind("adversarial", LOOKINGS)
 chosen_kind, kind_switch = INPUT_KIND.chosen, INPUT_KIND.switch
 Opened = OpenData | OpenPictures
-FIELDS = ("method", "objective", "seed", "scale", "others")
+FIELDS = ("method", "objective", "seed", "points", "start", "scale", "others")
 SET, MANY, OPEN = "set.", "many.", "open."
 
 

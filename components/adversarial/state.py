@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from components.adversarial.strength import Strength, as_texts, chosen, given_of, read_strength
@@ -15,8 +15,9 @@ from components.picture.open_pictures import OpenPictures
 from components.request_link import last_values, read_methods, read_opened, read_seed, write_places, write_unusual
 from components.text.focus import Focus, Query, read_focus, write_focus
 from components.text.open_data import OpenData
-from engine.attacks.params import METHODS, OBJECTIVES
+from engine.attacks.params import METHODS, OBJECTIVES, PATH_STEPS
 from engine.errors import UsageError, not_allowed
+from engine.params import Plain
 from engine.registry import Explainer
 from engine.request import Input
 
@@ -28,13 +29,19 @@ METHOD = "gradient_x_input"
 CHOICES = (BOTH, *OBJECTIVES)
 OTHERS = {"text": ("gradient_l2", "attention_rollout", "occlusion"), "image": ("gradient_l2", "attention_rollout")}
 """Methods whose maps of the attacked input are looked at."""
-MANY_METHODS = ("gradient_l2", "gradient_x_input", "integrated_gradients")
-EXAMPLES, MOST_EXAMPLES = 16, 1000
+PATH = "integrated_gradients"
+"""The method that goes along a path: it alone has parameters of its own here."""
+MANY_METHODS = ("gradient_l2", "gradient_x_input")
+MANY_OTHERS = (*MANY_METHODS, "attention_rollout")
+EXAMPLES, MOST_EXAMPLES = 4, 1000
+"""So few, and no path, that the page waits for nobody: `engine.shipped.attacked` has them."""
 SECTIONS = ("others",)
 SCALES = {"one": "One scale", "own": "Each its own"}
 """Of the colours of the maps before and after."""
 MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
             "probability_distance", "class_kept")  # fmt: skip
+MOST_POINTS = 1024
+"""Of a path."""
 WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}
 
 
@@ -42,7 +49,8 @@ WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}
 class Many:
     """Attacks on many examples. `models`: none for the one above. `picked`: a bar, as model, method and objective.
 
-    `which`: examples that count, by whether the model was right before.
+    `which`: examples that count, by whether the model was right before. `transfer`: methods that are asked of every
+    attacked input; `of`: the attacked method after which all are shown, empty for each attacked method's own map.
     """
 
     models: tuple[str, ...] = ()
@@ -51,11 +59,16 @@ class Many:
     measure: str = MEASURES[0]
     which: str = "all"
     picked: tuple[str, ...] = ()
+    transfer: tuple[str, ...] = MANY_OTHERS
+    of: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialState:
-    """`objective`: one, or both. `strength`: what is not as usual. `others`: methods that are asked afterwards."""
+    """`objective`: one, or both. `strength`: what is not as usual. `others`: methods that are asked afterwards.
+
+    `points`: of the path of integrated gradients; `start`: its baseline, empty for the usual one.
+    """
 
     kind: str
     focus: Focus | PictureFocus
@@ -63,6 +76,8 @@ class AdversarialState:
     objective: str = BOTH
     strength: Strength = field(default_factory=dict)
     seed: int = 0
+    points: int = PATH_STEPS
+    start: str = ""
     scale: str = "one"
     others: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()
@@ -77,6 +92,12 @@ class AdversarialState:
     def objectives(self) -> tuple[str, ...]:
         return OBJECTIVES if self.objective == BOTH else (self.objective,)
 
+    @property
+    def path(self) -> dict[str, Plain]:
+        """The parameters of integrated gradients that are not as usual."""
+        points = {} if self.points == PATH_STEPS else {"n_steps": self.points}
+        return points | ({"baseline": self.start} if self.start else {})
+
     def request(self, objective: str) -> AttackRequest:
         """What is asked of the engine. Errors: in words, of a picture or a parameter."""
         from engine.attacks.attack import AttackRequest
@@ -84,7 +105,8 @@ class AdversarialState:
         if self.input is None:
             raise UsageError("picture: there is none to read. Pick one above.")
         given = {**given_of(chosen(self.kind, self.strength, objective)), "objective": objective}
-        return AttackRequest(self.focus.model, self.method, self.input, given, {}, self.seed)
+        params = self.path if self.method == PATH else {}
+        return AttackRequest(self.focus.model, self.method, self.input, given, params, self.seed)
 
     def plan(self) -> AttackPlan:
         """The same on many examples, as `exegesis attack` asks for it."""
@@ -100,6 +122,8 @@ class AdversarialState:
             seed=self.seed,
             split=split or None,
             attack=given_of(chosen(self.kind, self.strength)),
+            params={PATH: self.path} if PATH in self.many.methods and self.path else {},
+            transfer=self.many.transfer,
         )
 
 
@@ -128,16 +152,19 @@ def write(state: AdversarialState) -> Query:
             ("method", state.method, METHOD),
             ("objective", state.objective, BOTH),
             ("seed", state.seed, 0),
+            ("points", state.points, PATH_STEPS),
+            ("start", state.start, ""),
             ("scale", state.scale, "one"),
             ("open", write_places(state.opened), ""),
             ("examples", many.examples, start.examples),
             ("measure", many.measure, start.measure),
             ("which", many.which, start.which),
+            ("of", many.of, ""),
         )
     )
     lists = (
         ("other", state.others, OTHERS[state.kind]), ("on", many.models, ()), ("attacked", many.methods, MANY_METHODS),
-        ("bar", many.picked, ()),
+        ("bar", many.picked, ()), ("asked", many.transfer, MANY_OTHERS),
     )  # fmt: skip
     several: Query = {name: list(value) or ["none"] for name, value, usual in lists if value != usual}
     strength: Query = {name: [value] for name, value in state.strength.items()}
@@ -159,7 +186,9 @@ def _read(
         scale=choice("scale", last, tuple(SCALES), said),
         others=read_methods(query.get("other", []), methods, OTHERS[kind], said),
         opened=read_opened(last, SECTIONS, said),
-        many=_many(query, attackable, said),
+        points=_points(last, said),
+        start=choice("start", last, ("", *baselines(methods)), said),
+        many=_many(query, attackable, methods, said),
     )
 
 
@@ -180,7 +209,22 @@ def _method(
     return METHOD
 
 
-def _many(query: Query, attackable: Mapping[str, Explainer], said: list[str]) -> Many:
+def baselines(methods: Mapping[str, Explainer]) -> tuple[str, ...]:
+    """Where the path of integrated gradients may start, the usual place first."""
+    found = next((field for field in fields(methods[PATH].params) if field.name == "baseline"), None)
+    return () if found is None else tuple(sorted(found.metadata["choices"], key=lambda one: one != found.default))
+
+
+def _points(last: Mapping[str, str], said: list[str]) -> int:
+    given = last.get("points", str(PATH_STEPS))
+    if found := whole(given, MOST_POINTS):
+        return found
+    allowed = f"a whole number from 1 to {MOST_POINTS}"
+    said.append(str(not_allowed("points", allowed, given[:40], f"{PATH_STEPS} are used.")))
+    return PATH_STEPS
+
+
+def _many(query: Query, attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], said: list[str]) -> Many:
     last, start = last_values(query), Many()
     given = last.get("examples", str(EXAMPLES))
     examples = whole(given, MOST_EXAMPLES)
@@ -201,6 +245,8 @@ def _many(query: Query, attackable: Mapping[str, Explainer], said: list[str]) ->
         measure=choice("measure", last, MEASURES, said),
         which=choice("which", last, tuple(WHICH), said),
         picked=picked if len(picked) == 3 else (),
+        transfer=read_methods(query.get("asked", []), methods, MANY_OTHERS, said),
+        of=choice("of", last, ("", *attackable), said),
     )
 
 
@@ -212,7 +258,7 @@ def of_plan(plan: AttackPlan, measure: str) -> AdversarialState:
         objective=plan.objectives[0] if len(plan.objectives) == 1 else BOTH,
         strength=as_texts("text", plan.attack),
         seed=plan.seed,
-        many=Many(plan.models, plan.methods, plan.examples, measure),
+        many=Many(plan.models, plan.methods, plan.examples, measure, transfer=plan.transfer),
     )
 
 

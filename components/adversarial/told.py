@@ -19,12 +19,32 @@ def title_of(found: Attacked) -> str:
     return f"After, {OBJECTIVE_TITLES[str(found.attack['objective'])].lower()}"
 
 
+def lead_of(found: Attacked) -> Told:
+    """What matters of it: whether the map changed, and whether the answer did."""
+    name = OBJECTIVE_TITLES[str(found.attack["objective"])]
+    changed, unit = round(found.rank_change * found.k), "token" if found.grid is None else "patch"
+    hands = f"{changed} of the first {count(found.k, 'place')} changed hands"
+    if found.k == 1:
+        hands = f"{'another' if changed else 'the same'} {unit} holds the first place"
+    return name, f"{hands}; {_answer(found)}"
+
+
+def _answer(found: Attacked) -> str:
+    if found.class_kept is None:
+        return f"score {_probability(found)}"
+    said = found.prediction.label if found.class_kept else found.prediction_after.labels[found.prediction_after.index]
+    return f"the model {'still says' if found.class_kept else 'now says'} {said} ({_probability(found)})"
+
+
 def numbers_of(found: Attacked) -> Iterator[Told]:
     """The measures of the thesis in words, and how the attack went."""
     yield "Rank change", f"{percent(found.rank_change)}: {_ranks(found)}"
     yield "Top-k sum change", f"{signed(found.top_k_sum_change)}: so much the scores of the top fell, together"
     normalised = found.top_k_sum_change_normalised
-    yield "Normalised", NO_SUM if normalised is None else f"{signed(normalised)}, each map divided by its sum of sizes"
+    yield (
+        "Normalised sum",
+        NO_SUM if normalised is None else f"{signed(normalised)}, each map divided by its sum of sizes",
+    )
     yield "Score change" if found.prediction.regression else "Probability change", _probability(found)
     if found.class_kept is not None:
         yield "Class", _class(found)

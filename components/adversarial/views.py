@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from components.numbers import plain
 from components.picture.patch_map import PatchMap
 from components.text.token_map import TokenMap
 from engine.attacks.result import Attacked
@@ -16,6 +17,8 @@ from engine.words import units
 
 View = TokenMap | PatchMap
 SHARING = "before and after"
+PALE = 0.25
+"""A map that ends below this share of its scale is hard to see."""
 Scores = Float[np.ndarray, "seq"]
 
 
@@ -41,6 +44,17 @@ def maps_of(founds: list[Attacked], method: Explainer, given: Example | Picture,
     scores = [founds[0].before, *(found.after for found in founds)]
     views = [map_of(founds[0], own, given, signed) for own in scores]
     return on_one_scale(views) if shared else views
+
+
+def pale_words(views: list[View]) -> str:
+    """That the map before is hard to see on a scale that it shares; empty where it is not."""
+    first, end = views[0].largest, views[0].scale
+    if not 0 < first < PALE * end:
+        return ""
+    return (
+        f"On one scale the map before is pale: its own would end at {plain(first)}, this one at {plain(end)}. "
+        "To see its order, choose Each its own."
+    )
 
 
 def sizes_of(founds: list[Attacked], given: Example | Picture) -> list[View]:

@@ -35,8 +35,15 @@ WRONG = (
 )
 NEAREST = "The words whose embeddings are nearest to each moved one, with the Euclidean distance."
 GREY = "Grey is unchanged."
+NO_COMMAND = "No command makes this again: `exegesis attack` takes examples of data sets, and this input is your own."
 TRANSFER = "The maps of other methods of the same attacked input, with the share of the top places that changed."
 NOT_ATTACKED = "A method need not be differentiable to be asked here, so attention, occlusion and LIME can be too."
+ASKED_HELP = (
+    "Does it transfer? The maps of these methods of each attacked input are compared with those of the input as it "
+    "was, by rank change and sum change. A method that is attacked is always asked after its own attacks."
+)
+ASKED_LESS = "Of other methods' maps there are rank change and sum changes; the rest is of the model alone."
+OWN_MAPS = "Each attacked method's own"
 MANY_ABOUT = "The attack above, with its settings and on its data set, on examples drawn by the seed."
 MANY_EMPTY = "Nothing is computed before you press **Attack them all**. It goes on while you are on other pages."
 MANY_FAILED = "Some attacks failed and are left out of the numbers. Below, the reasons are counted."

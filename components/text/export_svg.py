@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape, unescape
 from itertools import groupby
 
 from components.citing import cite, references
-from components.method_row import MethodRow
 from components.numbers import brief
 from components.palette import PALETTES, Side, colour, step_of
 from components.svg_sheet import (
@@ -43,23 +42,31 @@ _TINY = f' font-size="{15 * TINY:g}" text-anchor="middle"'
 
 def svg(kept: Kept, dark: bool = True) -> str:
     """One picture of all maps, with scales and references; light, and `dark` where the reader prefers it."""
-    sheet = Sheet(pinned=kept.pinned)
-    for row in kept.rows:
-        _row(sheet, row)
-    for said in (cite(kept.shown), *references(kept.shown)):
-        sentence(sheet, said)
+    rows = [(row.title, row.view) for row in kept.rows]
+    return maps_svg(rows, [cite(kept.shown), *references(kept.shown)], dark, kept.pinned)
+
+
+def maps_svg(
+    rows: Iterable[tuple[str, TokenMap]], said: Iterable[str], dark: bool, pinned: frozenset[int] = frozenset()
+) -> str:
+    """Maps with their titles, below them sentences. `pinned`: positions of units that are ringed."""
+    sheet = Sheet(pinned=pinned)
+    for title, view in rows:
+        _row(sheet, title, view)
+    for line in said:
+        sentence(sheet, line)
     return whole(sheet, dark)
 
 
-def _row(sheet: Sheet, row: MethodRow) -> None:
-    sheet.parts.append(words(row.title, EDGE, sheet.y + 18, ' font-weight="bold"'))
+def _row(sheet: Sheet, title: str, view: TokenMap) -> None:
+    sheet.parts.append(words(title, EDGE, sheet.y + 18, ' font-weight="bold"'))
     sheet.y += LINE
-    for segment, pieces in enumerate(_paragraphs(row.view)):
-        rightwards = direction(row.view.texts[segment]) == "ltr"
+    for segment, pieces in enumerate(_paragraphs(view)):
+        rightwards = direction(view.texts[segment]) == "ltr"
         for line in lines(pieces):
-            sheet.parts += _line(row.view, line, sheet, rightwards)
+            sheet.parts += _line(view, line, sheet, rightwards)
             sheet.y += LINE + (VALUE if any(piece.value for piece in line) else 0)
-    _scale(sheet, row.view)
+    _scale(sheet, view)
 
 
 def _paragraphs(view: TokenMap) -> list[list[Piece]]:

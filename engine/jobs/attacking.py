@@ -85,9 +85,7 @@ class _Attacks:
     @property
     def _steps(self) -> int:
         """At most; an attack that stands still ends sooner."""
-        from engine.attacks.params import AttackParams
-
-        return int(self.plan.attack.get("steps", AttackParams().steps))
+        return self.plan.chosen(self.objective).steps
 
     def units(self) -> Iterator[Unit]:
         keys = {index: self._key(index) for index in self.sample.indices}

@@ -18,6 +18,8 @@ from engine.shipped.gallery import requests
 
 BITS, USUAL_BITS = {"scores": 12}, 24
 """Binary digits of a number that is rounded, by the name of its array."""
+CHANGES, CHANGE_BITS = ("delta", "picture_difference"), 12
+"""What attacks add, a number for each number of the input: most of their bytes."""
 
 
 def lines() -> list[str]:
@@ -57,12 +59,19 @@ def attack_lines() -> list[str]:
     """The same of what the Adversarial page opens with."""
     from engine.shipped.attacked import made
 
-    return _packed(made)
+    return _packed(made, shortened)
 
 
-def _cut(values: np.ndarray, bits: int) -> np.ndarray:
+def shortened(arrays: Arrays) -> Arrays:
+    """What was added, to 3e-4: towards zero, so that it stays within the epsilon. The rest is exact."""
+    return {
+        name: _cut(values, CHANGE_BITS, np.trunc) if name in CHANGES else values for name, values in arrays.items()
+    }
+
+
+def _cut(values: np.ndarray, bits: int, to_whole: np.ufunc = np.rint) -> np.ndarray:
     mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits).astype(values.dtype)
+    return np.ldexp(to_whole(np.ldexp(mantissa, bits)), exponent - bits).astype(values.dtype)
 
 
 def _packed(made: Callable[[], Iterable[str]], change: Callable[[Arrays], Arrays] = lambda arrays: arrays) -> list[str]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
+from components.adversarial.session import MANY, key
+from components.adversarial.strength import chosen, given_of
+from engine.attacks.experiment import carry_out
+from engine.attacks.mapping import Found, Mapper
+from engine.attacks.plan import AttackPlan
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
+from tests.unit.evaluation.making import REVIEWS, written
 
 TEXT = "a slow film with a fine and funny end"
 
@@ -43,7 +54,7 @@ def test_an_attack_runs_when_it_is_asked_for_and_shows_both_objectives(model: st
     told = said(page)
     for title in ("Before", "After, unconstrained", "After, constrained"):
         assert f'aria-label="{title}"' in told
-    assert told.count("of the first 3 places") == 2
+    assert told.count("of the first 3 places changed hands") == 2
     assert "Ghorbani, Abid and Zou, 2019" in told
     assert not button(page, "Run the attack")
     again = opened(model=model, text=TEXT, steps="4", top_k="3")
@@ -82,5 +93,75 @@ def test_other_methods_are_asked_of_the_attacked_input(model: str) -> None:
 def test_many_examples_are_attacked_by_a_job_that_says_what_it_costs(model: str) -> None:
     page = opened(model=model, text=TEXT, steps="4", examples="2", attacked="gradient_l2")
     assert not page.exception
-    assert "2 examples, 1 method, 2 objectives, 1 model: 4 attacks of at most 4 steps." in said(page)
+    assert "2 examples, 1 method, 2 objectives, 1 model: 4 attacks of at most 4 steps, then 8 maps by" in said(page)
     assert button(page, "Attack them all")
+
+
+def run_it(page: AppTest) -> str:
+    """What the page says after the attack."""
+    [run] = button(page, "Run the attack")
+    run.click()  # type: ignore[attr-defined]
+    page.run()
+    assert not page.exception
+    return said(page)
+
+
+def notes(page: AppTest) -> str:
+    return "\n".join(one.value for one in [*page.info, *page.warning, *page.error])
+
+
+def test_a_gradient_that_is_no_number_stops_the_attack_and_is_said(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, calls = Mapper.at, []
+
+    def broken(self: Mapper, delta: torch.Tensor, items: np.ndarray, aim: Any = None) -> Found:
+        found = at(self, delta, items, aim)
+        calls.append(items)
+        if len(calls) == 4 and found.gradient is not None:  # the map of the input itself, then steps 0 to 2
+            found.gradient[0] = torch.nan
+        return found
+
+    monkeypatch.setattr(Mapper, "at", broken)
+    page = opened(model=model, text=TEXT, steps="6", seed="3", objective="constrained")
+    told = run_it(page)
+    assert "Stopped at step 2: the gradient of the objective was no finite number." in told + notes(page)
+    assert 'aria-label="After, constrained"' in told
+
+
+def test_an_example_that_the_model_gets_wrong_is_attacked_and_said(model: str, tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"text": TEXT, "label": label} for label in ("negative", "positive")]
+    data = written(tmp_path / "two.jsonl", rows)
+    query = {"model": model, "data": data, "steps": "2", "objective": "constrained"}
+    page = opened(**query, index="0")
+    told = [run_it(page) + notes(page)]
+    page = opened(**query, index="1")
+    told.append(said(page) + notes(page))
+    assert sum("The model is wrong about this example before the attack" in one for one in told) == 1
+    assert sum("exegesis attack" in one.value for one in page.code) == 1
+    assert "--index 1" in page.code[0].value
+
+
+def test_the_path_of_integrated_gradients_is_chosen_and_counted(model: str) -> None:
+    page = opened(model=model, text=TEXT, steps="2", method="integrated_gradients", points="3", start="zero")
+    assert "each at 3 points of the path: 12 passes" in said(page)
+    page.number_input(key=key("text", "points")).set_value(5).run()
+    assert "each at 5 points of the path: 20 passes" in said(page)
+    assert page.query_params["points"] == "5"
+    assert page.query_params["start"] == "zero"
+
+
+def test_means_over_examples_show_the_methods_that_it_transfers_to(model: str, tmp_path: Path) -> None:
+    data = written(tmp_path / "reviews.jsonl", REVIEWS[:2])
+    query = {"model": model, "data": data, "steps": "2", "examples": "2", "attacked": "gradient_l2"}
+    plan = AttackPlan((model,), data, ("gradient_l2",), examples=2, attack=given_of(chosen("text", {"steps": "2"})),
+                      transfer=("attention_mean",))  # fmt: skip
+    carry_out(plan)
+    page = opened(**query, asked="attention_mean")
+    assert not page.exception
+    bar = page.selectbox(key=key("text", "view.bar"))
+    assert len(bar.options) == 2
+    page.selectbox(key=key("text", f"{MANY}of")).select("gradient_l2").run()
+    assert not page.exception
+    options = page.selectbox(key=key("text", "view.bar")).options
+    assert len(options) == 4
+    assert sum("Average attention" in option for option in options) == 2
+    assert page.query_params["of"] == "gradient_l2"

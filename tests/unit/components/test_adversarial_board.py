@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from components.adversarial.area import tokens_table
-from components.adversarial.board import board_html, pictures_html, sides_of, sizes_html
+from components.adversarial.board import board_html, lead_html, pictures_html, sides_of, sizes_html
 from components.adversarial.keep import csv_of, json_of, npy_of
 from components.adversarial.moves import moves, top_after, top_before
 from components.adversarial.told import notes_of, numbers_of
-from components.adversarial.views import factor_of, magnified, maps_of, sizes_of
+from components.adversarial.views import factor_of, magnified, maps_of, pale_words, sizes_of
 from engine.attacks.result import Attacked
 from engine.registry import explainer
 from engine.request import Picture
@@ -67,7 +67,7 @@ def test_the_numbers_are_told_in_words() -> None:
     assert told["Rank change"] == "100.0\u00a0%: another token holds the first place"
     assert told["Top-k sum change"].startswith("+4:")
     # 3 of 5 before, -1 of 3.5 after.
-    assert told["Normalised"].startswith("+0.886")
+    assert told["Normalised sum"].startswith("+0.886")
     assert told["Probability change"] == "−10.0 points: 90.0\u00a0% before, 80.0\u00a0% after"
     assert told["Class"] == "kept: positive"
     assert "ε = 2; the largest moved by 2" in told["Moved"]
@@ -78,9 +78,23 @@ def test_the_numbers_are_told_in_words() -> None:
     )
 
 
+def test_what_matters_stands_first() -> None:
+    kept, lost = text_attack(), text_attack("constrained", positive=0.3)
+    told = lead_html([kept, lost])
+    assert "<b>Unconstrained:</b> another token holds the first place; the model still says positive" in told
+    assert "<b>Constrained:</b> another token holds the first place; the model now says negative" in told
+
+
+def test_a_map_that_is_pale_on_one_scale_is_said_to_be() -> None:
+    large = text_attack(after=np.array([0.0, -40.0, 2.0, 0.5, 0.0]))
+    assert "its own would end at 3, this one at 40" in pale_words(maps_of([large], METHOD, TEXT))
+    assert pale_words(maps_of([large], METHOD, TEXT, shared=False)) == ""
+    assert pale_words(maps_of([text_attack()], METHOD, TEXT)) == ""
+
+
 def test_a_map_that_is_zero_has_no_normalised_change() -> None:
     told = dict(numbers_of(text_attack(before=np.zeros(5))))
-    assert told["Normalised"].startswith("none: a map is zero everywhere")
+    assert told["Normalised sum"].startswith("none: a map is zero everywhere")
 
 
 def test_notes_are_said_once_and_name_the_attack_where_they_are_of_one() -> None:

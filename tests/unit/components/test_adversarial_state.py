@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from components.adversarial.keep_maps import command_of_one
 from components.adversarial.many_keep import command
 from components.adversarial.state import MANY_METHODS, OTHERS, AdversarialState, Many, read_text, write
 from components.adversarial.strength import as_held, as_texts, chosen, usual
@@ -26,7 +27,18 @@ FULL = dataclasses.replace(
     scale="own",
     others=("lime",),
     opened=("others",),
-    many=Many(("a", "b"), ("gradient_l2",), 5, "class_kept", "wrong", ("a", "gradient_l2", "constrained")),
+    points=20,
+    start="zero",
+    many=Many(
+        ("a", "b"),
+        ("gradient_l2", "integrated_gradients"),
+        5,
+        "class_kept",
+        "wrong",
+        ("a", "gradient_l2", "constrained"),
+        ("lime",),
+        "gradient_l2",
+    ),
 )
 
 
@@ -44,6 +56,7 @@ def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> 
         "text": ["a film"], "model": MODELS, "method": ["occlusion"], "objective": ["worst"], "epsilon": ["-1"],
         "steps": ["0"], "top_k": ["1.5"], "seed": ["x"], "examples": ["0"], "measure": ["luck"], "which": ["some"],
         "attacked": ["lime"], "other": ["nonsense"], "place": ["pixel"], "scale": ["large"],
+        "points": ["0"], "start": ["here"], "asked": ["nonsense"], "of": ["lime"],
     }  # fmt: skip
     state, said = read_text(query, MODELS, TEXT, open_data("reviews"))
     assert len(said) == len(query) - 2
@@ -73,7 +86,21 @@ def test_the_request_and_the_plan_ask_for_the_same_attack() -> None:
     assert PLAIN.plan().models == ("reviews-minilm",)
     assert {**plan.attack, "objective": "constrained"} == request.attack
     assert request.attack["epsilon"] == pytest.approx(8 / 255)
-    assert command(plan) == (
-        "exegesis attack --models a,b --dataset reviews --methods gradient_l2 --objective constrained --examples 5 "
-        "--seed 4 --epsilon 0.0313725490196 --top-k 3 --beta 0.5 --steps 7 --sign-steps --out rows.csv"
+    assert plan.params == {"integrated_gradients": request.params} == {
+        "integrated_gradients": {"n_steps": 20, "baseline": "zero"}
+    }  # fmt: skip
+    told = (
+        "--epsilon 0.0313725490196 --top-k 3 --beta 0.5 --steps 7 --sign-steps --transfer lime "
+        "--param integrated_gradients.n_steps=20 --param integrated_gradients.baseline=zero --out rows.csv"
     )
+    assert command(plan) == (
+        "exegesis attack --models a,b --dataset reviews --methods gradient_l2,integrated_gradients "
+        f"--objective constrained --examples 5 --seed 4 {told}"
+    )
+    assert command_of_one(FULL) == "", "a text of one's own is in no data set"
+    of_data = dataclasses.replace(FULL, focus=Focus("m", "a film", index=7))
+    assert command_of_one(of_data) == (
+        "exegesis attack --models m --dataset reviews --methods integrated_gradients --objective constrained "
+        f"--index 7 --seed 4 {told}"
+    )
+    assert "--transfer" not in command_of_one(dataclasses.replace(of_data, opened=()))

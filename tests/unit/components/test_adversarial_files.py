@@ -1,0 +1,132 @@
+"""Before and after as files that stand alone, and the means of several models and of methods asked as one chart."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from components.adversarial.charts import means_chart, span_of
+from components.adversarial.keep_maps import Kept, html, png, svg
+from components.adversarial.many import behind
+from components.adversarial.many_keep import Means
+from components.adversarial.state import AdversarialState, Many
+from components.adversarial.views import maps_of
+from components.evaluate.charts.frame import Frame
+from components.picture.focus import PictureFocus
+from components.picture.open_pictures import Shown
+from components.text.focus import Focus
+from engine.attacks.findings import Findings, Of, Row
+from engine.attacks.plan import AttackPlan
+from engine.registry import all_explainers, explainer
+from engine.request import Picture
+from tests.unit.components.attacked import TEXT, picture_attack, text_attack
+
+METHODS = all_explainers("text")
+PLAN = AttackPlan(("a", "b"), "reviews", ("gradient_l2", "gradient_x_input"), examples=1,
+                  transfer=("gradient_l2", "occlusion"))  # fmt: skip
+STATE = AdversarialState(kind="text", focus=Focus("m", TEXT.text, index=3))
+PICTURE = Picture(np.zeros((2, 2, 3), np.uint8))
+
+
+def kept_text() -> Kept:
+    founds = [text_attack(), text_attack("constrained")]
+    maps = maps_of(founds, explainer("gradient_x_input", "text"), TEXT)
+    return Kept(STATE, founds, maps, None, METHODS)
+
+
+def kept_picture() -> Kept:
+    found, methods = picture_attack(), all_explainers("image")
+    assert found.picture is not None
+    maps = maps_of([found], methods["gradient_x_input"], PICTURE)
+    focus = PictureFocus("m", shown=Shown(PICTURE))
+    return Kept(AdversarialState(kind="image", focus=focus), [found], maps, found.picture.before, methods)
+
+
+class Elements(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+
+
+@pytest.mark.parametrize("kept", [kept_text(), kept_picture()], ids=["text", "picture"])
+def test_the_page_stands_alone_and_says_how_to_make_it_again(kept: Kept) -> None:
+    made, elements = html(kept), Elements()
+    elements.feed(made)
+    assert not {"script", "link", "img", "iframe"} & set(elements.seen)
+    assert "<h1>Attack on Gradient x input of m</h1>" in made
+    assert made.count("<section class") == 1 + len(kept.founds)
+    assert "changed hands" in made or "holds the first place" in made
+    assert "exegesis attack --models m" in made
+    assert "--index" in made
+
+
+def test_the_maps_of_a_text_are_a_picture_of_lines_and_letters() -> None:
+    made = svg(kept_text())
+    assert made.startswith("<?xml")
+    for title in ("Before", "After, unconstrained", "After, constrained"):
+        assert title in made
+    assert made.count(">film</text>") == 3
+
+
+def test_the_maps_of_a_picture_are_a_png() -> None:
+    with Image.open(io.BytesIO(png(kept_picture()))) as made:
+        assert made.format == "PNG"
+        assert made.width > 3 * 256  # the picture, before, after
+
+
+def of(model: str, method: str, attacked: str, objective: str = "unconstrained") -> Of:
+    return Of(model, "reviews", method, "rank_change", objective, attacked)
+
+
+FOUND = Findings(
+    PLAN,
+    tuple(
+        Row(of(model, method, attacked), 0, value)
+        for model, start in (("a", 0.1), ("b", 0.5))
+        for method, attacked, value in (
+            ("gradient_l2", "gradient_l2", start), ("gradient_x_input", "gradient_x_input", start + 0.1),
+            ("occlusion", "gradient_l2", start + 0.2), ("gradient_l2", "gradient_x_input", start + 0.3),
+        )
+    ),
+    (),
+    (),
+)  # fmt: skip
+
+
+def means(attacked: str = "") -> Means:
+    state = dataclasses.replace(STATE, many=Many(of=attacked))
+    return Means(state, FOUND, Frame({id: method.title for id, method in METHODS.items()}))
+
+
+def test_a_file_holds_the_bars_of_all_models() -> None:
+    made = means().chart().to_dict()
+    bars = next(one for one in made["layer"] if one["mark"]["type"] == "bar")
+    rows = made["datasets"][bars.get("data", made.get("data", {}))["name"]]
+    assert [(row["group"], row["method"], row["value"]) for row in rows] == [
+        ("a, unconstrained", "gradient_l2", 0.1), ("a, unconstrained", "gradient_x_input", 0.2),
+        ("b, unconstrained", "gradient_l2", 0.5), ("b, unconstrained", "gradient_x_input", 0.6),
+    ]  # fmt: skip
+    assert "a, b, reviews" in means().told().title
+
+
+def test_bars_of_methods_that_were_asked_are_those_after_one_attack() -> None:
+    assert means().company == ("gradient_l2", "gradient_x_input")
+    asked = means("gradient_x_input")
+    assert asked.company == ("gradient_x_input", "gradient_l2", "occlusion")
+    assert [(score.of.method, score.value) for score in asked.of("a")] == [
+        ("gradient_x_input", 0.2), ("gradient_l2", 0.4)
+    ]  # fmt: skip
+    assert [row.value for row in behind(FOUND, ("a", "gradient_l2", "unconstrained"), "rank_change")] == [0.1]
+    after = behind(FOUND, ("a", "gradient_l2", "unconstrained"), "rank_change", "gradient_x_input")
+    assert [row.value for row in after] == [0.4]
+    span = span_of(asked.scores)
+    assert means_chart(asked.of("a"), asked.frame, asked.company, PLAN.objectives, span).to_dict()["layer"]
+    assert means("lime").attacked == "", "a link may name what was not attacked"
