@@ -41,7 +41,8 @@ LIKELY = Axis(
     alt.Scale(domain=[0, 1]),
     alt.Axis(minExtent=LABELS, values=[0, 0.5, 1], format="%"),
 )
-ROW = 22
+ROW, LONG = 22, 26
+"""Pixels of a row of the legend; letters of a name that is too long for columns."""
 
 
 def models_chart(curves: Sequence[Curve], frame: Frame, span: Span) -> alt.LayerChart:
@@ -68,13 +69,12 @@ def answers_chart(curves: Sequence[Curve], frame: Frame) -> alt.LayerChart:
 
 def models_data(curves: Sequence[Curve]) -> pd.DataFrame:
     """A row a model and stage with a value, the original first."""
-    return pd.DataFrame(
-        [
-            row | ({} if alike(curves) else {AT: row["percent"] / len(curve.points)})
-            for curve in curves
-            for row in rows_of(curve, curve.model)
-        ]
+    table = pd.DataFrame(
+        [{**row, "parts": len(curve.points)} for curve in curves for row in rows_of(curve, curve.model)]
     )
+    if not table.empty and not alike(curves):
+        table[AT] = table["percent"] / table["parts"]
+    return table
 
 
 def alike(curves: Sequence[Curve]) -> bool:
@@ -87,7 +87,8 @@ def _layers(
 ) -> tuple[list[alt.Chart], alt.Chart]:  # fmt: skip
     """Bands and lines, then the points."""
     names = _names(table)
-    legend = line_legend(alt.ExprRef(COLUMNS), LABEL)
+    long = max(map(len, names)) > LONG
+    legend = line_legend(1, 2 * LABEL) if long else line_legend(alt.ExprRef(COLUMNS), LABEL)
     legend.symbolOpacity = 1
     x = across(curves[0], told) if alike(curves) else _shares(curves[0].mode, told)
     tones, dashes = alt.Scale(domain=names), alt.Scale(domain=names, range=list(map(again, range(len(names)))))

@@ -15,12 +15,13 @@ from components.randomization.session import key, put
 if TYPE_CHECKING:
     from components.randomization.state import RandomizationState
 
-WIDTH = 220
+WIDTH, WIDE, LONG = 210, 330, 26
+"""Pixels: five controls in a row; one of long names, which have more letters than this."""
 Value = TypeVar("Value", int, str)
 
 
 def one_of(
-    state: RandomizationState, label: str, name: str, known: Mapping[Value, str], width: int = WIDTH,
+    state: RandomizationState, label: str, name: str, known: Mapping[Value, str], width: int | None = None,
     help: str | None = None,
 ) -> Value:  # fmt: skip
     """One of these, by its name among the fields of `Look`; the first where what is held is none of them."""
@@ -28,9 +29,10 @@ def one_of(
     now = kept if kept in known else next(iter(known))
     widget = key(state.kind, f"view.{name}")
     st.session_state[widget] = now
+    wide = max(map(len, known.values())) > LONG
     st.selectbox(
-        label, list(known), key=widget, width=width, format_func=known.__getitem__, persist_state=KEPT, help=help,
-        on_change=partial(take, state.kind, name, widget),
+        label, list(known), key=widget, width=width or (WIDE if wide else WIDTH), help=help,
+        format_func=known.__getitem__, persist_state=KEPT, on_change=partial(take, state.kind, name, widget),
     )  # fmt: skip
     return now
 

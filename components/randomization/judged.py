@@ -18,7 +18,7 @@ WORDS = {
     "partly": "falls in part",
     "high": "stays high",
     "invariant": "does not change",
-    "unsure": "not told",
+    "unsure": "cannot be told yet",
     "no_order": "no correlation",
     "baseline": "baseline",
 }
