@@ -31,10 +31,10 @@ OTHERS = {"text": ("gradient_l2", "attention_rollout", "occlusion"), "image": ("
 """Methods whose maps of the attacked input are looked at."""
 PATH = "integrated_gradients"
 """The method that goes along a path: it alone has parameters of its own here."""
-MANY_METHODS = ("gradient_l2", "gradient_x_input")
-MANY_OTHERS = (*MANY_METHODS, "attention_rollout")
+MANY_METHODS = ("gradient_l2",)
+MANY_OTHERS = ("gradient_x_input", "attention_rollout")
 EXAMPLES, MOST_EXAMPLES = 4, 1000
-"""So few, and no path, that the page waits for nobody: `engine.shipped.attacked` has them."""
+"""So few that the page waits for nobody: `engine.shipped.attacked` has them."""
 SECTIONS = ("others",)
 SCALES = {"one": "One scale", "own": "Each its own"}
 """Of the colours of the maps before and after."""
