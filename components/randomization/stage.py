@@ -164,7 +164,8 @@ def _missing(seen: Known, held: Held) -> None:
         say_note(MAPS_APART)
         return
     say_note(NO_MAPS)
-    if not AREA.go_on(seen.last):
+    tried_above = bool(seen.held.missing or seen.held.lacking)
+    if not tried_above and not AREA.go_on(seen.last):
         AREA.offer("Compute the maps", "maps", "randomize", spec_of(seen.held.plan))
 
 

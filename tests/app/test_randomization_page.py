@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
 from components.frame import RANDOMIZATION
+from components.randomization.entries import mark_of
+from components.randomization.known import spec_of
 from components.randomization.session import key
+from components.randomization.state import plan_of, read
+from components.randomization.work import AGAIN
 from engine import jobs
+from engine.classifiers import AnyClassifier
+from engine.randomization.fresh import Weights, fresh_weights
+from engine.randomization.twin import Twin
+from engine.registry import all_explainers
+from engine.shipped.randomized import PLANS
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -37,6 +48,12 @@ def opened(**query: str | Sequence[str]) -> AppTest:
     page.run()
     assert not page.exception
     return page
+
+
+def spec(link: dict[str, str]) -> dict[str, Any]:
+    """What the page asks of the jobs when it shows this link."""
+    state, _ = read("text", {name: [value] for name, value in link.items()}, all_explainers("text"))
+    return spec_of(plan_of(state, all_explainers("text")))
 
 
 def press(page: AppTest, label: str) -> AppTest:
@@ -84,6 +101,10 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     assert any(text.startswith("#") and " ρ " in text for text in page.selectbox(key("text", "view.example")).options)
     assert len(page.selectbox(key("text", "view.example")).options) == 5
     assert len(TEXTS) >= 5
+    page = opened(**link, beside=mark_of(PLANS["text"]), lines="gradient_x_input")
+    assert 'aria-label="Verdicts on Gradient x input"' in html_of(page)
+    assert "reviews-minilm on reviews" in page.selectbox(key("text", "view.of")).options
+    assert page.query_params["lines"] == "gradient_x_input"
 
 
 def test_a_vit_of_one_block_has_one_stage(tmp_path: Path) -> None:
@@ -95,6 +116,49 @@ def test_a_vit_of_one_block_has_one_stage(tmp_path: Path) -> None:
     html = html_of(opened(**link, seeds="1", mode="independent"))
     assert html.count('<th scope="col">') == 2
     assert "A verdict needs the cascading mode" in html
+
+
+def test_a_cancelled_check_goes_on_where_it_was(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = {"model": model, "data": reviews(tmp_path), "method": "gradient_l2", "examples": "5", "seeds": "1"}
+    real = Twin.randomized
+
+    def cancelled(self: Twin, parts: tuple[str, ...], seed: int) -> Any:
+        if len(parts) == 2:
+            jobs.cancel(jobs.list_jobs()[0].id)
+        return real(self, parts, seed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Twin, "randomized", cancelled)
+        jobs.run_now(jobs.create("randomize", spec(link)))
+    [stopped] = jobs.list_jobs()
+    assert stopped.state == "cancelled"
+    press(opened(**link), "Go on")
+    finish()
+    [ended] = jobs.list_jobs()
+    whole = (1 + 3 + 2) * 3 + 1
+    assert (ended.total, ended.computed) == (whole, whole - 2 * 3), "the model as it is and the first stage were there"
+    assert f'aria-label="Verdicts on {model}"' in html_of(opened(**link))
+
+
+def test_a_stage_that_gives_no_numbers_is_told_and_can_be_tried_again(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = {"model": model, "data": reviews(tmp_path), "method": "gradient_l2", "examples": "5", "seeds": "1"}
+
+    def broken(model: AnyClassifier, part: str, names: Sequence[str], seed: int) -> Weights:
+        made = fresh_weights(model, part, names, seed)
+        return {name: values * torch.nan for name, values in made.items()} if part == "1" else made
+
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.randomization.twin.fresh_weights", broken)
+        jobs.run_now(jobs.create("randomize", spec(link)))
+    page = opened(**link)
+    html = html_of(page)
+    assert f"Some maps failed on {model} and are left out of the numbers" in html
+    assert "scores by gradient_l2" in html
+    press(page, AGAIN)
+    finish()
+    assert "Some maps failed" not in html_of(opened(**link))
 
 
 @pytest.mark.parametrize(
