@@ -11,7 +11,7 @@ import streamlit as st
 from components.adversarial.charts import means_chart, span_of
 from components.adversarial.known import Known, known, spec_of, trouble_of
 from components.adversarial.many_keep import Means, keep_many
-from components.adversarial.many_words import how, left_out, right_words, summary
+from components.adversarial.many_words import how, left_out, summary
 from components.adversarial.session import MANY, key, put
 from components.adversarial.session import show as show_above
 from components.adversarial.state import MEASURES, MOST_EXAMPLES, WHICH
@@ -128,7 +128,7 @@ def _found(
     state: AdversarialState, seen: Known, whole: Findings, methods: Mapping[str, Explainer], opened: Opened
 ) -> None:
     st.caption(how(whole, seen.size))
-    for line in (*right_words(whole), *whole.said):
+    for line in whole.said:
         say_note(line)
     titles = {id: method.title for id, method in methods.items()}
     _view_controls(state, whole, titles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from components.adversarial.words import OBJECTIVE_TITLES
@@ -18,18 +18,6 @@ def how(found: Findings, size: int) -> str:
     """How it was done, in one sentence."""
     steps = count(found.plan.chosen(found.plan.objectives[0]).steps, "step")
     return f"{count(size, 'example')}, at most {steps} each; means over examples with 95 % intervals."
-
-
-def right_words(found: Findings) -> Iterator[str]:
-    """How many examples each model was wrong about before any attack."""
-    for model in found.plan.models:
-        own = [one for one in found.facts if one.model == model]
-        wrong = sum(one.right is False for one in own)
-        if wrong:
-            yield (
-                f"{model} is wrong about {wrong} of {count(len(own), 'example')} before the attack. They are attacked "
-                "all the same, and can be left out below."
-            )
 
 
 def summary(scores: Sequence[Score], titles: Mapping[str, str]) -> str:

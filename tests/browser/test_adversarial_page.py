@@ -13,6 +13,7 @@ from components.frame import ADVERSARIAL
 from components.palette import Theme
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
+from tests.tiny import save_checkpoint
 from tests.unit.images.checkpoints import save_vit
 
 Open = Callable[..., Page]
@@ -47,3 +48,19 @@ def test_the_finished_attack_fits_a_telephone(server: Server, open_page: Open) -
     assert boxes[0] is not None
     assert boxes[1] is not None
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
+
+
+def test_a_run_is_watched_and_stopped_in_the_middle(
+    server: Server, open_page: Open, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tiny = str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
+    query = {"model": tiny, "text": "a slow film with a fine and funny end", "steps": "100000", "learning_rate": "0.5",
+             "objective": "constrained"}  # fmt: skip
+    page = open_page(f"{server.url}/{ADVERSARIAL.url_path}?{urlencode(query)}")
+    page.get_by_role("button", name="Run the attack").click(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("of 100,000")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.locator(".stVegaLiteChart canvas").first).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("Stopped in the middle.")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("button", name="Go on", exact=True)).to_be_visible()
+    expect(page.locator(".stVegaLiteChart")).to_have_count(0)
