@@ -80,7 +80,7 @@ def how(held: Held) -> str:
     plan, size = held.plan, max(len(one.examples) for one in held.found)
     return (
         f"{count(size, 'example')}, each part randomized {count(plan.seeds, 'time')}; means over examples with 95 % "
-        "intervals, correlations over the tokens or patches of each."
+        "intervals, without width where all examples agree; correlations over the tokens or patches of each."
     )
 
 

@@ -10,7 +10,8 @@ from playwright.sync_api import Page, expect
 
 from components.frame import EVALUATE, REPRODUCTION
 from engine.reproduction.asked import Asked
-from engine.reproduction.claims import declared, every_claim
+from engine.reproduction.claims import TOPICS, declared, every_claim
+from engine.reproduction.verdicts import VERDICTS
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.unit.reproduction.standing_in import keep_report
@@ -24,16 +25,17 @@ def test_verdicts_lead_to_numbers_and_to_the_evaluation(
     server: Server, open_page: Open, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
-    found = keep_report(Asked())
-    others = len(every_claim()) - len(found.outcomes)
+    reports = [keep_report(Asked(topic=topic)) for topic in TOPICS]
+    counts_of = {verdict: sum(found.counts[verdict] for found in reports) for verdict in VERDICTS}
+    assert sum(counts_of.values()) == len(every_claim())
     page = open_page(f"{server.url}/{REPRODUCTION.url_path}", scheme)
     counts = page.locator(".st-key-reproduction_counts")
-    for verdict, number in {**found.counts, "not run": found.counts["not run"] + others}.items():
+    for verdict, number in counts_of.items():
         expect(counts.get_by_text(f"{number} {verdict}")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("button", name="holds", exact=True).click()
     expect(page).to_have_url(re.compile("show=holds"))
     cards = page.locator("[class*='st-key-claim-']")
-    expect(cards).to_have_count(found.counts["holds"])
+    expect(cards).to_have_count(counts_of["holds"])
     card = page.locator(f".st-key-claim-{CLAIM.id}")
     expect(card.get_by_text(CLAIM.says)).to_be_visible()
     card.get_by_text("Numbers", exact=True).click()
