@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import values
-from engine.cli.evaluate import given, rows_file
+from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
-from engine.cli.jobs import carried_out, end
 from engine.cli.methods import methods_of, values_of
 from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
 from engine.cli.writing import write
-from engine.errors import Cancelled, UsageError, not_allowed
+from engine.errors import UsageError, not_allowed
 
 if TYPE_CHECKING:
     from engine.attacks.findings import Findings
@@ -59,8 +58,7 @@ def attack(
     from engine.cli import drawing_attack, output, plain_attack
 
     check_dtype(dtype)
-    if job and executor != "local":
-        raise UsageError(f"--job: is done on this machine, got --executor {executor} too. Leave one of them out.")
+    check_job(job, executor)
     if index is not None and (job or executor != "local"):
         raise UsageError("--index: one example is attacked here and at once. Leave --job and --executor out.")
     file = rows_file(out)
@@ -87,7 +85,7 @@ def attack(
     )
     plan = _with_methods(plan, methods, transfer, param)
     check(plan)
-    found = _found(plan, _work(plan, index, executor, address), job)
+    found = worked("attack", "attacking", _work(plan, index, executor, address), plan.as_plain() if job else None)
     if file is not None:
         write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
     if as_json:
@@ -143,32 +141,3 @@ def _work(plan: AttackPlan, index: str | None, executor: str, address: str | Non
         return lambda report, cancel: carry_out_on(executor, plan, address, report, cancel)
     at = values.whole("--index", index)
     return lambda report, cancel: attack_example(plan, at, report, cancel)
-
-
-def _found(plan: AttackPlan, work: Work, job: bool) -> Findings:
-    from engine.cli.guard import STOPPED, note
-    from engine.cli.output import only_ours
-    from engine.cli.progress import shown
-    from engine.cli.stopping import stoppable
-    from engine.store import result_store
-
-    if job:
-        _as_job(plan)
-    with only_ours(), stoppable() as cancel, shown("attacking") as report:
-        try:
-            found = work(report, cancel)
-        except Cancelled:
-            told = "attack: stopped; finished attacks are kept. The same command goes on."
-            raise typer.Exit(fail(told, STOPPED)) from None
-    if trouble := result_store().status:
-        note(trouble)
-    return found
-
-
-def _as_job(plan: AttackPlan) -> None:
-    """The work through the list of jobs. What failed in it is tried again by the command, which says why."""
-    from engine.jobs import create
-
-    ended = carried_out(create("attack", plan.as_plain()))
-    if ended.state != "failed":
-        end(ended)

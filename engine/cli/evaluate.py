@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import values
+from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
-from engine.cli.jobs import carried_out, end
 from engine.cli.methods import methods_of, values_of
 from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
-from engine.cli.writing import check_place, write
-from engine.errors import Cancelled, UsageError, not_allowed
+from engine.cli.writing import write
 
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
     from engine.evaluation.result import Evaluation
+    from engine.progress import CancelToken, Report
+
+    Work = Callable[[Report, CancelToken], Evaluation]
 
 
 def evaluate(
@@ -47,8 +50,7 @@ def evaluate(
     from engine.evaluation.plan import Plan
 
     check_dtype(dtype)
-    if job and executor != "local":
-        raise UsageError(f"--job: is done on this machine, got --executor {executor} too. Leave one of them out.")
+    check_job(job, executor)
     file = rows_file(out)
     plan = Plan(
         models=tuple(values.names("--models", models)),
@@ -67,7 +69,7 @@ def evaluate(
     )
     asked, _ = methods_of("--methods", methods, plan.kind)
     plan = replace(plan, methods=tuple(one.id for one in asked), params=values_of(param, asked))
-    found = _found(plan, job, executor, address)
+    found = worked("evaluate", "evaluating", _work(plan, executor, address), plan.as_plain() if job else None)
     if file is not None:
         _write(found, file)
     if as_json:
@@ -78,55 +80,10 @@ def evaluate(
         raise typer.Exit(fail("evaluate: no example could be explained; why is said above.", FAILED))
 
 
-def given(option: str, value: str) -> str:
-    """What has to be named. Errors: it is not."""
-    if not value.strip():
-        raise UsageError(f"{option}: is missing. Example: {option} reviews. See: exegesis datasets.")
-    return value
-
-
-def rows_file(out: str | None) -> Path | None:
-    """Where the rows go, None for nowhere; refused before long work is done for them."""
-    from engine.evaluation.export import FORMATS
-
-    if out is None:
-        return None
-    path = Path(out).expanduser()
-    if path.suffix.lower().removeprefix(".") not in FORMATS:
-        endings = ", ".join(f".{name}" for name in FORMATS)
-        raise not_allowed("--out", f"a file whose name ends with one of {endings}", out)
-    check_place("--out", path)
-    return path
-
-
-def _found(plan: Plan, job: bool, executor: str, address: str | None) -> Evaluation:
-    from engine.cli.guard import STOPPED, note
-    from engine.cli.output import only_ours
-    from engine.cli.progress import shown
-    from engine.cli.stopping import stoppable
+def _work(plan: Plan, executor: str, address: str | None) -> Work:
     from engine.evaluation.executors import carry_out_on
-    from engine.store import result_store
 
-    if job:
-        _as_job(plan)
-    with only_ours(), stoppable() as cancel, shown("evaluating") as report:
-        try:
-            found = carry_out_on(executor, plan, address, report, cancel)
-        except Cancelled:
-            told = "evaluate: stopped; finished parts are kept. The same command goes on."
-            raise typer.Exit(fail(told, STOPPED)) from None
-    if trouble := result_store().status:
-        note(trouble)
-    return found
-
-
-def _as_job(plan: Plan) -> None:
-    """The work through the list of jobs. What failed in it is left to the evaluation, which says why, and goes on."""
-    from engine.jobs import create
-
-    ended = carried_out(create("evaluate", plan.as_plain()))
-    if ended.state != "failed":
-        end(ended)
+    return lambda report, cancel: carry_out_on(executor, plan, address, report, cancel)
 
 
 def _write(found: Evaluation, file: Path) -> None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli import values
-from engine.cli.evaluate import given, rows_file
+from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
-from engine.cli.jobs import carried_out, end
 from engine.cli.methods import methods_of, values_of
 from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
 from engine.cli.writing import write
-from engine.errors import Cancelled, UsageError
 
 if TYPE_CHECKING:
+    from engine.progress import CancelToken, Report
     from engine.randomization.plan import Plan
     from engine.randomization.result import Randomization
+
+    Work = Callable[[Report, CancelToken], Randomization]
 
 
 def randomize(
@@ -48,8 +50,7 @@ def randomize(
     from engine.randomization.plan import THESIS, Plan
 
     check_dtype(dtype)
-    if job and executor != "local":
-        raise UsageError(f"--job: is done on this machine, got --executor {executor} too. Leave one of them out.")
+    check_job(job, executor)
     file = rows_file(out)
     plan = Plan(
         models=tuple(values.names("--models", models)),
@@ -66,7 +67,7 @@ def randomize(
     )
     asked, _ = methods_of("--methods", methods or ",".join(THESIS), plan.kind)
     plan = replace(plan, methods=tuple(one.id for one in asked), params=values_of(param, asked))
-    found = _found(plan, job, executor, address)
+    found = worked("randomize", "randomizing", _work(plan, executor, address), plan.as_plain() if job else None)
     if file is not None:
         write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
     if as_json:
@@ -77,31 +78,7 @@ def randomize(
         raise typer.Exit(fail("randomize: no example could be explained; why is said above.", FAILED))
 
 
-def _found(plan: Plan, job: bool, executor: str, address: str | None) -> Randomization:
-    from engine.cli.guard import STOPPED, note
-    from engine.cli.output import only_ours
-    from engine.cli.progress import shown
-    from engine.cli.stopping import stoppable
+def _work(plan: Plan, executor: str, address: str | None) -> Work:
     from engine.randomization.executors import carry_out_on
-    from engine.store import result_store
 
-    if job:
-        _as_job(plan)
-    with only_ours(), stoppable() as cancel, shown("randomizing") as report:
-        try:
-            found = carry_out_on(executor, plan, address, report, cancel)
-        except Cancelled:
-            told = "randomize: stopped; finished parts are kept. The same command goes on."
-            raise typer.Exit(fail(told, STOPPED)) from None
-    if trouble := result_store().status:
-        note(trouble)
-    return found
-
-
-def _as_job(plan: Plan) -> None:
-    """The work through the list of jobs. What failed in it is tried again by the check itself, which says why."""
-    from engine.jobs import create
-
-    ended = carried_out(create("randomize", plan.as_plain()))
-    if ended.state != "failed":
-        end(ended)
+    return lambda report, cancel: carry_out_on(executor, plan, address, report, cancel)
