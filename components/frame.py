@@ -76,8 +76,8 @@ COMPARE = PageEntry(
 REPRODUCTION = PageEntry(
     "pages/reproduction.py",
     "Reproduction",
-    "Claims of the thesis",
-    "Does what the thesis found hold on the models that are here?",
+    "Claims of papers",
+    "Does what a thesis and the SMaT paper found hold on the models that are here?",
 )
 RANDOMIZATION = PageEntry(
     "pages/randomization.py",
@@ -90,6 +90,12 @@ ADVERSARIAL = PageEntry(
     "Adversarial",
     "Attack an explanation",
     "Can an explanation be changed while the model answers as before?",
+)
+SCAFFOLD = PageEntry(
+    "pages/scaffold.py",
+    "Scaffold",
+    "Explanations that teach",
+    "Does seeing an explanation help a student foresee what the model will say?",
 )
 STUDY = PageEntry(
     "pages/study.py",
@@ -118,8 +124,8 @@ LIBRARY = PageEntry(
 )
 
 PAGES = (
-    HOME, TEXT, IMAGES, ATTENTION, EVALUATE, COMPARE, REPRODUCTION, RANDOMIZATION, ADVERSARIAL, STUDY, RESULTS,
-    LIBRARY, ANNOTATE,
+    HOME, TEXT, IMAGES, ATTENTION, EVALUATE, COMPARE, REPRODUCTION, RANDOMIZATION, ADVERSARIAL, SCAFFOLD,
+    STUDY, RESULTS, LIBRARY, ANNOTATE,
 )  # fmt: skip
 
 

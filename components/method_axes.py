@@ -73,6 +73,13 @@ def presets(methods: Mapping[str, Explainer], usual: Sequence[str]) -> dict[str,
     return made
 
 
+def lacking_on(methods: Iterable[Explainer], models: Iterable[str]) -> dict[str, str]:
+    """The methods that one of these models has not, with the reason and what helps."""
+    asked = list(models)
+    found = {method.id: next(filter(None, map(method.why_not, asked)), "") for method in methods}
+    return {id: reason for id, reason in found.items() if reason}
+
+
 def in_words(changed: Mapping[str, str]) -> str:
     """Parameters as people and links name them: "n_steps 20, baseline zero"."""
     return ", ".join(f"{name} {value}" for name, value in changed.items())

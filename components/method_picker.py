@@ -18,6 +18,7 @@ from components.method_axes import (
     fits,
     in_words,
     kinds,
+    lacking_on,
     picker_style,
     presets,
     traits,
@@ -30,6 +31,7 @@ from components.parameters import (
     parameters,
     reset_parameters,
 )
+from components.trouble import literal
 from engine.registry import Explainer
 
 COLUMNS = (2, 8)
@@ -53,19 +55,21 @@ def chosen_methods(methods: Methods, prefix: str) -> None:
         _changed_line([methods[id] for id in st.session_state[f"{prefix}methods"]], prefix)
 
 
-def all_methods(methods: Methods, usual: Sequence[str], prefix: str) -> None:
-    """A button that opens the list of all methods. `usual`: those of the preset "Default"."""
+def all_methods(methods: Methods, usual: Sequence[str], prefix: str, models: Sequence[str] = ()) -> None:
+    """A button that opens the list of all methods. `usual`: those of the preset "Default". `models`: what is explained;
+    of a method that one of them has not, it is said why."""
     if st.button("All methods and parameters", key=f"{prefix}all"):
         _choose(prefix, st.session_state[f"{prefix}methods"])
         for trait in TRAITS:
             st.session_state[f"{prefix}filter.{trait}"] = ANY
-        _open(methods, usual, prefix)
+        _open(methods, usual, prefix, [model.strip() for model in models if model.strip()])
 
 
-def picker_body(methods: Methods, usual: Sequence[str], prefix: str) -> None:
+def picker_body(methods: Methods, usual: Sequence[str], prefix: str, models: Sequence[str] = ()) -> None:
     """What the dialog shows: sets of methods, filters, then a row a method."""
     st.html(picker_style())
-    _presets(methods, usual, prefix)
+    lacking = lacking_on(methods.values(), models)
+    _presets({id: method for id, method in methods.items() if id not in lacking}, usual, prefix)
     told = {id: traits(method, held_parameters(method, prefix)) for id, method in methods.items()}
     wanted = _filters(kinds(told.values()), prefix)
     listed = [id for id in methods if fits(told[id], wanted)]
@@ -78,14 +82,14 @@ def picker_body(methods: Methods, usual: Sequence[str], prefix: str) -> None:
         st.info("No method is of this kind. Set a filter back to Any.")
     with st.container(gap=None, key="method_list"):
         for id in listed:
-            _row(methods[id], prefix)
+            _row(methods[id], prefix, lacking.get(id, ""))
     _done(prefix, "below")
 
 
-def _open(methods: Methods, usual: Sequence[str], prefix: str) -> None:
+def _open(methods: Methods, usual: Sequence[str], prefix: str, models: Sequence[str]) -> None:
     @st.dialog("All methods", width="large", on_dismiss=lambda: _apply(prefix))
     def dialog() -> None:
-        picker_body(methods, usual, prefix)
+        picker_body(methods, usual, prefix, models)
 
     dialog()
 
@@ -136,13 +140,15 @@ def _filter(trait: str, kinds: Sequence[str], prefix: str) -> str:
     )
 
 
-def _row(method: Explainer, prefix: str) -> None:
+def _row(method: Explainer, prefix: str, lacking: str) -> None:
     name, told = st.columns(COLUMNS, gap="small")
     pick = f"{prefix}pick.{method.id}"
     st.session_state[pick] = method.id in _chosen(prefix)
     name.checkbox(method.title, key=pick, on_change=_toggle, args=(prefix, method.id))
     with told.container(gap=None):
         st.html(traits_html(method, held_parameters(method, prefix)))
+        if lacking:
+            st.caption(f"Not for this model. {literal(lacking)}")
         if has_parameters(method):
             _parameters(method, prefix)
 

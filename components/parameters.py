@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from typing import Literal
 
 import streamlit as st
 
 from components.request_link import differing
 from engine.registry import Explainer
+
+Persists = Literal["page", "session"]
 
 
 def has_parameters(method: Explainer) -> bool:
@@ -18,10 +21,15 @@ def has_parameters(method: Explainer) -> bool:
 
 def parameters(method: Explainer, prefix: str) -> None:
     """A widget for each parameter, its key `prefix` and the name in a link: it keeps its value while it is hidden."""
-    hints = typing.get_type_hints(method.params)
+    field_widgets(method.params, f"{prefix}{method.id}.")
+
+
+def field_widgets(params: type, prefix: str, persists: Persists = "page") -> None:
+    """A widget for each field of a params dataclass, its key `prefix` and the field's name."""
+    hints = typing.get_type_hints(params)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        for field in dataclasses.fields(method.params):
-            _widget(field, hints[field.name], _key(method, field, prefix))
+        for field in dataclasses.fields(params):
+            _widget(field, hints[field.name], f"{prefix}{field.name}", persists)
 
 
 def held_parameters(method: Explainer, prefix: str) -> dict[str, object]:
@@ -45,31 +53,34 @@ def _key(method: Explainer, field: dataclasses.Field, prefix: str) -> str:
     return f"{prefix}{method.id}.{field.name}"
 
 
-def _widget(field: dataclasses.Field, hint: object, key: str) -> None:
+def _widget(field: dataclasses.Field, hint: object, key: str, persists: Persists) -> None:
     meta, kind = field.metadata, _number_or_text(hint)
     label, help = _label(field.name), meta["help"]
     st.session_state.setdefault(key, field.default)
     if meta["choices"]:
-        st.selectbox(label, meta["choices"], key=key, help=help, width=190, persist_state="page")
+        st.selectbox(label, meta["choices"], key=key, help=help, width=190, persist_state=persists)
     elif kind is bool:
-        st.checkbox(label, key=key, help=help, persist_state="page")
+        st.checkbox(label, key=key, help=help, persist_state=persists)
     elif type(None) in typing.get_args(hint):
-        st.text_input(label, key=key, help=f"{help} (empty: none)", width=190, persist_state="page")
+        st.text_input(label, key=key, help=f"{help} (empty: none)", width=190, persist_state=persists)
     elif kind in (int, float):
         low, high = (None if bound is None else kind(bound) for bound in (meta["low"], meta["high"]))
         shape = "%d" if kind is int else "%g"
-        step = _step(kind, low, high)
+        step = _step(kind, low, high, field.default)
         st.number_input(
-            label, low, high, key=key, help=help, format=shape, step=step, width=190, persist_state="page"
+            label, low, high, key=key, help=help, format=shape, step=step, width=190, persist_state=persists
         )  # fmt: skip
     else:
-        st.text_input(label, key=key, help=help, width=190, persist_state="page")
+        st.text_input(label, key=key, help=help, width=190, persist_state=persists)
 
 
-def _step(kind: type, low: int | float | None, high: int | float | None) -> int | float:
+def _step(kind: type, low: int | float | None, high: int | float | None, default: object) -> int | float:
     if kind is int:
         return 1
-    return 0.05 if low is not None and high is not None and high - low <= 2 else 1.0
+    if low is not None and high is not None and high - low <= 2:
+        return 0.05
+    # A rate has no bound above: it goes by a fifth of what it usually is.
+    return default / 5 if high is None and isinstance(default, float) and 0 < default < 1 else 1.0
 
 
 def _label(name: str) -> str:

@@ -55,14 +55,16 @@ def left(tasks: Sequence[Task]) -> list[Task]:
     return [task for task in tasks if not result_store().contains(task.key)]
 
 
-def work_off(tasks: Sequence[Task], address: str | None, report: Report, cancel: CancelToken) -> None:
+def work_off(
+    tasks: Sequence[Task], address: str | None, report: Report, cancel: CancelToken, counted: str = "examples"
+) -> None:
     """Has them done by the cluster at that address, None for the one on this machine. What fails there is left over.
 
-    Errors: no Ray, no cluster.
+    `counted`: what the parts of a task are. Errors: no Ray, no cluster.
     """
     if tasks:
         with _cluster(address) as ray:
-            _gather(ray, tasks, report, cancel)
+            _gather(ray, tasks, report, cancel, counted)
 
 
 @contextlib.contextmanager
@@ -82,13 +84,13 @@ def keep(task: Task, found: Found) -> None:
         store.put(task.key, {"done": True}, {})
 
 
-def _gather(ray: Any, tasks: Sequence[Task], report: Report, cancel: CancelToken) -> None:
+def _gather(ray: Any, tasks: Sequence[Task], report: Report, cancel: CancelToken, counted: str) -> None:
     run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=_gpus(ray))(_run)
     waiting = {run.remote(task): task for task in tasks}
     done, total = 0, sum(task.size for task in tasks)
     while waiting:
         cancel.check()
-        report(done, total, "examples on the cluster")
+        report(done, total, f"{counted} on the cluster")
         for reference in ray.wait(list(waiting), timeout=LOOK_SECONDS)[0]:
             task = waiting.pop(reference)
             done += task.size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.heads.running import under
 from engine.late import torch
 from engine.models import catalog
-from engine.params import as_plain, from_mapping
+from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import Explainer, explainer
 from engine.request import Request
@@ -70,7 +70,7 @@ class _Plan:
     def __init__(self, request: Request, device: str | None = None) -> None:
         self.request = request
         self.method: Explainer = explainer(request.method, request.example.kind)
-        self.params = from_mapping(self.method.params, request.params, request.method)
+        self.params = self.method.settled(request.params, request.model)
         if type(request.seed) is not int or request.seed < 0:
             raise UsageError(f"seed: must be a whole number of at least 0, got {request.seed!r}.")
         request.example.check_length()
@@ -107,6 +107,19 @@ def versions_of(method: Explainer) -> list[int]:
     if method.family != "ensemble":
         return [method.version]
     return [method.version, *(explainer(member, method.kind).version for member in SEVEN)]
+
+
+def told_of(method: Explainer, given: Mapping[str, Plain], model: str) -> list[int | str]:
+    """What a key tells of a method at these parameters besides them: its versions, and what it is on this model.
+
+    Where it cannot be used on the model, why not: the key of what cannot be made can be asked for.
+    """
+    if method.settle is None:
+        return [*versions_of(method)]
+    try:
+        return [*versions_of(method), key_for(as_plain(method.settled(given, model)))]
+    except ExegesisError as error:
+        return [*versions_of(method), str(error)]
 
 
 def _groups(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:

@@ -61,7 +61,8 @@ def as_plain(params: Any) -> dict[str, Plain]:
 
 def _convert(field: dataclasses.Field[Any], hint: Any, value: object, owner: str) -> Plain:
     argument = f"{owner}.{field.name}"
-    if value is None or (isinstance(value, str) and value.lower() == "none"):
+    choices = field.metadata.get("choices") or ()
+    if value is None or (isinstance(value, str) and value.lower() == "none" and value not in choices):
         if type(None) in typing.get_args(hint):
             return None
         raise not_allowed(argument, _allowed(field, hint), value)

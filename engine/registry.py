@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import unknown
+from engine.errors import ExegesisError, unknown
 from engine.params import NoParams, from_mapping
 
 if TYPE_CHECKING:
@@ -39,6 +39,26 @@ class Explainer:
     axes: Axes
     citation: str
     caution: str
+    settle: Callable[[Any, str], Any] | None = None
+    """Where parameters stand for something that a person may change: the same, with what it is on a model named."""
+
+    def settled(self, given: Mapping[str, object], model: str) -> Any:
+        """Its parameters from plain values, as they stand on that model: by them the cache knows the numbers.
+
+        Errors: a wrong parameter, or the method cannot be used on the model.
+        """
+        params = from_mapping(self.params, given, self.id)
+        return params if self.settle is None else self.settle(params, model)
+
+    def why_not(self, model: str) -> str:
+        """Why it cannot be used on that model at its defaults, and what helps; empty where it can. Loads nothing."""
+        if self.settle is None:
+            return ""
+        try:
+            self.settled({}, model)
+        except ExegesisError as error:
+            return str(error)
+        return ""
 
     def is_signed(self, params: Mapping[str, object]) -> bool:
         """Whether the scores speak for and against, at these parameters (defaults filled in)."""
@@ -66,6 +86,7 @@ def register(
     differentiable: bool = False,
     signed: bool | Callable[[Any], bool] = True,
     cheap: bool = True,
+    settle: Callable[[Any, str], Any] | None = None,
 ) -> Callable[[Any], Any]:
     """Enter a method into the list of each kind of `inputs`. `version` is raised whenever its numbers change."""
 
@@ -87,6 +108,7 @@ def register(
                 axes,
                 citation,
                 caution,
+                settle,
             )
         return function
 

@@ -115,7 +115,8 @@ def clock() -> float:
     return time.perf_counter() - (mine.away if mine else 0.0)
 
 
-def _lend() -> None:
+def lend() -> None:
+    """Those in front, whom people wait for, go first where the turn of this thread lends."""
     mine = _turn.get()
     if mine is not None and mine.lends:
         mine.away += turns().lend(check_cancelled)
@@ -163,7 +164,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
     start = 0
     while start < rows:
         check_cancelled()
-        _lend()
+        lend()
         tell(start, rows, "model evaluations")
         result = _attempt(compute, slice(start, min(rows, start + size)))
         if result is not None:

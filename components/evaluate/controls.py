@@ -55,7 +55,7 @@ def plan_controls(kind: str, methods: Mapping[str, Explainer]) -> Places:
             st.button(
                 name, key=key(kind, f"set.{name}"), on_click=partial(put, kind, "methods", known), type="tertiary"
             )
-        all_methods(methods, METHODS[kind], key(kind, ""))
+        all_methods(methods, METHODS[kind], key(kind, ""), st.session_state[key(kind, "models")])
         with st.popover("More settings", key=key(kind, "more")):
             _more(kind)
     return {"model": model.empty(), "data": data.empty(), "other": st.empty()}

@@ -33,6 +33,8 @@ PARTS = {
     "evaluate": "A part is one map, or what is measured on one example.",
     "predict": "A part is one prediction, or one comparison of methods on an example.",
     "randomize": "A part is one method's maps of up to 16 examples at one stage.",
+    "scaffold": "A part is one student.",
+    "reproduce_smat": "A part is one student; the last judges the claims.",
     "reproduce": "A part is one map, what is measured on one example, or a model that is made.",
 }
 """What a job of a kind counts."""

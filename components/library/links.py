@@ -7,8 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from components.frame import IMAGES, TEXT, PageEntry
+from components.frame import IMAGES, SCAFFOLD, TEXT, PageEntry
 from components.picture import focus_controls as picture_focus_controls
+from components.scaffold.state import train_link, usual
 from components.text import focus_controls
 from components.text.focus import LONGEST_IN_LINK
 from engine.jobs import Job
@@ -24,6 +25,12 @@ def go_to_text(label: str, **names: str) -> None:
 def go_to_images(label: str, **names: str) -> None:
     """A button that opens the Images page with another model or picture set."""
     _go(label, IMAGES, picture_focus_controls.turn_to, names)
+
+
+def go_to_scaffold(label: str, kind: str, model: str) -> None:
+    """A button that opens the Scaffold page filled to train an explainer for a model that reads this kind."""
+    if st.button(label, key=f"train-for-{model}", icon=":material/school:", type="tertiary"):
+        st.switch_page(SCAFFOLD.path, query_params=train_link(kind, model, usual(kind).data))
 
 
 def first_example(job: Job) -> tuple[PageEntry, Link] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from components.library.links import go_to_images, go_to_text
+from components.library.links import go_to_images, go_to_scaffold, go_to_text
 from components.library_html import facts_html, looks_html, trouble_html
 from components.trouble import sentence
 from engine.amounts import byte_size
@@ -55,10 +55,12 @@ def _card(name: str) -> None:
 
 
 def _go(name: str, pictures: bool, called: str) -> None:
-    if pictures:
-        go_to_images(f"Look at pictures with {called}", model=name)
-    else:
-        go_to_text(f"Explain a text with {called}", model=name)
+    with st.container(horizontal=True, gap="medium"):
+        if pictures:
+            go_to_images(f"Look at pictures with {called}", model=name)
+        else:
+            go_to_text(f"Explain a text with {called}", model=name)
+        go_to_scaffold(f"Train an explainer for {called}", "image" if pictures else "text", name)
 
 
 def picture_facts(name: str) -> dict[str, object]:

@@ -45,7 +45,7 @@ def plan_controls(kind: str, methods: Mapping[str, Explainer]) -> Places:
             "The thesis's methods", key=key(kind, "set"), type="tertiary",
             on_click=partial(put, kind, "methods", [id for id in THESIS if id in methods]),
         )  # fmt: skip
-        all_methods(methods, THESIS, key(kind, ""))
+        all_methods(methods, THESIS, key(kind, ""), st.session_state[key(kind, "models")])
         with st.popover("More settings", key=key(kind, "more")):
             _more(kind)
     return {"model": model.empty(), "data": data.empty(), "other": st.empty()}

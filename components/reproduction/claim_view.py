@@ -13,7 +13,7 @@ from components.reproduction.words import LOOKS
 from components.results.numbers import numbers
 from components.text.focus import Query
 from engine.reproduction.asked import experiment_names
-from engine.reproduction.claims import Claim
+from engine.reproduction.claims import Claim, Declaration
 from engine.reproduction.outcome import ExperimentFound, Outcome, Reproduction
 from engine.reproduction.scales import SIZES, Scale, scale_of
 from engine.reproduction.words import INSIDE, decides, name_told, rule_told, seen_told, statistic_told, sum_told
@@ -26,11 +26,7 @@ BELOW_THE_TOP = "scroll-margin-top:6.5rem"
 def claim_card(claim: Claim, anchor: str, outcome: Outcome | None, found: Reproduction | None) -> None:
     """`anchor`: what links lead to. `outcome`: None before it was run."""
     with st.container(border=True, key=f"claim-{claim.id}", gap="xsmall"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            verdict = outcome.verdict if outcome else "not run"
-            colour, icon = LOOKS[verdict]
-            st.badge(verdict, color=colour, icon=icon)
-            st.caption(f"Section {claim.section}")
+        verdict_row(claim, outcome)
         st.html(declared_html(claim, anchor))
         if outcome is not None and found is not None:
             st.html(decided_html(claim, outcome, scale_of(found.scale)))
@@ -38,18 +34,37 @@ def claim_card(claim: Claim, anchor: str, outcome: Outcome | None, found: Reprod
             _numbers(claim, outcome, found)
 
 
+def verdict_row(claim: Declaration, outcome: Outcome | None) -> None:
+    """The verdict, and where the claim stands."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        verdict = outcome.verdict if outcome else "not run"
+        colour, icon = LOOKS[verdict]
+        st.badge(verdict, color=colour, icon=icon)
+        st.caption(f"Section {claim.section}")
+
+
 def declared_html(claim: Claim, anchor: str) -> str:
     """The claim, its statistic and its rule."""
-    rule = f"Declared: {statistic_told(claim)}; {rule_told(claim)}. For the command: {claim.id}."
+    return claim_html(claim, anchor, f"{statistic_told(claim)}; {rule_told(claim)}")
+
+
+def claim_html(claim: Declaration, anchor: str, declared: str) -> str:
+    """The claim and what was declared of it."""
+    rule = f"Declared: {declared}. For the command: {claim.id}."
     said = f"<p><b>{escape(claim.title)}</b></p><p>{escape(claim.says)}</p>"
     return f'<div class="xg" id="{anchor}" style="{BELOW_THE_TOP}">{said}<p class="xg-small">{escape(rule)}</p></div>'
 
 
-def decided_html(claim: Claim, outcome: Outcome, scale: Scale) -> str:
+def decided_html(claim: Declaration, outcome: Outcome, scale: Scale) -> str:
     """What the verdict hangs on, and what else was seen."""
     lead = "Why" if outcome.verdict == NOT_RUN else "What decides"
     seen = f"<br>Seen: {escape(seen_told(outcome))}." if seen_told(outcome) else ""
     return f'<div class="xg"><p class="xg-small">{lead}: {escape(decides(claim, outcome, scale))}{seen}</p></div>'
+
+
+def made_html(made: str) -> str:
+    """How a report that comes with the project was made."""
+    return f'<div class="xg"><p class="xg-small">This report comes with the project. {escape(made)}</p></div>'
 
 
 def sum_html(told: str) -> str:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import TypeVar
 
-from components.reproduction.words import SECTIONS, SIGNS
-from engine.reproduction.claims import Claim
+from components.reproduction.words import EVERY_SECTION, SIGNS
+from engine.reproduction.claims import Declaration
 from engine.reproduction.outcome import Outcome
 from engine.reproduction.scales import Scale
 from engine.reproduction.verdicts import VERDICTS, Verdict
 from engine.reproduction.words import decisive, interval_told, name_told, number_told, rule_told
 
 NOTHING = "–"
+D = TypeVar("D", bound=Declaration)
 HEADS = ("Claim", "Verdict", "What decides")
 
 
-def by_section(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
+def by_section(claims: Sequence[D]) -> dict[str, list[D]]:
     """By the first section that each is of."""
-    by: dict[str, list[Claim]] = {}
+    by: dict[str, list[D]] = {}
     for claim in claims:
         by.setdefault(claim.section.partition(",")[0], []).append(claim)
     return by
@@ -28,7 +30,7 @@ def by_section(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
 def sections_html(counts: Mapping[str, Mapping[Verdict, int]]) -> str:
     """A line a section that leads to it. `counts`: by section, how many claims have each verdict."""
     lines = (
-        f'<li><a href="#section-{name}">{name} {escape(SECTIONS[name])}</a>: '
+        f'<li><a href="#section-{name}">{name} {escape(EVERY_SECTION[name])}</a>: '
         f"{', '.join(f'{own[verdict]} {verdict}' for verdict in VERDICTS if own.get(verdict))}</li>"
         for name, own in counts.items()
     )
@@ -40,12 +42,12 @@ def totals(counts: Mapping[str, Mapping[Verdict, int]]) -> dict[Verdict, int]:
     return {verdict: sum(own.get(verdict, 0) for own in counts.values()) for verdict in VERDICTS}
 
 
-def counts_of(claims: Sequence[Claim], outcomes: Mapping[str, Outcome]) -> dict[str, Counter[Verdict]]:
+def counts_of(claims: Sequence[Declaration], outcomes: Mapping[str, Outcome]) -> dict[str, Counter[Verdict]]:
     """By section. What has no outcome was not run."""
     return {name: Counter(verdict_of(one, outcomes) for one in own) for name, own in by_section(claims).items()}
 
 
-def overview_html(claims: Sequence[Claim], outcomes: Mapping[str, Outcome], scale: Scale) -> str:
+def overview_html(claims: Sequence[Declaration], outcomes: Mapping[str, Outcome], scale: Scale) -> str:
     """A table with a part for each section."""
     heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in HEADS)
     parts = "".join(_part(name, own, outcomes, scale) for name, own in by_section(claims).items())
@@ -56,8 +58,8 @@ def overview_html(claims: Sequence[Claim], outcomes: Mapping[str, Outcome], scal
     )
 
 
-def _part(section: str, claims: Sequence[Claim], outcomes: Mapping[str, Outcome], scale: Scale) -> str:
-    head = f'<a href="#section-{section}">{section} {escape(SECTIONS[section])}</a>'
+def _part(section: str, claims: Sequence[Declaration], outcomes: Mapping[str, Outcome], scale: Scale) -> str:
+    head = f'<a href="#section-{section}">{section} {escape(EVERY_SECTION[section])}</a>'
     rows = "".join(_row(claim, outcomes, scale) for claim in claims)
     return (
         f'<tbody role="rowgroup"><tr role="row"><th scope="rowgroup" role="rowheader" colspan="{len(HEADS)}">'
@@ -65,7 +67,7 @@ def _part(section: str, claims: Sequence[Claim], outcomes: Mapping[str, Outcome]
     )
 
 
-def _row(claim: Claim, outcomes: Mapping[str, Outcome], scale: Scale) -> str:
+def _row(claim: Declaration, outcomes: Mapping[str, Outcome], scale: Scale) -> str:
     verdict = verdict_of(claim, outcomes)
     title = f'<a href="#{claim_anchor(claim)}">{escape(claim.title)}</a>'
     told = escape(number_shown(claim, outcomes.get(claim.id), scale))
@@ -76,17 +78,17 @@ def _row(claim: Claim, outcomes: Mapping[str, Outcome], scale: Scale) -> str:
     )
 
 
-def verdict_of(claim: Claim, outcomes: Mapping[str, Outcome]) -> Verdict:
+def verdict_of(claim: Declaration, outcomes: Mapping[str, Outcome]) -> Verdict:
     """What has no outcome was not run."""
     return outcomes[claim.id].verdict if claim.id in outcomes else "not run"
 
 
-def claim_anchor(claim: Claim) -> str:
+def claim_anchor(claim: Declaration) -> str:
     """Where the rest of a claim stands on the page."""
     return f"claim-{claim.id}"
 
 
-def number_shown(claim: Claim, outcome: Outcome | None, scale: Scale) -> str:
+def number_shown(claim: Declaration, outcome: Outcome | None, scale: Scale) -> str:
     """The number that decides beside what is asked of it."""
     if outcome is None or not outcome.numbers:
         return NOTHING

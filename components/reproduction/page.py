@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import streamlit as st
 
@@ -12,7 +11,7 @@ from components.job_area import JobArea
 from components.keeping import file_button
 from components.kept import KEPT
 from components.reproduction import session
-from components.reproduction.claim_view import claim_card
+from components.reproduction.claim_view import claim_card, made_html
 from components.reproduction.known import Known, known
 from components.reproduction.overview import (
     by_section,
@@ -23,7 +22,8 @@ from components.reproduction.overview import (
     totals,
     verdict_of,
 )
-from components.reproduction.state import FEWEST_EXAMPLES, MOST_EXAMPLES, SCALE, ReproductionState
+from components.reproduction.smat import smat_claims
+from components.reproduction.state import FEWEST_EXAMPLES, MOST_EXAMPLES, PAPERS, SCALE, SMAT, ReproductionState
 from components.reproduction.words import (
     ABOUT,
     ABSENT,
@@ -35,6 +35,7 @@ from components.reproduction.words import (
     LOOKS,
     NOTHING,
     OF_TOPIC,
+    PAPER_TITLES,
     RUN,
     SECTIONS,
     SOME_MISSING,
@@ -60,13 +61,29 @@ def reproduction_page() -> None:
     loaded, said = session.load()
     for told in said:
         say_error(told)
+    _paper()
+    state = session.from_widgets(loaded)
+    if state.paper == SMAT:
+        smat_claims(state)
+    else:
+        _thesis(loaded)
+    session.save(session.from_widgets(loaded), loaded)
+
+
+def _paper() -> None:
+    st.segmented_control(
+        "Whose claims", PAPERS, key=session.key("paper"), required=True, format_func=PAPER_TITLES.__getitem__,
+        label_visibility="collapsed", persist_state=KEPT,
+    )  # fmt: skip
+
+
+def _thesis(loaded: ReproductionState) -> None:
     st.markdown(ABOUT)
     _controls()
     state = session.from_widgets(loaded)
     try:
         seen = {asked.topic: known(asked) for asked in state.asked}
     except ExegesisError as error:
-        session.save(state, loaded)
         say_error(sentence(error))
         return
     for asked in state.asked:
@@ -79,7 +96,6 @@ def reproduction_page() -> None:
         st.markdown(f"{LEVEL} {FLAT}")
     _claims(state, reports)
     _declared(state.asked)
-    session.save(session.from_widgets(loaded), loaded)
 
 
 def _controls() -> None:
@@ -116,11 +132,6 @@ def _start(asked: Asked, seen: Known) -> None:
     if seen.absent:
         say_note(f"{ABSENT} {', '.join(seen.absent)}.")
     JOBS[asked.topic].start(RUN[asked.topic], "reproduce", asked.as_plain(), seen.last)
-
-
-def made_html(made: str) -> str:
-    """How a report that comes with the project was made."""
-    return f'<div class="xg"><p class="xg-small">This report comes with the project. {escape(made)}</p></div>'
 
 
 def _summary(reports: Reports, made: Mapping[str, str]) -> None:

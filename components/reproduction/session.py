@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from components.evaluate.session import Apart
 from components.page_session import PageSession
-from components.reproduction.state import ReproductionState, read, write
-from engine.reproduction.claims import every_claim
+from components.reproduction.state import ReproductionState, claim_ids, read, write
 
 SESSION = PageSession("reproduction", Apart("reproduction_apart.", "reproduction_apart", ()), ())
 OPEN = "open."
-FIELDS = ("examples", "seed", "show")
+FIELDS = ("paper", "examples", "seed", "show")
 key = SESSION.key
 
 
@@ -17,7 +16,7 @@ def load() -> tuple[ReproductionState, list[str]]:
     """Fills the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
     link, fresh = SESSION.follow()
     state, said = read(link)
-    SESSION.fill({"examples": state.examples, "seed": state.seed, "show": list(state.show)})
+    SESSION.fill({"paper": state.paper, "examples": state.examples, "seed": state.seed, "show": list(state.show)})
     SESSION.fill({f"{OPEN}{id}": True for id in state.opened})
     told = SESSION.tell(said, fresh)
     if fresh and said:
@@ -29,10 +28,11 @@ def from_widgets(loaded: ReproductionState) -> ReproductionState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
     held = {name: getattr(loaded, name) if (one := SESSION.value(name)) is None else one for name in FIELDS}
     return ReproductionState(
+        paper=held["paper"],
         examples=held["examples"],
         seed=held["seed"],
         show=tuple(held["show"]),
-        opened=tuple(claim.id for claim in every_claim() if _is_open(claim.id, loaded)),
+        opened=tuple(id for id in claim_ids() if _is_open(id, loaded)),
     )
 
 

@@ -11,21 +11,25 @@ from components.text.focus import Query
 from engine.errors import not_allowed, unknown
 from engine.reproduction.asked import Asked, of_topics
 from engine.reproduction.claims import declared, every_claim
+from engine.reproduction.smat.claims import declared as smat_declared
 from engine.reproduction.verdicts import VERDICTS
 
 SCALE = "embedded"
+THESIS, SMAT = PAPERS = ("thesis", "smat")
 MOST_EXAMPLES = 1_000
 FEWEST_EXAMPLES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReproductionState:
-    """`show`: verdicts whose claims are listed, none for all. `opened`: claims whose numbers are open."""
+    """`show`: verdicts whose claims are listed, none for all. `opened`: claims whose numbers are open. `paper`: whose
+    claims they are."""
 
     examples: int
     seed: int = 0
     show: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()
+    paper: str = THESIS
 
     @property
     def asked(self) -> tuple[Asked, ...]:
@@ -47,7 +51,8 @@ def read(query: Query) -> tuple[ReproductionState, list[str]]:
         examples=_examples(last.get("examples"), said),
         seed=read_seed(last, said),
         show=_known("show", query.get("show", []), VERDICTS, said),
-        opened=_known("claim", query.get("claim", []), [claim.id for claim in every_claim()], said),
+        opened=_known("claim", query.get("claim", []), claim_ids(), said),
+        paper=_paper(last.get("paper"), said),
     )
     return state, said
 
@@ -57,7 +62,21 @@ def write(state: ReproductionState) -> Query:
     query: Query = {"show": list(state.show)} if state.show else {}
     query |= {"claim": list(state.opened)} if state.opened else {}
     start = usual()
-    return query | write_unusual((name, getattr(state, name), getattr(start, name)) for name in ("examples", "seed"))
+    return query | write_unusual(
+        (name, getattr(state, name), getattr(start, name)) for name in ("paper", "examples", "seed")
+    )
+
+
+def claim_ids() -> tuple[str, ...]:
+    """Of all papers, in their order."""
+    return (*(claim.id for claim in every_claim()), *smat_declared().ids)
+
+
+def _paper(given: str | None, said: list[str]) -> str:
+    if given is None or given in PAPERS:
+        return given or THESIS
+    said.append(str(unknown("paper", given[:40], PAPERS)))
+    return THESIS
 
 
 def _examples(given: str | None, said: list[str]) -> int:

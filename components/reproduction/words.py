@@ -28,6 +28,28 @@ SECTIONS = {
     "4.2.5": "Ensembles, four architectures",
     "4.2.6": "Attacks on explanations, four architectures",
 }
+SMAT_SECTIONS = {
+    "5.1": "Classification of texts",
+    "5.2": "Classification of pictures",
+    "5.3": "Scores of pairs of texts",
+    "6": "Which heads are weighed, and how",
+}
+EVERY_SECTION = {**SECTIONS, **SMAT_SECTIONS}
+PAPER_TITLES = {"thesis": "Thesis on faithfulness", "smat": "SMaT: explanations that teach"}
+SMAT_ABOUT = (
+    "What the SMaT paper found (*Learning to Scaffold: Optimizing Model Explanations for Teaching*, Fernandes et al., "
+    "2022, sections 5 and 6), claim by claim in our own words, each with its statistic and its bounds as they were "
+    "declared before a run. A run teaches students of the small models that come with the project, with each "
+    "explainer and several seeds, and compares them."
+)
+SMAT_NOTHING = (
+    "Nothing has been judged yet with the teachers that are here now. A run teaches some 200 students, one by one, "
+    "which takes hours; what is finished is kept, so that a run that is stopped goes on where it was."
+)
+SMAT_HERE = "Run it on this computer"
+SMAT_RUN = "Teach and judge"
+SMAT_NO_TEACHER = "Not here, so that claims that need them will not be run:"
+SMAT_FULL = "With the models and data sets of the paper itself, once their teachers are trained:"
 ABOUT = (
     "What a thesis found (*Assessing the Interpretability of Large Language Models*, chapter 4), claim by claim in our "
     "own words, each with its statistic and its bounds as they were declared before a run was complete. A run tries "

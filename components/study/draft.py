@@ -16,7 +16,7 @@ from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.models.catalog import embedded_models
 from engine.study.counts import frozen_items
-from engine.study.design import Design, check
+from engine.study.design import Design, check, check_served
 from engine.study.presets import PRESETS, preset
 from engine.study.studies import StudyRecord, change, create
 
@@ -31,7 +31,7 @@ def new_study(start: str, zone: tzinfo) -> None:
     """The form of a study that is not stored yet."""
     if start in PRESETS:
         st.header(f"New study: {PRESETS[start].title}", anchor=False)
-        say_note(PRESETS[start].note)
+        say_note(PRESETS[start].note(*_usual_model()))
     else:
         st.header("New study", anchor=False)
     with st.spinner("Starting the engine …"):
@@ -60,8 +60,13 @@ def draft(record: StudyRecord, zone: tzinfo) -> None:
 
 
 def _beginning(start: str) -> Design:
-    model = next(iter(embedded_models()), "")
+    model, _ = _usual_model()
     return preset(start).design(model, "reviews", "text") if start in PRESETS else Design(model=model)
+
+
+def _usual_model() -> tuple[str, str]:
+    """The model that a study begins with, and what it reads."""
+    return next(iter(embedded_models()), ""), "text"
 
 
 def _under_way(opening: Opening) -> None:
@@ -79,6 +84,7 @@ def _under_way(opening: Opening) -> None:
 def _saving(record: StudyRecord, zone: tzinfo) -> None:
     try:
         held = check(held_design(zone))
+        check_served(held)
         trouble = ""
     except ExegesisError as error:
         held, trouble = None, str(error)

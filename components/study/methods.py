@@ -14,11 +14,17 @@ from components.engine_room import explainers
 from components.method_picker import all_methods, chosen_methods
 from components.parameters import has_parameters, held_parameters, reset_parameters
 from components.study.controls import NARROW, key, put, value
+from components.trouble import say_note
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
 from engine.study.design import MOST_METHODS, MethodChoice
-from engine.study.presets import SMAT_METHODS
+from engine.study.presets import STANDS_IN, smat_methods
 
+LEARNED = "smat"
+NOT_LEARNED = (
+    "This model has no learned explainer (SMaT). Attention logits of all layers, where it would begin to learn, take "
+    "its place. Train one on the Scaffold page."
+)
 AGAIN = "#"
 AGAIN_HELP = "It is then shown as one more explanation. Give it other parameters under “All methods and parameters”."
 Methods = Mapping[str, Explainer]
@@ -26,12 +32,24 @@ Methods = Mapping[str, Explainer]
 
 def methods_form(kind: str) -> None:
     """Draws the controls."""
+    model = (value(f"{kind}.model") or "").strip()
+    _stand_in(kind, model)
     known, prefix = _known(kind), key(f"{kind}.")
+    usual = [id for id in smat_methods(model, kind) if id in known]
     chosen_methods(known, prefix)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        all_methods(known, [id for id in SMAT_METHODS if id in known], prefix)
+        all_methods(known, usual, prefix, [model])
         _once_more(kind, known)
     st.toggle("Mix in a random explanation", key=key("placebo"), persist_state="page")
+
+
+def _stand_in(kind: str, model: str) -> None:
+    """A learned explainer is of one model: on another that has none, what it would begin from takes its place."""
+    chosen = value(f"{kind}.methods")
+    others = [name for name in chosen if own_id(name) != LEARNED]
+    if len(others) < len(chosen) and model and LEARNED not in smat_methods(model, kind):
+        put(f"{kind}.methods", others if STANDS_IN in others else [*others, STANDS_IN])
+        say_note(NOT_LEARNED)
 
 
 def fill_methods(kind: str, chosen: Sequence[MethodChoice]) -> None:

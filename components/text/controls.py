@@ -9,6 +9,7 @@ import streamlit as st
 from components.kept import KEPT
 from components.map_controls import gamma_slider, scale_choice, seed_input
 from components.method_picker import all_methods, chosen_methods
+from components.text.focus_controls import LOOKING
 from components.text.look import LAYOUTS, STYLES
 from components.text.session import WIDGETS, key
 from components.text.state import START
@@ -27,7 +28,7 @@ def method_controls(methods: Mapping[str, Explainer]) -> None:
         seed_input(key, 120)
         with st.popover("View", key=key("view")):
             _look_controls()
-        all_methods(methods, START, WIDGETS)
+        all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")])
 
 
 def _look_controls() -> None:

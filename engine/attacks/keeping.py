@@ -12,7 +12,7 @@ from engine.attacks.findings import ZERO, Findings, Of, Row, Skip
 from engine.attacks.plan import AttackPlan
 from engine.evaluation.result import Facts
 from engine.evaluation.sample import Sample, sample_of
-from engine.explain import versions_of
+from engine.explain import told_of, versions_of
 from engine.models import catalog
 from engine.registry import explainer
 from engine.store import result_store
@@ -31,10 +31,17 @@ def key_of(plan: AttackPlan, sample: Sample) -> str:
             "plan": plan.as_plain(),
             "models": [catalog.revision(model) for model in plan.models],
             "data": [source.name, source.revision, source.count],
-            "methods": [versions_of(explainer(method, plan.kind)) for method in plan.sampled.methods],
+            "methods": [_told(plan, method) for method in plan.sampled.methods],
             "device": runtime.device_type(),
         }
     )
+
+
+def _told(plan: AttackPlan, method: str) -> list[object]:
+    known = explainer(method, plan.kind)
+    if known.settle is None:
+        return [*versions_of(known)]
+    return [told_of(known, plan.params_of(method), model) for model in plan.models]
 
 
 def finished(plan: AttackPlan, sample: Sample | None = None) -> Findings | None:

@@ -25,7 +25,7 @@ from engine.explain import explain, require_finite
 from engine.explain import key_of as explanation_key
 from engine.late import torch
 from engine.models.classifier import EMBEDDING
-from engine.params import Plain, from_mapping
+from engine.params import Plain
 from engine.progress import check_cancelled
 from engine.registry import explainer
 from engine.request import Request
@@ -108,7 +108,7 @@ def _maps(
 
     def run(method: str, params: Mapping[str, Plain] = {}) -> list[Attribution]:
         spec = explainer(method, kind)
-        return spec.function(Task(twin, [moved], run), from_mapping(spec.params, params, method))
+        return spec.function(Task(twin, [moved], run), spec.settled(params, request.model))
 
     after = run(method, params)[0].scores
     require_finite(model, f"scores by {method} of the attacked input", after)

@@ -126,7 +126,7 @@ def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str
     asked = values.names("--methods", methods)
     for method in asked:
         check_method(method, kind)
-    others = methods_of("--transfer", transfer, kind)[0] if transfer.strip() else []
+    others = methods_of("--transfer", transfer, kind, plan.models)[0] if transfer.strip() else []
     every = list({spec.id: spec for spec in [*(explainer(method, kind) for method in asked), *others]}.values())
     params = values_of(param, every)
     return replace(plan, methods=tuple(asked), transfer=tuple(spec.id for spec in others), params=params)

@@ -67,7 +67,7 @@ def evaluate(
         k=values.whole("--k", k, 1),
         samples=values.whole("--samples", samples, 1),
     )
-    asked, _ = methods_of("--methods", methods, plan.kind)
+    asked, _ = methods_of("--methods", methods, plan.kind, plan.models)
     plan = replace(plan, methods=tuple(one.id for one in asked), params=values_of(param, asked))
     found = worked("evaluate", "evaluating", _work(plan, executor, address), plan.as_plain() if job else None)
     if file is not None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 ALL = "all"
 
 
-def methods_of(option: str, given: str, kind: str) -> tuple[list[Explainer], bool]:
-    """The methods asked for, and whether that was all of them."""
+def methods_of(option: str, given: str, kind: str, models: Sequence[str] = ()) -> tuple[list[Explainer], bool]:
+    """The methods asked for, and whether that was all of them: then those that one of `models` has not are left out,
+    and it is said why."""
     from engine.registry import all_explainers, explainer
 
     known = all_explainers(kind)
@@ -25,8 +26,17 @@ def methods_of(option: str, given: str, kind: str) -> tuple[list[Explainer], boo
         raise UsageError(f"{option}: is missing. Give one or more between commas, or {ALL}. Known: {', '.join(known)}.")
     asked = values.names(option, given)
     if asked == [ALL]:
-        return list(known.values()), True
+        return [method for method in known.values() if _serves(method, models)], True
     return [explainer(name, kind) for name in asked], False
+
+
+def _serves(method: Explainer, models: Sequence[str]) -> bool:
+    from engine.cli.guard import note
+
+    reason = next(filter(None, map(method.why_not, models)), "")
+    if reason:
+        note(f"{method.id} is left out: {reason}")
+    return not reason
 
 
 def params_of(given: list[str] | None, methods: Sequence[Explainer]) -> dict[str, dict[str, str]]:

@@ -65,7 +65,7 @@ def randomize(
         split=split,
         dtype=dtype,
     )
-    asked, _ = methods_of("--methods", methods or ",".join(THESIS), plan.kind)
+    asked, _ = methods_of("--methods", methods or ",".join(THESIS), plan.kind, plan.models)
     plan = replace(plan, methods=tuple(one.id for one in asked), params=values_of(param, asked))
     found = worked("randomize", "randomizing", _work(plan, executor, address), plan.as_plain() if job else None)
     if file is not None:

@@ -1,4 +1,4 @@
-"""`exegesis reproduce thesis`: the thesis's claims, tried on models that are here, and a report."""
+"""`exegesis reproduce thesis|smat`: the claims of a thesis or a paper, tried on models that are here, and a report."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from engine.cli import values
 from engine.cli.jobs import carried_out, end
 from engine.cli.options import Seed
+from engine.cli.reproduce_smat import SMAT, reproduce_smat
 from engine.cli.writing import write
 from engine.errors import Cancelled, UsageError, not_allowed, unknown
 
@@ -23,9 +24,9 @@ THESIS = "thesis"
 
 
 def reproduce(
-    what: Annotated[str, typer.Argument(metavar="thesis", help="What is reproduced: thesis.")],
+    what: Annotated[str, typer.Argument(metavar="thesis|smat", help="What is reproduced.")],
     scale: Annotated[
-        str, typer.Option(metavar="embedded|full", help="Small models, or the thesis's own.")
+        str, typer.Option(metavar="embedded|full", help="Small models, or the authors' own.")
     ] = "embedded",
     out: Annotated[
         str, typer.Option(metavar="DIR", help="Of the report, and of models that are trained.")
@@ -35,7 +36,8 @@ def reproduce(
     ] = None,
     seed: Seed = "0",
     topic: Annotated[
-        str | None, typer.Option(metavar="faithfulness|sanity", help="Claims of one topic. [default: of both]")
+        str | None,
+        typer.Option(metavar="faithfulness|sanity", help="Of the thesis, claims of one topic. [default: of both]"),
     ] = None,
     claims: Annotated[str, typer.Option(metavar="A,B", help="Some claims only. [default: all]")] = "",
     places: Annotated[
@@ -45,12 +47,16 @@ def reproduce(
         bool, typer.Option("--json", help="Print the findings as JSON, those of two topics by their names.")
     ] = False,
 ) -> None:
-    """Try the claims of the thesis and write a report; stopped, the same command goes on where it was."""
+    """Try the claims of the thesis or of SMaT and write a report; stopped, the same command goes on where it was."""
     from engine.reproduction.asked import Asked, of_topics
     from engine.reproduction.claims import TOPICS
 
-    if what != THESIS:
-        raise not_allowed("reproduce", THESIS, what)
+    if what not in (THESIS, SMAT):
+        raise not_allowed("reproduce", f"{THESIS} or {SMAT}", what)
+    if what == SMAT:
+        if topic is not None:
+            raise not_allowed("--topic", "left out: SMaT's claims are one topic", topic)
+        return _smat(scale, out, examples, seed, claims, places, as_json)
     if topic is not None and topic not in TOPICS:
         raise unknown("topic", topic, TOPICS)
     folder = _folder(out)
@@ -65,7 +71,22 @@ def reproduce(
     parts = of_topics(whole, TOPICS if topic is None else (topic,))
     for asked in parts:
         asked.check()
-    _all_of(parts, folder, as_json)
+    return _all_of(parts, folder, as_json)
+
+
+def _smat(
+    scale: str, out: str, examples: str | None, seed: str, claims: str, places: str | None, as_json: bool
+) -> None:
+    from engine.reproduction.smat.asked import Asked
+
+    asked = Asked(
+        scale=scale,
+        examples=None if examples is None else values.whole("--examples", examples, 2),
+        seed=values.whole("--seed", seed),
+        claims=tuple(values.names("--claims", claims)) if claims else (),
+        places={} if places is None else _places(Path(places).expanduser()),
+    )
+    reproduce_smat(asked, _folder(out), as_json)
 
 
 def _all_of(parts: Sequence[Asked], folder: Path, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from engine.cli import (
     pretraining,
     randomize,
     reproduce,
+    scaffold,
     serve,
     storage,
     study,
@@ -59,6 +60,7 @@ app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("randomize")(randomize.randomize)
 app.command("attack")(attack.attack)
+app.command("scaffold")(scaffold.scaffold)
 app.command("reproduce")(reproduce.reproduce)
 app.command("pretrain")(pretraining.pretrain)
 app.command("train")(training.train)

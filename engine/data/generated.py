@@ -9,13 +9,20 @@ from random import Random
 from engine.data.cards import read_card
 from engine.data.examples import Dataset, LabelledExample, Task
 from engine.data.grammar.domains import DOMAINS
-from engine.data.grammar.review import Review, review
+from engine.data.grammar.review import ANY, KINDS, Review, review
 from engine.data.sized import COUNTS, UNMARKED, SizedParams, chosen_split, digest, size
 from engine.data.sst2 import LABELS
 from engine.params import from_mapping, option
 
 VERSION = 1
 """Raised when a seed gives other texts than before."""
+
+
+@dataclass(frozen=True)
+class GeneratedParams(SizedParams):
+    """What one asks of generated reviews."""
+
+    kind: str = option(ANY, "only reviews of one kind; a plain one is a single clause", choices=(ANY, *KINDS))
 
 
 @dataclass(frozen=True)
@@ -28,10 +35,10 @@ class MarkedParams(SizedParams):
 def reviews_generated(options: Mapping[str, str], split: str | None, limit: int | None) -> Dataset:
     """Reviews whose label and reasons follow from the grammar that made them."""
     name = "reviews-generated"
-    params = from_mapping(SizedParams, options, name)
+    params = from_mapping(GeneratedParams, options, name)
     chosen = chosen_split(split, COUNTS)
     labels = balanced(f"{params.seed}/{chosen}/labels", size(params, chosen, limit))
-    examples = tuple(_generated(params.seed, chosen, i, label) for i, label in enumerate(labels))
+    examples = tuple(_generated(params.seed, chosen, i, label, params.kind) for i, label in enumerate(labels))
     return made(name, params, chosen, examples, LABELS)
 
 
@@ -54,16 +61,16 @@ def reviews_marked(options: Mapping[str, str], split: str | None, limit: int | N
     return made(name, params, chosen, examples, LABELS)
 
 
-def _generated(seed: int, split: str, index: int, label: int) -> LabelledExample:
-    found, domain = _review(seed, split, index, label)
+def _generated(seed: int, split: str, index: int, label: int, kind: str) -> LabelledExample:
+    found, domain = _review(seed, split, index, label, kind)
     extra: dict[str, object] = {"domain": domain, "kind": found.kind, "traits": list(found.traits)}
     return LabelledExample(found.text, None, label, found.reasons, extra=extra)
 
 
-def _review(seed: int, split: str, index: int, meant: int) -> tuple[Review, str]:
+def _review(seed: int, split: str, index: int, meant: int, kind: str = ANY) -> tuple[Review, str]:
     chance = Random(f"{seed}/{split}/{index}")
     domain = chance.choice(DOMAINS)
-    return review(domain, bool(meant), chance), domain.name
+    return review(domain, bool(meant), chance, kind), domain.name
 
 
 def _marked(seed: int, split: str, index: int, meant: int, label: int, strength: float) -> LabelledExample:
@@ -90,6 +97,8 @@ def made(
 ) -> Dataset:
     """Generated examples as a data set; without labels its task is regression."""
     card = read_card(name)
-    revision = digest(name, VERSION, asdict(params), split, len(examples))
+    # Of any kind: as before kinds could be chosen, so that what was found on those reviews is still found.
+    asked = {field: value for field, value in asdict(params).items() if value != ANY}
+    revision = digest(name, VERSION, asked, split, len(examples))
     task: Task = "classification" if labels else "regression"
     return Dataset(name, card.title, task, labels, examples, card, revision, split, exact=True)

@@ -13,6 +13,7 @@ from engine import runtime
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts, OfModel, joined
 from engine.evaluation.sample import Sample
+from engine.explain import told_of
 from engine.metrics import curves, sensitivity
 from engine.metrics.results import Of, Row, Skip
 from engine.models import catalog
@@ -36,10 +37,17 @@ def key_of(plan: Plan, model: str, sample: Sample) -> str:
             "plan": asked,
             "model": [model, catalog.revision(model)],
             "data": [source.name, source.revision, source.count],
-            "methods": [[method, explainer(method, plan.kind).version] for method in plan.company],
+            "methods": [_told(plan, method, model) for method in plan.company],
             "device": runtime.device_type(),
         }
     )
+
+
+def _told(plan: Plan, method: str, model: str) -> list[object]:
+    known = explainer(method, plan.kind)
+    if known.settle is None:
+        return [method, known.version]
+    return [method, *told_of(known, plan.params_of(method), model)]
 
 
 def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:

@@ -90,7 +90,10 @@ def check(plan: Plan) -> None:
         if catalog.reads_pictures(model) != (kind == "image"):
             raise UsageError(f"models: {plan.models[0]} and {model} must both read texts or both read pictures.")
     for method in {*plan.methods, *plan.params}:
-        from_mapping(explainer(method, kind).params, plan.params_of(method), method)
+        known = explainer(method, kind)
+        from_mapping(known.params, plan.params_of(method), method)
+        for model in plan.models:
+            known.settled(plan.params_of(method), model)
     for id in plan.metrics:
         metric(id)
     if plan.removal is not None:

@@ -8,6 +8,7 @@ from engine.explainers import (  # noqa: F401, I001
     lime,
     shap,
     attention,
+    learned,
     relevancy,
     lrp,
     ensemble,

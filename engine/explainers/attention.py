@@ -191,12 +191,30 @@ def head_logits(
     return (logits * may).sum(2) / may.sum(0)
 
 
-def _from_logits(task: Task, item: Item, layers: slice) -> Attribution:
+def from_heads(
+    task: Task, item: Item, weights: Float[torch.Tensor, "layer head"], layers: slice = slice(None)
+) -> Attribution:
+    """`softmax(sum_h λ_h s^h)` over the features, in double precision; sums to 1. `layers`: those of the weights.
+
+    Where heads are scaled, each weight is taken by its head's scale, and all together keep their total size.
+    """
     logits, _, scales = task.attention(item)
+    given = weights.to(logits.device, torch.float64)
+    if scales is not None:
+        scaled = given * scales[layers].double()
+        given = scaled * (given.abs().sum() / scaled.abs().sum().clamp(min=1e-9))
     of_heads = head_logits(logits[layers].double(), task.model.adapter.causal)
-    mean = of_heads.mean((0, 1)) if scales is None else _by_scale(of_heads.flatten(0, 1), scales[layers].flatten())
-    special = torch.from_numpy(item.encoded.special).to(mean.device)
-    return _mass(task, torch.softmax(mean.masked_fill(special, -torch.inf), dim=0))
+    return _softmax(task, item, torch.tensordot(given.flatten(), of_heads.flatten(0, 1), dims=1))
+
+
+def _from_logits(task: Task, item: Item, layers: slice) -> Attribution:
+    shape = task.attention(item).logits[layers].shape[:2]
+    return from_heads(task, item, torch.full(shape, 1 / shape.numel(), dtype=torch.float64), layers)
+
+
+def _softmax(task: Task, item: Item, scores: Float[torch.Tensor, "seq"]) -> Attribution:
+    special = torch.from_numpy(item.encoded.special).to(scores.device)
+    return _mass(task, torch.softmax(scores.masked_fill(special, -torch.inf), dim=0))
 
 
 def _by_scale(

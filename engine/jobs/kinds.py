@@ -20,8 +20,10 @@ MODULES = {
     "evaluate": "engine.jobs.evaluating",
     "randomize": "engine.jobs.randomizing",
     "reproduce": "engine.jobs.reproducing",
+    "reproduce_smat": "engine.jobs.reproducing_smat",
     "compare": "engine.jobs.comparing",
     "attack": "engine.jobs.attacking",
+    "scaffold": "engine.jobs.scaffolding",
 }
 """Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""
 

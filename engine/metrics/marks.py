@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool
 
 from engine.data.examples import LabelledExample, Span
 from engine.data.images.examples import ImageExample
-from engine.result import Explanation, Token
+from engine.result import Token
 from engine.vision.view import view_of
 from engine.words import Unit, units
 
@@ -21,7 +22,21 @@ CUT_OFF = "marked words lie beyond what the model reads"
 UNMARKED_TRUTH = "the data set does not say what matters"
 
 
-def rankable(made: Explanation, labelled: LabelledExample, unit: str) -> list[Token | Unit]:
+@runtime_checkable
+class Read(Protocol):
+    """A text as a model read it: an explanation of it, or what the explanation is made from.
+
+    `truncated`: tokens that did not fit.
+    """
+
+    @property
+    def tokens(self) -> Sequence[Token]: ...
+
+    @property
+    def truncated(self) -> int: ...
+
+
+def rankable(made: Read, labelled: LabelledExample, unit: str) -> list[Token | Unit]:
     """The tokens or words in the order of their scores in `engine.words.unit_scores`."""
     if unit == "token":
         return [token for token in made.tokens if not token.special]
@@ -29,7 +44,7 @@ def rankable(made: Explanation, labelled: LabelledExample, unit: str) -> list[To
     return [one for one in drawn if not one.special]
 
 
-def marks_of_text(made: Explanation, labelled: LabelledExample, unit: str = "token") -> Marks:
+def marks_of_text(made: Read, labelled: LabelledExample, unit: str = "token") -> Marks:
     """Units that share a character with a marked span of their own text."""
     return np.array([touched(one, spans_of(labelled, one.segment)) for one in rankable(made, labelled, unit)])
 
@@ -39,7 +54,7 @@ def marks_of_picture(model: str, example: ImageExample) -> Marks | None:
     return None if example.mask is None else view_of(model).patches(example.mask).ravel()
 
 
-def segments(made: Explanation, labelled: LabelledExample, unit: str) -> list[int]:
+def segments(made: Read, labelled: LabelledExample, unit: str) -> list[int]:
     """In which text each unit stands: 0 the first, 1 the second."""
     return [one.segment for one in rankable(made, labelled, unit)]
 
@@ -54,7 +69,7 @@ def spans_of(labelled: LabelledExample, segment: int) -> Sequence[Span]:
     return (labelled.rationale, labelled.rationale_pair)[segment]
 
 
-def cut_off(made: Explanation, labelled: LabelledExample) -> bool:
+def cut_off(made: Read, labelled: LabelledExample) -> bool:
     """Whether a marked span lies, whole or in part, in what was too long for the model to read."""
     if not made.truncated:
         return False

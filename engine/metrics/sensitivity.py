@@ -18,7 +18,6 @@ from engine.explain import explain_many, key_of, predict_encoded, require_finite
 from engine.heads.running import under
 from engine.metrics.complexity import FLAT
 from engine.metrics.perturbation import RADII, for_moved, moved
-from engine.params import from_mapping
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import explainer
 from engine.request import Request
@@ -161,7 +160,7 @@ def _run(method: str, request: Request, model: AnyClassifier, items: list[Item])
     if not items:
         return []
     known = explainer(method, model.kind)
-    params = from_mapping(known.params, request.params, method)
+    params = known.settled(request.params, request.model)
     plain = dataclasses.replace(request, params={})
     return known.function(Task(model, items, lambda member: _run(member, plain, model, items)), params)
 

@@ -26,14 +26,22 @@ CAPTURE = "exegesis_capture"
 PLAIN = "exegesis_plain"
 
 
+class Enough(Exception):
+    """All that was asked of a pass is recorded, so that the rest of it need not run."""
+
+
 @dataclass
 class Recorder:
-    """Attention of each layer in calling order, each `[batch head query key]`."""
+    """Attention of each layer in calling order, each `[batch head query key]`.
+
+    `most`: after so many layers the pass is ended by `Enough`; None lets it run through.
+    """
 
     logits: list[torch.Tensor] = field(default_factory=list)
     probabilities: list[torch.Tensor] = field(default_factory=list)
     scales: list[torch.Tensor | None] = field(default_factory=list)
     """What the outputs of its heads are multiplied by, each `[#batch head]`; None where none is scaled."""
+    most: int | None = None
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("exegesis_attention_recorder", default=None)
@@ -60,6 +68,8 @@ def captured_attention(
     recorder.logits.append(logits)
     recorder.probabilities.append(probabilities)
     recorder.scales.append(_scales.get().get(id(module)))
+    if len(recorder.logits) == recorder.most:
+        raise Enough
     dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
     return _scaled(module, dropped @ value).transpose(1, 2).contiguous(), probabilities
 
@@ -170,13 +180,13 @@ def _leave(config: Any, mark: object) -> None:
 
 
 @contextlib.contextmanager
-def capture(module: torch.nn.Module) -> Iterator[Recorder]:
-    """A recorder of every attention layer that runs inside."""
+def capture(module: torch.nn.Module, most: int | None = None) -> Iterator[Recorder]:
+    """A recorder of every attention layer that runs inside; a pass ends itself after the first `most` of them."""
     _register()
-    recorder = Recorder()
+    recorder = Recorder(most=most)
     token = _recorder.set(recorder)
     try:
-        with implementation(module, CAPTURE):
+        with implementation(module, CAPTURE), contextlib.suppress(Enough):
             yield recorder
     finally:
         _recorder.reset(token)

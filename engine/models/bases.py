@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,32 +12,25 @@ import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
-from engine.errors import ExegesisError, UsageError, unknown
-from engine.models import catalog, hub, minilm
+from engine.errors import ExegesisError
 from engine.models.adapters import adapter_for
+from engine.models.base_files import locate, read_config, weights_sha256
 from engine.models.t5 import T5EncoderForSequenceClassification
+
+__all__ = [
+    "CLASSIFIERS",
+    "load_base",
+    "load_tokenizer",
+    "locate",
+    "longest_input",
+    "merged",
+    "quiet",
+    "read_config",
+    "weights_sha256",
+]
 
 CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
 """Families whose classifier is not the one that transformers chooses, by config `model_type`."""
-
-
-def locate(base: str) -> Path:
-    """The folder of a base: `minilm`, `bases/NAME`, a local folder, or a hub id, perhaps `@revision` (safetensors)."""
-    if base == "minilm":
-        return minilm.folder()
-    if base in catalog.embedded_bases():
-        return catalog.EMBEDDED / base
-    if not base.strip():
-        raise UsageError("base: must be `minilm`, a folder with a checkpoint or a hub id, got an empty name.")
-    path = Path(base).expanduser()
-    if path.is_dir():
-        return path
-    if base.startswith(catalog.OF_BASES):
-        raise unknown("base", base, ["minilm", *catalog.embedded_bases()])
-    if base.startswith((".", "/", "~")):
-        raise UsageError(f"base: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint.")
-    name, _, pinned = base.partition("@")
-    return hub.snapshot(name, pinned, argument="base", instead="give a local folder or `minilm`")
 
 
 def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> torch.nn.Module:
@@ -72,23 +63,6 @@ def longest_input(path: Path, tokenizer: Any) -> int:
     """Tokens that fit into the model once it is loaded; its weights are not read."""
     adapter = adapter_for(read_config(path).get("model_type", ""), str(path))
     return adapter.longest_input(AutoConfig.from_pretrained(str(path), trust_remote_code=False), tokenizer)
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """The checkpoint's config.json; one that asks for remote code is refused."""
-    file = path / "config.json"
-    if not file.is_file():
-        raise ExegesisError(f"base: {path} has no config.json, so it is no checkpoint. Give its folder.")
-    config = json.loads(file.read_text(encoding="utf-8"))
-    if "auto_map" in config:
-        raise ExegesisError(f"base: {path} asks to run its own code, which is refused. Choose another base.")
-    return config
-
-
-def weights_sha256(path: Path) -> str:
-    """SHA-256 over the checkpoint's safetensors (of their hashes, in name order, when there are several)."""
-    hashes = [minilm.file_sha256(file) for file in sorted(path.glob("*.safetensors"))]
-    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 @contextlib.contextmanager

@@ -66,6 +66,23 @@ class Classifier(ABC, Generic[Given, Coded, Rows]):
     ) -> Float[torch.Tensor, "batch label"]:
         """Logits of each row as if it were run alone; `embeds` replaces the embeddings."""
 
+    @abstractmethod
+    def hidden(
+        self, batch: Rows, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch seq d_model"]:
+        """What the last block writes, after the norm that follows it: what the head reads."""
+
+    def states(self, batch: Rows) -> list[Float[torch.Tensor, "batch seq d_model"]]:
+        """What goes into the first block, and what each block writes; the last as `hidden` gives it."""
+        seen: list[torch.Tensor] = []
+        hooks = [block.register_forward_pre_hook(lambda _, given: seen.append(given[0])) for block in self.blocks]
+        try:
+            last = self.hidden(batch)
+            return [*seen, last]
+        finally:
+            for hook in hooks:
+                hook.remove()
+
     def points(self, batch: Rows, place: str = EMBEDDING) -> Float[torch.Tensor, "batch seq width"]:
         """The numbers at a place where gradients can be taken, a row a position."""
         return self.embed(batch)

@@ -88,6 +88,14 @@ class TextClassifier(Classifier[Example, Encoded, Batch]):
         self, batch: Batch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
         """Logits of each row as if it were run alone; `embeds` replaces the word embeddings."""
+        return _READINGS[self.adapter.reading](self, batch, self._inputs(batch, embeds))
+
+    def hidden(
+        self, batch: Batch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch seq d_model"]:
+        return self._hidden(self._inputs(batch, embeds))
+
+    def _inputs(self, batch: Batch, embeds: Float[torch.Tensor, "batch seq d_model"] | None) -> dict[str, Any]:
         inputs: dict[str, Any] = {
             "inputs_embeds": self.embed(batch) if embeds is None else embeds,
             "attention_mask": self._attention_mask(batch),
@@ -96,7 +104,9 @@ class TextClassifier(Classifier[Example, Encoded, Batch]):
             inputs["position_ids"] = self._positions(batch)
         if self.adapter.token_types:
             inputs["token_type_ids"] = batch.types
-        return _READINGS[self.adapter.reading](self, batch, inputs)
+        if self.adapter.reading == "last":
+            inputs["use_cache"] = False
+        return inputs
 
     def _mean_embedding(self) -> Float[torch.Tensor, "d_model"]:
         weight = self.embedding.weight
@@ -139,7 +149,7 @@ def _read_module(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) ->
 
 def _read_last(model: TextClassifier, batch: Batch, inputs: dict[str, Any]) -> torch.Tensor:
     # By original length: the stock head would look for the last id that is not the pad id, or take the last column.
-    hidden = model._hidden({**inputs, "use_cache": False})
+    hidden = model._hidden(inputs)
     rows = torch.arange(len(hidden), device=model.device)
     return model._head(hidden[rows, batch.lengths - 1])
 

@@ -9,7 +9,7 @@ from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.evaluation.sample import Sample
-from engine.explain import versions_of
+from engine.explain import told_of
 from engine.models import catalog
 from engine.randomization import pieces
 from engine.randomization.plan import Plan
@@ -35,10 +35,15 @@ def key_of(plan: Plan, model: str, sample: Sample) -> str:
             "plan": asked,
             "model": [model, catalog.revision(model)],
             "data": [source.name, source.revision, source.count],
-            "methods": [[one, versions_of(explainer(one, plan.kind)), plan.params_of(one)] for one in plan.company],
+            "methods": [_told(plan, method, model) for method in plan.company],
             "device": runtime.device_type(),
         }
     )
+
+
+def _told(plan: Plan, method: str, model: str) -> list[object]:
+    given = plan.params_of(method)
+    return [method, told_of(explainer(method, plan.kind), given, model), given]
 
 
 def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:

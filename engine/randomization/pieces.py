@@ -12,7 +12,7 @@ from jaxtyping import Float
 from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.explain import versions_of
+from engine.explain import told_of
 from engine.models import catalog
 from engine.params import as_plain, from_mapping
 from engine.randomization.plan import Plan
@@ -150,4 +150,4 @@ class Naming:
             return None
         known = explainer(method, self.plan.kind)
         params = as_plain(from_mapping(known.params, self.plan.params_of(method), method))
-        return [method, versions_of(known), params, self.plan.seed]
+        return [method, told_of(known, params, self.model), params, self.plan.seed]

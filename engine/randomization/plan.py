@@ -88,7 +88,10 @@ def check(plan: Plan) -> None:
         if catalog.reads_pictures(model) != (kind == "image"):
             raise UsageError(f"models: {plan.models[0]} and {model} must both read texts or both read pictures.")
     for method in {*plan.methods, *plan.params}:
-        from_mapping(explainer(method, kind).params, plan.params_of(method), method)
+        known = explainer(method, kind)
+        from_mapping(known.params, plan.params_of(method), method)
+        for model in plan.models:
+            known.settled(plan.params_of(method), model)
     if all(is_baseline(method, kind) for method in plan.methods):
         raise UsageError(
             f"methods: {', '.join(plan.methods)} does not depend on the model, so that randomizing it tells nothing. "

@@ -17,7 +17,6 @@ from engine.evaluation.maps import surviving
 from engine.evaluation.sample import Sample, reason
 from engine.explain import predict_encoded, require_finite
 from engine.models.sizes import blocks_of
-from engine.params import from_mapping
 from engine.progress import check_cancelled
 from engine.randomization.pieces import (
     PREDICTION,
@@ -178,7 +177,7 @@ class Work:
     def _run(self, model: AnyClassifier, method: str, items: list[Item]) -> list[Attribution]:
         """An ensemble's members are run on the same model, never taken from the cache."""
         known = explainer(method, self.plan.kind)
-        params = from_mapping(known.params, self.plan.params_of(method), method)
+        params = known.settled(self.plan.params_of(method), self.model)
         made = known.function(Task(model, items, lambda member: self._run(model, member, items)), params)
         require_finite(model, f"scores by {method}", np.concatenate([one.scores for one in made]))
         return made

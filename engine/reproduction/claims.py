@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from cache import canonical
 from engine.errors import unknown
@@ -22,6 +22,28 @@ TOPICS = tuple(FILES)
 Rule = Literal["at least", "more than", "at most", "within"]
 Take = Literal["mean", "variance"]
 Names = Mapping[str, tuple[str, ...]]
+Over = Mapping[str, str | list[str]]
+"""What a claim goes through one by one: members, or the name of their group."""
+
+
+@runtime_checkable
+class Declaration(Protocol):
+    """What the claims of every paper have: what is told of them, and what their numbers are held against."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def section(self) -> str: ...
+    @property
+    def says(self) -> str: ...
+    @property
+    def rule(self) -> Rule: ...
+    @property
+    def bounds(self) -> Bounds: ...
+    @property
+    def least(self) -> int | None: ...
 
 
 @dataclass(frozen=True)
@@ -144,18 +166,14 @@ class _Reader:
             tuple(found for one in self._through(plain["some"]) if (found := self._contrast(plain, {**each, **one})))
             for each in self._through(plain["each"])
         ]
-        bounds = _bounds(plain["rule"], plain["threshold"])
+        bounds = bounds_of(plain["rule"], plain["threshold"])
         return Claim(
             plain["id"], plain["title"], plain["section"], plain["says"], plain["rule"], bounds, tuple(asked),
             plain.get("least"),
         )  # fmt: skip
 
-    def _through(self, over: Mapping[str, str | list[str]]) -> list[dict[str, str]]:
-        members = [self._members(values) for values in over.values()]
-        return [dict(zip(over, chosen, strict=True)) for chosen in itertools.product(*members)]
-
-    def _members(self, named: str | list[str]) -> tuple[str, ...]:
-        return tuple(named) if isinstance(named, list) else {**self.methods, **self.models}[named]
+    def _through(self, over: Over) -> list[dict[str, str]]:
+        return gone_through(over, {**self.methods, **self.models})
 
     def _contrast(self, plain: Mapping[str, Any], chosen: Mapping[str, str]) -> Contrast | None:
         """None where it would compare something with itself."""
@@ -179,7 +197,14 @@ class _Reader:
         )
 
 
-def _bounds(rule: Rule, threshold: Any) -> Bounds:
+def gone_through(over: Over, groups: Names) -> list[dict[str, str]]:
+    """Each choice of one member for each name. `groups`: the members of named groups."""
+    members = [tuple(named) if isinstance(named, list) else groups[named] for named in over.values()]
+    return [dict(zip(over, chosen, strict=True)) for chosen in itertools.product(*members)]
+
+
+def bounds_of(rule: Rule, threshold: Any) -> Bounds:
+    """What a number must lie between, None where there is no such bound."""
     if rule == "within":
         low, high = threshold
         return low, high

@@ -9,7 +9,7 @@ from typing import Literal
 from engine.errors import unknown
 from engine.metrics.catalog import METRICS, Better
 
-Source = Literal["evaluation", "randomization", "attack"]
+Source = Literal["evaluation", "randomization", "attack", "scaffold"]
 FALLS = "fall of the probability"
 """The unit of metrics that compare a class's probability before and after."""
 ATTACKS = ("unconstrained", "constrained")

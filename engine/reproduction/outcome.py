@@ -31,7 +31,7 @@ class Number:
 class Outcome:
     """What became of a claim. `entries`: what must hold, each by one of its numbers.
 
-    `why`: why it was not run. `settled_by`, `on_bound`: those of `verdicts.Judgement`.
+    `why`: why it was not run, or has no number. `settled_by`, `on_bound`: those of `verdicts.Judgement`, in `unit`.
     """
 
     id: str
@@ -40,6 +40,7 @@ class Outcome:
     why: str = ""
     settled_by: int | None = None
     on_bound: int = 0
+    unit: str = "examples"
 
     @property
     def numbers(self) -> tuple[Number, ...]:

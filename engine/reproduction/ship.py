@@ -14,6 +14,8 @@ from engine.reproduction.asked import Asked
 from engine.reproduction.claims import TOPICS
 from engine.reproduction.outcome import Reproduction, from_plain
 from engine.reproduction.shipped import Shipped, file_of
+from engine.reproduction.smat.shipped import is_smat
+from engine.reproduction.smat.shipped import ship as ship_smat
 from engine.reproduction.writing import markdown
 
 REPORT = project_root() / "docs" / "reproduction.md"
@@ -47,8 +49,9 @@ def ship(report: Path, date: str, revision: str, file: Path | None = None, text:
 def main() -> None:
     asked = ["git", "rev-parse", "--short=12", "HEAD"]
     revision = subprocess.run(asked, cwd=project_root(), capture_output=True, text=True, check=True).stdout.strip()
-    for report in sys.argv[1:]:
-        ship(Path(report), datetime.date.today().isoformat(), revision)
+    for report in map(Path, sys.argv[1:]):
+        plain, date = json.loads(report.read_text(encoding="utf-8")), datetime.date.today().isoformat()
+        ship_smat(plain, date, revision) if is_smat(plain) else ship(report, date, revision)
 
 
 if __name__ == "__main__":

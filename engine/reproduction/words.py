@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from engine.registry import explainer
-from engine.reproduction.claims import TOPICS, Claim, Contrast, Term
+from engine.reproduction.claims import TOPICS, Claim, Contrast, Declaration, Term
 from engine.reproduction.measures import MEASURES, measure
 from engine.reproduction.outcome import Number, Outcome, Reproduction
 from engine.reproduction.scales import Scale
@@ -46,11 +46,11 @@ SAME_DATA = "MultiNLI and e-SNLI are stood for by one data set, so that claims o
 SAME_OF = dict(zip(TOPICS, ("4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3,", "both"), strict=True))
 INSIDE: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", "cannot be told": "open"}
 """Whether one number is inside its bounds."""
-NO_N = "lies on the bound itself, where no number of examples would tell"
+NO_N = "lies on the bound itself, where no number of {} would tell"
 """Of one number."""
 
 
-def rule_told(claim: Claim) -> str:
+def rule_told(claim: Declaration) -> str:
     """How the claim is judged, such as `at least 0.9`."""
     low, high = claim.bounds
     if low is not None and high is not None:
@@ -107,10 +107,13 @@ def _term(term: Term, oriented: bool, scale: Scale, first: bool) -> str:
 
 def settled_told(outcome: Outcome) -> str:
     """What would settle a claim that cannot be told."""
-    told = f"about {outcome.settled_by or 0:,} examples would tell"
+    if not outcome.numbers:
+        return outcome.why
+    told = f"about {outcome.settled_by or 0:,} {outcome.unit} would tell"
     if not outcome.on_bound:
         return told
-    bound = f"its number {NO_N}" if outcome.on_bound == 1 else f"each of {outcome.on_bound} of its numbers {NO_N}"
+    lies = NO_N.format(outcome.unit)
+    bound = f"its number {lies}" if outcome.on_bound == 1 else f"each of {outcome.on_bound} of its numbers {lies}"
     return bound if outcome.settled_by is None else f"{bound}; of the others {told}"
 
 
@@ -179,9 +182,9 @@ def seen_told(outcome: Outcome) -> str:
     return f"of {len(outcome.numbers)} numbers {counts}; they go {ends}"
 
 
-def decides(claim: Claim, outcome: Outcome, scale: Scale) -> str:
+def decides(claim: Declaration, outcome: Outcome, scale: Scale) -> str:
     """The number that the verdict hangs on, or why there is none."""
-    if outcome.verdict == "not run":
+    if not outcome.numbers:
         return outcome.why
     number = decisive(claim, outcome)
     named = f"{name_told(number.name, scale)}: " if number.name else ""
@@ -190,7 +193,7 @@ def decides(claim: Claim, outcome: Outcome, scale: Scale) -> str:
     return f"{told}; {settled_told(outcome)}" if outcome.verdict == "cannot be told" else told
 
 
-def decisive(claim: Claim, outcome: Outcome) -> Number:
+def decisive(claim: Declaration, outcome: Outcome) -> Number:
     """Of the best number of each entry, in order of how far they are inside by the end that made the verdict, the last
     one that must be."""
     widens = claim.least is not None or any(len(entry) > 1 for entry in outcome.entries)

@@ -47,7 +47,7 @@ def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
         *([right, ""] if (right := right_told(found, topic)) else []),
         ABOUT[topic],
         "",
-        *_table(
+        *table(
             ["section", "claim", "verdict", "rule", "what decides"],
             [_row(claims[one.id], one, scale) for one in found.outcomes],
         ),
@@ -64,7 +64,7 @@ def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
         "",
         "## Models",
         "",
-        *_table(
+        *table(
             ["model", "revision", "data set", "accuracy on the examples", "n"], [_model(one) for one in found.models]
         ),
         "",
@@ -85,7 +85,8 @@ def _of_what(found: Reproduction, topic: str) -> Iterator[str]:
         yield f"`{FILE}` names folders for: {', '.join(found.given)}."
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Its lines."""
     return [_line(head), _line(["---"] * len(head)), *map(_line, rows)]
 
 
@@ -110,7 +111,7 @@ def _claim(claim: Claim, outcome: Outcome, scale: Scale) -> Iterator[str]:
     if outcome.verdict == "cannot be told":
         yield from (f"To tell: {settled_told(outcome)}.", "")
     head = ["what", "value", "95 % interval", "widened", "n", "inside"]
-    yield from _table(head, [_number(one, scale) for one in outcome.numbers])
+    yield from table(head, [_number(one, scale) for one in outcome.numbers])
 
 
 def _number(one: Number, scale: Scale) -> list[str]:

@@ -26,6 +26,8 @@ RANDOMIZATIONS = Path(__file__).parent / "randomizations.jsonl"
 """As packed."""
 ATTACKS = Path(__file__).parent / "attacks.jsonl"
 """As packed."""
+SCAFFOLDS = Path(__file__).parent / "scaffolds.jsonl"
+"""As packed. They take hours, so that they are not made with the others but by `python -m engine.scaffold.ship`."""
 
 _aside = False
 
@@ -42,7 +44,7 @@ def find(key: str) -> tuple[Meta, Arrays] | None:
 @functools.cache
 def entries() -> dict[str, bytes]:
     """Every shipped entry by its key."""
-    packed = (line for file in (EVALUATIONS, RANDOMIZATIONS, ATTACKS) for line in _bodies(file))
+    packed = (line for file in (EVALUATIONS, RANDOMIZATIONS, ATTACKS, SCAFFOLDS) for line in _bodies(file))
     return dict(_bodies(FILE)) | {key: zlib.decompress(body) for key, body in packed}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from cache import encode
-from cache.codec import Arrays
+from cache.codec import Arrays, Meta
 from engine import records, shipped
 from engine.shipped.gallery import requests
 
@@ -77,8 +77,12 @@ def _packed(made: Callable[[], Iterable[str]], change: Callable[[Arrays], Arrays
 
     with shipped.set_aside():
         held = [(key, result_store().get(key)) for key in made()]
-    found = [(key, encode(entry[0], change(entry[1]), key)) for key, entry in held if entry is not None]
-    return [_line(key, zlib.compress(body, level=9)) for key, body in found]
+    return packed_lines((key, entry[0], change(entry[1])) for key, entry in held if entry is not None)
+
+
+def packed_lines(entries: Iterable[tuple[str, Meta, Arrays]]) -> list[str]:
+    """Entries under their keys, sealed and packed, a line each."""
+    return [_line(key, zlib.compress(encode(meta, arrays, key), level=9)) for key, meta, arrays in entries]
 
 
 def _line(key: str, body: bytes) -> str:

@@ -147,6 +147,12 @@ def check(design: Design) -> Design:
     return dataclasses.replace(design, methods=_checked_methods(design))
 
 
+def check_served(design: Design) -> None:
+    """Refuses a method that the model has not: a learned explainer, where none was learned. Loads nothing."""
+    for method in design.methods:
+        explainer(method.id, design.kind).settled(method.params, design.model)
+
+
 def with_usual_texts(design: Design) -> Design:
     """The same design; where it has the usual text of another mode, nobody wrote it, and it gets that of its own."""
     changed: dict[str, Any] = {

@@ -22,7 +22,7 @@ from engine.registry import explainer
 from engine.request import Example, Input, Picture, Request
 from engine.result import Explanation, Prediction, Token
 from engine.study.choosing import Chosen, choose
-from engine.study.design import PLACEBO, PREDICT, Design
+from engine.study.design import PLACEBO, PREDICT, Design, check_served
 from engine.study.placebo import with_placebo
 from engine.study.tables import Item, Shown
 
@@ -51,6 +51,7 @@ class FrozenMap:
 
 def freeze(design: Design, report: Report = silent, cancel: CancelToken | None = None) -> list[FrozenItem]:
     """The items of a checked design in their order, predicted and explained. Errors: those of the engine."""
+    check_served(design)
     chosen = choose(design, report, cancel)
     if design.mode == PREDICT:
         _check_classes(chosen[0].prediction)

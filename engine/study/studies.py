@@ -16,7 +16,7 @@ from engine.errors import ExegesisError, UsageError
 from engine.progress import CancelToken, Report, silent
 from engine.study.codes import is_token, new_token
 from engine.study.database import study_database
-from engine.study.design import Design, check
+from engine.study.design import Design, check, check_served
 from engine.study.freezing import FrozenItem, freeze
 from engine.study.tables import Event, Item, Study, Vote
 
@@ -58,9 +58,15 @@ def was_over(session: Session, closes_at: int | float | None) -> bool:
 
 
 def create(design: Design) -> StudyRecord:
-    """A draft. Errors: those of `check`."""
+    """A draft. Errors: those of `check`, and a method that the model has not."""
     with study_database().writing() as session:
-        return _created(session, check(design), {})
+        return _created(session, _served(design), {})
+
+
+def _served(design: Design) -> Design:
+    checked = check(design)
+    check_served(checked)
+    return checked
 
 
 def duplicate(study: int) -> StudyRecord:
@@ -74,12 +80,12 @@ def duplicate(study: int) -> StudyRecord:
 
 
 def change(study: int, design: Design) -> StudyRecord:
-    """Another design for a draft. Errors: the study has opened, or came from a file with its explanations."""
+    """Another design for a draft. Errors: those of `create`; the study has opened, or came with its explanations."""
     with study_database().writing() as session:
         row = _in_state(session, study, DRAFT, "be changed")
         if _frozen_items(session, study):
             raise ExegesisError(f"study {study}: came with its explanations. Duplicate it, and change the copy.")
-        row.design = check(design).as_plain()
+        row.design = _served(design).as_plain()
         _log(session, study, "changed", {})
         return record_of(row)
 

@@ -36,6 +36,13 @@ USES: dict[str, dict[str, str]] = {
             "than a sentence are read much less well. Not for decisions about people."
         ),
     },
+    "reviews-generated": {
+        "intended_use": (
+            "Sentiment of reviews that a grammar makes, whose reasons are known exactly: a small teacher that students "
+            "can learn to simulate."
+        ),
+        "limits": "Knows the sentences of one small grammar. Not for reviews that people wrote.",
+    },
     "reviews-marked": {
         "intended_use": (
             "Testing explanation methods: the labels have nothing to do with the reviews, so that the model can only "

@@ -65,6 +65,7 @@ class TrainConfig(LoopConfig):
     columns: str = option("", "columns of a file, such as text=review,label=stars")
     method: str = option("full", "train all weights, or a LoRA adapter", choices=("full", "lora"))
     max_length: int = option(256, "tokens an example; longer ones are cut", low=4)
+    half: bool = option(False, "store all weights in float16 (an adapter's always are)")
     drop_contained: bool = option(True, "drop train texts that are part of a held-out text")
     rank: int = option(16, "LoRA: rank of the updates", low=1)
     alpha: int = option(32, "LoRA: scale of the updates, divided by the rank", low=1)
@@ -72,7 +73,7 @@ class TrainConfig(LoopConfig):
 
     @property
     def stored_half(self) -> bool:
-        return self.method == "lora"
+        return self.half or self.method == "lora"
 
 
 def _word(value: Plain) -> str:

@@ -102,7 +102,7 @@ class _Run:
             lora.save(module, self.out, _lasting_name(self.config.base))
         else:
             with bases.quiet():
-                module.save_pretrained(str(self.out))
+                (module.half() if self.config.half else module).save_pretrained(str(self.out))
                 self.tokenizer.save_pretrained(str(self.out))
 
     def _measure(self) -> dict[str, Score]:

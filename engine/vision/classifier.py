@@ -117,14 +117,19 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         self, batch: PictureBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
         """Logits of each row; `embeds` replaces the embeddings, and what is not visible is as if it were not there."""
+        hidden = self.hidden(batch, embeds)
+        heads = [self.module.get_submodule(name) for name in self.adapter.heads]
+        return torch.stack([head(hidden[:, i]) for i, head in enumerate(heads)]).mean(0)
+
+    def hidden(
+        self, batch: PictureBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch seq d_model"]:
         hidden = self.embed(batch) if embeds is None else embeds
         hidden = hidden + self._embeddings.position_embeddings
         mask = self._attention_mask(batch)
         for block in self.blocks:
             hidden = block(hidden, mask)
-        hidden = self.module.get_submodule(self.adapter.norm)(hidden)
-        heads = [self.module.get_submodule(name) for name in self.adapter.heads]
-        return torch.stack([head(hidden[:, i]) for i, head in enumerate(heads)]).mean(0)
+        return self.module.get_submodule(self.adapter.norm)(hidden)
 
     def _projected(self, values: Float[torch.Tensor, "batch 3 height width"]) -> torch.Tensor:
         return self.embedding(values).flatten(2).transpose(1, 2)

@@ -19,10 +19,11 @@ from components.study.admission import PASSWORD
 from components.study.list import ALL
 from components.trouble import literal
 from engine.errors import ExegesisError
+from engine.scaffold import fitting
 from engine.study import studies
 from engine.study.database import ADDRESS, study_database
 from engine.study.design import GUESS_INSTRUCTIONS, GUESS_QUESTION, QUESTION, Design
-from engine.study.presets import SMAT_METHODS
+from engine.study.presets import smat_methods
 from engine.study.study_file import export_study, import_study
 from tests.alerts import errors, notes
 from tests.project import ROOT
@@ -122,14 +123,15 @@ def test_without_the_password_nothing_of_a_study_is_drawn(monkeypatch: pytest.Mo
     assert not titles(page)
 
 
-def test_the_preset_becomes_a_draft_as_it_is() -> None:
+def test_the_preset_becomes_a_draft_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(fitting, "SHIPPED", tmp_path / "none")
     page = press(opened(), "new.smat")
     assert asked(page, NEW) == "smat"
     assert "Attention logits of all layers stand in" in notes(page)[1]
     page = press(page, "save")
     [made] = studies.all_studies()
     assert asked(page, STUDY) == str(made.id)
-    assert tuple(method.id for method in made.design.methods) == SMAT_METHODS
+    assert tuple(method.id for method in made.design.methods) == smat_methods(made.design.model, "text")
     assert made.design.methods[1].params["n_steps"] == 50
     assert (made.design.mode, made.design.placebo, made.design.repeats, made.state) == ("rank", True, 2, "draft")
     assert "The draft is saved" in notes(page)[1]

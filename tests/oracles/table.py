@@ -63,6 +63,7 @@ ORACLES: dict[str, Entry] = {
     "attention_head": Entry(NO_ATTENTION, text.attention_head),
     "attention_logits": Entry(NO_ATTENTION, text.attention_logits),
     "attention_logits_last": Entry(NO_ATTENTION, text.attention_logits_last),
+    "smat": Entry(NO_ATTENTION, text.smat),
     "attention_rollout": Entry(NO_ATTENTION, text.attention_rollout),
     "attention_x_gradient": Entry(NO_ATTENTION, relevance.attention_x_gradient),
     "attn_lrp": Entry("the linear model has no layers to hand relevance through", lrp_models.attn_lrp),

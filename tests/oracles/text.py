@@ -17,6 +17,8 @@ import torch
 from sklearn.linear_model import Ridge
 from torch import Tensor
 
+from tests.learned import made_up
+
 Grid = list[list[list[list[float]]]]
 """A number for each [layer][head][query][key]."""
 
@@ -212,15 +214,30 @@ def attention_head(world: World) -> np.ndarray:
 
 def attention_logits(world: World, layers: slice = slice(None)) -> np.ndarray:
     heads = [head for layer in logits(world)[layers] for head in layer]
+    return _weighted(world, heads, [1 / len(heads)] * len(heads))
+
+
+def smat(world: World) -> np.ndarray:
+    """With the made-up explainer of the model's shape, and sparsemax as its definition has it (a threshold sought)."""
+    grid = logits(world)
+    phi = made_up(shape=(len(grid), len(grid[0]))).phi.tolist()
+    low, high = min(phi) - 1, max(phi)
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(max(one - middle, 0) for one in phi) > 1 else (low, middle)
+    return _weighted(world, [head for layer in grid for head in layer], [max(one - low, 0) for one in phi])
+
+
+def _weighted(world: World, heads: list[list[list[float]]], weights: list[float]) -> np.ndarray:
     causal = world.family == "gpt2"
-    means = []
+    sums = []
     for key in world.features:
-        per_head = []
-        for head in heads:
+        total = 0.0
+        for head, weight in zip(heads, weights, strict=True):
             seen = [head[q][key] for q in range(len(world.ids)) if not causal or q >= key]
-            per_head.append(sum(seen) / len(seen))
-        means.append(sum(per_head) / len(per_head))
-    return world.spread(_softmax(means))
+            total += weight * sum(seen) / len(seen)
+        sums.append(total)
+    return world.spread(_softmax(sums))
 
 
 def attention_logits_last(world: World) -> np.ndarray:

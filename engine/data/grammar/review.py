@@ -11,6 +11,7 @@ from engine.data.grammar.domains import Domain
 from engine.data.grammar.statement import Clause, clause, hearsay, verdict
 from engine.data.grammar.words import CONTRASTS, SUMMED
 
+ANY = "any"
 LEAST = 2
 """Of a sum: less would be a matter of taste."""
 
@@ -26,17 +27,21 @@ class Review:
     traits: tuple[str, ...]
 
 
-def review(domain: Domain, positive: bool, chance: Random) -> Review:
-    """A review of one thing of the domain whose meaning is the one asked for; it speaks of each part once."""
+def review(domain: Domain, positive: bool, chance: Random, kind: str = ANY) -> Review:
+    """A review of one thing of the domain whose meaning is the one asked for; it speaks of each part once.
+
+    `kind`: one of `KINDS`, or any of them.
+    """
     about = replace(domain, things=(chance.choice(domain.things),))
     while True:
-        made = _review(about, 1 if positive else -1, chance)
+        made = _review(about, 1 if positive else -1, chance, kind)
         if not _repeats(about, made.text):
             return made
 
 
-def _review(about: Domain, sign: int, chance: Random) -> Review:
-    kind = chance.choices(tuple(KINDS), weights=(20, 32, 30, 18))[0]
+def _review(about: Domain, sign: int, chance: Random, wanted: str) -> Review:
+    drawn = chance.choices(tuple(KINDS), weights=(20, 32, 30, 18))[0]
+    kind = drawn if wanted == ANY else wanted
     said = KINDS[kind](about, sign, chance)
     sentences = _scattered([made.text for made in said], _asides(about, chance), chance)
     text, spans = unmark(" ".join(map(_sentence, sentences)))

@@ -32,20 +32,23 @@ Rows = Callable[[Path], list[Row]]
 class MlqeParams:
     """What one asks of MLQE-PE."""
 
-    pair: str = option("en-de", "languages, such as en-de: from English to German")
+    pair: str = option("en-de", "languages, such as en-de: from English to German; en-de+ro-en: both")
     score: str = option(
         "z_mean", "z_mean: direct assessment, standardized; mean: 0 to 100; hter: share of edits", choices=SCORES
     )
 
 
 def find_mlqe(path: Path, pair: str | None = None, score: str = SCORES[0]) -> Found | None:
-    """A file of one pair and split, or a folder that holds some; of several pairs splits are named pair/split."""
+    """A file of one pair and split, or a folder that holds some; of several pairs splits are named pair/split.
+
+    `pair`: one alone, or some joined by `+`, whose splits then hold one after the other.
+    """
     files = dict(_files(path))
     pairs = sorted({of for of, _ in files})
     if pair is not None and files:
-        if pair not in pairs:
-            raise unknown("mlqe-pe.pair", pair, pairs)
-        pairs = [pair]
+        pairs = _known(pair.split("+"), pairs)
+        if len(pairs) > 1:
+            return Found(_joined(files, pairs, score))
     several = len(pairs) > 1
     splits = {
         f"{of}/{split}" if several else split: _reader(file, read, score)
@@ -53,6 +56,28 @@ def find_mlqe(path: Path, pair: str | None = None, score: str = SCORES[0]) -> Fo
         if of in pairs
     }
     return Found(splits) if splits else None
+
+
+def _known(wanted: Sequence[str], pairs: Sequence[str]) -> list[str]:
+    for pair in wanted:
+        if pair not in pairs:
+            raise unknown("mlqe-pe.pair", pair, pairs)
+    return list(dict.fromkeys(wanted))
+
+
+def _joined(files: Mapping[tuple[str, str], tuple[Path, Rows]], pairs: Sequence[str], score: str) -> dict[str, Read]:
+    """The splits that all of these pairs have."""
+    splits = [split for pair, split in files if pair == pairs[0] and all((other, split) in files for other in pairs)]
+    return {split: _one_by_one([_reader(*files[pair, split], score) for pair in pairs]) for split in splits}
+
+
+def _one_by_one(readers: Sequence[Read]) -> Read:
+    def read(limit: int | None) -> Reading:
+        found = [reader(limit) for reader in readers]
+        rows = [row for one in found for row in one.rows]
+        return Reading(rows[:limit], [file for one in found for file in one.files])
+
+    return read
 
 
 def _files(path: Path) -> Iterable[tuple[tuple[str, str], tuple[Path, Rows]]]:

@@ -13,7 +13,7 @@ from engine.attacks.result import Attacked
 from engine.attacks.transfer import moved_model, transferred
 from engine.registry import all_explainers
 from engine.task import Task
-from tests.explaining import CHEAP, classifier, run, task_for
+from tests.explaining import cheap_params, classifier, run, task_for
 from tests.unit.attacks.making import TEXTS, asked
 from tests.unit.images.making import blobs, vit
 
@@ -34,7 +34,7 @@ def picture() -> Attacked:
 
 @pytest.mark.parametrize("method", [name for name in all_explainers("text") if name not in SLOW])
 def test_every_method_sees_the_moved_text(method: str, text: Attacked) -> None:
-    found = transferred(asked(steps=4), text, method, CHEAP.get(method, {}))
+    found = transferred(asked(steps=4), text, method, cheap_params(method, asked().model))
     assert np.isfinite(found.after).all()
     same = np.array_equal(found.before, found.after)
     assert same == (method in STILL)
@@ -43,7 +43,7 @@ def test_every_method_sees_the_moved_text(method: str, text: Attacked) -> None:
 @pytest.mark.parametrize("method", [name for name in all_explainers("image") if name not in SLOW])
 def test_every_method_sees_the_moved_picture(method: str, picture: Attacked) -> None:
     request = asked(blobs(), "gradient_x_input", place="pixels", steps=4)
-    found = transferred(request, picture, method, CHEAP.get(method, {}))
+    found = transferred(request, picture, method, cheap_params(method, request.model))
     assert np.isfinite(found.after).all()
     same = np.array_equal(found.before, found.after)
     assert same == (method == "random")

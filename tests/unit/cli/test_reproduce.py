@@ -53,7 +53,7 @@ def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None
     file = tmp_path / "file"
     file.write_text("[]", encoding="utf-8")
     for given, said in (
-        (("paper",), "reproduce: must be thesis, got 'paper'."),
+        (("paper",), "reproduce: must be thesis or smat, got 'paper'."),
         (("thesis", "--scale", "huge"), "scale: unknown name 'huge'."),
         (("thesis", "--topic", "all"), "topic: unknown name 'all'."),
         (("thesis", "--topic", "sanity", "--claims", CLAIM), f"claims: unknown name '{CLAIM}'."),

@@ -7,7 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from components.method_axes import ANY, TRAITS, fits, in_words, kind, kinds, presets, traits, traits_html
+from components.method_axes import (
+    ANY,
+    TRAITS,
+    fits,
+    in_words,
+    kind,
+    kinds,
+    lacking_on,
+    presets,
+    traits,
+    traits_html,
+)
 from components.text.state import START
 from engine.registry import all_explainers, explainer
 
@@ -58,6 +69,13 @@ def test_presets_hold_what_their_name_says_in_the_order_of_the_registry() -> Non
     assert {"occlusion", "lime", "kernel_shap", "random"} <= set(made["Removal-based"])
     assert {"attention_mean", "attention_rollout", "random"} <= set(made["Attention"])
     assert all("random" in ids for ids in made.values())
+
+
+def test_only_what_a_model_lacks_is_told_with_the_reason() -> None:
+    assert lacking_on(METHODS.values(), []) == {}
+    [(id, reason)] = lacking_on(METHODS.values(), ["no-such-model"]).items()
+    assert id == "smat"
+    assert "no-such-model" in reason
 
 
 def test_a_preset_without_a_method_of_its_own_is_left_out() -> None:

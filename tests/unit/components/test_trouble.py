@@ -14,6 +14,38 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
+    ("components/reproduction/smat.py", "f\"{DECLARED.format('')} {asked.declared.revised}\""): "our words",
+    ("components/reproduction/smat.py", "f'{section} {SMAT_SECTIONS[section]}'"): "our words",
+    ("components/scaffold/area.py", "' '.join([MARKS if has_base else NO_BASELINE, *few, CAUTION])"): "our words",
+    ("components/scaffold/area.py", "' '.join([METRIC_HELP[found.metric], READS, SOURCE])"): "our words",
+    ("components/scaffold/heads.py", "active_words(weights)"): "numbers",
+    ("components/scaffold/live.py", "now_words(pupil, passes)"): "numbers and our words",
+    (
+        "components/scaffold/maps.py",
+        "MAPS.format('patches' if kind == 'image' else 'tokens, drawn by word with their sums')",
+    ): "our words",
+    ("components/scaffold/maps.py", "said_words(made, candidate, asked.dataset)"): "all that is not ours is a literal",
+    (
+        "components/scaffold/normalisations.py",
+        "NO_OTHER.format(' and '.join((f'*{name}*' for name in there)) or 'none')",
+    ): "names of normalisations",
+    (
+        "components/scaffold/plausible.py",
+        "ACTIVE_ALL if made.contrast is None else contrast_words(made.contrast)",
+    ): "ours",
+    ("components/scaffold/plausible.py", "PLAUSIBILITY.format(unit, MARKED[made.exact])"): "our words",
+    (
+        "components/scaffold/plausible.py",
+        "f\"**{TITLES_OF_SIDES[side.name].removeprefix(', ').capitalize()}**\"",
+    ): "ours",
+    ("components/scaffold/plausible.py", "f'{literal(skipped_words(made))} {SUPERVISED}'"): "a literal and our words",
+    (
+        "components/scaffold/protocols.py",
+        "f'{literal(skipped_words(made))} In brackets 95 % intervals over examples.{note}'",
+    ): "a literal and our words",
+    ("components/scaffold/protocols.py", "verdict(made)"): "numbers and our words",
+    ("components/scaffold/whose.py", "whose_words(outcome)"): "numbers",
+    ("components/scaffold/work.py", "cost_words(seen.found, seen.missing)"): "numbers",
     ("components/adversarial/area.py", "pale"): "numbers and our words",
     ("components/adversarial/run.py", "cost_words(state, len(missing))"): "numbers",
     ("components/adversarial/many.py", "cost_words(plan, seen.size)"): "numbers",

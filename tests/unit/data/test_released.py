@@ -226,6 +226,20 @@ def test_mlqe_takes_a_pair_and_a_score_and_texts_that_do_not_match_their_words(d
         load("mlqe-pe:score=ter")
 
 
+def test_several_pairs_of_mlqe_hold_one_after_the_other(data: Path) -> None:
+    released.mlqe_jsonl(data)
+    both = load("mlqe-pe:pair=ro-en+en-de")
+    assert (both.split, len(both)) == ("validation", 2), "of ro-en there is no other split"
+    assert [one.text_pair for one in both.examples] == ["Er singt , gut .", "Er singt, gut."]
+    assert len(load("mlqe-pe:pair=ro-en+en-de", limit=1)) == 1
+    assert load("mlqe-pe:pair=en-de+en-de", split="train").examples == load("mlqe-pe", split="train").examples
+    assert both.revision != load("mlqe-pe:pair=en-de+ro-en").revision
+    with pytest.raises(UsageError, match=r"mlqe-pe\.pair: unknown name 'si-en'\."):
+        load("mlqe-pe:pair=en-de+si-en")
+    with pytest.raises(UsageError, match=r"split: unknown name 'train'\."):
+        load("mlqe-pe:pair=ro-en+en-de", split="train")
+
+
 def test_mlqe_as_released_is_the_same(data: Path) -> None:
     folder = released.mlqe_release(data)
     for found in (load("mlqe-pe", split="train"), load(folder), load(folder / "data")):

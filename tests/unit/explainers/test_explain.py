@@ -21,6 +21,7 @@ from engine.models.load import load_model
 from engine.progress import CancelToken
 from engine.registry import EXPLAINERS, explainer
 from tests.explaining import METHODS, checkpoint
+from tests.learned import for_model
 from tests.unit.explainers.asking import TEXT, ask, checkpoints
 
 
@@ -29,6 +30,7 @@ def home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own for each test."""
     checkpoints()
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
+    for_model(str(checkpoint("bert", 3)))
 
 
 @pytest.fixture

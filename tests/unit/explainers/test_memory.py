@@ -14,7 +14,7 @@ from engine.models.text import TextClassifier
 from tests.explaining import METHODS, classifier, forget, run_cheaply, task_for
 
 TEXTS = ["the plot drags", "good", "the ending is warm"]
-RUNS_MANY_ROWS = [m for m in METHODS if not m.startswith(("attention", "ensemble")) and m != "random"]
+RUNS_MANY_ROWS = [m for m in METHODS if not m.startswith(("attention", "ensemble")) and m not in ("random", "smat")]
 """Ensembles run nothing themselves; attention is read one example at a time."""
 
 

@@ -18,7 +18,7 @@ from engine.models.load import load_model
 from engine.predictions import cached_predictions, prediction_keys, predictions
 from engine.request import Example, Request
 from engine.task import Captured, Item, Task
-from tests.explaining import CHEAP, METHODS, checkpoint, run_cheaply, task_for
+from tests.explaining import CHEAP, METHODS, cheap_params, checkpoint, run_cheaply, task_for
 from tests.oracles.heads import rescaled
 from tests.unit.images.making import blobs, vit, vit_folder
 
@@ -33,7 +33,7 @@ SCALES = HeadScales(((0, 1, 0.0), (1, 3, 0.5), (2, 0, 2.0)))
 
 def request(method: str = "gradient", heads: HeadScales = SCALES, **more: object) -> Request:
     folder = str(checkpoint("bert", 3))
-    return Request(folder, method, TEXT, CHEAP.get(method, {}), dtype="float64", heads=heads, **more)  # type: ignore[arg-type]
+    return Request(folder, method, TEXT, cheap_params(method, folder), dtype="float64", heads=heads, **more)  # type: ignore[arg-type]
 
 
 def knowing(task: Task) -> Task:

@@ -55,6 +55,7 @@ KNOWN: dict[str, Known] = {
     "attention_last_layer": Known(NO_ATTENTION),
     "attention_head": Known(NO_ATTENTION),
     "attention_logits": Known(NO_ATTENTION),
+    "smat": Known(NO_ATTENTION),
     "attention_logits_last": Known(NO_ATTENTION),
     "attention_rollout": Known(NO_ATTENTION),
     "attention_x_gradient": Known(NO_ATTENTION),

@@ -16,7 +16,7 @@ from engine.metrics.perturbation import RADII, for_moved, moved
 from engine.metrics.sensitivity import FLAT, SAMPLES, UNSTABLE, Sensitivity, sensitivities
 from engine.registry import all_explainers
 from engine.request import Example, Picture, Request
-from tests.explaining import CHEAP, checkpoint, classifier, task_for
+from tests.explaining import cheap_params, checkpoint, classifier, task_for
 from tests.linear import bag_of_embeddings
 from tests.linear_patch import linear_patches, noise
 from tests.unit.images.making import blobs, vit, vit_folder
@@ -143,7 +143,7 @@ def test_it_grows_with_the_radius_and_a_random_order_is_the_least_stable() -> No
 
 @pytest.mark.parametrize("method", sorted(all_explainers("text")))
 def test_every_method_for_texts_has_one(method: str) -> None:
-    [found] = sensitivities([asked(method, TEXTS[0], **CHEAP.get(method, {}))], samples=2)
+    [found] = sensitivities([asked(method, TEXTS[0], **cheap_params(method, str(checkpoint("bert"))))], samples=2)
     assert found.reason == FLAT if found.value is None else found.value >= 0
     assert found.kept == 2 or found.value is None
 

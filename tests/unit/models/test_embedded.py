@@ -30,7 +30,7 @@ FRESH = "seed=11,count=60"
 """Generated texts that no training and no card has seen."""
 SNLI_DEV = {"nli-minilm": 0.68}
 """The lowest accuracy promised on the whole of SNLI's dev split, as the card states it."""
-PEARSON = {"quality-minilm": 0.7}
+PEARSON = {"quality-minilm": 0.7, "bert-quality": 0.55}
 """The lowest correlation promised on the test split of quality."""
 BETTER_THAN_CHANCE = 0.362
 """SNLI dev's largest class is 0.338 of 9,842 pairs; this is five standard errors more. The tiny models are weak: their
@@ -38,7 +38,7 @@ bases had read reviews only."""
 
 MODELS, BASES = catalog.embedded_models(), catalog.embedded_bases()
 MARKED = [name for name in MODELS if name.endswith("-marked")]
-SCORING = [name for name in MODELS if name.startswith("quality-")]
+SCORING = [name for name in MODELS if name in PEARSON]
 INFERRING = [name for name in MODELS if name.startswith("nli-") or name.endswith("-nli")]
 models = pytest.mark.parametrize("name", MODELS)
 bases = pytest.mark.parametrize("name", BASES)
@@ -87,6 +87,7 @@ def test_all_weights_together_are_small() -> None:
 @stored
 def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from engine.training import trainer
+    from engine.training.images import trainer as image_trainer
     from engine.training.pretraining import trainer as pretrainer
 
     asked = []
@@ -97,6 +98,7 @@ def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatc
 
     monkeypatch.setattr(trainer, "train", stop)
     monkeypatch.setattr(pretrainer, "pretrain", stop)
+    monkeypatch.setattr(image_trainer, "train_images", stop)
     CliRunner().invoke(app, shlex.split(catalog.card(name)["command"])[1:])
     [config] = asked
     settings = catalog.card(name)["settings"]

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.errors import ExegesisError
-from engine.models.catalog import embedded_image_models, embedded_models
+from engine.models.catalog import embedded_image_models, embedded_models, locate
 from engine.models.load import load_model
 from engine.models.parameters import parameter_count
 from engine.models.sizes import Size, size_of
@@ -46,7 +46,8 @@ def test_a_checkpoint_has_the_size_of_its_module(family: str) -> None:
 def test_an_embedded_text_model_has_the_size_of_what_runs(name: str) -> None:
     size = size_of(name)
     assert size == loaded(load_model(name).module)
-    assert size.parameters < parameter_count(name)
+    adapter = locate(name).base is not None  # its updates are stored beside the base, and run merged into it
+    assert size.parameters < parameter_count(name) if adapter else size.parameters == parameter_count(name)
 
 
 @pytest.mark.parametrize("name", embedded_image_models())

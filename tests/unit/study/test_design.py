@@ -165,11 +165,11 @@ def test_hand_picked_practice_items_do_not_count() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_smat_has_its_four_methods_and_says_what_stands_in(kind: str) -> None:
     made = check(preset("smat").design("a-model", "a-set", kind))
-    assert tuple(m.id for m in made.methods) == SMAT_METHODS
+    assert tuple(m.id for m in made.methods) == (*SMAT_METHODS[:3], "attention_logits")
     assert made.methods[1].params["n_steps"] == 50  # appendix A: 50 iterations in the plausibility experiments
     assert made.question == "Which explanation aligns the most with how you would explain a similar decision?"
     assert made.shown[-1].id == "random"
-    assert "stand in for SMaT's learned attention" in PRESETS["smat"].note
+    assert "stand in for SMaT's learned attention" in PRESETS["smat"].note("a-model", kind)
 
 
 def test_an_unknown_preset_lists_the_known() -> None:

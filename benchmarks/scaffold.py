@@ -1,0 +1,174 @@
+"""One bi-level step against the bare passes it needs: `python -m benchmarks.scaffold [--rounds 40] [--json]`.
+
+Ours: everything of a step on 16 examples and 16 held-out ones: collating, the inner step, the pilot step, the outer
+gradient, both updates. Bare: the plain transformers module with the same weights on the same rows, collated beforehand:
+two passes forward and back that give attention and all hidden states, one forward and back on the held-out rows by
+torch's own attention, and one in forward mode that gives attention. They take turns step by step, batch by batch.
+Then a step of the students of five seeds in one pass against one after the other, each with its own batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import itertools
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.func import functional_call, jvp
+from torch.nn import functional
+
+from benchmarks.limits import Limit, judge, load
+from benchmarks.timing import in_turn, ratio, show
+from engine.models.encoding import Batch
+from engine.scaffold.bilevel import inner_step, outer_gradient
+from engine.scaffold.courses import Courses
+from engine.scaffold.lessons import Lesson
+from engine.scaffold.plan import SEEDS, SMAT, Plan, Pupil, Recipe
+from engine.scaffold.teaching import Course, Teaching
+from engine.scaffold.together import Together
+
+LIMIT = 1.2
+MODELS = {"bert-marked": ("bases/bert", "reviews-marked"), "reviews-minilm": ("minilm", "reviews-generated")}
+"""Teachers, what their students start from, and of which texts they learn."""
+RECIPE = Recipe(batch_size=16, held_out=64, validation=16, test=16)
+TRAIN = 160
+
+
+class Bare:
+    """The passes of a step, on a copy of the base."""
+
+    def __init__(self, course: Course) -> None:
+        self.module: Any = copy.deepcopy(course.base.module).requires_grad_(True)
+        self.backbone: Any = self.module.get_submodule(course.base.adapter.backbone)
+        self.names = {n: p for n, p in self.backbone.named_parameters() if "pooler" not in n}
+        self.classes = torch.zeros(RECIPE.batch_size, dtype=torch.long)
+
+    def step(self, inner: Batch, outer: Batch) -> None:
+        self._attend("eager")
+        for _ in range(2):
+            self._back(self._run(inner, attention=True))
+        tangents = {name: torch.ones_like(value) for name, value in self.names.items()}
+        values = {name: value.detach() for name, value in self.names.items()}
+        jvp(lambda given: self._attention(inner, given), (values,), (tangents,))
+        self._attend("sdpa")
+        self._back(self._run(outer, attention=False))
+
+    def _run(self, batch: Batch, attention: bool) -> torch.Tensor:
+        found = self.backbone(**_inputs(batch), output_attentions=attention, output_hidden_states=True)
+        loss = functional.cross_entropy(sum(found.hidden_states).mean(1), self.classes[: len(batch.ids)])
+        return loss + sum(layer.square().mean() for layer in found.attentions) if attention else loss
+
+    def _attention(self, batch: Batch, values: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        given = _inputs(batch) | {"output_attentions": True}
+        found: Any = functional_call(self.backbone, values, kwargs=given, tie_weights=False)
+        return tuple(layer.mean(2) for layer in found.attentions)
+
+    def _back(self, loss: torch.Tensor) -> None:
+        torch.autograd.grad(loss, list(self.names.values()))
+
+    def _attend(self, name: str) -> None:
+        self.module.config._attn_implementation = name
+
+
+def _inputs(batch: Batch) -> dict[str, Any]:
+    return {
+        "input_ids": batch.ids,
+        "token_type_ids": batch.types,
+        "attention_mask": None if batch.whole else batch.visible.long(),
+    }
+
+
+def course_of(teacher: str, seed: int = 0) -> Course:
+    """What a student of this teacher is taught from."""
+    base, dataset = MODELS[teacher]
+    plan = Plan(teacher, dataset, (SMAT,), (TRAIN,), base=base, recipe=RECIPE)
+    return Courses(plan).course(Pupil(SMAT, TRAIN, seed))
+
+
+def steps_of(course: Course) -> dict[str, Callable[[], object]]:
+    """A step of either side, on the next batch at each call."""
+    teaching, bare = Teaching(course, Pupil(SMAT, TRAIN, 0), RECIPE), Bare(course)
+    batches = teaching._batches()
+    rows = [
+        (course.train.lesson(inner, course.base).rows, course.held_out.lesson(outer, course.base).rows)
+        for inner, outer in batches
+    ]
+    ours, theirs = itertools.cycle(batches), itertools.cycle(rows)
+    return {"bare": lambda: bare.step(*next(theirs)), "exegesis": lambda: teaching._step(*next(ours))}
+
+
+class Seeds:
+    """A step of each of five students, one after the other, and of all in one pass; on the next batches at each call.
+
+    Both sides read lessons that are collated beforehand and leave the explainers' own update to whoever asked.
+    """
+
+    def __init__(self, course: Course) -> None:
+        taught = [Teaching(course, Pupil(SMAT, TRAIN, seed), RECIPE) for seed in SEEDS]
+        phi_s, self.phi_t = (torch.stack([_known(getattr(one, name)) for one in taught]) for name in ("phi_s", "phi_t"))
+        self.alone, self.phi_t = taught, self.phi_t.detach()
+        self.together = Together([one.student for one in taught], phi_s.detach(), taught[0].objective, taught[0].rates)
+        whole = [[pair for pair in one._batches() if len(pair[0]) == RECIPE.batch_size] for one in taught]
+        self.lessons = [
+            [(course.train.lesson(inner, course.base), course.held_out.lesson(outer, course.base))
+             for inner, outer in pairs]
+            for pairs in zip(*whole, strict=False)
+        ]  # fmt: skip
+
+    def steps(self) -> dict[str, Callable[[], object]]:
+        ours, theirs = itertools.cycle(self.lessons), itertools.cycle(self.lessons)
+        return {"one by one": lambda: self._one_by_one(next(theirs)), "together": lambda: self._together(next(ours))}
+
+    def _one_by_one(self, lessons: Sequence[tuple[Lesson, Lesson]]) -> None:
+        for one, phi_t, (inner, outer) in zip(self.alone, self.phi_t, lessons, strict=True):
+            inner_step(one.student, one.phi_s, inner, one.objective, one.rates, phi_t)
+            outer_gradient(one.student, _known(one.phi_s), phi_t, inner, outer, one.objective, one.rates)
+
+    def _together(self, lessons: Sequence[tuple[Lesson, Lesson]]) -> None:
+        self.together.step(self.phi_t, [inner for inner, _ in lessons], [outer for _, outer in lessons])
+
+
+def _known(phi: torch.Tensor | None) -> torch.Tensor:
+    assert phi is not None
+    return phi
+
+
+def measure(rounds: int) -> Iterator[dict[str, Any]]:
+    for teacher in MODELS:
+        course = course_of(teacher)
+        yield from _rows(teacher, "bare", in_turn(steps_of(course), rounds))
+        yield from _rows(teacher, "one by one", in_turn(Seeds(course).steps(), max(2, rounds // 4)))
+
+
+def _rows(teacher: str, bare: str, times: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
+    for by, seconds in times.items():
+        yield {"students of": teacher, "by": by, "ms": 1e3 * float(np.median(seconds)), **ratio(times, by, bare)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=40, help="steps of each side")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    before = load()
+    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as home:
+        os.environ["EXEGESIS_HOME"] = home
+        rows = list(measure(given.rounds))
+    show(f"One bi-level step, load {before} to {load()}", rows, given.json)
+    return judge([limit for row in rows for limit in limits(row)])
+
+
+def limits(row: dict[str, Any]) -> list[Limit]:
+    if row["by"] != "exegesis":
+        return []
+    return [Limit(f"a bi-level step, students of {row['students of']}, to bare", row["ratio"], LIMIT, "times")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""Which examples a plan is about."""
+
+from __future__ import annotations
+
+from engine.data.sources import Source, source_of
+from engine.errors import UsageError
+from engine.scaffold.plan import SPLIT, Plan
+
+WHOLE = "all"
+
+
+def examples_of(plan: Plan) -> Source:
+    """The part of the data set that the plan names, else its part for training, else all of a set without parts.
+
+    Errors: those of reading it.
+    """
+    return part_of(plan)[1]
+
+
+def part_of(plan: Plan) -> tuple[str, Source]:
+    """The name of that part too."""
+    wanted = plan.split or SPLIT
+    try:
+        return wanted, _read(plan, wanted)
+    except UsageError as error:
+        if plan.split is not None:
+            raise
+        try:
+            return WHOLE, _read(plan, WHOLE)
+        except UsageError:
+            raise error from None
+
+
+def _read(plan: Plan, split: str) -> Source:
+    return source_of(plan.kind, plan.dataset, split, tolerant=True)

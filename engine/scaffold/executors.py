@@ -1,0 +1,62 @@
+"""Where students are taught: in this process, or by the machines of a Ray cluster (`engine.cluster`), a task each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cache import key_for
+from engine import cluster
+from engine.cluster import Found
+from engine.progress import CancelToken, Report, silent
+from engine.scaffold.keeping import Kept, packed
+from engine.scaffold.plan import Plan, Pupil, check
+from engine.scaffold.result import Scaffold
+from engine.scaffold.run import Work, scaffold
+from engine.store import result_store
+
+
+@dataclass(frozen=True)
+class Task:
+    """One student. `of`: its key in the cache of who asked. `key`: of the note that it is done."""
+
+    plan: Plan
+    pupil: Pupil
+    of: str
+    key: str
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def run(self) -> Found:
+        """Teaches it. Runs on a worker."""
+        with cluster.on_worker() as found:
+            outcome = Work(self.plan).teach(self.pupil)
+            # A worker with a GPU keeps it under another key than the one by which this is looked for.
+            result_store().put(self.of, *packed(outcome))
+        return found
+
+
+def scaffold_on(
+    executor: str, plan: Plan, address: str | None = None, report: Report = silent, cancel: CancelToken | None = None
+) -> Scaffold:
+    """`scaffold`, with the work done by `executor`. `address`: of the Ray cluster, None for the one on this machine.
+
+    What a worker could not do is tried here, so that its reason is told. Errors: those of `scaffold`; no cluster.
+    """
+    cluster.check_executor(executor, address)
+    if executor == "ray":
+        check(plan)
+        cluster.work_off(_left(plan), address, report, cancel or CancelToken(), "students")
+    return scaffold(plan, report, cancel)
+
+
+def _left(plan: Plan) -> list[cluster.Task]:
+    kept = Kept(plan)
+    missing = [pupil for pupil in plan.pupils if kept.find(pupil) is None]
+    return cluster.left([_task(plan, pupil, kept.key(pupil)) for pupil in missing])
+
+
+def _task(plan: Plan, pupil: Pupil, of: str) -> Task:
+    alone = replace(plan, settings=(pupil.setting,), seeds=(pupil.seed,))
+    return Task(alone, pupil, of, key_for({"kind": "scaffold student", "what": "task", "of": of}))

@@ -1,0 +1,209 @@
+"""What is to be taught to whom: plain values, checked before anything is run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.errors import UsageError, not_allowed, unknown
+from engine.models import catalog
+from engine.params import Plain, from_mapping, option
+
+NONE, SMAT = "none", "smat"
+ATTENTION = ("attention_logits", "attention_logits_last")
+GRADIENTS = ("gradient_l2", "gradient_x_input", "integrated_gradients")
+SETTINGS = (NONE, *GRADIENTS, *ATTENTION, SMAT)
+"""No explainer, the five static explainers of the paper's section 5, and the learned one."""
+NORMALISATIONS = ("sparsemax", "softmax", "entmax15", "none")
+SEEDS = (0, 9, 11, 30, 69)
+"""Those of the authors' published configuration."""
+FEWEST_HEADS = 2
+NEW = "vit"
+"""Stands for new weights where a picture model was trained from none."""
+_BASE = "base_model_name_or_path"
+LISTS = ("settings", "train_sizes", "seeds")
+"""The fields of a plan that hold several."""
+_COUNTS = (
+    ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+    ("num_attention_heads", "n_head", "num_heads", "n_heads"),
+)
+SPLIT = "train"
+"""Of the data set, where a plan names none."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a student is taught. Defaults: the authors' published configuration, or the paper where it says so."""
+
+    normalisation: str = option("sparsemax", "how head coefficients become weights", choices=NORMALISATIONS)
+    batch_size: int = option(16, "examples a step", low=1)
+    epochs: int = option(30, "passes over the training examples at most", low=1)
+    patience: int = option(5, "passes without gain on validation before it stops", low=1)
+    inner_rate: float = option(5e-3, "learning rate of the student (SGD)", low=0)
+    outer_rate: float = option(5e-4, "learning rate of the learned explainer (AdamW)", low=0)
+    clip: float = option(5.0, "largest norm of a gradient; 0: any", low=0)
+    beta_attention: float = option(5.0, "weight of the explanation loss, attention explainers", low=0)
+    beta_gradient: float = option(0.2, "weight of the explanation loss, gradient explainers", low=0)
+    soft_targets: bool = option(False, "learn the teacher's probabilities, not its class alone")
+    held_out: int = option(200, "examples kept for the outer loss", low=1)
+    validation: int = option(200, "examples that choose when to stop and what is kept", low=2)
+    test: int = option(500, "examples on which simulability is measured once", low=2)
+
+    def beta(self, setting: str) -> float:
+        """The weight of the explanation loss in a setting."""
+        if setting == NONE:
+            return 0.0
+        return self.beta_gradient if setting in GRADIENTS else self.beta_attention
+
+    def used_by(self, setting: str) -> dict[str, Plain]:
+        """What of it students in a setting depend on: those without an explainer are the same whatever its weights."""
+        idle = {"beta_attention" if setting in GRADIENTS else "beta_gradient"}
+        if setting != SMAT:
+            idle.add("outer_rate")
+        if setting == NONE:
+            idle |= {"normalisation", "beta_attention"}
+        return {name: value for name, value in dataclasses.asdict(self).items() if name not in idle}
+
+
+@dataclass(frozen=True, order=True)
+class Pupil:
+    """One student: what it is shown, from how many examples it learns, and its seed."""
+
+    setting: str
+    train_size: int
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.setting}, {self.train_size:,} examples, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`base`: what students start from; None: what the teacher itself started from. `split`: None: train."""
+
+    teacher: str
+    dataset: str
+    settings: tuple[str, ...] = SETTINGS
+    train_sizes: tuple[int, ...] = (500,)
+    seeds: tuple[int, ...] = SEEDS
+    base: str | None = None
+    split: str | None = None
+    recipe: Recipe = dataclasses.field(default_factory=Recipe)
+
+    @cached_property
+    def kind(self) -> str:
+        """What the teacher reads, "text" or "image"."""
+        return "image" if catalog.reads_pictures(self.teacher) else "text"
+
+    @property
+    def pupils(self) -> tuple[Pupil, ...]:
+        """All students, those of one setting and size together."""
+        return tuple(Pupil(s, n, seed) for n in self.train_sizes for s in self.settings for seed in self.seeds)
+
+    @property
+    def needed(self) -> int:
+        """Examples for the four splits."""
+        return max(self.train_sizes) + self.recipe.held_out + self.recipe.validation + self.recipe.test
+
+    def as_plain(self) -> dict[str, object]:
+        plain = dataclasses.asdict(self)
+        return {
+            **plain,
+            "settings": list(self.settings),
+            "train_sizes": list(self.train_sizes),
+            "seeds": list(self.seeds),
+        }
+
+
+def plan_of(values: Mapping[str, object]) -> Plan:
+    """A plan from plain values, as `Plan.as_plain` makes them. Errors: a field that is missing, unknown or wrong."""
+    known = {field.name for field in dataclasses.fields(Plan)}
+    if values.keys() - known or {"teacher", "dataset"} - values.keys():
+        raise UsageError(
+            f"plan of a scaffold: must have teacher and dataset, and may have "
+            f"{', '.join(sorted(known - {'teacher', 'dataset'}))}, got {', '.join(sorted(map(str, values)))}."
+        )
+    given = dict(values)
+    for name in LISTS:
+        if name in given:
+            given[name] = tuple(_listed(name, given[name]))
+    for name in ("teacher", "dataset", "base", "split"):
+        needed = name in ("teacher", "dataset")
+        if not isinstance(given.get(name), str) and (needed or given.get(name) is not None):
+            raise not_allowed(name, "a text" if needed else "a text or nothing", given[name])
+    recipe = given.pop("recipe", {})
+    if not isinstance(recipe, Mapping):
+        raise not_allowed("recipe", "an object of settings", recipe)
+    plan = Plan(**given, recipe=from_mapping(Recipe, recipe, "recipe"))  # type: ignore[arg-type]
+    return plan
+
+
+def check(plan: Plan) -> None:
+    """Refuses a plan that cannot be carried out; no model is loaded."""
+    for name in LISTS:
+        values = getattr(plan, name)
+        if not values or len(set(values)) < len(values):
+            raise not_allowed(name, "at least one, and each once", list(values))
+    for setting in plan.settings:
+        if setting not in SETTINGS:
+            raise unknown("setting", setting, SETTINGS)
+    for name in ("train_sizes", "seeds"):
+        low = 1 if name == "train_sizes" else 0
+        for value in getattr(plan, name):
+            if type(value) is not int or value < low:
+                raise not_allowed(name, f"whole numbers of at least {low}", value)
+    from_mapping(Recipe, recipe_values(plan.recipe), "recipe")
+    check_heads(plan.teacher)
+
+
+def check_heads(teacher: str) -> None:
+    """Refuses a teacher among whose heads there is nothing to choose, and one without a config of attention."""
+    config = catalog.config(catalog.locate(teacher))
+    layers, heads = shape_of(config)
+    if layers * heads < FEWEST_HEADS:
+        raise UsageError(
+            f"teacher: {teacher} has {layers * heads} attention head; a learned explainer weighs heads against each "
+            f"other and needs at least {FEWEST_HEADS}. Choose another model."
+        )
+
+
+def base_named(plan: Plan) -> str:
+    """The base that the plan names, else the one that the teacher's adapter or card names. Errors: none does."""
+    if plan.base:
+        return plan.base
+    source = catalog.locate(plan.teacher)
+    adapter = source.folder / "adapter_config.json"
+    named = json.loads(adapter.read_text(encoding="utf-8")).get(_BASE) if adapter.is_file() else None
+    card = catalog.card(plan.teacher)
+    named = named or card.get("student_base") or (card.get("settings") or {}).get("base")
+    if named and named != NEW:
+        return str(named)
+    known = ", ".join(("minilm", *catalog.embedded_bases()))
+    raise UsageError(
+        f"base: nothing says what {plan.teacher} was trained from, and students start there, not from the teacher. "
+        f"Name a pre-trained base of its shape: one of {known}, a folder or a hub id."
+    )
+
+
+def shape_of(config: Mapping[str, object]) -> tuple[int, int]:
+    """(layers, heads a layer) that a config.json states, by the names of any family."""
+    names = (
+        ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+        ("num_attention_heads", "n_head", "num_heads", "n_heads"),
+    )
+    found = [next((config[name] for name in of if isinstance(config.get(name), int)), 0) for of in names]
+    return int(found[0]), int(found[1])  # type: ignore[call-overload]
+
+
+def recipe_values(recipe: Recipe) -> dict[str, Plain]:
+    """The recipe as plain values."""
+    return dataclasses.asdict(recipe)
+
+
+def _listed(name: str, value: object) -> Sequence[object]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise not_allowed(name, "a list", value)
+    return value

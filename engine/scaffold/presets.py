@@ -1,0 +1,99 @@
+"""The paper's experiments by name: data, models and the settings that the authors published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.errors import UsageError, unknown
+from engine.scaffold.plan import Plan, Recipe
+
+PAIRS = "en-de+en-zh+ro-en+et-en+ne-en+ru-en"
+"""Of MLQE-PE without si-en, which XLM-R was not pre-trained for (section 5.3)."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """An experiment of the paper. `learned_from`: the teacher's data set; `training`: more options of its training.
+
+    `dataset` and `split`: where students' examples come from. `out`: the teacher's folder, where none is named.
+    """
+
+    name: str
+    title: str
+    base: str
+    learned_from: str
+    out: str
+    dataset: str
+    split: str
+    train_sizes: tuple[int, ...]
+    recipe: Recipe
+    training: str = ""
+
+    @property
+    def command(self) -> str:
+        """By which the teacher is made."""
+        more = f" {self.training}" if self.training else ""
+        return f"exegesis train --base {self.base} --dataset {self.learned_from} --out {self.out}{more}"
+
+
+PRESETS: Mapping[str, Preset] = {
+    "imdb": Preset(
+        name="imdb",
+        title="sentiment of IMDB reviews by ELECTRA-small (section 5.1, table 1)",
+        base="google/electra-small-discriminator",
+        learned_from="imdb",
+        out="imdb-electra-small",
+        dataset="imdb",
+        # The teacher learns from the train part, students from the test part (section 5.1).
+        split="test",
+        train_sizes=(500, 1000, 2000),
+        recipe=Recipe(batch_size=32, patience=10, outer_rate=5e-4),
+    ),
+    "cifar100": Preset(
+        name="cifar100",
+        title="CIFAR-100 by ViT-B/16, pre-trained on ImageNet-21k (section 5.2, table 3)",
+        base="google/vit-base-patch16-224-in21k",
+        learned_from="hub:uoft-cs/cifar100",
+        out="cifar100-vit-base",
+        dataset="hub:uoft-cs/cifar100",
+        split="train",
+        train_sizes=(2250, 4500, 9000),
+        recipe=Recipe(batch_size=16, patience=5, outer_rate=5e-4),
+        training="--learning-rate 5e-5 --batch-size 32 --epochs 10 --average 0",
+    ),
+    "mlqe": Preset(
+        name="mlqe",
+        title="quality of translations in six language pairs of MLQE-PE by XLM-R base (section 5.3, table 5)",
+        base="FacebookAI/xlm-roberta-base",
+        learned_from=f"mlqe-pe:pair={PAIRS}",
+        out="mlqe-xlm-roberta-base",
+        dataset=f"mlqe-pe:pair={PAIRS}",
+        split="train",
+        train_sizes=(2100, 4200, 8400),
+        recipe=Recipe(batch_size=16, patience=5, outer_rate=2e-4),
+    ),
+}
+
+
+def preset(name: str, teacher: str | None = None, dataset: str | None = None) -> Plan:
+    """The plan of an experiment, with all settings and seeds.
+
+    `teacher`: its folder, where that is not the preset's own; `dataset`: where the same data lie otherwise, of which
+    the part for training is read.
+
+    Errors: an unknown name; a teacher that has not been made yet, with the command that makes it.
+    """
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    one = PRESETS[name]
+    if teacher is None and not Path(one.out).is_dir():
+        raise UsageError(
+            f"teacher: preset {name} teaches from {one.base} fine-tuned on {one.learned_from}, and there is no folder "
+            f"{one.out} here. Make it: {one.command}; or name yours with --teacher FOLDER."
+        )
+    plan = Plan(
+        teacher or one.out, one.dataset, train_sizes=one.train_sizes, base=one.base, split=one.split, recipe=one.recipe
+    )
+    return plan if dataset is None else replace(plan, dataset=dataset, split=None)

@@ -1,0 +1,81 @@
+"""SMaT on the Reproduction page as a script: what was declared, verdicts, numbers, links to the students."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from components.reproduction.words import SMAT_NOTHING, SMAT_RUN
+from engine import jobs
+from engine.reproduction.smat import shipped
+from engine.reproduction.smat.asked import Asked
+from engine.reproduction.verdicts import VERDICTS
+from tests.alerts import errors
+from tests.app.test_reproduction_page import badges, button, html_of, opened
+from tests.unit.reproduction.smat_standing_in import keep_report, report_of
+
+pytestmark = pytest.mark.usefixtures("own_home", "no_report")
+
+
+@pytest.fixture
+def no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the report that comes with the project."""
+    monkeypatch.setattr(shipped, "FILE", tmp_path / "embedded_smat.json")
+
+
+def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
+    page = opened(paper="smat")
+    claims = Asked().chosen
+    assert badges(page) == ["not run"] * len(claims)
+    text = html_of(page)
+    assert all(claim.says in text for claim in claims)
+    assert any("Learning to Scaffold" in one.value for one in page.markdown)
+    assert any(one.value == SMAT_NOTHING for one in page.markdown)
+    assert button(page, SMAT_RUN)
+    assert [one.value for one in page.code] == [
+        Asked().declared.digest,
+        Asked().command(),
+        "exegesis reproduce smat --scale full",
+    ]
+
+
+def test_a_run_is_a_job_that_is_followed_and_stopped() -> None:
+    waiting = jobs.create("reproduce_smat", Asked().as_plain())
+    page = opened(paper="smat")
+    assert not button(page, SMAT_RUN)
+    next(one for one in page.button if one.label == "Cancel").click().run()
+    assert jobs.get(waiting.id).state == "cancelled"
+    assert button(opened(paper="smat"), "Go on")
+
+
+def test_a_report_shows_verdicts_reasons_and_the_way_to_the_students() -> None:
+    made = keep_report(Asked())
+    page = opened(paper="smat", claim="normalisation-sparsemax")
+    verdicts = [one.verdict for one in made.outcomes]
+    assert badges(page) == [*(f"{verdicts.count(one)} {one}" for one in VERDICTS), *verdicts]
+    text = html_of(page)
+    assert "Why it fails here: not examined." in text
+    assert "A program cannot tell what people find." in text
+    assert "The first is median simulability(SMaT; scores, " in text
+    links = {link.proto.label: link.proto.query_string for link in page.get("page_link")}
+    assert set(links) == {f"Students: scores, {name}" for name in ("sparsemax", "softmax", "entmax15", "none")}
+    assert "recipe.normalisation=softmax" in links["Students: scores, softmax"]
+    assert "smat" in page.query_params["paper"]
+
+
+def test_claims_are_chosen_by_verdict() -> None:
+    made = keep_report(Asked())
+    shown = badges(opened(paper="smat", show="holds"))[len(VERDICTS) :]
+    assert shown == ["holds"] * made.counts["holds"] != []
+
+
+def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
+    ours = shipped.ShippedSmat(report_of(Asked()), "2026-01-31", "abc123")
+    shipped.FILE.write_text(ours.as_json(), encoding="utf-8")
+    text = html_of(opened(paper="smat"))
+    assert f"This report comes with the project. {ours.told}" in text
+
+
+def test_an_unknown_paper_is_said() -> None:
+    assert any("paper: unknown name 'other'" in one for one in errors(opened(paper="other")))

@@ -1,0 +1,222 @@
+"""The Scaffold page as a script: before, while and after students are taught; what is kept, what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.frame import SCAFFOLD
+from components.scaffold.known import KIND, STATE, spec_of
+from components.scaffold.session import key
+from components.scaffold.state import of_plan, train_link, usual, write
+from engine import jobs
+from engine.errors import Cancelled
+from engine.scaffold.artefact import explainers_folder, load
+from engine.scaffold.keeping import Kept
+from engine.scaffold.plan import NONE, SMAT, Plan
+from engine.scaffold.result import Pass
+from engine.scaffold.run import Work
+from tests.alerts import errors
+from tests.project import ROOT
+from tests.unit.components.scaffolded import outcome
+from tests.unit.scaffold.plans import plan as tiny_plan
+from tests.unit.scaffold.plans import saved
+
+pytestmark = pytest.mark.usefixtures("own_home")
+
+SECONDS = 240.0
+SEEDS = (0, 9, 11)
+
+
+def opened(plan: Plan, **query: str) -> AppTest:
+    """The page in its frame."""
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file)
+    link = write(of_plan(plan, "text")) | {name: [value] for name, value in query.items()}
+    for name, value in link.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    [button] = [button for button in page.button if button.label == label]
+    button.click().run()
+    assert not page.exception
+    return page
+
+
+def labels(page: AppTest) -> list[str]:
+    return [button.label for button in page.button]
+
+
+def html_of(page: AppTest) -> str:
+    return unescape("\n".join(element.proto.body for element in page.get("html")))
+
+
+def captions(page: AppTest) -> str:
+    return "\n".join(caption.value for caption in page.caption)
+
+
+def finish() -> None:
+    for job in jobs.list_jobs():
+        assert jobs.wait(job.id, SECONDS).state == "done"
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    saved.cache_clear()  # the home of another test is gone
+    return tiny_plan(tmp_path)
+
+
+def test_what_is_pressed_is_taught_shown_kept_and_opens_again_without_a_model(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = opened(plan)
+    assert jobs.list_jobs() == []
+    assert "2 students: 2 settings, 1 train size, 1 seed; 2 to teach." in captions(page)
+    assert any("No student of this plan is finished yet" in text.value for text in page.markdown)
+    press(page, "Teach")
+    finish()
+    for name in ("engine.scaffold.courses.load_classifier", "engine.models.load.load_model"):
+        monkeypatch.setattr(name, None)
+    page = opened(plan)
+    assert "Teach" not in labels(page)
+    html = html_of(page)
+    assert '<th scope="col">8 examples</th>' in html
+    assert html.count('class="xg-interval"') == 2
+    assert "With fewer than three seeds" in captions(page)
+    assert [one.label for one in page.selectbox if one.label in ("Setting", "Measure")] == ["Setting", "Measure"]
+    press(page, "Save the learned explainer")
+    assert "Saved as " in html_of(page)
+    [card] = explainers_folder().glob("*.json")
+    assert load(card).card.teacher == plan.teacher
+
+
+def test_a_cancelled_job_goes_on_where_it_was(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Work.teach
+
+    def cancelled(self: Work, pupil: Any, *more: Any) -> Any:
+        if pupil.setting == SMAT:
+            jobs.cancel(jobs.list_jobs()[0].id)
+            raise Cancelled
+        return real(self, pupil, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "teach", cancelled)
+        jobs.run_now(jobs.create(KIND, spec_of(plan)))
+    [stopped] = jobs.list_jobs()
+    assert stopped.state == "cancelled"
+    page = opened(plan)
+    assert "2 students: 2 settings, 1 train size, 1 seed; 1 to teach." in captions(page)
+    assert "not taught yet" in html_of(page)
+    press(page, "Go on")
+    finish()
+    assert "not taught yet" not in html_of(opened(plan))
+
+
+def test_a_student_under_way_is_followed(plan: Plan) -> None:
+    kept = Kept(plan)
+    jobs.create(KIND, spec_of(plan))  # it waits for its turn, as one does that another job goes before
+    assert "The first pass of the next student is not over yet" in captions(opened(plan))
+    folder = kept.folder(plan.pupils[1])
+    folder.mkdir(parents=True)
+    passes = [dataclasses.asdict(Pass(at, 0.9, 0.5, 0.6 + at / 10)) for at in range(2)]
+    (folder / STATE).write_text(json.dumps({"at": {"history": passes}}), encoding="utf-8")
+    page = opened(plan)
+    assert "Being taught: SMaT, learned, 8 examples, seed 0; 2 passes done, simulability on validation 0.700." in (
+        captions(page)
+    )
+    assert "Cancel" in labels(page)
+    assert "Teach" not in labels(page)
+    press(page, "Cancel")
+
+
+def test_a_finished_grid_is_marked_and_what_is_looked_at_stands_in_the_link(plan: Plan) -> None:
+    settings = (NONE, "gradient_l2", "attention_logits", SMAT)
+    recipe = dataclasses.replace(plan.recipe, held_out=1, validation=2, test=2)
+    grid = dataclasses.replace(plan, settings=settings, train_sizes=(20, 30), seeds=SEEDS, recipe=recipe)
+    kept = Kept(grid)
+    for pupil in grid.pupils:
+        untaught = {"best_epoch": -1} if (pupil.setting, pupil.seed) == (NONE, 9) else {}
+        phi = np.full(12, 1 / 12) if pupil.setting == SMAT else None
+        kept.keep(outcome(pupil, phi=phi, student_phi=phi, **untaught))
+    page = opened(grid)
+    html = html_of(page)
+    assert html.count(">better<") == html.count(">worse<") == 2
+    assert "1 of 3 students never better than before the first pass" in html
+    assert "Teach" not in labels(page)
+    page.selectbox(key("text", "view.size")).select(20).run()
+    page.selectbox(key("text", "view.curve")).select("none").run()
+    assert not page.exception
+    assert (page.query_params["size"], page.query_params["curve"]) == ("20", "none")
+    measures = page.selectbox(key("text", "view.measure")).options
+    assert "Explainer's outer loss" not in measures
+
+
+def test_too_few_examples_are_told_before_anything_is_taught(plan: Plan) -> None:
+    page = opened(dataclasses.replace(plan, train_sizes=(100,)))
+    assert any("has 40 examples, but the four splits need 121" in one for one in errors(page))
+    assert "Teach" not in labels(page)
+
+
+def test_what_cannot_be_taught_is_told_and_can_be_tried_again(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.errors import ExegesisError
+
+    real = Work.teach
+
+    def broken(self: Work, pupil: Any, *more: Any) -> Any:
+        if pupil.setting == SMAT:
+            raise ExegesisError("no memory")
+        return real(self, pupil, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "teach", broken)
+        jobs.run_now(jobs.create(KIND, spec_of(plan)))
+    page = opened(plan)
+    assert "1 student could not be taught." in html_of(page)
+    assert "no memory" in html_of(page)
+    press(page, "Try the failed ones again")
+    finish()
+    assert "could not be taught" not in html_of(opened(plan))
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"sizes": "a"}, "train_sizes: must be different whole numbers"),
+        ({"seeds": "1,1"}, "seeds: must be different whole numbers"),
+        ({"setting": ""}, "settings: must be at least one"),
+        ({"model": "nowhere"}, "unknown name 'nowhere'"),
+        ({"data": "nowhere"}, "nowhere"),
+        ({"base": "nowhere"}, "nowhere"),
+        ({"base": "", "model": "digits-vit", "input": "image", "data": "digits"}, "base: nothing says what digits-vit"),
+        ({"recipe.clip": "-1"}, "recipe.clip: must be a number of at least 0"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_is_allowed(query: dict[str, str], told: str, plan: Plan) -> None:
+    page = opened(plan, **query)
+    assert any(told in one for one in errors(page))
+    assert jobs.list_jobs() == []
+
+
+def test_the_settings_of_an_own_explainer_are_one_click_away(plan: Plan) -> None:
+    page = press(opened(plan), "Train an explainer for my model")
+    assert page.query_params["setting"] == ["none", "attention_logits", "smat"]
+
+
+def test_the_library_offers_to_train_an_explainer_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("streamlit.switch_page", lambda page, query_params: asked.append((page, query_params)))
+    page = AppTest.from_file(str(ROOT / "pages" / "library.py"), default_timeout=SECONDS)
+    page.query_params["section"] = "models"
+    page.run().button("train-for-bert-nli").click().run()
+    assert not page.exception
+    assert asked == [(SCAFFOLD.path, train_link("text", "bert-nli", usual("text").data))]

@@ -1,0 +1,38 @@
+"""SMaT on the Reproduction page in Chromium, in both themes: the paper, verdicts, numbers, the way to the students."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.frame import REPRODUCTION, SCAFFOLD
+from components.reproduction.words import PAPER_TITLES
+from engine.reproduction.smat.asked import Asked
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.server import Server
+from tests.unit.reproduction.smat_standing_in import keep_report
+
+Open = Callable[..., Page]
+CLAIM = "text-smat-baseline"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_paper_is_chosen_and_its_numbers_lead_to_the_students(
+    server: Server, open_page: Open, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
+    made = keep_report(Asked())
+    page = open_page(f"{server.url}/{REPRODUCTION.url_path}", scheme)
+    page.get_by_text(PAPER_TITLES["smat"], exact=True).click()
+    counts = page.locator(".st-key-reproduction_counts")
+    for verdict, number in made.counts.items():
+        expect(counts.get_by_text(f"{number} {verdict}")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile("paper=smat"))
+    card = page.locator(f".st-key-claim-{CLAIM}")
+    card.get_by_text("Numbers", exact=True).click()
+    expect(card.get_by_role("table")).to_contain_text("examples", timeout=TIMEOUT_MS)
+    card.get_by_role("link", name="Students: texts, sparsemax").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(SCAFFOLD.heading, timeout=TIMEOUT_MS)

@@ -1,0 +1,79 @@
+"""The Scaffold page in Chromium: finished students as chart and table, the two loops, a telephone, a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.frame import SCAFFOLD
+from components.scaffold.about import TITLE
+from components.scaffold.state import of_plan, write
+from components.scaffold.table import LABEL
+from engine.scaffold.keeping import Kept
+from engine.scaffold.plan import NONE, SMAT, Plan, Recipe
+from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.server import Server
+from tests.unit.components.scaffolded import outcome
+
+Open = Callable[..., Page]
+HEADS = 6 * 12
+FEW = Recipe(held_out=4, validation=6, test=10, epochs=1, batch_size=2)
+GRID = Plan(
+    "reviews-minilm", "reviews", (NONE, "gradient_l2", "attention_logits", SMAT), (50, 100), (0, 9, 11), "minilm",
+    recipe=FEW,
+)  # fmt: skip
+TAUGHT = Plan("reviews-minilm", "reviews", (NONE,), (4,), (0,), "minilm", recipe=FEW)
+
+
+@pytest.fixture
+def finished(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All students of the grid lie in the server's home."""
+    monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
+    kept = Kept(GRID)
+    for pupil in GRID.pupils:
+        phi = np.full(HEADS, 1 / HEADS) if pupil.setting == SMAT else None
+        kept.keep(outcome(pupil, phi=phi, student_phi=phi))
+
+
+def opened(server: Server, open_page: Open, plan: Plan, **more: object) -> Page:
+    query = urlencode(write(of_plan(plan, "text")), doseq=True)
+    return open_page(f"{server.url}/{SCAFFOLD.url_path}?{query}", **more)
+
+
+@pytest.mark.usefixtures("finished")
+def test_finished_students_are_drawn_marked_and_explained(server: Server, open_page: Open, scheme: Scheme) -> None:
+    page = opened(server, open_page, GRID, scheme=scheme)
+    table = page.get_by_role("region", name=LABEL)
+    expect(table.get_by_role("row")).to_have_count(5, timeout=TIMEOUT_MS)
+    expect(table.get_by_text("better", exact=True)).to_have_count(2)
+    expect(table.get_by_text("worse", exact=True)).to_have_count(2)
+    expect(page.get_by_label("Simulability of reviews-minilm on reviews").first).to_be_visible()
+    page.get_by_text(TITLE).click()
+    figure = page.get_by_role("img", name="Two loops.")
+    expect(figure).to_be_visible()
+    assert figure.evaluate("picture => picture.naturalWidth") == 400
+
+
+@pytest.mark.usefixtures("finished")
+def test_a_telephone_scrolls_the_table_and_not_the_page(server: Server, open_page: Open, scheme: Scheme) -> None:
+    page = opened(server, open_page, GRID, scheme=scheme, width=390, touch=True)
+    expect(page.get_by_role("region", name=LABEL)).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Cite this")).to_be_visible(timeout=TIMEOUT_MS)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_a_student_is_taught_from_the_page(server: Server, open_page: Open, tmp_path: Path) -> None:
+    page = opened(server, open_page, TAUGHT)
+    page.get_by_role("button", name="Teach", exact=True).click(timeout=TIMEOUT_MS)
+    table = page.get_by_role("region", name=LABEL)
+    expect(table.get_by_role("row")).to_have_count(2, timeout=3 * TIMEOUT_MS)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Rows, CSV").click()
+    file = tmp_path / "rows.csv"
+    download.value.save_as(file)
+    assert "reviews-minilm,reviews,,none,simulability," in file.read_text(encoding="utf-8")

@@ -1,0 +1,97 @@
+"""The Scaffold page's link: what it says is read, written back the same, and what is wrong in it is told."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from components.scaffold.keep import command
+from components.scaffold.look import Look
+from components.scaffold.state import EXPLAINER, numbers, of_plan, plan_of, read, train_link, usual, write
+from engine.cli.root import app
+from engine.errors import UsageError
+from engine.scaffold.opening import OPENING
+from engine.scaffold.plan import SETTINGS, Plan, Recipe
+
+OTHER = Plan(
+    "owner/model", "my data.csv", ("none", "smat"), (20, 40), (3, 5), base="bases/bert", split="test",
+    recipe=Recipe(normalisation="softmax", inner_rate=0.02, soft_targets=True),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["text", "image"])
+def test_the_usual_state_has_a_short_link(kind: str) -> None:
+    assert write(usual(kind)) == {"input": [kind]}
+    assert read(kind, write(usual(kind))) == (usual(kind), [])
+
+
+@pytest.mark.parametrize("plan", [OTHER, *OPENING.values()], ids=lambda plan: plan.teacher)
+def test_a_plan_becomes_a_link_and_the_same_plan_again(plan: Plan) -> None:
+    state, said = read("text", write(of_plan(plan, "text")))
+    assert said == []
+    assert plan_of(state) == plan
+
+
+def test_how_students_are_looked_at_is_in_the_link() -> None:
+    query = {"size": ["500"], "curve": ["none"], "measure": ["loss"]}
+    state, said = read("text", query)
+    assert said == []
+    assert (state.look.size, state.look.curve, state.look.measure) == (500, "none", "loss")
+    assert write(state) == {"input": ["text"], **query}
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"setting": ["lime"]}, "setting: unknown name 'lime'"),
+        ({"recipe.epochs": ["many"]}, "recipe.epochs: must be a whole number"),
+        ({"recipe.colour": ["red"]}, "parameter of recipe: unknown name 'colour'"),
+        ({"curve": ["zero"]}, "curve: unknown name 'zero'"),
+        ({"size": ["-1"]}, "size: must be a train size of the plan"),
+        ({"measure": ["x"]}, "measure: unknown name 'x'"),
+    ],
+)
+def test_what_is_wrong_in_a_link_is_told_and_left_as_usual(query: dict[str, list[str]], told: str) -> None:
+    state, said = read("text", query)
+    assert len(said) == 1
+    assert told in said[0]
+    assert plan_of(state).recipe == OPENING["text"].recipe
+    assert state.look == Look()
+
+
+def test_settings_come_in_their_own_order() -> None:
+    state, _ = read("text", {"setting": ["smat", "none"]})
+    assert state.settings == ("none", "smat")
+
+
+@pytest.mark.parametrize("given", ["", "a", "1,,2", "5,5", "0", "1.5", "-3"])
+def test_what_are_no_whole_numbers_is_refused(given: str) -> None:
+    with pytest.raises(UsageError, match="train_sizes: must be different whole numbers of at least 1 between commas"):
+        numbers("train_sizes", given, 1)
+    assert numbers("seeds", " 3, 0 ", 0) == (3, 0)
+
+
+def test_the_link_to_train_an_explainer_asks_for_it_and_what_it_must_beat() -> None:
+    state, said = read("text", train_link("text", "owner/model", "imdb"))
+    assert said == []
+    assert (state.teacher, state.data, state.settings) == ("owner/model", "imdb", EXPLAINER)
+    assert plan_of(state).base is None
+    assert set(EXPLAINER) < set(SETTINGS)
+
+
+@pytest.mark.parametrize("plan", [OTHER, *OPENING.values()], ids=lambda plan: plan.teacher)
+def test_the_command_asks_for_the_same_plan(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def noted(command: str, doing: str, work: object, spec: dict[str, Any] | None) -> None:
+        asked.append(spec)
+        raise SystemExit
+
+    monkeypatch.setattr("engine.cli.scaffold.worked", noted)
+    name, *given = shlex.split(command(plan))
+    assert name == "exegesis"
+    CliRunner().invoke(app, [*given, "--job"])
+    assert asked == [plan.as_plain()]

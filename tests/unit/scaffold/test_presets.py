@@ -1,0 +1,111 @@
+"""The paper's experiments by name: their published settings, and each from end to end on tiny stand-ins."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from pathlib import Path
+
+import pytest
+
+from engine.data.datasets import registered
+from engine.errors import UsageError
+from engine.scaffold.plan import SEEDS, SETTINGS, Plan
+from engine.scaffold.presets import PRESETS, preset
+from engine.scaffold.run import scaffold
+from tests.unit.images.checkpoints import save_vit
+from tests.unit.scaffold.plans import FEW, pairs, pictures, saved, texts
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "sizes", "batch", "patience", "rate"),
+    [
+        ("imdb", "google/electra-small-discriminator", (500, 1000, 2000), 32, 10, 5e-4),
+        ("cifar100", "google/vit-base-patch16-224-in21k", (2250, 4500, 9000), 16, 5, 5e-4),
+        ("mlqe", "FacebookAI/xlm-roberta-base", (2100, 4200, 8400), 16, 5, 2e-4),
+    ],
+)
+def test_the_settings_are_the_published_ones(
+    name: str, base: str, sizes: tuple[int, ...], batch: int, patience: int, rate: float
+) -> None:
+    made = preset(name, "a folder")
+    recipe = made.recipe
+    assert (made.teacher, made.base, made.train_sizes, made.settings, made.seeds) == (
+        "a folder", base, sizes, SETTINGS, SEEDS,
+    )  # fmt: skip
+    assert (recipe.batch_size, recipe.patience, recipe.outer_rate, recipe.inner_rate) == (batch, patience, rate, 5e-3)
+    assert (recipe.normalisation, recipe.beta_attention, recipe.beta_gradient) == ("sparsemax", 5.0, 0.2)
+
+
+def test_students_of_imdb_see_other_reviews_than_their_teacher_has_learned() -> None:
+    assert (preset("imdb", "a").split, preset("cifar100", "a").split, preset("mlqe", "a").split) == (
+        "test", "train", "train",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_teacher_that_is_not_there_comes_with_the_command_that_makes_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.cli import training
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        preset(name)
+    command = PRESETS[name].command
+    assert f"Make it: {command}; or name yours with --teacher FOLDER." in str(caught.value)
+    words = shlex.split(command)
+    assert words[:2] == ["exegesis", "train"]
+    given = {
+        flag.removeprefix("--").replace("-", "_"): value for flag, value in zip(*[iter(words[2:])] * 2, strict=True)
+    }
+    monkeypatch.setattr(training, "_on_pictures", lambda chosen: name == "cifar100")
+    config = training._config(given)
+    assert (config.base, config.out) == (PRESETS[name].base, PRESETS[name].out)
+    (tmp_path / PRESETS[name].out).mkdir()
+    assert preset(name).teacher == PRESETS[name].out
+
+
+def test_the_data_sets_of_texts_are_known() -> None:
+    for name in ("imdb", "mlqe"):
+        assert registered(PRESETS[name].dataset)
+
+
+def test_an_unknown_preset_lists_the_known() -> None:
+    with pytest.raises(
+        UsageError, match=r"preset: unknown name 'imd'. Did you mean 'imdb'\? Known: cifar100, imdb, mlqe"
+    ):
+        preset("imd")
+
+
+def stand_in(name: str, folder: Path) -> Plan:
+    """The preset with a tiny teacher, a tiny base and a few examples; everything else is its own."""
+    if name == "cifar100":
+        teacher, base, data = str(save_vit(folder / "vit")), str(save_vit(folder / "base")), pictures(folder)
+    elif name == "mlqe":
+        teacher, base, data = saved("xlm-roberta", 1), saved("xlm-roberta", 1, 1), pairs(folder)
+    else:
+        teacher, base, data = saved("electra"), saved("electra", 2, 1), texts(folder)
+    made = preset(name, teacher, data)
+    recipe = dataclasses.replace(made.recipe, **{**FEW, "epochs": 1})
+    return dataclasses.replace(made, base=base, train_sizes=(8,), seeds=(9,), recipe=recipe)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_goes_from_end_to_end_on_tiny_stand_ins(name: str, tmp_path: Path) -> None:
+    found = scaffold(stand_in(name, tmp_path))
+    assert (found.complete, len(found.outcomes), dict(found.failed)) == (True, 7, {})
+    assert found.metric == ("pearson" if name == "mlqe" else "accuracy")
+    for one in found.outcomes:
+        assert one.stopped == "epochs"
+        assert one.simulability is not None
+        assert -1 <= one.simulability <= 1
+        assert one.steps == 2
+    learned = found.median_outcome(8)
+    assert learned is not None
+    weights = found.weights(learned)
+    assert weights is not None
+    assert weights.shape == (3, 4)
+    assert weights.sum() == pytest.approx(1.0, abs=1e-6)
