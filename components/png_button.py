@@ -8,6 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from components.component_key import component_key
+
 SCRIPT = Path(__file__).resolve().parent / "assets" / "png_button.js"
 NAME = "exegesis_png_button"
 SCALE = 2
@@ -27,7 +29,7 @@ def png_button(label: str, file: str, build: Callable[[], str], help: str, key: 
 
     @st.fragment
     def button() -> None:
-        _draw(label, file, build, help, key)
+        _draw(label, file, build, help, component_key(key))
 
     button()
 

@@ -18,6 +18,7 @@ from components.annotate.session import (
     looking_since,
     tell_next,
 )
+from components.component_key import component_key
 from components.prediction import prediction_html
 from components.safe_markdown import markdown
 from components.study.told import told_of
@@ -97,7 +98,7 @@ def draw_leave() -> None:
 
 def board(ballot: str) -> str:
     """The key of a ballot's board."""
-    return f"annotate.board.{ballot}"
+    return component_key(f"annotate.board.{ballot}")
 
 
 def send(seat: Seat, answer: Answer) -> None:
