@@ -23,7 +23,7 @@ from engine.shipped.make import packed_lines
 
 SIZE_OF_GRID = {"text": 1000}
 """Which train size of a grid with several: the one whose median student the paper takes (section 5.1)."""
-QUICK = Recipe(inner_rate=0.1, outer_rate=0.01, epochs=6, patience=6, held_out=60, validation=80, test=200)
+QUICK = Recipe(inner_rate=0.1, epochs=6, patience=6, held_out=60, validation=80, test=200)
 FEW = dataclasses.replace(QUICK, held_out=30, validation=40, test=60)
 LESSONS: Mapping[str, tuple[str, int, Recipe]] = {
     "reviews": ("reviews", 120, FEW),

@@ -86,10 +86,10 @@ def test_plausibility_is_measured_on_request_and_then_kept() -> None:
     assert "Not measured yet on these 25 examples." in said(page)
     press(page, "Measure plausibility")
     told = said(page)
-    assert "examples judged." in told
+    assert "25 examples judged" in told
     assert "mean AUC" in told
     assert "Best head * (" in "".join(element.proto.body for element in page.get("html"))
-    assert "examples judged." in said(opened(PLAN, "plausibility"))
+    assert "25 examples judged" in said(opened(PLAN, "plausibility"))
 
 
 def test_trivial_protocols_of_texts_and_of_pictures() -> None:
