@@ -10,7 +10,7 @@ from engine.scaffold.plan import ATTENTION, NONE, NORMALISATIONS, SMAT, Plan, Re
 
 SMALL: dict[str, Any] = {"inner_rate": 0.1, "held_out": 200}
 """Small models need larger steps than the authors' 5e-3, with which the embedded students hardly move. The outer rates
-were chosen by seed 0 on validation examples (docs/scaffold-rates.md)."""
+were chosen by seed 0 on validation examples (docs/scaffold.md)."""
 
 OPENING: Mapping[str, Plan] = {
     "text": Plan(
