@@ -216,6 +216,10 @@ def test_a_study_that_ends_meanwhile_keeps_what_was_confirmed(
     expect(button(page, AGREE)).to_have_count(0)
 
 
+KEPT = "Object.keys(sessionStorage).filter(name => name.startsWith('exegesis'))"
+"""What the tab still holds of a participant, in JavaScript."""
+
+
 def test_who_is_forgotten_is_not_known_after_a_reload(server: Server, own: int, address: str, open_page: Open) -> None:
     page = open_page(address)
     begin(page)
@@ -224,7 +228,8 @@ def test_who_is_forgotten_is_not_known_after_a_reload(server: Server, own: int, 
     page.get_by_text("Pause", exact=True).click()
     button(page, "Forget me in this tab").click()
     expect(button(page, AGREE)).to_be_visible(timeout=TIMEOUT_MS)
+    page.wait_for_function(f"() => !{KEPT}.length", timeout=TIMEOUT_MS)  # the tab hears it just after the button shows
     page.reload()
     expect(button(page, AGREE)).to_be_visible(timeout=TIMEOUT_MS)
-    assert page.evaluate("Object.keys(sessionStorage).filter(name => name.startsWith('exegesis'))") == []
+    assert page.evaluate(KEPT) == []
     assert people(server, own) == 1
