@@ -59,7 +59,7 @@ def test_what_was_found_here_goes_before_what_comes_with_the_project() -> None:
     ours = Shipped(other, "2026-01-31", "abc123")
 
     def known(found: Reproduction | None, shipped: Shipped | None) -> Known:
-        return Known(found, shipped, (), (), "", None, None)
+        return Known(found, shipped, None, None, (), (), "")
 
     assert (known(here, ours).shown, known(here, ours).made) == (here, "")
     assert (known(None, ours).shown, known(None, ours).made) == (other, ours.told)
