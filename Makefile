@@ -9,21 +9,20 @@ PORT ?= 8501
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where Python is told to keep no bytecode, each process of the tests would compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
-# Golden numbers are compared to the fifth decimal. Kernel SHAP fits its prior to differences that are near rounding,
-# so that OpenBLAS must round as it did where they were made: by its kernels for AVX-512, where the processor has it.
-AVX512 := $(shell grep -qs avx512f /proc/cpuinfo && echo env OPENBLAS_CORETYPE=SkylakeX)
-PYTEST := $(AVX512) $(BIN)/python -m pytest
+PYTEST := $(BIN)/python -m pytest
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help app test check format lint types bench constraints clean
+.PHONY: help app test test-all mutants check format lint types bench constraints clean
 
 help:
-	@echo "make app     install and open the dashboard (PORT=$(PORT))"
-	@echo "make test    install and run every test"
-	@echo "make check   format, lint, types, then every test"
-	@echo "make bench   side-by-side measurements against other libraries"
-	@echo "make clean   remove the environment and every tool's leftovers"
+	@echo "make app      install and open the dashboard (PORT=$(PORT))"
+	@echo "make test     install and run the tests"
+	@echo "make test-all the same with the slow tests"
+	@echo "make mutants  change one line at a time and see whether the tests notice"
+	@echo "make check    format, lint, types, then the tests"
+	@echo "make bench    side-by-side measurements against other libraries"
+	@echo "make clean    remove the environment and every tool's leftovers"
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -40,24 +39,26 @@ $(VENV)/.app: pyproject.toml constraints.txt $(VENV)/.made
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.made
 	@echo "Installing Exegesis and its test tools into $(VENV); the first time takes a few minutes."
 	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --no-deps lxt  # its rules alone: the rest of it asks for bitsandbytes and torchvision
 	@touch $@ $(VENV)/.app
 
 app: $(VENV)/.app
 	$(BIN)/exegesis app --port $(PORT)
 
-# Tests of units and pages run on all cores, a file at a time, the longest files first (tests/conftest.py), each
-# process with one thread: with a thread a core they would stand in each other's way. A browser and its server
-# need the cores for themselves, so theirs come after, one by one. With ARGS, pytest runs once, as it is told.
+# Tests run on all cores, a file at a time, the longest files first (tests/conftest.py), each process with one thread:
+# with a thread a core they would stand in each other's way. With ARGS, pytest runs as it is told, in one process.
+# Only test-all checks shapes and types at run time: compiling the checks takes every process seconds.
+PARALLEL := --numprocesses=auto --maxprocesses=8 --dist=loadfile --no-loadscope-reorder
+
 test: $(VENV)/.dev
-ifdef ARGS
-	$(PYTEST) $(ARGS)
-else
-	@status=0; \
-	OMP_NUM_THREADS=1 $(PYTEST) --numprocesses=auto --maxprocesses=8 --dist=loadfile --no-loadscope-reorder \
-	  tests/unit tests/app || status=$$?; \
-	$(PYTEST) tests/browser || status=$$?; \
-	exit $$status
-endif
+	OMP_NUM_THREADS=1 $(PYTEST) $(if $(ARGS),$(ARGS),$(PARALLEL) -m "not slow" tests)
+
+test-all: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(PYTEST) $(PARALLEL) --jaxtyping-packages=engine,cache,components,beartype.beartype tests
+
+# Which one-line changes the tests notice, compared with tests/mutants/results.tsv; see the README there.
+mutants: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(ARGS)
 
 check: format lint types test
 

@@ -5,17 +5,28 @@ from __future__ import annotations
 import streamlit as st
 
 from components.frame import ICON, navigation
-from components.serving import base_path, opening_a_browser
+from components.organiser import admit, is_stranger
+from components.serving import ask_no_network, base_path, middleware, opening_a_browser, send_no_path
+from components.stale_choices import run_begins, run_ended
 from components.study.api import study_routes
+from engine.access import restrict
+from engine.models import sandbox
 
 if __name__ == "__main__":
-    page = navigation()
+    restrict(is_stranger)
+    page, entry = navigation()
     st.set_page_config(
         page_title=f"{page.title} · Exegesis",
         page_icon=ICON,
         layout="wide",
         menu_items={"About": "Exegesis: see, compare and judge explanations of transformer classifiers."},
     )
-    page.run()
+    if entry.alone or entry.organiser or admit(entry):
+        run_begins()
+        page.run()
+        run_ended()
 else:
-    app = st.App(__file__, routes=study_routes(base_path()), lifespan=opening_a_browser)
+    ask_no_network()
+    send_no_path()
+    sandbox.enable()
+    app = st.App(__file__, routes=study_routes(base_path()), middleware=middleware(), lifespan=opening_a_browser)

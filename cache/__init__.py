@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cache.codec import CorruptEntry, decode, encode
+from cache.database import is_damage
 from cache.flight import single_flight
 from cache.keys import canonical, key_for
 from cache.store import CheckReport, Stats, Store
@@ -26,6 +27,7 @@ __all__ = [
     "canonical",
     "decode",
     "encode",
+    "is_damage",
     "key_for",
     "open_store",
     "single_flight",

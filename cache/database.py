@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -37,6 +38,22 @@ _BROKEN = {
     sqlite3.SQLITE_MISMATCH,
     sqlite3.SQLITE_CONSTRAINT,
 }
+
+
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises; the second where its message quotes damaged text."""
+
+
+def is_damage(error: BaseException | None, path: Path) -> bool:
+    """Whether the file at `path` is at fault, so that only a new one helps."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:  # Python's own: our verdict on the schema, or a text of the schema that is no UTF-8
+        return type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError)
+    if code & 0xFF == sqlite3.SQLITE_READONLY:  # what a damaged header claims of a file that is not
+        return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+    return (code & 0xFF) in _BROKEN
 
 
 class Link(sqlite3.Connection):
@@ -84,14 +101,7 @@ class Database:
 
     def is_broken(self, error: Exception) -> bool:
         """Whether the file itself is at fault, so that only a new one helps."""
-        if not isinstance(error, sqlite3.Error):
-            return False
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is None:
-            return type(error) is sqlite3.DatabaseError
-        if code & 0xFF == sqlite3.SQLITE_READONLY:  # what a damaged header claims of a file that is not
-            return os.access(self.folder, os.W_OK) and (self._inode() == -1 or os.access(self.path, os.W_OK))
-        return (code & 0xFF) in _BROKEN
+        return is_damage(error, self.path)
 
     def close(self) -> None:
         """Closes the idle connections. The next loan opens anew."""
@@ -124,7 +134,7 @@ class Database:
             with self._opening():
                 return self._open_to_write()
         except (OSError, sqlite3.OperationalError) as error:
-            with contextlib.suppress(OSError, sqlite3.Error):
+            with contextlib.suppress(OSError, *FAULTS):
                 return self._open_to_read(error)
             raise
 
@@ -133,7 +143,7 @@ class Database:
             self._unlink()  # a log without its file
         try:
             return self._connect()
-        except sqlite3.DatabaseError as error:
+        except FAULTS as error:
             if not self.is_broken(error):
                 raise
             self._unlink()
@@ -162,6 +172,8 @@ class Database:
             link.execute("PRAGMA auto_vacuum=INCREMENTAL")
             link.execute("PRAGMA journal_mode=WAL")
             link.executescript(f"BEGIN IMMEDIATE;{_TABLES}PRAGMA user_version={SCHEMA};COMMIT")
+        if _schema(link) != _schema_made():
+            raise sqlite3.DatabaseError("its tables are not as they were made")
         link.execute("SELECT entries, bytes FROM totals").fetchone()
 
     def _open_to_read(self, hindrance: Exception) -> Link:
@@ -200,6 +212,19 @@ class Database:
     def _unlink(self) -> None:
         for suffix in ("", "-wal", "-shm"):
             self.path.with_name(FILE + suffix).unlink(missing_ok=True)
+
+
+def _schema(link: sqlite3.Connection) -> list[bytes | None]:
+    """The statements by the names of what they made; none of an index that a table brings with it."""
+    return [sql for (sql,) in link.execute("SELECT CAST(sql AS BLOB) FROM sqlite_schema ORDER BY name")]
+
+
+@functools.cache
+def _schema_made() -> list[bytes | None]:
+    """The same of tables that nothing has happened to."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as link:
+        link.executescript(_TABLES)
+        return _schema(link)
 
 
 _inherited: list[Link] = []

@@ -24,7 +24,7 @@ import numpy as np
 
 from cache import codec, rows
 from cache.codec import Arrays, CorruptEntry, Meta
-from cache.database import Database, Link
+from cache.database import FAULTS, Database, Link
 
 _MANY_USES = 1000
 _USE_SECONDS = 2.0
@@ -209,7 +209,7 @@ class Store:
                     result = action(link, *given)
                 self._say(link.hindrance)
                 return result
-            except (OSError, sqlite3.Error) as error:
+            except (OSError, *FAULTS) as error:
                 if last or not self._database.is_broken(error):
                     self._say((link and link.hindrance) or error)
                     break
@@ -250,7 +250,7 @@ def _leave(database: Database, uses: _Uses) -> None:
     """What `close` does, for a store that nobody closed: when it is collected or the process exits."""
     taken = uses.take()
     if taken:
-        with contextlib.suppress(OSError, sqlite3.Error), database.lend() as link:
+        with contextlib.suppress(OSError, *FAULTS), database.lend() as link:
             link.execute("PRAGMA busy_timeout=200")
             rows.writing(link, lambda link: rows.touch(link, taken))
     database.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,11 @@ import streamlit as st
 from streamlit.navigation.page import Page
 from streamlit.runtime.pages_manager import PagesManager
 
+from engine.access import STUDY_ONLY
+
 ROOT = Path(__file__).resolve().parent.parent
+VISIT = "frame_visit"
+"""In the session: how often it has gone to another page, and to which last."""
 ICON = ROOT / "components" / "assets" / "icon.svg"
 
 
@@ -19,7 +24,8 @@ ICON = ROOT / "components" / "assets" / "icon.svg"
 class PageEntry:
     """A page: its file relative to the project's root, its name in the navigation, what it answers.
 
-    `alone`: reached by a link of its own only; it neither is in the navigation nor shows one.
+    `alone`: reached by a link of its own only; it neither is in the navigation nor shows one. `organiser`: it asks for
+    the organiser by itself, on every server.
     """
 
     file: str
@@ -27,6 +33,7 @@ class PageEntry:
     heading: str
     question: str
     alone: bool = False
+    organiser: bool = False
 
     @property
     def path(self) -> Path:
@@ -102,12 +109,14 @@ STUDY = PageEntry(
     "Study",
     "Studies",
     "Which explanations do people find plausible? Ask them, without telling which method made what.",
+    organiser=True,
 )
 RESULTS = PageEntry(
     "pages/study_results.py",
     "Study results",
     "Study results",
     "What did people prefer, and how sure can one be of it?",
+    organiser=True,
 )
 ANNOTATE = PageEntry(
     "pages/annotate.py",
@@ -129,10 +138,18 @@ PAGES = (
 )  # fmt: skip
 
 
-def navigation() -> Page:
-    """The page that is asked for; the first one opens at the root address. One that stands alone shows no others."""
+def navigation() -> tuple[Page, PageEntry]:
+    """The requested page and its entry; Home at the root address. A page that stands alone shows no others."""
+    if os.environ.get(STUDY_ONLY) == "1":
+        root = st.Page(_only_studies, title="Exegesis", default=True)
+        return st.navigation([root, _page(ANNOTATE)], position="hidden"), ANNOTATE
     pages = [_page(entry) for entry in PAGES]
-    return st.navigation(pages, position="hidden" if _asked_for().alone else "top")
+    shown = st.navigation(pages, position="hidden" if _asked_for().alone else "top")
+    return shown, next(entry for entry in PAGES if entry.url_path == (shown.url_path or HOME.url_path))
+
+
+def _only_studies() -> None:
+    st.info("This server only serves studies. Open the link that you were given.")
 
 
 def _page(entry: PageEntry) -> Page:
@@ -160,5 +177,14 @@ def guard() -> None:
 
 def heading(entry: PageEntry) -> None:
     """The page's title and the question that it answers."""
+    number, shown = st.session_state.get(VISIT, (0, ""))
+    if shown != entry.url_path:
+        st.session_state[VISIT] = (number + 1, entry.url_path)
     st.title(entry.heading, anchor=False)
     st.caption(entry.question)
+
+
+def visit() -> int:
+    """How often the session has gone to another page: the same number while it stays on one."""
+    number, _ = st.session_state.get(VISIT, (0, ""))
+    return int(number)

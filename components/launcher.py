@@ -11,6 +11,7 @@ from streamlit.web import cli
 
 from components.engine_room import import_engine
 from components.frame import ROOT
+from components.serving import ask_no_network
 
 QUIET_SECONDS = 8
 """When nobody has opened a page until then, what runs models is imported all the same."""
@@ -28,6 +29,7 @@ def serve(port: int, host: str, headless: bool) -> None:
     """Runs the server until it is stopped."""
     # Streamlit asks this flag before it has run app.py for the first time: see `frame.guard`.
     PagesManager.uses_pages_directory = False
+    ask_no_network()
     import_engine(after=QUIET_SECONDS)
     flags = [f"--server.port={port}", f"--server.address={host}"]
     if headless:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from components import stale_choices
 from components.kept import KEPT
 from components.text.focus import Query
 
@@ -37,7 +38,7 @@ class Looking:
 
     def put(self, name: str, new: object) -> None:
         """Sets a control before it is drawn."""
-        st.session_state[self.key(name)] = new
+        stale_choices.set_control(self.key(name), new)
 
     def carried(self) -> Query:
         """What the session looks at, as a part of a link; empty before it has looked at anything."""

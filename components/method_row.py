@@ -57,7 +57,7 @@ def method_row(
     group = scale_group(method, view.signed)
     if ends and group is not None and group in ends:
         view = replace(view, end=ends[group], sharing=group)
-    notes = tuple(note for note in made.notes if note not in set(said))
+    notes = tuple(note for note in made.remarks if note not in set(said))
     return MethodRow(
         method.title, view, made.check, cost_line(made), notes, method.caution, method.citation, facts(method, made)
     )

@@ -9,10 +9,13 @@ from typing import Any
 
 import streamlit as st
 
+from components import stale_choices
 from components.browse.state import Browse
+from components.frame import visit
 from components.looking import Looking
 from components.page_state import Offered, PageState
 from components.request_link import Params, differing
+from components.stale_choices import query
 from components.text.focus import Query
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
@@ -44,13 +47,16 @@ class PageSession:
 
     def put(self, name: str, new: object) -> None:
         """Sets a control before it is drawn."""
-        st.session_state[self.key(name)] = new
+        stale_choices.set_control(self.key(name), new)
 
     def follow(self) -> tuple[Query, bool]:
         """The link that the page now shows, and whether it was just opened; then no widget has a value yet."""
         asked = query()
-        fresh = self._kept not in st.session_state or bool(asked and asked != st.session_state[self._seen])
+        is_stale = self._is_stale(asked)
+        changed = bool(asked and asked != st.session_state.get(self._seen)) and not is_stale
+        fresh = self._kept not in st.session_state or changed
         if fresh:
+            stale_choices.clear()
             self.clear()
             st.session_state[self._kept] = asked or self.looking.carried()
             # At once: a run that a click cuts short never comes to `save`.
@@ -58,7 +64,9 @@ class PageSession:
         elif self.looking.carried() != self.looking.focus_of(st.session_state[self._kept]):
             self.clear()
             st.session_state[self._kept] = self._moved(st.session_state[self._kept], self.looking.carried())
-        st.session_state[self._seen] = asked
+        stale_choices.restore_controls()
+        if not is_stale:
+            st.session_state[self._seen], st.session_state[self._before] = asked, (visit(), [])
         return st.session_state[self._kept], fresh
 
     def tell(self, said: Sequence[str], fresh: bool) -> list[str]:
@@ -78,9 +86,11 @@ class PageSession:
             st.session_state[self._kept], st.session_state[self._said] = link, []
         kept: Query = st.session_state[self._kept]
         self.looking.carry(kept)
-        if kept != query():
+        if kept != (asked := query()):
+            st.session_state[self._before][1].append(asked)
             st.query_params.from_dict(kept)
             st.session_state[self._seen] = query()
+        stale_choices.link_sent(kept)
 
     def fill(self, values: Mapping[str, object]) -> None:
         """Gives the controls that have no value yet theirs."""
@@ -150,6 +160,14 @@ class PageSession:
         stays = {name: given for name, given in kept.items() if name not in self.looking.focus_of(kept)}
         return {name: given for name, given in stays.items() if name not in self.belonging} | focus
 
+    def _is_stale(self, asked: Query) -> bool:
+        """Whether the browser has not heard of the page's last link: it says one of those before, and nobody went back.
+
+        Who came from another page has opened that link.
+        """
+        there, links = st.session_state.get(self._before, (0, []))
+        return asked in links and there == visit() and not stale_choices.is_history()
+
     @property
     def _kept(self) -> str:
         return f"{self.page}_kept_link"
@@ -159,6 +177,11 @@ class PageSession:
         return f"{self.page}_seen_link"
 
     @property
+    def _before(self) -> str:
+        """The visit to the page, and the links that its address had since the browser was last heard."""
+        return f"{self.page}_links_before"
+
+    @property
     def _said(self) -> str:
         return f"{self.page}_said"
 
@@ -166,8 +189,3 @@ class PageSession:
 def fields_of(prefix: str, held: Any) -> dict[str, object]:
     """A dataclass as values of controls: `PageSession.held` reads them back."""
     return {f"{prefix}{field.name}": getattr(held, field.name) for field in dataclasses.fields(held)}
-
-
-def query() -> Query:
-    """What the address says."""
-    return {name: st.query_params.get_all(name) for name in st.query_params}

@@ -1,15 +1,75 @@
-"""What the server does as it starts. Streamlit opens a browser for a script, but not for an app with routes."""
+"""What the server does as it starts, and what it says with every answer."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from anyio import to_thread
-from streamlit import cli_util
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import cli_util, net_util
+from streamlit.runtime.app_session import AppSession
+
+from engine.errors import not_allowed
 
 EVERYWHERE = ("", "0.0.0.0", "::")
+EMBEDDERS = "EXEGESIS_EMBEDDERS"
+"""The other sites that may show the pages in a frame, separated by spaces, such as "https://lab.example"."""
+ORIGIN = re.compile(r"https?://(\*\.)?[\w.-]+(:\d+)?")
+
+
+class Headers:
+    """Middleware that adds to every answer what a browser must not do with it."""
+
+    def __init__(self, app: ASGIApp, embedders: str = "") -> None:
+        self.app = app
+        self.headers = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin"}
+        self.headers["Content-Security-Policy"] = f"frame-ancestors 'self' {embedders}".rstrip()
+        if not embedders:
+            self.headers["X-Frame-Options"] = "SAMEORIGIN"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self.headers)
+            await send(message)
+
+        await self.app(scope, receive, sending if scope["type"] == "http" else send)
+
+
+def middleware() -> list[Middleware]:
+    """What every request passes. Errors: `EXEGESIS_EMBEDDERS` names what is no site."""
+    embedders = os.environ.get(EMBEDDERS, "").split()
+    for site in embedders:
+        if not ORIGIN.fullmatch(site):
+            raise not_allowed(EMBEDDERS, "sites such as https://lab.example, separated by spaces", site)
+    return [Middleware(Headers, embedders=" ".join(embedders))]
+
+
+def ask_no_network() -> None:
+    """Keep Streamlit from asking a server elsewhere for this machine's address, as it starts or is asked by a page."""
+    net_util.get_external_ip = lambda: None
+
+
+def send_no_path() -> None:
+    """Keep Streamlit from telling every browser in which folder of this machine the dashboard lies."""
+    create = AppSession._create_new_session_message
+    if getattr(create, "__module__", "") == __name__:
+        return
+
+    def without_folder(session: AppSession, *args: Any, **options: Any) -> Any:
+        message = create(session, *args, **options)
+        message.new_session.main_script_path = Path(message.new_session.main_script_path).name
+        return message
+
+    AppSession._create_new_session_message = without_folder  # type: ignore[assignment,method-assign]
 
 
 @contextlib.asynccontextmanager

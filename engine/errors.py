@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class ExegesisError(Exception):
@@ -35,6 +36,17 @@ def not_allowed(argument: str, allowed: str, got: object, next_step: str = "") -
     """The error for a value outside what is allowed."""
     tail = f" {next_step}" if next_step else ""
     return UsageError(f"{argument}: must be {allowed}, got {shown(got)}.{tail}")
+
+
+@contextlib.contextmanager
+def panics_told(where: str) -> Iterator[None]:
+    """Raise `ExegesisError` for a panic in Rust, which is no `Exception` and would end a thread."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ExegesisError(f"{where}: broke off ({shown(str(error), 200)}). Use another one.") from error
 
 
 def shown(value: object, limit: int = 80) -> str:

@@ -173,8 +173,8 @@ def _rest(missing: list[_Plan]) -> dict[str, Explanation]:
 def _compute_and_store(missing: list[_Plan]) -> dict[str, Explanation]:
     answers = {}
     for plan, answer in zip(missing, _compute(missing), strict=True):
+        _store_by_class(plan, answer)  # first: a process that is killed in between makes both again
         result_store().put(plan.key, *records.pack(answer))
-        _store_by_class(plan, answer)
         answers[plan.key] = answer
     return answers
 

@@ -31,7 +31,7 @@ def as_plain(explanation: Explanation) -> dict[str, Any]:
         **({"extras": dict(explanation.extras)} if explanation.extras else {}),
         **({"heads": [list(head) for head in origin.heads]} if origin.heads else {}),
         "truncated": explanation.truncated,
-        "notes": list(explanation.notes),
+        "notes": list(explanation.remarks),
     }
 
 

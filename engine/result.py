@@ -27,6 +27,10 @@ class Token:
     special: bool
 
 
+LARGEST_REST = 0.5
+"""The share of a logit that may lie outside the map before it is said that most of it does."""
+
+
 @dataclass(frozen=True)
 class Check:
     """The method's own check: how far it is from the identity that it promises.
@@ -79,6 +83,18 @@ class Provenance:
     """What was scaled, as (layer, head, scale) from 0: nothing, unless it was asked for."""
 
 
+def _share_held(parts: Mapping[str, float], regression: bool) -> str:
+    """`parts`: of the logit, by where its relevance ended, as `attn_lrp` has them."""
+    tokens, logit = parts["tokens"], parts["logit"]
+    whole = "score" if regression else "logit"
+    said = f"The map holds {tokens:.3g} of the {whole} of {logit:.3g}"
+    if abs(tokens - logit) <= LARGEST_REST * abs(logit):
+        return f"{said} ({tokens / logit:.0%})."
+    rest = max(("biases", "positions", "softmax"), key=lambda part: abs(parts[part]))
+    name = {"softmax": "the softmax of attention"}.get(rest, rest)
+    return f"{said}: most of the relevance lies elsewhere, {parts[rest]:.3g} in {name}."
+
+
 @dataclass(frozen=True)
 class Explanation:
     """One attribution: a score a token, with its prediction, its check, its cost and its provenance."""
@@ -106,6 +122,15 @@ class Explanation:
         if self.check is not None and not math.isfinite(self.check.value):
             raise ValueError(f"check {self.check.name}: must be finite, got {self.check.value}")
         self.scores.setflags(write=False)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and how much of the logit the map holds where a method hands all of it back.
+
+        The check of such a method is an identity of accounts, which holds whatever the tokens get.
+        """
+        parts = self.extras.get("relevance")
+        return self.notes if parts is None else (*self.notes, _share_held(parts, self.prediction.regression))
 
     @property
     def features(self) -> np.ndarray:

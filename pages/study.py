@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from components.frame import STUDY, guard, heading
+from components.organiser import organiser
 from components.study.area import study_area
-from components.study.organiser import organiser
 from components.styles import use_styles
 
 guard()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from components.frame import RESULTS, guard, heading
+from components.organiser import organiser
 from components.results.page import results_page
-from components.study.organiser import organiser
 from components.styles import use_styles
 
 guard()

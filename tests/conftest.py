@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import gc
+import importlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 # Set here, not in a fixture: the libraries read these when they are first imported, and the servers
@@ -20,19 +25,30 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
 
+# The same examples in every run: a run that is red is red for the next one too. Other examples:
+# make test ARGS="tests/unit --hypothesis-profile=default"
+hypothesis.settings.register_profile("same", derandomize=True)
+hypothesis.settings.load_profile("same")
+
 LONGEST = (
     "unit/reproduction/test_full.py",
-    "unit/cli/test_process.py",
-    "unit/evaluation/test_executors.py",
-    "unit/study/test_ratings.py",
     "unit/reproduction/test_embedded.py",
-    "unit/evaluation/test_data_sets.py",
-    "unit/images/test_embedded.py",
-    "unit/images/test_marked_truth.py",
-    "unit/study/test_killed.py",
-    "unit/study/test_votes_at_once.py",
+    "unit/study/test_ratings.py",
+    "unit/cli/test_process.py",
+    "app/test_library_page.py",
     "unit/pretraining/test_pretrain.py",
-    "unit/training/test_resume.py",
+    "unit/images/test_marked_truth.py",
+    "unit/models/test_embedded.py",
+    "unit/images/test_embedded.py",
+    "unit/test_layering.py",
+    "unit/test_shipped.py",
+    "app/test_scaffold_sections.py",
+    "unit/explainers/test_families.py",
+    "unit/explainers/test_oracles.py",
+    "unit/scaffold/test_together.py",
+    "app/test_pages.py",
+    "unit/training/test_train.py",
+    "unit/scaffold/test_bilevel.py",
     "browser/test_view.py",
     "browser/test_whole_study.py",
     "browser/test_blindness.py",
@@ -60,6 +76,31 @@ def ray_cluster() -> Iterator[Any]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Hardly anything that it makes goes away again: until it is over no garbage is looked for."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def pytest_collection_finish() -> None:
+    """What others work out anew for each page or command that a test runs, though it never changes, once is enough.
+
+    Streamlit's AppTest looks for components in what every installed package says of itself, which takes longer than
+    the page; Typer's runner makes the whole tree of commands.
+    """
+    for user, module, name in (
+        ("streamlit.testing.v1", "streamlit.components.v2.manifest_scanner", "scan_component_manifests"),
+        ("typer.testing", "typer.testing", "_get_command"),
+    ):
+        if user in sys.modules:
+            held = importlib.import_module(module)
+            setattr(held, name, functools.cache(getattr(held, name)))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -33,13 +33,16 @@ def tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
 
 
-def imported(file: Path) -> Iterator[tuple[int, str]]:
+@functools.cache
+def imported(file: Path) -> tuple[tuple[int, str], ...]:
     """(line, module) of every import in a file, those inside functions included."""
+    found: list[tuple[int, str]] = []
     for node in ast.walk(tree(file)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.lineno, "." * node.level + (node.module or "")
+            found.append((node.lineno, "." * node.level + (node.module or "")))
+    return tuple(found)
 
 
 def calls(file: Path) -> Iterator[tuple[int, str, dict[str, ast.expr]]]:

@@ -53,7 +53,7 @@ def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
     with shown:
         draw_input(ballot.input)
     with said:
-        _draw_prediction(ballot.prediction)
+        _draw_prediction(ballot.prediction, ballot.maps[0].colors)
     explanations = [explanation_html(ballot.input, drawn) for drawn in ballot.maps]
     ranking(explanations, board(ballot.token), partial(_save, seat, ballot.token), pictured)
     draw_foot(design, ballot, seat)
@@ -135,9 +135,9 @@ def _take_back(seat: Seat, token: str) -> None:
     tell_next("Your last answer is taken back: here it is again." if ballot else "There is no answer to take back.")
 
 
-def _draw_prediction(said: Prediction | None) -> None:
+def _draw_prediction(said: Prediction | None, colors: str) -> None:
     if said is None:
         return
     bars = prediction_html(said, said.index, most=MOST_BARS)
     st.html(f'<div class="xg"><p class="xg-small">The model says</p>{bars}</div>')
-    st.html(scale_html("a higher score" if said.regression else said.label))
+    st.html(scale_html("a higher score" if said.regression else said.label, colors))

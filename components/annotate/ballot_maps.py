@@ -1,7 +1,7 @@
 """What a participant of a study sees: the input, and explanations that show nothing but colours.
 
-All maps have one scale from -1 to 1, one pair of colours and no numbers: neither a map without negative scores nor the
-digits of one tell how it was made. No name of a method is known here.
+All maps have one scale and no numbers: the digits of a score would tell how it was made. No name of a method is known
+here.
 """
 
 from __future__ import annotations
@@ -23,11 +23,18 @@ from components.picture.variables import picture_style
 from components.text.token_map import TokenMap, direction, token_map_html
 from engine.request import Example, Input
 from engine.study.ballots import Map
+from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE
 from engine.words import units
 
 LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "ballot.css"
 TOP = 3
 """Parts that the words about a map name, for those who cannot see its colours."""
+TOLD = {
+    BY_RANK: "The stronger the color, the more a part matters compared with the others, by whatever amount.",
+    BY_SIZE: "The stronger the color, the more a part matters, for the answer or against it.",
+    BY_SIGN: "The stronger the color, the more a part matters. Explanations that say only how much are blue alone.",
+}
+"""What the colors mean, by the rule of the study."""
 END = 1.0
 """Where every scale ends: scores of a ballot are shares of the largest."""
 
@@ -37,7 +44,7 @@ def explanation_html(given: Input, drawn: Map) -> str:
     if isinstance(given, Example):
         return _text_map(given, drawn)
     patches = drawn.scores[[not token.special for token in drawn.tokens]]
-    return _picture_map(patches.reshape(drawn.grid or (1, -1)))
+    return _picture_map(patches.reshape(drawn.grid or (1, -1)), drawn.colors == BY_SIGN)
 
 
 def input_html(given: Input) -> str:
@@ -50,14 +57,17 @@ def input_html(given: Input) -> str:
     return f'<div class="xg xg-asked">{picture}</div>'
 
 
-def scale_html(target: str | None) -> str:
-    """How the colours of all maps are read. `target`: the class that is explained; None where it must not be told."""
+def scale_html(target: str | None, colors: str) -> str:
+    """How the colours of all maps are read. `target`: the class that is explained; None where it must not be told.
+
+    `colors`: what they show, as in the study's design.
+    """
     of = "the model's answer" if target is None else f"<bdi>{escape(target)}</bdi>"
-    return (
-        f'<div class="xg xg-key"><p class="xg-ends"><i class="xg-scale xg-signed"></i><b>against {of}</b>'
-        f"<span>for {of}</span></p><p class=xg-small>The stronger the colour, the more a part matters. Some "
-        "explanations say only how much a part matters: they are blue alone.</p></div>"
-    )
+    if colors == BY_SIGN:
+        scale = f'<i class="xg-scale xg-signed"></i><b>against {of}</b><span>for {of}</span>'
+    else:
+        scale = f'<i class="xg-scale xg-amount"></i><b>matters least for {of}</b><span>matters most</span>'
+    return f'<div class="xg xg-key"><p class="xg-ends">{scale}</p><p class=xg-small>{TOLD[colors]}</p></div>'
 
 
 def draw_input(given: Input) -> None:
@@ -77,24 +87,26 @@ def use_ballot_styles() -> None:
 def _text_map(given: Example, drawn: Map) -> str:
     texts = (given.text,) if given.text_pair is None else (given.text, given.text_pair)
     shown = tuple(unit for unit in units(drawn.tokens, drawn.scores, given) if not unit.special)
-    view = TokenMap(shown, texts, True, "", drawn.truncated, bare=True, end=END)
-    words = _strongest([unit.text for unit in shown], np.array([unit.score for unit in shown]))
+    signed = drawn.colors == BY_SIGN
+    view = TokenMap(shown, texts, signed, "", drawn.truncated, bare=True, end=END)
+    words = _strongest([unit.text for unit in shown], np.array([unit.score for unit in shown]), signed)
     return f'<div class="xg xg-unnamed" role="group" aria-description="{escape(words)}">{token_map_html(view)}</div>'
 
 
-def _picture_map(scores: Float[np.ndarray, "gh gw"]) -> str:
-    view = PatchMap(scores, True, "", end=END)
-    words = _strongest([place(at, scores.shape[1]) for at in range(scores.size)], scores.ravel())
+def _picture_map(scores: Float[np.ndarray, "gh gw"], signed: bool) -> str:
+    view = PatchMap(scores, signed, "", end=END)
+    words = _strongest([place(at, scores.shape[1]) for at in range(scores.size)], scores.ravel(), signed)
     picture = f'<div class="xg-patches" role="img" aria-label="{escape(words)}">{layers_html(view)}</div>'
     return f'<div class="xg xg-unnamed">{picture}</div>'
 
 
-def _strongest(names: Sequence[str], scores: Float[np.ndarray, "part"]) -> str:
+def _strongest(names: Sequence[str], scores: Float[np.ndarray, "part"], signed: bool) -> str:
     """The largest parts by name, without a number; parts that are not coloured are none."""
     order = [at for at in np.argsort(-np.abs(scores), kind="stable")[:TOP].tolist() if scores[at]]
     if not order:
         return "Nothing is coloured."
-    told = [f"{names[at]} ({'for' if scores[at] > 0 else 'against'})" for at in order]
+    side = {True: " (for)", False: " (against)"} if signed else {True: ""}
+    told = [names[at] + side[bool(scores[at] > 0)] for at in order]
     return f"Strongest: {', '.join(told)}."
 
 

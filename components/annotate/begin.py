@@ -6,12 +6,12 @@ from functools import partial
 
 import streamlit as st
 
+from components import admission
 from components.annotate.ballot_maps import use_ballot_styles
 from components.annotate.session import Seat, Step, change_seat, leave_seat, seat_of, take_seat, tell_next
 from components.numbers import count
+from components.organiser import visit
 from components.safe_markdown import markdown
-from components.study import admission
-from components.study.organiser import visit
 from components.study.told import told_of
 from components.trouble import literal
 from engine.errors import ExegesisError

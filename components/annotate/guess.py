@@ -32,7 +32,8 @@ def draw_guess(design: Design, ballot: Ballot, seat: Seat) -> None:
     draw_question(design)
     draw_input(ballot.input)
     for drawn in ballot.maps:
-        st.html(f'<div class="xg xg-framed">{explanation_html(ballot.input, drawn)}</div>{scale_html(None)}')
+        framed = f'<div class="xg xg-framed">{explanation_html(ballot.input, drawn)}</div>'
+        st.html(framed + scale_html(None, drawn.colors))
     with st.form(f"annotate.guess.{ballot.token}", border=False):
         _draw_choices(ballot)
         if st.session_state.pop(MISSING, False):

@@ -1,5 +1,6 @@
 // Brings the bytes of all heads into the window; see attention_cells.js.
 
-export default function ({ data }) {
+export default function ({ data, parentElement }) {
   layDown(data);
+  parentElement.dataset.shown = "";
 }

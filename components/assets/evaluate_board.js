@@ -25,6 +25,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const sized = new ResizeObserver(() => goesOn(parentElement, data.more));
   sized.observe(root);
   root.addEventListener("scroll", fade, true);
+  parentElement.dataset.shown = "";
   return () => {
     sized.disconnect();
     root.removeEventListener("scroll", fade, true);

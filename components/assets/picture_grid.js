@@ -12,6 +12,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     button.setAttribute("aria-pressed", String(Number(button.value) === data.current));
     button.onclick = () => setTriggerValue("chosen", Number(button.value));
   }
+  parentElement.dataset.shown = "";
 }
 
 function fill(grid, cells) {

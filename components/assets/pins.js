@@ -8,7 +8,9 @@ const pickers = new WeakMap();
 function showPicker(Picker, { data, parentElement, setTriggerValue }) {
   const picker = pickers.get(parentElement) ?? new Picker(parentElement);
   pickers.set(parentElement, picker);
-  return picker.show(data, setTriggerValue);
+  const leave = picker.show(data, setTriggerValue);
+  parentElement.dataset.shown = ""; // from now on a click is heard
+  return leave;
 }
 
 function element(tag, attributes = {}, ...children) {

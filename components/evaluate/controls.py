@@ -14,10 +14,9 @@ from components.kept import KEPT
 from components.method_picker import all_methods, chosen_methods
 from components.request_link import MOST_SEED
 from components.trouble import say_error
-from engine.data.datasets import dataset_names
-from engine.data.images.datasets import image_names
+from engine.data.sources import listed_datasets
 from engine.metrics.catalog import METRICS
-from engine.models.catalog import embedded_image_models, embedded_models
+from engine.models.catalog import listed_models
 from engine.operators import operators_of
 from engine.registry import Explainer
 
@@ -69,7 +68,7 @@ def say_beside(places: Places, trouble: str) -> None:
 
 def models_control(kind: str, name: str) -> None:
     """Several models that read this kind. `name`: the key of the control, which has a value."""
-    known = embedded_models() if kind == "text" else embedded_image_models()
+    known = listed_models(kind)
     st.multiselect(
         "Models",
         _with(known, st.session_state[name]),
@@ -84,7 +83,7 @@ def models_control(kind: str, name: str) -> None:
 
 def data_control(kind: str, name: str) -> None:
     """A data set of this kind. `name`: the key of the control, which has a value."""
-    known = dataset_names() if kind == "text" else image_names()
+    known = listed_datasets(kind)
     st.selectbox(
         "Data set",
         _with(known, [st.session_state[name]]),

@@ -7,6 +7,7 @@ import streamlit as st
 from cache import CheckReport, Stats
 from components.library_html import facts_html, trouble_html
 from components.numbers import count
+from components.organiser import is_organiser
 from components.trouble import sentence
 from engine.amounts import byte_size
 from engine.store import result_store
@@ -25,16 +26,21 @@ def cache_area() -> None:
     st.html(facts_html(cache_facts(found)))
     if found.status:
         st.html(trouble_html(found.status))
+    if is_organiser():
+        _actions(found)
+    if said := st.session_state.pop(SAID, ""):
+        st.info(said)
+    if failed := st.session_state.pop(FAILED, ""):
+        st.html(trouble_html(failed))
+
+
+def _actions(found: Stats) -> None:
     with st.container(horizontal=True, gap="small"):
         st.button(
             "Check every entry", on_click=_check, help="Damaged entries are dropped and computed anew when asked."
         )
         if st.button("Clear …", disabled=not found.entries, help="Asks first."):
             _confirm(found)
-    if said := st.session_state.pop(SAID, ""):
-        st.info(said)
-    if failed := st.session_state.pop(FAILED, ""):
-        st.html(trouble_html(failed))
 
 
 def filling(found: Stats) -> str:

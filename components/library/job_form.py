@@ -10,10 +10,11 @@ from components.engine_room import explainers
 from components.library_html import trouble_html
 from components.trouble import sentence
 from engine import jobs
-from engine.data.datasets import dataset_names, load
-from engine.data.images.datasets import image_names, load_images
+from engine.data.datasets import load
+from engine.data.images.datasets import load_images
+from engine.data.sources import listed_datasets
 from engine.errors import UsageError, unknown
-from engine.models.catalog import embedded_image_models, embedded_models, reads_pictures
+from engine.models.catalog import listed_models, reads_pictures
 from engine.params import Plain
 from engine.registry import KINDS
 
@@ -63,7 +64,7 @@ def _controls(titles: dict[str, str]) -> None:
         _open_choice("Model", MODEL, _models(), "An embedded model, a folder of a checkpoint, or a hub id.")
     with middle:
         _open_choice(
-            "Data set", DATA, [*dataset_names(), *image_names()],
+            "Data set", DATA, [*listed_datasets("text"), *listed_datasets("image")],
             "Of what the model reads: texts (a name, a CSV, TSV or JSONL file, hub:owner/name) or pictures (a name, a "
             "zip, a folder, hub:owner/name).",
         )  # fmt: skip
@@ -80,7 +81,7 @@ def _controls(titles: dict[str, str]) -> None:
 
 
 def _models() -> list[str]:
-    return [*embedded_models(), *embedded_image_models()]
+    return [*listed_models("text"), *listed_models("image")]
 
 
 def _open_choice(label: str, key: str, known: list[str], help: str) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 from components.library.job_view import JobView, counts_html, failures_html, job_view, title_html
 from components.library.links import first_example
 from components.library_html import trouble_html
+from components.organiser import is_organiser
 from components.trouble import sentence
 from engine import jobs
 from engine.errors import ExegesisError
@@ -84,11 +85,12 @@ def _card(job: Job, view: JobView) -> None:
 
 
 def _buttons(job: Job, view: JobView) -> None:
-    if view.can_cancel:
+    may_stop = is_organiser()
+    if view.can_cancel and may_stop:
         _button("Cancel", view, jobs.cancel, "Stops after the part at hand. What is finished is kept.")
     if view.can_resume:
         _button("Resume", view, jobs.resume, "Goes on; what is finished is found in the cache, not computed again.")
-    if job.over:
+    if job.over and may_stop:
         _button("Remove", view, jobs.forget, "Takes it off this list. Its results stay in the cache.")
     if job.state == "done" and (found := first_example(job)):
         page, link = found

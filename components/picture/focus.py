@@ -89,7 +89,7 @@ def read_picture_focus(
     Where the controls have turned to another set than the link's since, the link's picture is not read.
     """
     name, split = last.get("data") or PICTURES, last.get("split", "")
-    model = last.get("model") or usual_model(models, opened)
+    model = last.get("model", "").strip() or usual_model(models, opened)
     if (name, split) != opened.wanted:
         return PictureFocus(model, name, split)
     index, sha = _index(last, opened, said), last.get("picture_sha", "")

@@ -13,8 +13,9 @@ from components.picture.focus import NAMES, PictureFocus, better_model
 from components.picture.open_pictures import PICTURES, OpenPictures, open_pictures, own_shown, shown_of
 from components.picture.own import own_picture_controls
 from components.trouble import literal, say_error
-from engine.data.images.datasets import image_names, registered
+from engine.data.images.datasets import registered
 from engine.data.images.generated import MarkedParams
+from engine.data.sources import listed_datasets
 from engine.errors import ExegesisError
 from engine.params import from_mapping, parse_assignments
 
@@ -114,7 +115,7 @@ def better_offer(models: Collection[str], opened: OpenPictures, name: str) -> No
 
 
 def _set_controls(opened: OpenPictures) -> None:
-    LOOKING.data_control(image_names(), DATA_HELP, _other_data)
+    LOOKING.data_control(listed_datasets("image"), DATA_HELP, _other_data)
     if opened.data.splits and not opened.trouble:
         _split_control(opened)
     if registered(opened.name) == MARKED and not opened.trouble:

@@ -12,6 +12,7 @@ import streamlit as st
 from jaxtyping import Bool
 
 from components.trouble import sentence
+from engine import access
 from engine.data.images.datasets import load_images
 from engine.data.images.examples import ImageDataset
 from engine.errors import ExegesisError
@@ -90,6 +91,7 @@ def own_shown(digest: str) -> Shown | None:
 
 def stamp(name: str) -> Stamp:
     """What changes when the file does, or when a file is put into or taken out of the folder or one below it."""
+    access.check_dataset(name)
     try:
         path = Path(name)
         found = [path.stat(), *(entry.stat() for entry in _folders(path))]

@@ -29,7 +29,7 @@ def patch_card(
     group = scale_group(method, view.signed)
     if ends and group is not None and group in ends:
         view = replace(view, end=ends[group], sharing=group)
-    notes = tuple(note for note in made.notes if note not in set(said))
+    notes = tuple(note for note in made.remarks if note not in set(said))
     return PatchCard(method.title, view, made.check, cost_line(made), notes, method.caution, facts(method, made), truth)
 
 

@@ -20,6 +20,7 @@ WORDS = {
     "invariant": "does not change",
     "unsure": "cannot be told yet",
     "no_order": "no correlation",
+    "same_model": "not tested: the model answers as before",
     "baseline": "baseline",
 }
 """By the kind of a verdict."""

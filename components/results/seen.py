@@ -51,7 +51,7 @@ def _ranked(found: Seen, titles: Mapping[str, str]) -> None:
     st.caption(literal(said))
     draw_input(ballot.input)
     st.html(_said_html(ballot.prediction))
-    st.html(scale_html(None if ballot.prediction is None else ballot.prediction.label))
+    st.html(scale_html(None if ballot.prediction is None else ballot.prediction.label, ballot.maps[0].colors))
     names = [escape(titles[name]) + _rank(found, name) for name in found.methods]
     shown = zip(PLACES, names, ballot.maps, strict=False)
     st.html(maps_html(ballot.input, [(f"{place}: {name}", one) for place, name, one in shown]))
@@ -64,7 +64,7 @@ def _guessed(found: Seen, named: NamedItem, titles: Mapping[str, str]) -> None:
     if not found.ballot.maps:
         st.markdown("No explanation was shown: this is a guess from the input alone.")
         return
-    st.html(scale_html(None))
+    st.html(scale_html(None, found.ballot.maps[0].colors))
     st.html(maps_html(found.ballot.input, [(escape(titles[found.methods[0]]), found.ballot.maps[0])]))
 
 

@@ -11,13 +11,17 @@ from components.study.controls import NARROW, key, known_or_other, line, lines, 
 from components.study.fields import Fields, control_names, design_of, fields_of
 from components.study.items import items_form
 from components.study.methods import fill_methods, held_methods, methods_form
-from engine.data.datasets import dataset_names
-from engine.data.images.datasets import image_names
-from engine.models.catalog import embedded_image_models, embedded_models
+from engine.data.sources import listed_datasets
+from engine.models.catalog import listed_models
 from engine.registry import KINDS
 from engine.study.design import PREDICT, RANK, USUAL_TEXTS, Design
 
-FILLED = "study_form_filled"
+FILLED, DRAWN = "study_form_filled", "study_form_drawn"
+"""In the session: what the controls were filled from, and what they were drawn with in full."""
+CURTAIN = (
+    "<style>.st-key-study_form { visibility: hidden; }</style>"
+    '<div class="xg"><p class="xg-small" role="status">Drawing the form …</p></div>'
+)
 MODES = {RANK: "Rank explanations", PREDICT: "Guess the answer"}
 KIND_WORDS = {"text": "Texts", "image": "Pictures"}
 MODEL_HELP = "An embedded model, a folder of a checkpoint, or a hub id."
@@ -38,7 +42,23 @@ def fill(source: str, design: Design, zone: tzinfo) -> None:
 
 
 def study_form() -> None:
-    """Draws the controls."""
+    """Draw the controls, which appear together once all are drawn.
+
+    With each choice the browser sends the values of the controls that it knows, and Streamlit sends it those of the
+    others again: a value typed into one of these meanwhile would be lost.
+    """
+    curtain = st.empty()
+    if st.session_state.get(DRAWN) != st.session_state[FILLED]:
+        curtain.html(CURTAIN)
+    try:
+        with st.container(key="study_form"):
+            _controls()
+    finally:
+        curtain.empty()
+    st.session_state[DRAWN] = st.session_state[FILLED]
+
+
+def _controls() -> None:
     with st.container(border=True):
         _subject()
     with st.container(border=True):
@@ -125,11 +145,11 @@ def _rules() -> None:
 
 
 def _models(kind: str) -> list[str]:
-    return list(embedded_models() if kind == "text" else embedded_image_models())
+    return listed_models(kind)
 
 
 def _data(kind: str) -> list[str]:
-    return list(dataset_names() if kind == "text" else image_names())
+    return listed_datasets(kind)
 
 
 def _usual_data(kind: str, model: str | None) -> str | None:

@@ -13,11 +13,11 @@ import streamlit as st
 from components.engine_room import explainers
 from components.method_picker import all_methods, chosen_methods
 from components.parameters import has_parameters, held_parameters, reset_parameters
-from components.study.controls import NARROW, key, put, value
+from components.study.controls import NARROW, key, one_of, put, value
 from components.trouble import say_note
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
-from engine.study.design import MOST_METHODS, MethodChoice
+from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE, MOST_METHODS, MethodChoice
 from engine.study.presets import STANDS_IN, smat_methods
 
 LEARNED = "smat"
@@ -28,6 +28,16 @@ NOT_LEARNED = (
 AGAIN = "#"
 AGAIN_HELP = "It is then shown as one more explanation. Give it other parameters under “All methods and parameters”."
 Methods = Mapping[str, Explainer]
+COLOR_WORDS = {BY_RANK: "Rank", BY_SIZE: "Size", BY_SIGN: "Size and sign"}
+COLOR_COSTS = {
+    BY_RANK: "All explanations share the same colors, so these do not give the random one away. How much more a part "
+    "matters than another, and whether for or against the answer, is not shown.",
+    BY_SIZE: "Some methods color few parts strongly, others many weakly. Who learns to tell them apart can name the "
+    "random one more often than by chance. For or against the answer is not shown.",
+    BY_SIGN: "Methods without negative scores look different at sight, so the random one can be named more often than "
+    "by chance.",
+}
+"""What each rule costs; `python -m benchmarks.study_placebo` measures how often the random one can be named."""
 
 
 def methods_form(kind: str) -> None:
@@ -41,6 +51,8 @@ def methods_form(kind: str) -> None:
         all_methods(known, usual, prefix, [model])
         _once_more(kind, known)
     st.toggle("Mix in a random explanation", key=key("placebo"), persist_state="page")
+    one_of("colors", "Colors show", COLOR_WORDS)
+    st.caption(COLOR_COSTS[value("colors")])
 
 
 def _stand_in(kind: str, model: str) -> None:

@@ -20,8 +20,8 @@ from engine.study.counts import NOBODY, Counts, counts
 from engine.study.studies import CLOSED, DRAFT, OPEN, StudyRecord, log_of
 
 LOCAL_LINK = (
-    "This link works on this machine only. For others, start Exegesis with --host 0.0.0.0, or put a proxy before it, "
-    "and open this page by the address that they use."
+    "This link works on this machine only. For others, start Exegesis with --host 0.0.0.0 --study-only, or put a proxy "
+    "before it, and open this page by the address that they use."
 )
 
 

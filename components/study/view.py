@@ -12,6 +12,7 @@ from components.frame import ANNOTATE
 from components.method_axes import in_words
 from components.numbers import count
 from components.request_link import differing
+from components.study.methods import COLOR_WORDS
 from engine.registry import Explainer
 from engine.study.counts import Counts
 from engine.study.design import Design, ExclusionRules, ItemChoice, MethodChoice, counted_items
@@ -83,6 +84,7 @@ def design_facts(design: Design, known: Mapping[str, Explainer]) -> dict[str, st
         "practice items": f"{design.practice}",
         "methods": "; ".join(_method(method, known) for method in design.methods),
         "placebo": "a random explanation is mixed in" if design.placebo else "none",
+        "colors show": COLOR_WORDS[design.colors].lower(),
         "items a person sees": f"{design.items_per_annotator:,}, and {design.repeats:,} of them twice",
         "votes wanted an item": "as many as come" if design.votes_per_item is None else f"{design.votes_per_item:,}",
         "left out of the results": rules(design.exclusion),

@@ -39,7 +39,7 @@ class Focus:
 def read_focus(last: Mapping[str, str], models: list[str], opened: OpenData, said: list[str]) -> Focus:
     """What a link asks to look at; a sentence is added to `said` for everything in it that is not there."""
     text, pair, index = _texts(last, opened, said)
-    focus = Focus(last.get("model", models[0] if models else ""), text, pair, index, last.get("data") or DATA)
+    focus = Focus(last.get("model", models[0] if models else "").strip(), text, pair, index, last.get("data") or DATA)
     if not opened.trouble and is_another(last, focus, opened):
         said.append(
             f"digest: example {index} of {opened.name} is not the text that the link was made of, because the data set "

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from components import stale_choices
 from components.kept import KEPT
 from components.looking import Looking
 from components.text.focus import NAMES, Focus
 from components.text.open_data import DATA, OpenData, open_data
 from components.trouble import say_error
-from engine.data.datasets import dataset_names
+from engine.data.sources import listed_datasets
 
 WIDGETS = "focus."
 """Every widget that chooses what is looked at has a key that starts so."""
@@ -60,7 +61,7 @@ def show(opened: OpenData, index: int) -> None:
     example = opened.data[index].example
     values = {"data": opened.name, "index": index, "text": example.text, "has_pair": example.text_pair is not None}
     for name, new in (values | {"pair": example.text_pair or ""}).items():
-        st.session_state[key(name)] = new
+        LOOKING.put(name, new)
 
 
 def focus_controls(models: list[str], opened: OpenData) -> None:
@@ -86,7 +87,7 @@ def example_focus(opened: OpenData) -> None:
 
 
 def _data_control() -> None:
-    LOOKING.data_control(dataset_names(), DATA_HELP, _first_of_data)
+    LOOKING.data_control(listed_datasets("text"), DATA_HELP, _first_of_data)
 
 
 def _say_trouble(opened: OpenData) -> None:
@@ -124,6 +125,7 @@ def _of_data(opened: OpenData, pair: str | None = None) -> int | None:
 
 
 def _take_example(opened: OpenData) -> None:
+    stale_choices.restore_controls()
     index = value("index")
     if isinstance(index, int):
         show(opened, index)
@@ -134,6 +136,7 @@ def _take_any(opened: OpenData) -> None:
 
 
 def _first_of_data() -> None:
+    stale_choices.restore_controls()
     opened = open_data(data_name({}))
     if not opened.trouble:
         show(opened, 0)

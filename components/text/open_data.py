@@ -8,6 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from components.trouble import sentence
+from engine import access
 from engine.data.datasets import Dataset, load
 
 DATA = "reviews"
@@ -45,6 +46,7 @@ def _read(name: str, stamp: Stamp) -> Dataset:
 
 def _stamp(name: str) -> Stamp:
     """What changes when the file does; None for what is no file."""
+    access.check_dataset(name)
     try:
         found = Path(name).stat()
     except (OSError, ValueError):

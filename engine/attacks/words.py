@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from engine.classifiers import AnyClassifier
 from engine.late import torch
+from engine.models import sandbox
 from engine.models.encoding import Encoded
 from engine.models.text import TextClassifier
 
@@ -43,4 +44,5 @@ def nearest_words(
 
 
 def _words(model: TextClassifier, ids: Sequence[int]) -> list[str]:
+    sandbox.check_decoding(model.tokenizer.name_or_path, ids)
     return [model.tokenizer.decode([id]).strip() or model.tokenizer.convert_ids_to_tokens(id) for id in ids]

@@ -100,7 +100,7 @@ def _notes(explanations: Sequence[Explanation]) -> Iterator[Text]:
     owners: dict[str, list[str]] = {}
     for explanation in explanations:
         name, check = explanation.provenance.method, explanation.check
-        for note in explanation.notes:
+        for note in explanation.remarks:
             owners.setdefault(note, []).append(name)
         if check is not None and not check.ok:
             owners.setdefault(f"{check.name} is {check.value:.2e}, above its limit {check.limit:.0e}.", []).append(name)

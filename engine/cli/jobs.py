@@ -160,7 +160,7 @@ def _plain(job: Job) -> dict[str, Any]:
 
 
 def _id(number: str) -> int:
-    return values.whole("ID", number, low=1)
+    return values.number_of(number)
 
 
 def _share(job: Job) -> str:

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from engine.access import ADMINS, DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY
 from engine.errors import UsageError, not_allowed
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_PORT = 8501
 LARGEST_PORT = 65_535
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def command(port: int, host: str, headless: bool) -> list[str]:
@@ -24,10 +26,26 @@ def command(port: int, host: str, headless: bool) -> list[str]:
     return [*base, "--headless"] if headless else base
 
 
-def environment(base: Mapping[str, str]) -> dict[str, str]:
-    """The server's environment: as given, with this checkout first on the import path."""
+def environment(base: Mapping[str, str], everybody: bool = False, study_only: bool = False) -> dict[str, str]:
+    """The server's environment: as given, with this checkout first on the import path, and who may open what."""
     paths = [str(ROOT), *filter(None, base.get("PYTHONPATH", "").split(os.pathsep))]
-    return {**base, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    chosen = {name: "1" for name, is_set in {OPEN: everybody, STUDY_ONLY: study_only}.items() if is_set}
+    return {**base, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)), **chosen}
+
+
+def check_admission(host: str, environment: Mapping[str, str]) -> str:
+    """What to say of a server that others can reach; raises `UsageError` where it would be open by accident."""
+    if host in LOOPBACK or environment.get(STUDY_ONLY) == "1" or any(map(environment.get, (PASSWORD, ADMINS))):
+        return ""
+    if environment.get(OPEN) != "1":
+        raise UsageError(
+            f"--host: {host} lets other machines in, and no password is set. Set {PASSWORD} first, or add --study-only "
+            "to serve the page Take part alone, or --open to open all pages but the organiser's to everybody."
+        )
+    return (
+        "open to everybody who reaches this machine: all pages but Study and Study results, with the embedded models "
+        f"and data sets and those in {MODELS} and {DATASETS}. Jobs can be started by all, canceled here only."
+    )
 
 
 def check_port(port: int, host: str) -> None:
@@ -52,9 +70,20 @@ def refusal(error: OSError, port: int, host: str) -> UsageError:
     return not_allowed("port", f"free on {host}", port, reason)
 
 
-def launch(port: int = DEFAULT_PORT, *, host: str = "localhost", headless: bool = False) -> NoReturn:
+def launch(
+    port: int = DEFAULT_PORT,
+    *,
+    host: str = "localhost",
+    headless: bool = False,
+    everybody: bool = False,
+    study_only: bool = False,
+) -> NoReturn:
     """Replaces this process by the server, so that signals and the exit status reach the caller."""
+    chosen = environment(os.environ, everybody, study_only)
+    warning = check_admission(host, chosen)
     check_port(port, host)
+    if warning:
+        print("note:", warning, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, command(port, host, headless), environment(os.environ))
+    os.execve(sys.executable, command(port, host, headless), chosen)

@@ -185,7 +185,7 @@ def _clock(moment: float | None) -> str:
 
 
 def _id(number: str) -> int:
-    return values.whole("ID", number, low=1)
+    return values.number_of(number)
 
 
 app.command("results")(study_ratings.results)

@@ -25,7 +25,7 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Write a study as a file that makes it again elsewhere, or one of its tables. Nobody's code or name is in it."""
-    study = values.whole("ID", number, low=1)
+    study = values.number_of(number)
     if format not in FORMATS:
         raise unknown("--format", format, FORMATS)
     if votes and what != STUDY:

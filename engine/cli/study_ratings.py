@@ -36,7 +36,7 @@ def results(
     from engine.study.results import results
 
     with only_ours():
-        found = results(values.whole("ID", number, low=1))
+        found = results(values.number_of(number))
     if as_json:
         print_json(results_plain(found))
     else:

@@ -7,12 +7,22 @@ import sys
 
 from engine.errors import UsageError, not_allowed
 
+LARGEST, LARGEST_ID = 2**63 - 1, 2**31 - 1
+"""What seeds and counts hold, and the numbers of studies and jobs in a database."""
 
-def whole(option: str, value: str, low: int = 0) -> int:
-    """A whole number of at least `low`."""
-    if not value.strip().lstrip("+-").isdecimal() or int(value) < low:
-        raise not_allowed(option, f"a whole number of at least {low}", value)
+
+def whole(option: str, value: str, low: int = 0, high: int = LARGEST) -> int:
+    """A whole number from `low` to `high`."""
+    digits = value.strip().lstrip("+-")
+    if not digits.isdecimal() or len(digits) > 19 or not low <= int(value) <= high:
+        allowed = f"at least {low}" if len(digits) < len(str(high)) else f"from {low} to {high:,}"
+        raise not_allowed(option, f"a whole number of {allowed}".replace("of from", "from"), value)
     return int(value)
+
+
+def number_of(value: str) -> int:
+    """The number of a study or a job."""
+    return whole("ID", value, 1, LARGEST_ID)
 
 
 def numbers(option: str, value: str) -> list[float]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from engine import access
 from engine.data.cards import Card, own_card, read_card
 from engine.data.columns import Mapped, map_rows
 from engine.data.examples import Dataset, LabelledExample
@@ -70,6 +71,7 @@ def load(
         raise not_allowed("limit", "a whole number of 1 or more", limit)
     asked = Asked(split, columns, limit, label_names, tolerant=tolerant)
     name = str(name_or_path)
+    access.check_dataset(name)
     if known := registered(name):
         asked = replace(_without_mapping(known, asked), options=options_of(name))
         return replace(_LOADERS[known](asked), id=name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, overload
 
 from engine.data.cards import Card
 from engine.errors import UsageError, shown
@@ -41,19 +41,51 @@ class LabelledExample:
         return Example(self.text, self.text_pair)
 
 
+class Drawn(Sequence[LabelledExample]):
+    """Examples that a rule makes, each from its place alone: made when it is first read. Equals the tuple of them."""
+
+    def __init__(self, count: int, draw: Callable[[int], LabelledExample]) -> None:
+        self._draw = draw
+        self._found: list[LabelledExample | None] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, index: int) -> LabelledExample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[LabelledExample, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> LabelledExample | tuple[LabelledExample, ...]:
+        places = range(len(self._found))[index]
+        if isinstance(places, range):
+            return tuple(self[place] for place in places)
+        found = self._found[places]
+        if found is None:
+            found = self._found[places] = self._draw(places)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, (Drawn, tuple)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
 @dataclass(frozen=True)
 class Dataset:
     """Examples of one task under one id. `revision` is the SHA-256 of the content they were read from.
 
-    `exact`: the rationales follow from how the examples were made; else somebody marked them. `faults`: why rows are
-    no examples, by their places among all rows; none unless the set was loaded in spite of them.
+    `exact`: the examples, all alike, and their rationales follow from a rule; else somebody marked them. `faults`: why
+    rows are no examples, by their places among all rows; none unless the set was loaded in spite of them.
     """
 
     id: str
     title: str
     task: Task
     label_names: tuple[str, ...]
-    examples: tuple[LabelledExample, ...]
+    examples: Sequence[LabelledExample]
     card: Card
     revision: str
     split: str = "all"
@@ -72,7 +104,8 @@ class Dataset:
     @property
     def pairs(self) -> bool:
         """Whether the examples are text pairs."""
-        return any(example.text_pair is not None for example in self.examples)
+        some = self.examples[:1] if self.exact else self.examples
+        return any(example.text_pair is not None for example in some)
 
 
 def checked_spans(name: str, spans: object, text: str | None) -> tuple[Span, ...]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from random import Random
 
 from engine.data.cards import read_card
-from engine.data.examples import Dataset, LabelledExample, Task
+from engine.data.examples import Dataset, Drawn, LabelledExample, Task
 from engine.data.grammar.domains import DOMAINS
 from engine.data.grammar.review import ANY, KINDS, Review, review
 from engine.data.sized import COUNTS, UNMARKED, SizedParams, chosen_split, digest, size
@@ -38,8 +38,11 @@ def reviews_generated(options: Mapping[str, str], split: str | None, limit: int 
     params = from_mapping(GeneratedParams, options, name)
     chosen = chosen_split(split, COUNTS)
     labels = balanced(f"{params.seed}/{chosen}/labels", size(params, chosen, limit))
-    examples = tuple(_generated(params.seed, chosen, i, label, params.kind) for i, label in enumerate(labels))
-    return made(name, params, chosen, examples, LABELS)
+
+    def draw(index: int) -> LabelledExample:
+        return _generated(params.seed, chosen, index, labels[index], params.kind)
+
+    return made(name, params, chosen, Drawn(len(labels), draw), LABELS)
 
 
 def reviews_marked(options: Mapping[str, str], split: str | None, limit: int | None) -> Dataset:
@@ -55,10 +58,11 @@ def reviews_marked(options: Mapping[str, str], split: str | None, limit: int | N
     count = size(params, source, limit)
     meant = balanced(f"{params.seed}/{source}/labels", count)
     labels = balanced(f"{params.seed}/{source}/marks", count)
-    examples = tuple(
-        _marked(params.seed, source, i, *pair, strength) for i, pair in enumerate(zip(meant, labels, strict=True))
-    )
-    return made(name, params, chosen, examples, LABELS)
+
+    def draw(index: int) -> LabelledExample:
+        return _marked(params.seed, source, index, meant[index], labels[index], strength)
+
+    return made(name, params, chosen, Drawn(count, draw), LABELS)
 
 
 def _generated(seed: int, split: str, index: int, label: int, kind: str) -> LabelledExample:
@@ -92,9 +96,7 @@ def balanced(seed: str, count: int, classes: int = 2) -> tuple[int, ...]:
     return tuple(drawn[:count])
 
 
-def made(
-    name: str, params: SizedParams, split: str, examples: tuple[LabelledExample, ...], labels: tuple[str, ...]
-) -> Dataset:
+def made(name: str, params: SizedParams, split: str, examples: Drawn, labels: tuple[str, ...]) -> Dataset:
     """Generated examples as a data set; without labels its task is regression."""
     card = read_card(name)
     # Of any kind: as before kinds could be chosen, so that what was found on those reviews is still found.

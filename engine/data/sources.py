@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine import access
 from engine.data.classes import PLACED, UNNAMED
 from engine.data.examples import LabelledExample
 from engine.data.images.examples import ImageExample
@@ -52,6 +54,22 @@ def source_of(kind: str, dataset: str, split: str | None = None, tolerant: bool 
     """
     _check_kind(kind, dataset)
     return _pictures(dataset, split) if kind == "image" else _texts(dataset, split, tolerant)
+
+
+def listed_datasets(kind: str) -> list[str]:
+    """The data sets to choose from, "text" or "image": the registered ones, then those that the operator offers."""
+    from engine.data.datasets import dataset_names
+    from engine.data.images.datasets import image_names
+
+    own = image_names() if kind == "image" else dataset_names()
+    return list(dict.fromkeys([*own, *(name for name in access.offered(access.DATASETS) if _kind(name) == kind)]))
+
+
+@functools.cache
+def _kind(dataset: str) -> str:
+    from engine.data.images.datasets import is_images
+
+    return "image" if is_images(dataset) else "text"
 
 
 def _check_kind(kind: str, dataset: str) -> None:

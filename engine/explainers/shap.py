@@ -39,6 +39,7 @@ class ExactShapleyParams:
     params=KernelShapParams,
     axes=Axes("chosen operator, coalitions of words", "probability of the class", _SUMMARY),
     cheap=False,
+    version=2,
     citation="Lundberg and Lee (2017), A unified approach, theorem 2; odd surrogate as in Fumagalli et al. (2026)",
     caution=_CAUTION,
 )

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
+from cache import is_damage
 from engine.errors import ExegesisError
 from engine.jobs.owner import Owner, lives, me
 from engine.jobs.spec import StoredSpec
@@ -271,18 +272,23 @@ class Ledger:
         try:
             with self._engine.execution_options(reading=reading).begin() as link:
                 yield link
-        except SQLAlchemyError as error:
-            raise ExegesisError(f"The list of jobs {self.path} cannot be used: {_cause(error)}.") from error
+        except (SQLAlchemyError, UnicodeDecodeError) as error:
+            if isinstance(error, IntegrityError) or not is_damage(_of_driver(error), self.path):
+                raise ExegesisError(f"The list of jobs {self.path} cannot be used: {_cause(error)}.") from error
+            if self._inode == _inode(self.path):  # else another process has put it aside
+                self._engine.dispose()
+                self._engine = self._anew()
+            raise ExegesisError(f"{self.trouble} Try again.") from error
 
     def _open(self) -> sa.Engine:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return self._prepared(_engine(f"sqlite:///{self.path}"))
-        except DatabaseError as error:
-            if isinstance(error, OperationalError):
-                return self._in_memory(_cause(error))
         except OSError as error:
             return self._in_memory(str(error))
+        except (DatabaseError, UnicodeDecodeError) as error:
+            if isinstance(error, OperationalError) and not is_damage(_of_driver(error), self.path):
+                return self._in_memory(_cause(error))
         return self._anew()
 
     def _prepared(self, engine: sa.Engine) -> sa.Engine:
@@ -291,7 +297,10 @@ class Ledger:
             if version not in (0, SCHEMA):
                 raise DatabaseError(None, None, ValueError(f"schema {version}, not {SCHEMA}"))
             _metadata.create_all(link)
+            link.execute(sa.select(jobs)).first()
+            link.execute(sa.select(failures)).first()
             link.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+        self._inode = _inode(self.path)
         return engine
 
     def _anew(self) -> sa.Engine:
@@ -301,7 +310,7 @@ class Ledger:
             for suffix in ("-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
             engine = self._prepared(_engine(f"sqlite:///{self.path}"))
-        except (OSError, DatabaseError) as error:
+        except (OSError, DatabaseError, UnicodeDecodeError) as error:
             return self._in_memory(str(error))
         self.trouble = f"The list of jobs was damaged or of another version: it is now {aside}, and a new one begun."
         return engine
@@ -328,5 +337,13 @@ def _no_job(id: int) -> ExegesisError:
     return ExegesisError(f"job: there is no job {id}. List them with: exegesis jobs.")
 
 
-def _cause(error: SQLAlchemyError) -> str:
-    return str(getattr(error, "orig", None) or error).splitlines()[0]
+def _inode(path: Path) -> int:
+    return path.stat().st_ino if path.exists() else -1
+
+
+def _of_driver(error: Exception) -> BaseException | None:
+    return getattr(error, "orig", error)
+
+
+def _cause(error: Exception) -> str:
+    return str(_of_driver(error) or error).splitlines()[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cache import canonical
+from engine import access
 from engine.errors import UsageError
 from engine.home import home
 from engine.jobs.kinds import kind_of
@@ -134,6 +135,7 @@ def _add(kind: str, spec: Mapping[str, Any], queue: str) -> Job:
     except (TypeError, ValueError) as error:
         raise UsageError(f"spec of a {kind} job: {error}.") from None
     found = kind_of(kind)
+    access.check_spec(plain)
     found.check(plain)
     return ledger().add(kind, found.title(plain), plain, queue, me())
 

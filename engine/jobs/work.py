@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from cache import Store, single_flight
-from engine.errors import Cancelled, ExegesisError
+from engine.errors import Cancelled, ExegesisError, panics_told
 from engine.jobs.kinds import Batch, Unit, kind_of
 from engine.jobs.ledger import Failure, Job, Ledger
 from engine.jobs.meter import Meter
@@ -55,7 +55,9 @@ def _outcome(run: _Run) -> dict[str, object]:
             run.work()
     except Cancelled:
         return {"state": "cancelled", **run.counts()}
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a library may end with what is no `Exception`, and the queue goes on
         _log.exception("job %s failed", run.job.id)
         return {"state": "failed", "error": one_line(error), **run.counts()}
     state = "failed" if run.failed else "done"
@@ -118,7 +120,7 @@ class _Run:
     def _do_together(self, group: list[Unit], batch: Batch) -> bool:
         self._begin(group)
         try:
-            with reporting(self._hear):
+            with reporting(self._hear), panics_told("a library"):
                 batch(group)
         except Cancelled:
             raise
@@ -133,7 +135,7 @@ class _Run:
         self._begin([unit])
         computed = False
         try:
-            with reporting(self._hear):
+            with reporting(self._hear), panics_told("a library"):
                 computed = _compute(self.store, unit, self.cancel)
         except Cancelled:
             raise

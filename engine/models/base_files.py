@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from engine import access
 from engine.errors import ExegesisError, UsageError, unknown
 from engine.models import catalog, hub, minilm
 
@@ -19,6 +20,7 @@ def locate(base: str) -> Path:
         return catalog.EMBEDDED / base
     if not base.strip():
         raise UsageError("base: must be `minilm`, a folder with a checkpoint or a hub id, got an empty name.")
+    access.check_model(base)
     path = Path(base).expanduser()
     if path.is_dir():
         return path
@@ -35,7 +37,11 @@ def read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json"
     if not file.is_file():
         raise ExegesisError(f"base: {path} has no config.json, so it is no checkpoint. Give its folder.")
-    config = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ExegesisError(f"base: {file} cannot be read as JSON ({error}). Download or save it again.") from error
+    catalog.check_config_sizes(f"base {path}", config)
     if "auto_map" in config:
         raise ExegesisError(f"base: {path} asks to run its own code, which is refused. Choose another base.")
     return config

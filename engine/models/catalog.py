@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from engine import access
 from engine.errors import ExegesisError, UsageError, shown, unknown
 from engine.models import hub, minilm
 
@@ -27,6 +28,9 @@ OF_BASES = "bases/"
 """How the names of embedded bases begin: they were only pre-trained, and adapters name them."""
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+LARGEST, MOST = 10_000_000, {"layer": 1_000, "label": 100_000}
+"""The largest sizes in a config.json: of anything, and by a part of the name."""
+IS_SIZE = re.compile(r"^(n|num|d|max)_|_(size|dim|length|layers?|heads?)$|^dim$|channels|positions|embeddings|layers")
 KEPT = (
     "*.safetensors",
     "config.json",
@@ -76,12 +80,27 @@ def embedded_image_models() -> list[str]:
     return sorted(p.parent.name for p in EMBEDDED.glob(f"*/{PROCESSOR}"))
 
 
+def listed_models(kind: str) -> list[str]:
+    """The models to choose from, "text" or "image": the embedded ones, then those that the operator offers."""
+    own = embedded_models() if kind == "text" else embedded_image_models()
+    return list(dict.fromkeys([*own, *(name for name in access.offered(access.MODELS) if _kind(name) == kind)]))
+
+
+def _kind(model: str) -> str:
+    """What a model reads; "text" where its files cannot be read, which is told as soon as it is chosen."""
+    try:
+        return "image" if reads_pictures(model) else "text"
+    except ExegesisError:
+        return "text"
+
+
 def embedded_bases() -> list[str]:
     """The names of the pre-trained bases that come with the project, such as `bases/bert`."""
     return sorted(OF_BASES + p.parent.name for p in (EMBEDDED / OF_BASES).glob("*/card.json"))
 
 
-def _is_embedded(model: str) -> bool:
+def is_embedded(model: str) -> bool:
+    """Whether a model or a base of that name comes with the project."""
     folder = EMBEDDED / model
     named = folder.parent in (EMBEDDED, EMBEDDED / OF_BASES)
     return named and any((folder / name).is_file() for name in ("card.json", PROCESSOR))
@@ -101,6 +120,7 @@ def check_text_model(model: str, config: Mapping[str, Any]) -> None:
 
 def locate(model: str) -> Source:
     """Where `model` is: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors say what is known."""
+    access.check_model(model)
     try:
         return _located(model)
     except OSError as error:
@@ -110,7 +130,7 @@ def locate(model: str) -> Source:
 
 
 def _located(model: str) -> Source:
-    if _is_embedded(model):
+    if is_embedded(model):
         return _source(model, "embedded", EMBEDDED / model)
     if not model.strip():
         known = ", ".join(embedded_models()) or "none here"
@@ -179,7 +199,7 @@ def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path
         return Source(model, kind, folder, minilm.folder())
     if not base:
         raise ExegesisError(f"model {model}: its adapter_config.json does not name the base model it changes.")
-    inner = locate(str(base))
+    inner = _located(str(base))
     return Source(model, kind, folder, inner.folder)
 
 
@@ -187,12 +207,27 @@ def _check_checkpoint(model: str, folder: Path) -> None:
     config = folder / "config.json"
     if not config.is_file():
         raise ExegesisError(f"model {model}: no config.json in the folder. Give the folder of a saved checkpoint.")
-    if "auto_map" in _read_json(model, config):
+    stated = _read_json(model, config)
+    check_config_sizes(f"model {model}", stated)
+    if "auto_map" in stated:
         raise ExegesisError(
             f"model {model}: its config asks to run code from the checkpoint (auto_map), which is refused. "
             "Use a checkpoint of a supported family without remote code."
         )
     _check_weights(model, folder, "*.safetensors")
+
+
+def check_config_sizes(where: str, config: Mapping[str, Any]) -> None:
+    """Refuse sizes that no checkpoint of a supported family has, before anything of that size is built."""
+    for name, value in config.items():
+        if isinstance(value, dict) and name not in ("id2label", "label2id"):
+            check_config_sizes(where, value)
+        elif isinstance(value, dict) or (type(value) is int and IS_SIZE.search(name)):
+            size, name = (len(value), "num_labels") if isinstance(value, dict) else (value, name)
+            most = next((most for part, most in MOST.items() if part in name), LARGEST)
+            if not 0 <= size <= most:
+                bound = f"at most {most:,}" if size > most else "at least 0"
+                raise ExegesisError(f"{where}: in its config.json {name} must be {bound}, got {size}.")
 
 
 def _check_weights(model: str, folder: Path, wanted: str) -> None:
@@ -209,7 +244,7 @@ def _check_weights(model: str, folder: Path, wanted: str) -> None:
 def _read_json(model: str, file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ExegesisError(f"model {model}: {file.name} cannot be read as JSON ({error}).") from error
     if not isinstance(content, dict):
         raise ExegesisError(f"model {model}: {file.name} must be a JSON object, got {type(content).__name__}.")

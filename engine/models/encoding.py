@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from engine.errors import UsageError
+from engine.errors import UsageError, panics_told, shown
 from engine.late import torch
+from engine.models import sandbox
 from engine.request import Example
 from engine.result import Token
 
@@ -69,8 +70,10 @@ def tokenise(
 
     Segments are always asked for: not every checkpoint's tokenizer names them by itself.
     """
+    sandbox.check_tokenizing(tokenizer.name_or_path, text, pair)
     cut = {} if max_length is None else {"truncation": "longest_first", "max_length": max_length}
-    return tokenizer(text, pair, return_token_type_ids=True, verbose=False, **cut, **more)
+    with panics_told(f"tokenizer of {shown(tokenizer.name_or_path)}"):
+        return tokenizer(text, pair, return_token_type_ids=True, verbose=False, **cut, **more)
 
 
 def encode(tokenizer: Any, example: Example, max_length: int) -> Encoded:

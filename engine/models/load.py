@@ -10,7 +10,7 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
-from engine.errors import ExegesisError, shown
+from engine.errors import ExegesisError, panics_told, shown
 from engine.models import catalog
 from engine.models.adapters import Adapter, adapter_for
 from engine.models.bases import load_base, load_tokenizer, merged, quiet, read_config
@@ -27,7 +27,8 @@ def load_model(model: str, dtype: str = "float32", device: torch.device | None =
     return _LOADED.get(model, dtype, device)
 
 
-def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
+def load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
+    """Load a checkpoint from its folder, without keeping it. Errors: as `load_model`."""
     folder = source.base or source.folder
     config = read_config(folder)
     catalog.check_text_model(source.id, config)
@@ -42,7 +43,7 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
     return TextClassifier(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
 
 
-_LOADED = Loaded(_load)
+_LOADED = Loaded(load, "text")
 
 
 @contextlib.contextmanager
@@ -65,7 +66,8 @@ def told(model: str) -> Iterator[None]:
 
 def _tokenizer(source: catalog.Source) -> Any:
     try:
-        return load_tokenizer(source.tokenizer)
+        with panics_told("tokenizer.json"):
+            return load_tokenizer(source.tokenizer)
     except Exception as error:
         raise ExegesisError(
             f"model {source.id}: its tokenizer cannot be read ({type(error).__name__}: {shown(str(error), 200)}). "

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from engine.errors import not_allowed
 from engine.late import torch
-from engine.models import catalog
+from engine.models import catalog, sandbox
 from engine.request import DTYPES
 
 LOADED_AT_ONCE = 4
@@ -20,10 +20,10 @@ Load = Callable[[catalog.Source, str, "torch.dtype", "torch.device"], Model]
 
 
 class Loaded(Generic[Model]):
-    """Models of one kind by name, revision, precision and device."""
+    """Models of one kind, "text" or "image", by name, revision, precision and device."""
 
-    def __init__(self, load: Load[Model]) -> None:
-        self._load = load
+    def __init__(self, load: Load[Model], kind: str) -> None:
+        self._load, self._kind = load, kind
         self._kept: OrderedDict[Key, Model] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -35,7 +35,9 @@ class Loaded(Generic[Model]):
         key = (model, catalog.revision(model), dtype, str(place))
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = self._load(catalog.locate(model), key[1], getattr(torch, dtype), place)
+                source = catalog.locate(model)
+                sandbox.check_opening(source, self._kind)
+                self._kept[key] = self._load(source, key[1], getattr(torch, dtype), place)
                 while len(self._kept) > LOADED_AT_ONCE:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from engine.errors import unknown
+from engine.errors import ExegesisError, unknown
 from engine.late import torch
 from engine.models.adapters import Adapter
 from engine.models.classifier import Classifier
@@ -62,7 +62,15 @@ class TextClassifier(Classifier[Example, Encoded, Batch]):
         return self.adapter.longest_input(self.module.config, self.tokenizer)
 
     def encode(self, example: Example) -> Encoded:
-        return encode(self.tokenizer, example, self.max_length)
+        """Tokenize one example. Errors: those of `encoding.encode`; a token that the model has no embedding for."""
+        found = encode(self.tokenizer, example, self.max_length)
+        largest = int(found.ids.max(initial=0))
+        if largest >= self.embedding.num_embeddings:
+            raise ExegesisError(
+                f"model {self.id}: its tokenizer gives token {largest}, but it has {self.embedding.num_embeddings} "
+                "embeddings. Save the tokenizer that belongs to it beside it."
+            )
+        return found
 
     def collate(self, examples: Sequence[Encoded]) -> Batch:
         return collate(examples, self.pad_id, self.device)

@@ -18,7 +18,10 @@ UNMOVED = 0.95
 FEW = 5
 """Examples below which nothing is said."""
 
-KINDS = ("at_once", "falls", "partly", "high", "invariant", "unsure", "no_order", "baseline")
+SAME_CLASS = 0.9
+"""Where more predictions than this keep their class at every stage, the model did not change, and no map is tested."""
+
+KINDS = ("at_once", "falls", "partly", "high", "invariant", "unsure", "no_order", "same_model", "baseline")
 """Falls to about zero at the first stage and stays there; only later; in part; stays high; does not move at all."""
 
 
@@ -142,7 +145,24 @@ def _hundredths(value: float) -> str:
 
 
 def verdicts(found: OfModel, kind: str = "text", seed: int = 0) -> list[Verdict]:
-    """Of each method on one model; none where it was not randomized in a cascade."""
+    """Of each method on one model; none where it was not randomized in a cascade.
+
+    Where the model answers as before at every stage, that is said in place of a verdict on a method.
+    """
+    same = _same_class(found)
     curves = {(one.mode, one.method, one.metric): one for one in curves_of(found, seed)}
     named = ((curves.get((MODES[0], method, metric)) for metric in MEASURES[:2]) for method in found.methods)
-    return [verdict(signed, sizes, kind) for signed, sizes in named if signed is not None]
+    made = [verdict(signed, sizes, kind) for signed, sizes in named if signed is not None]
+    if same is None or same <= SAME_CLASS:
+        return made
+    reason = f"The model answers as before: at every stage at least {same:.0%} of the predictions keep their class. "
+    told = f"{reason}So nothing is learned about this method."
+    return [one if one.kind == "baseline" else Verdict(one.method, "same_model", None, one.still, told) for one in made]
+
+
+def _same_class(found: OfModel) -> float | None:
+    """The smallest share, over the stages of the cascade, of predictions that keep their class; None for scores."""
+    cascade = [at for at, stage in enumerate(found.stages) if stage.mode == MODES[0]]
+    if found.regression or not cascade or not found.changed[cascade].size:
+        return None
+    return float(1 - found.changed[cascade].mean(axis=(1, 2)).max())

@@ -19,8 +19,8 @@ from engine.study.studies import DRAFT, OPEN, end, was_over
 from engine.study.tables import Annotator, Study
 
 TRIES = Tries(each=100, together=10_000)
-"""Codes that people typed to go on. Of 2 ** 79 a hundred wrong ones find none, and a class behind one address that
-mistypes some is not kept out."""
+"""Wrong codes. A right one is never refused: a class behind one address shares its limit, and of 2 ** 79 codes nobody
+guesses one."""
 JOINS = Tries(each=60, together=600, seconds=60, said="Too many people joined just now.")
 """Who joined which study, from where: a class behind one address may join, nobody fills the disk."""
 
@@ -98,14 +98,13 @@ def resume(token: str, code: str, source: str) -> Person:
 
 def recognise(token: str, code: str, source: str) -> Person:
     """The participant whose code that is, even when the study is over: an answer sent again is confirmed again."""
-    begun = TRIES.begin(source)
     with study_database().reading() as session:
         study = _named(session, token)
         hashed = code_hash(code, study.token)
         found = session.scalar(sa.select(Annotator).where(Annotator.study == study.id, Annotator.code == hashed))
     if found is None or not is_code(code, study.token, found.code):
+        TRIES.begin(source)
         raise NotKnown("code: belongs to nobody in this study. Look at where you wrote it down, or join anew.")
-    TRIES.right(begun)
     return _person(found)
 
 

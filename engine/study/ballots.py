@@ -18,6 +18,7 @@ from engine.result import Prediction, Token
 from engine.study.annotators import NotKnown, notes_the_end, seat
 from engine.study.assignment import ALL, Look, Plan, next_look, places
 from engine.study.codes import new_token
+from engine.study.coloring import colored
 from engine.study.database import study_database
 from engine.study.design import PREDICT, Design
 from engine.study.freezing import FrozenMap, frozen_input, frozen_map, frozen_prediction
@@ -33,8 +34,9 @@ NOTHING = "nothing"
 class Map:
     """One explanation under the name of its place.
 
-    `scores`: one a token, as shares of the largest size among those that are ranked, so that no method's scale tells
-    it; special tokens have 0. `grid`: rows and columns of a picture's patches. `truncated`: tokens that did not fit.
+    `scores`: one a token, as `coloring.colored` makes them, so that no method's scale tells it. `grid`: rows and
+    columns of a picture's patches. `truncated`: tokens that did not fit. `colors`: what the scores show, as in
+    `Design`.
     """
 
     place: str
@@ -42,6 +44,7 @@ class Map:
     scores: Float[np.ndarray, "seq"]
     grid: tuple[int, int] | None
     truncated: int
+    colors: str
 
 
 @dataclass(frozen=True)
@@ -190,13 +193,13 @@ def drawn(session: Session, study: Study, annotator: Annotator, given: Given) ->
     """A ballot as its participant sees it."""
     item = session.get_one(Item, given.item)
     shown = {one.place: one for one in session.scalars(sa.select(Shown).where(Shown.item == item.id))}
-    guessing = study.design["mode"] == PREDICT
+    guessing, seen = study.design["mode"] == PREDICT, frozen_input(item)
     return Ballot(
         token=given.token,
-        input=frozen_input(item),
+        input=seen,
         prediction=None if guessing else frozen_prediction(item),
         classes=frozen_prediction(item).labels if guessing else (),
-        maps=_maps([frozen_map(shown[place]) for place in given.order]),
+        maps=_maps([frozen_map(shown[place]) for place in given.order], seen, study.design["colors"]),
         practice=item.practice,
         done=_done(session, annotator),
         of=plan_of(session, study).looks,
@@ -204,15 +207,11 @@ def drawn(session: Session, study: Study, annotator: Annotator, given: Given) ->
     )
 
 
-def _maps(shown: Sequence[FrozenMap]) -> tuple[Map, ...]:
-    return tuple(Map(PLACES[n], one.tokens, _shares(one), one.grid, one.truncated) for n, one in enumerate(shown))
-
-
-def _shares(one: FrozenMap) -> Float[np.ndarray, "seq"]:
-    """Scores over the largest size among them; all 0 if there is nothing but 0."""
-    scores = np.where([token.special for token in one.tokens], 0, one.scores)
-    largest = np.abs(scores).max(initial=0)
-    return scores / largest if largest > 0 else scores
+def _maps(shown: Sequence[FrozenMap], given: Input, rule: str) -> tuple[Map, ...]:
+    return tuple(
+        Map(PLACES[n], one.tokens, colored(one, given, rule), one.grid, one.truncated, rule)
+        for n, one in enumerate(shown)
+    )
 
 
 def _done(session: Session, annotator: Annotator) -> int:

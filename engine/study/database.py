@@ -68,7 +68,7 @@ class StudyDatabase:
             yield
         except IntegrityError:
             raise
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, UnicodeDecodeError) as error:  # the latter where a message quotes damaged text
             cause = str(getattr(error, "orig", None) or error).splitlines()[0]
             raise ExegesisError(f"The database of studies {_public(self.address)} cannot be used: {cause}.") from error
 

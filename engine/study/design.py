@@ -15,6 +15,8 @@ PLACEBO = "random"
 FEWEST_METHODS, MOST_METHODS = 2, 6
 RANK, PREDICT = "rank", "predict"
 MODES = (RANK, PREDICT)
+BY_RANK, BY_SIZE, BY_SIGN = "rank", "size", "sign"
+COLORS = (BY_RANK, BY_SIZE, BY_SIGN)
 CHOICES = ("seed", "filter", "hand")
 JUDGED = ("any", "right", "wrong")
 QUESTION = "Which explanation aligns the most with how you would explain a similar decision?"
@@ -82,7 +84,9 @@ class ExclusionRules:
 class Design:
     """All that is decided before a study opens. Texts are Markdown; `closes_at` is in seconds since 1970 (UTC).
 
-    mode "rank": explanations are ranked; "predict": people guess the model's answer with and without one.
+    mode "rank": explanations are ranked; "predict": people guess the model's answer with and without one. `colors`:
+    "rank": the order of the parts by size alone, so that all explanations of a ballot share one set of colors; "size":
+    sizes as shares of the largest; "sign": the same with the sign. Sizes and signs can tell a method, and the placebo.
     """
 
     title: str = ""
@@ -96,6 +100,7 @@ class Design:
     items: ItemChoice = ItemChoice()
     methods: tuple[MethodChoice, ...] = ()
     placebo: bool = option(True, "A random explanation is mixed in")
+    colors: str = option(BY_RANK, "What the colors of an explanation show", choices=COLORS)
     practice: int = option(2, "Practice items, which do not count", low=0, high=20)
     repeats: int = option(2, "Items that a person sees twice", low=0, high=1_000)
     items_per_annotator: int = option(20, "Items that a person sees", low=1, high=10_000)

@@ -18,7 +18,7 @@ from engine.errors import ExegesisError, shown
 from engine.request import Example, Picture
 from engine.result import Prediction, Token
 from engine.study.codes import ALPHABET
-from engine.study.design import PREDICT, Design, check, counted_items
+from engine.study.design import BY_SIGN, PREDICT, Design, check, counted_items
 from engine.study.file_values import (
     LAST_TIME,
     a_list,
@@ -93,7 +93,7 @@ def _digest(content: Plain) -> str | None:
 
 
 def _checked(content: Plain, digest: str) -> Content:
-    design = check(Design.from_plain(mapping("design", content["design"])))
+    design = check(Design.from_plain({"colors": BY_SIGN, **mapping("design", content["design"])}))
     items = tuple(_item(n, one, design) for n, one in enumerate(a_list("items", content["items"])))
     _check_items(items, design)
     votes = None if content["votes"] is None else _votes(content["votes"], items, design)

@@ -23,7 +23,7 @@ from engine.request import Example, Input, Picture, Request
 from engine.result import Explanation, Prediction, Token
 from engine.study.choosing import Chosen, choose
 from engine.study.design import PLACEBO, PREDICT, Design, check_served
-from engine.study.placebo import with_placebo
+from engine.study.placebo import with_placebos
 from engine.study.tables import Item, Shown
 
 _SEEN = ("tokens", "grid", "truncated")
@@ -62,7 +62,7 @@ def freeze(design: Design, report: Report = silent, cancel: CancelToken | None =
         for one in chosen
     ]
     made = explain_many(requests, report, cancel)
-    by_item = [with_placebo(made[place :: len(chosen)], design, place) for place in range(len(chosen))]
+    by_item = with_placebos([made[place :: len(chosen)] for place in range(len(chosen))], design)
     seen = [dataclasses.replace(one, input=_as_seen(one.input, design.model)) for one in chosen]
     return [_frozen(place, one, answers) for place, (one, answers) in enumerate(zip(seen, by_item, strict=True))]
 

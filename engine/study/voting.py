@@ -176,7 +176,7 @@ def _guessed(answer: Answer) -> Plain | None:
 
 def _bounded(seconds: int | float) -> float:
     """A browser's clock may say anything; no vote is lost for it."""
-    return min(max(float(seconds), 0.0), LONGEST_LOOK) if math.isfinite(seconds) else 0.0
+    return float(min(max(seconds, 0.0), LONGEST_LOOK)) if isinstance(seconds, int) or math.isfinite(seconds) else 0.0
 
 
 def _current(ballot: Ballot) -> sa.ColumnElement[bool]:

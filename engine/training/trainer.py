@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from engine.data.examples import LabelledExample
-from engine.errors import ExegesisError, UsageError
+from engine.errors import ExegesisError
 from engine.models import bases, catalog
 from engine.models.adapters import adapter_for
 from engine.progress import CancelToken, Report, silent
@@ -22,6 +22,7 @@ from engine.training.corpus import Corpus, further, known_card, read_corpus
 from engine.training.loop import EpochRecord, Loop, Tensors
 from engine.training.machine import device_named, machine_name
 from engine.training.metrics import Score, evaluate
+from engine.training.output import CHECKPOINT, output_folder
 from engine.training.splits import drawn, held_out_split
 
 OUR_LICENCE = "Apache-2.0"
@@ -49,23 +50,22 @@ def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | No
 class _Run:
     def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken) -> None:
         self.config, self.report, self.cancel = config, report, cancel
+        self.path = bases.locate(config.base)
+        self.out = output_folder(Path(config.out), self.path)
         self.corpus = read_corpus(config.dataset, config.columns)
         self.further = further(config.measure, self.corpus)
         self.train_rows, self.held_rows, self.dropped = _parts(self.corpus, config)
-        self.path = bases.locate(config.base)
         self.family = bases.read_config(self.path).get("model_type", "")
         self.tokenizer = bases.load_tokenizer(self.path)
         self.max_length = min(config.max_length, bases.longest_input(self.path, self.tokenizer))
         self.device = torch.device(device_named(config.device))
-        self.out = _usable(Path(config.out), config.method, self.path)
 
     def result(self) -> TrainResult:
         torch.manual_seed(self.config.seed)
         module = self._prepared().to(self.device)
         train, held = self._encoded(self.train_rows), self._encoded(self.held_rows)
         loop = Loop(module, train, held, self.config, self._regression, self._identity())
-        self.out.mkdir(parents=True, exist_ok=True)
-        folder = CheckpointFolder(self.out / "checkpoint")
+        folder = CheckpointFolder(self.out / CHECKPOINT)
         best = loop.run(folder, self.report, self.cancel)
         self._store(module, best)
         self.report(loop.at.step, loop.total, "measuring the stored model")
@@ -154,18 +154,6 @@ def _parts(corpus: Corpus, config: TrainConfig) -> tuple[list[LabelledExample], 
     if not kept:
         raise ExegesisError(f"dataset: in {corpus.name} every text is part of a held-out one. Use --no-drop-contained.")
     return drawn(kept, config.train_size, config.seed), held, dropped
-
-
-def _usable(out: Path, method: str, base: Path) -> Path:
-    """Two kinds of weights in one folder could not be told apart when it is loaded."""
-    if out.resolve() == base.resolve():
-        raise UsageError(f"out: {out} is the base itself, which would be overwritten. Give another folder.")
-    other = "config.json" if method == "lora" else lora.CONFIG
-    if (out / other).exists():
-        raise UsageError(f"out: {out} holds a model of another kind ({other}). Give an empty or a new folder.")
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"out: must be a folder, got the file {out}.")
-    return out
 
 
 def _lasting_name(base: str) -> str:

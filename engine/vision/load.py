@@ -26,7 +26,8 @@ def load_image_model(model: str, dtype: str = "float32", device: torch.device | 
     return _LOADED.get(model, dtype, device)
 
 
-def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
+def load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
+    """Load a checkpoint from its folder, without keeping it. Errors: as `load_image_model`."""
     config = read_config(source.base or source.folder)
     adapter = adapter_for(config.get("model_type", ""), config.get("architectures") or [], source.id)
     preprocessing = read_preprocessing(source.folder, source.id)
@@ -40,7 +41,7 @@ def _load(source: catalog.Source, revision: str, dtype: torch.dtype, device: tor
     return made
 
 
-_LOADED = Loaded(_load)
+_LOADED = Loaded(load, "image")
 
 
 def _module(source: catalog.Source, adapter: ImageAdapter) -> Any:

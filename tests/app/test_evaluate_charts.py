@@ -37,6 +37,7 @@ def legend(page: AppTest) -> list[str]:
 
 def test_a_number_of_a_chart_is_chosen_from_a_list_and_leads_to_its_examples() -> None:
     page = opened(view="curves")
+    assert page.segmented_control(key("text", "look.view")).proto.required, "a view that is clicked again stays"
     listed = page.selectbox(key("text", "lead.curves."))
     place = next(at for at, words in enumerate(listed.options) if words.startswith("LIME, 20 % of the tokens: "))
     listed.set_value(place).run()

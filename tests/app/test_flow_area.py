@@ -34,6 +34,11 @@ def captions(page: AppTest) -> list[str]:
     return [caption.value for caption in page.caption]
 
 
+def graphs(page: AppTest) -> list[str]:
+    """What the browser is told of each graph."""
+    return [one.proto.json for one in page.get("bidi_component") if one.proto.component_name.endswith("flow_graph")]
+
+
 def titles(page: AppTest) -> list[str]:
     """What the maps are called."""
     [maps] = [html for html in html_of(page) if "xg-flow-maps" in html]
@@ -43,10 +48,12 @@ def titles(page: AppTest) -> list[str]:
 def test_the_section_is_drawn_only_where_it_is_open(model: str) -> None:
     page = of_text(model, open="switch")
     assert CAUTION not in captions(page)
+    assert not graphs(page)
     assert "Flow" in [heading.value for heading in page.subheader]
     page.toggle(key("text", "open.flow")).set_value(True).run()
     assert not page.exception
     assert CAUTION in captions(page)
+    assert len(graphs(page)) == 1
     assert "flow" in link_of(page)["open"]
 
 

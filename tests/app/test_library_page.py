@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from html import unescape
@@ -28,13 +29,16 @@ from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.images.checkpoints import save_vit
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
 SECONDS = 120.0
 LIGHT = """
-import json, sys
+import functools, json, sys
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 for section in sys.argv[1:]:
     page = AppTest.from_file("pages/library.py", default_timeout=60)
     page.query_params["section"] = section
@@ -76,10 +80,11 @@ def keys(page: AppTest, start: str = "job.") -> list[str]:
     return [str(button.key) for button in page.button if str(button.key).startswith(start)]
 
 
-def test_no_section_imports_what_runs_models() -> None:
+def test_no_section_imports_what_runs_models(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LIGHT, *SECTIONS], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
+        [sys.executable, "-c", LIGHT, *SECTIONS], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "EXEGESIS_DATA": str(tmp_path)},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not {"torch", "transformers", "peft", "captum"} & set(json.loads(done.stdout.splitlines()[-1]))
 
@@ -156,6 +161,7 @@ def test_a_job_is_cancelled_resumed_and_removed(tmp_path: Path) -> None:
     job = sample(tmp_path, units=200, seconds=0.02)
     page = opened()
     assert keys(page) == [f"job.cancel.{job.id}"]
+    until((tmp_path / "log").is_file)
     page.button(key=f"job.cancel.{job.id}").click().run()
     assert jobs.wait(job.id, SECONDS).state == "cancelled"
     page.run()

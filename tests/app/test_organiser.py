@@ -11,8 +11,8 @@ from streamlit.runtime.context import ContextProxy, StreamlitHeaders
 from streamlit.testing.v1 import AppTest
 from streamlit.user_info import UserInfoProxy
 
-from components.study import organiser
-from components.study.admission import ADMINS, PASSWORD
+from components import organiser
+from components.admission import ADMINS, PASSWORD
 from engine.study.limits import Tries
 from tests.alerts import errors, notes
 
@@ -25,7 +25,7 @@ NOBODY = {"is_logged_in": False}
 def gated() -> None:
     import streamlit as st
 
-    from components.study.organiser import organiser
+    from components.organiser import organiser
 
     if organiser():
         st.text("the organiser's")

@@ -16,6 +16,7 @@ from components.randomization.entries import mark_of
 from components.randomization.known import spec_of
 from components.randomization.session import key
 from components.randomization.state import plan_of, read
+from components.randomization.words import BESIDE
 from components.randomization.work import AGAIN
 from engine import jobs
 from engine.classifiers import AnyClassifier
@@ -116,6 +117,16 @@ def test_a_vit_of_one_block_has_one_stage(tmp_path: Path) -> None:
     html = html_of(opened(**link, seeds="1", mode="independent"))
     assert html.count('<th scope="col">') == 2
     assert "A verdict needs the cascading mode" in html
+
+
+def test_what_ships_is_offered_beside_a_check_of_ones_own(model: str, tmp_path: Path) -> None:
+    link = {"model": model, "data": reviews(tmp_path), "method": "gradient_l2", "examples": "3", "seeds": "1"}
+    press(opened(**link), "Randomize")
+    finish()
+    [beside] = [one for one in opened(**link).multiselect if one.label == BESIDE]
+    assert "reviews-minilm on reviews" in beside.options[0]
+    assert not beside.disabled
+    assert beside.proto.placeholder == "other finished checks"
 
 
 def test_a_cancelled_check_goes_on_where_it_was(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

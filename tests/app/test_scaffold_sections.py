@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.scaffold.look import SECTIONS
+from components.scaffold.section_words import PROTOCOLS, PROTOCOLS_PICTURES
 from components.scaffold.state import of_plan, write
 from engine.scaffold.plan import NONE, SMAT, Plan
 from tests.alerts import errors
@@ -93,8 +94,11 @@ def test_plausibility_is_measured_on_request_and_then_kept() -> None:
 
 
 def test_trivial_protocols_of_texts_and_of_pictures() -> None:
-    assert "No trivial protocol is seen" in said(opened(PLAN, "protocols"))
-    told = said(opened(PICTURES, "protocols"))
+    texts, pictures = (opened(plan, "protocols") for plan in (PLAN, PICTURES))
+    assert "No trivial protocol is seen" in said(texts)
+    assert PROTOCOLS in [one.value for one in texts.caption]
+    assert PROTOCOLS_PICTURES in [one.value for one in pictures.caption]
+    told = said(pictures)
     assert "border patches" in told
     assert "Stop words" not in told
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.admission import PASSWORD
 from components.study.actions import STUDY
-from components.study.admission import PASSWORD
 from components.study.controls import key
 from engine.study import studies
 from engine.study.database import ADDRESS

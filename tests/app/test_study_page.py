@@ -9,14 +9,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from unittest.mock import PropertyMock, patch
 
 import pytest
+from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
+from components.admission import PASSWORD
 from components.study import opening as study_opening
 from components.study.actions import NEW, STUDY
-from components.study.admission import PASSWORD
 from components.study.list import ALL
+from components.study.opening import Opening
 from components.trouble import literal
 from engine.errors import ExegesisError
 from engine.scaffold import fitting
@@ -202,6 +205,27 @@ def test_opening_goes_on_without_the_page_and_is_seen_by_the_next(tmp_path: Path
     assert studies.find(made.id).state == "open"
     page = opened(**{STUDY: made.id})
     assert [code.value for code in page.code] == [f"/annotate?study={made.token}"]
+
+
+@pytest.mark.parametrize(("url", "here"), [("http://localhost:8501/study", True), ("https://lab.example/study", False)])
+def test_a_link_that_others_cannot_follow_is_said_to_lead_nowhere_else(url: str, here: bool, tmp_path: Path) -> None:
+    made = studies.create(text_design(tmp_path))
+    study_opening.begin(made.id).wait(SECONDS)
+    with patch.object(ContextProxy, "url", new_callable=PropertyMock, return_value=url):
+        page = opened(**{STUDY: made.id})
+    assert page.code[0].value.startswith(url.removesuffix("study"))
+    assert any("This link works on this machine only." in told for told in notes(page)) is here
+
+
+def test_how_far_an_opening_is_counts_examples_and_names_methods() -> None:
+    opening = Opening(1)
+    for report, told in (
+        ((0, 0, ""), "reading the data set and the model"),
+        ((3, 9, "examples"), "3 of 9 examples"),
+        ((1, 4, "lime"), "1 of 4 explanations, now lime"),
+    ):
+        opening._report(*report)
+        assert opening.progress[1].startswith(told)
 
 
 def test_why_an_opening_failed_is_said_and_the_draft_stays(tmp_path: Path) -> None:

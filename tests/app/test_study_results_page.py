@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.admission import PASSWORD
 from components.frame import RESULTS
 from components.numbers import MINUS
 from components.results.page import WIDGET
 from components.results.sections import RANKED, VOTES
 from components.results.words import PLAUSIBLE, SMAT_WARNING
-from components.study.admission import PASSWORD
 from components.trouble import WORD_JOINER, literal
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
@@ -229,3 +229,15 @@ def test_downloads_hold_every_table_and_every_number() -> None:
     assert [button.proto.label for button in page.get("download_button")] == [
         "Votes", "Orders", "Items", "Ratings", "All results", "Study file",
     ]  # fmt: skip
+
+
+def test_a_second_look_at_an_item_is_told_from_the_first() -> None:
+    study = open_study(repeats=2)
+    poll(study, 1, FIRST_BEST, noise=0.0)
+    again = next(one for one in results(study.id).kept if one.repeat == 1)
+    for repeat, told in ((0, False), (1, True)):
+        page = opened(study=study.id, annotator=again.annotator, item=again.item, repeat=repeat)
+        said = words_of(page)
+        assert f"What {again.annotator} saw on " in said
+        assert (", the second time" in said) is told
+        assert "Not answered." not in said

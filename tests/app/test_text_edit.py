@@ -12,6 +12,8 @@ from streamlit.testing.v1.element_tree import TextInput
 from transformers import AutoTokenizer
 
 import engine.metrics.without as without
+from components.compact import compact_css
+from components.question_styles import LAYOUT
 from components.question_words import TEXT_WORDS
 from components.text import focus_controls
 from components.text.session import key
@@ -74,6 +76,8 @@ def test_pinned_tokens_have_the_prediction_without_them_by_every_operator(model:
     assert all(name in found for name in TEXT_WORDS.removals.values())
     assert all(explainer(method).title in found for method in QUICK)
     assert TEXT_WORDS.hint not in said(page)
+    sheet = compact_css(LAYOUT.read_text(encoding="utf-8"))
+    assert any(sheet in element.proto.body for element in page.get("html")), "they are laid out"
 
 
 def test_a_link_may_pin_what_cannot_be_removed(model: str) -> None:

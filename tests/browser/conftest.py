@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from playwright.sync_api import (
     Page,
     Request,
     ViewportSize,
+    WebError,
     expect,
     sync_playwright,
 )
@@ -29,9 +30,11 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 Scheme = Literal["light", "dark"]
 STAYS_HERE = {"data", "blob", "about", "file"}
 TIMEOUT_MS = 60_000
-PATIENCE_MS = 20_000
-"""How long a condition is waited for where a test names no time: a busy machine may take more than the usual 5 s."""
-expect.set_options(timeout=PATIENCE_MS)
+RUNNING = "[data-testid=stApp][data-test-script-state=running]"
+"""Is there while the page's script runs."""
+KEPT = "cookies,local_storage,indexeddb,service_workers"
+"""What a browser keeps of an address, beside what it has read there."""
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 def is_base_path_probe(message: ConsoleMessage) -> bool:
@@ -56,35 +59,89 @@ class Watch:
         if message.type == "error" and not is_base_path_probe(message):
             self.errors.append(f"{message.text} {message.location.get('url', '')}")
 
+    def on_error(self, error: WebError) -> None:
+        self.errors.append(str(error.error))
+
     def attach(self, context: BrowserContext) -> None:
+        """Listens to all pages of the context."""
         context.on("request", self.on_request)
         context.on("console", self.on_console)
-        context.on("weberror", lambda error: self.errors.append(str(error.error)))
+        context.on("weberror", self.on_error)
+
+    def detach(self, context: BrowserContext) -> None:
+        context.remove_listener("request", self.on_request)
+        context.remove_listener("console", self.on_console)
+        context.remove_listener("weberror", self.on_error)
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """One browser for all tests of a worker: a blank page, and a tab in which each test opens its first page.
+
+    Streamlit's own files stay in its cache, and compiled in the tab. A context of its own would read and compile them
+    anew for each test, which takes four times the work: more than most tests have.
+    """
     if not CHROMIUM.exists():
         reason = f"no Chromium at {CHROMIUM}; install it or name one in EXEGESIS_CHROMIUM"
         if os.environ.get("EXEGESIS_REQUIRE_BROWSER"):
             pytest.fail(reason)
         pytest.skip(reason=reason)
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=ARGUMENTS
+        )
+        context.set_default_timeout(TIMEOUT_MS)
+        yield context
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def browser(profile: BrowserContext) -> Browser:
+    assert profile.browser is not None
+    return profile.browser
+
+
+@pytest.fixture(scope="session")
+def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests of a worker, started as `exegesis app` does. Its home fills from test to test."""
+    with running(tmp_path_factory.mktemp("server")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def parts(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server of pages that show a part of a page alone (`parts.py`)."""
+    script = str(Path(__file__).with_name("parts.py"))
+    with running(tmp_path_factory.mktemp("parts"), "streamlit", script) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a tiny random classifier of texts."""
+    from tests.tiny import save_checkpoint  # here: torch takes seconds to import, and half of the tests need none
+
+    return str(save_checkpoint("bert", tmp_path_factory.mktemp("bert") / "tiny"))
+
+
+@pytest.fixture(scope="session")
+def vit(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a tiny random classifier of pictures: 3 x 3 patches, and the classes cat, dog, eel."""
+    from tests.unit.images.checkpoints import save_vit
+
+    return str(save_vit(tmp_path_factory.mktemp("vit") / "tiny"))
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A fresh server for the tests of one file, started as `exegesis app` does."""
+def own_server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for the tests of one file, whose home is empty when they begin."""
     with running(tmp_path_factory.mktemp("server")) as started:
         yield started
 
 
 @pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[Callable[[str], Server]]:
-    """Starts a server of the test's own, in one of `server.WAYS`."""
+    """Starts a server of the test's own, in a way that `server.command` knows."""
     with ExitStack() as stack:
         yield lambda way: stack.enter_context(running(tmp_path, way))
 
@@ -99,26 +156,74 @@ def watch() -> Iterator[Watch]:
 
 
 @pytest.fixture
-def open_page(browser: Browser, watch: Watch, start_server: Callable[[str], Server]) -> Iterator[Callable[..., Page]]:
-    """Opens an address in a context of its own: `open_page(url, scheme="dark", width=420, touch=True)`.
+def open_page(
+    profile: BrowserContext, browser: Browser, watch: Watch, start_server: Callable[[str], Server]
+) -> Iterator[Callable[..., Page]]:
+    """Opens an address: `open_page(url, scheme="dark", width=420)`. What the browser keeps of it goes with the test.
 
+    `touch=True` is a telephone, `apart=True` somebody else's browser: they share nothing with the others. A test that
+    gives a page listeners or scripts of its own opens it apart, since the tab stays. A click waits until the script
+    has ended, except of a page opened with `hasty=True`.
     It asks for `start_server` so that its pages are closed before the server that they talk to stops.
     """
-    contexts: list[BrowserContext] = []
+    addresses: list[str] = []
+    with ExitStack() as stack:
+        watch.attach(profile)
+        stack.callback(watch.detach, profile)
 
-    def opener(url: str, scheme: Scheme = "light", width: int = 1280, height: int = 900, touch: bool = False) -> Page:
-        size: ViewportSize = {"width": width, "height": height}
-        context = browser.new_context(color_scheme=scheme, viewport=size, has_touch=touch, is_mobile=touch)
-        context.set_default_timeout(TIMEOUT_MS)
-        watch.attach(context)
-        contexts.append(context)
-        page = context.new_page()
-        page.goto(url)
-        return page
+        def opener(
+            url: str,
+            scheme: Scheme = "light",
+            width: int = 1280,
+            height: int = 900,
+            touch: bool = False,
+            apart: bool = False,
+            hasty: bool = False,
+        ) -> Page:
+            size: ViewportSize = {"width": width, "height": height}
+            if touch or apart:
+                context = browser.new_context(color_scheme=scheme, viewport=size, has_touch=touch, is_mobile=touch)
+                context.set_default_timeout(TIMEOUT_MS)
+                watch.attach(context)
+                stack.callback(context.close)
+                page = context.new_page()
+            else:
+                page = profile.new_page() if addresses else tab_of(profile)
+                page.set_viewport_size(size)
+                page.emulate_media(color_scheme=scheme, reduced_motion="null")
+                page.mouse.move(0, 0)
+                addresses.append(url)
+            page.remove_locator_handler(page.locator(RUNNING))
+            if not hasty:
+                page.add_locator_handler(page.locator(RUNNING), lambda: None)
+            page.goto(url)
+            return page
 
-    yield opener
-    for context in contexts:
-        context.close()
+        stack.callback(forget, profile, addresses)
+        yield opener
+
+
+def tab_of(profile: BrowserContext) -> Page:
+    """The tab that stays, or a new one where a test has closed it."""
+    _, *tabs = profile.pages or [profile.new_page()]
+    return tabs[0] if tabs else profile.new_page()
+
+
+def forget(profile: BrowserContext, addresses: Iterable[str]) -> None:
+    """Leaves the tab blank, closes the pages beside it, and drops all that the browser keeps of these addresses."""
+    blank, *tabs = profile.pages
+    shown = {*addresses, *(tab.url for tab in tabs)}
+    for tab in tabs[:1]:
+        if tab.url.startswith("http"):
+            tab.evaluate("sessionStorage.clear()")
+        tab.goto("about:blank")
+    for tab in tabs[1:]:
+        tab.close()
+    profile.clear_permissions()
+    session = profile.new_cdp_session(blank)
+    for origin in {f"{address.scheme}://{address.netloc}" for address in map(urlsplit, shown) if address.netloc}:
+        session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": KEPT})
+    session.detach()
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -39,12 +39,18 @@ const bytes = Uint8Array.from(atob(data.body), (letter) => letter.charCodeAt(0))
 const [layer, head] = data.head;
 const draw = { matrix: drawMatrix, overlay: drawOverlay }[data.told.detail];
 const active = data.alone ? [[layer, head]] : data.told.heads.map((one) => [layer, one]);
-const shown = () => (draw ? draw(host, model, [layer, head]) : drawLines(host, model, active));
+const show = () => (draw ? draw(host, model, [layer, head]) : drawLines(host, model, active));
 const whole = data.whole && Uint8Array.from(atob(data.whole), (letter) => letter.charCodeAt(0));
 Promise.all([unpacked(bytes), whole && wholeHead(whole)]).then(([grids, one]) => {
 Object.assign(model, { grids, whole: one });
-shown();
+coloured();
 });
+function coloured() {
+model.colours = new Colours(host);
+if (!model.colours.known) return requestAnimationFrame(coloured);
+show();
+parentElement.dataset.shown = "";
+}
 }
 """
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from PIL import Image
 from playwright.sync_api import Locator, Page
 
 from components.palette import STEPS, Side, Theme, colour
 from engine.heads.grids import LEVELS
+from tests.browser.waiting import pixels
 
 SCORES, THUMBS = "Score of each head", "What each head looks at"
 
@@ -30,18 +29,12 @@ def cell(page: Page, head: str, name: str = SCORES) -> Locator:
     )
 
 
-def shot(page: Page) -> np.ndarray:
-    """What is in sight, as height x width x 3."""
-    with Image.open(io.BytesIO(page.screenshot(animations="disabled"))) as file:
-        return np.asarray(file.convert("RGB")).astype(int)
-
-
 def thumbnails(page: Page) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
     """Each head and the pixels of its thumbnail; nothing is in hand, and what lies over them is taken away."""
     page.mouse.move(1, 1)
     page.add_style_tag(content=".xg-stage [role=gridcell] { box-shadow: none !important }")
     page.add_style_tag(content=".xg-stage [role=gridcell]::before { display: none }")
-    seen = shot(page)
+    seen = pixels(page)
     boxes = (
         grid(page, THUMBS)
         .locator("[data-head]")

@@ -44,12 +44,6 @@ def expect_table(page: Page, methods: tuple[str, ...] = QUICK) -> None:
     expect(page.locator(".xg-grid tbody tr")).to_have_count(len(methods))
 
 
-def expect_settled(page: Page) -> None:
-    """The script has ended: nothing moves under the pointer any more."""
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
-
-
 def hover_text(page: Page) -> str:
     """What stands beside the hovered unit. The style sheet counts the index, so only the drawn page knows it."""
     session = page.context.new_cdp_session(page)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable
 
 import numpy as np
-from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from components.picture.patch_map import PatchMap
 from tests.browser import patch_page
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
+from tests.browser.waiting import box_of
 from tests.project import ROOT
 
 Open = Callable[..., Page]
@@ -25,7 +24,7 @@ BOXES = "boxes => boxes.map(box => box.getBoundingClientRect()).map(({ x, y, wid
 
 
 def opened(server: Server, open_page: Open, query: str = "", **more: object) -> Page:
-    page = open_page(f"{server.url}/?{query}", **more)
+    page = open_page(f"{server.url}?{query}", **more)
     expect(hint(page).or_(clear(page))).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_text("after 1 runs")).to_be_visible(timeout=TIMEOUT_MS)
     return page
@@ -57,8 +56,7 @@ def view(number: int) -> PatchMap:
 
 def at_patch(page: Page, at: int, number: int = 0) -> tuple[float, float]:
     """The middle of a patch on the screen."""
-    box = the_map(page, number).bounding_box()
-    assert box is not None
+    box = box_of(the_map(page, number))
     row, column = divmod(at, COLUMNS)
     return box["x"] + (column + 0.5) * box["width"] / COLUMNS, box["y"] + (row + 0.5) * box["height"] / ROWS
 
@@ -68,17 +66,15 @@ def hover(page: Page, at: int, number: int = 0) -> None:
 
 
 def click(page: Page, at: int, number: int = 0) -> None:
-    page.mouse.click(*at_patch(page, at, number))
+    """Click a patch; where the map is just being put into the page anew, once it is there and still."""
+    found = the_map(page, number)
+    width, height = found.evaluate("map => [map.getBoundingClientRect().width, map.getBoundingClientRect().height]")
+    row, column = divmod(at, COLUMNS)
+    found.click(position={"x": (column + 0.5) * width / COLUMNS, "y": (row + 0.5) * height / ROWS})
 
 
 def expect_held(page: Page, pins: str, runs: int) -> None:
     expect(page.get_by_text(re.compile(rf"^Python holds {pins} after {runs} runs$"))).to_be_visible(timeout=TIMEOUT_MS)
-
-
-def pixels(place: Locator) -> np.ndarray:
-    """What is seen, as height x width x 3."""
-    with Image.open(io.BytesIO(place.screenshot(animations="disabled"))) as file:
-        return np.asarray(file.convert("RGB")).astype(int)
 
 
 def rgb(colour: str) -> np.ndarray:

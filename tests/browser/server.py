@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import subprocess
@@ -18,7 +19,6 @@ from tests.project import ROOT
 
 START_SECONDS = 60
 STOP_SECONDS = 10
-WAYS = ("launcher", "streamlit")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class Server:
     home: Path
     log_file: Path
     pid: int
+
+    def page(self, name: str) -> Server:
+        """The same server, opened at one of its pages."""
+        return dataclasses.replace(self, url=f"{self.url}/{name}")
 
     @property
     def log(self) -> str:

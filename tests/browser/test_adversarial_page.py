@@ -5,31 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from components.adversarial.charts import CURVES
 from components.frame import ADVERSARIAL
-from components.palette import Theme
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.browser.waiting import box_of
 
 Open = Callable[..., Page]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_vit(tmp_path_factory.mktemp("model") / "tiny"))
-
-
-def test_pixels_are_attacked_on_request_and_shown_before_and_after(
-    scheme: Theme, server: Server, model: str, open_page: Open
-) -> None:
-    # Another seed for each theme, so that each has something to run.
-    query = {"input": "image", "model": model, "data": "scenes:count=3", "steps": "3", "seed": str(len(scheme))}
-    page = open_page(f"{server.url}/{ADVERSARIAL.url_path}?{urlencode(query)}", scheme)
+def test_pixels_are_attacked_on_request_and_shown_before_and_after(server: Server, vit: str, open_page: Open) -> None:
+    query = {"input": "image", "model": vit, "data": "scenes:count=3", "steps": "3"}
+    page = open_page(f"{server.url}/{ADVERSARIAL.url_path}?{urlencode(query)}")
     page.get_by_role("button", name="Run the attack").click(timeout=TIMEOUT_MS)
     for title in ("Before", "After, unconstrained", "After, constrained"):
         expect(page.get_by_role("region", name=title, exact=True)).to_be_visible(timeout=TIMEOUT_MS)
@@ -43,20 +32,15 @@ def test_the_finished_attack_fits_a_telephone(server: Server, open_page: Open) -
     page = open_page(f"{server.url}/{ADVERSARIAL.url_path}", width=390)
     before, after = (page.get_by_role("region", name=name, exact=True) for name in ("Before", "After, constrained"))
     expect(after).to_be_visible(timeout=TIMEOUT_MS)
-    boxes = [side.bounding_box() for side in (before, after)]
-    assert all(box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
-    assert boxes[0] is not None
-    assert boxes[1] is not None
+    boxes = [box_of(side) for side in (before, after)]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
 
 
-def test_a_run_is_watched_and_stopped_in_the_middle(
-    server: Server, open_page: Open, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    tiny = str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
-    query = {"model": tiny, "text": "a slow film with a fine and funny end", "steps": "100000", "learning_rate": "0.5",
+def test_a_run_is_watched_and_stopped_in_the_middle(server: Server, model: str, open_page: Open) -> None:
+    query = {"model": model, "text": "a slow film with a fine and funny end", "steps": "100000", "learning_rate": "0.5",
              "objective": "constrained"}  # fmt: skip
-    page = open_page(f"{server.url}/{ADVERSARIAL.url_path}?{urlencode(query)}")
+    page = open_page(f"{server.url}/{ADVERSARIAL.url_path}?{urlencode(query)}", hasty=True)
     page.get_by_role("button", name="Run the attack").click(timeout=TIMEOUT_MS)
     expect(page.get_by_text("of 100,000")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.locator(".stVegaLiteChart").first).to_be_visible(timeout=2 * TIMEOUT_MS)

@@ -158,7 +158,7 @@ def test_a_reload_goes_on_in_this_tab_and_a_code_anywhere(
     page.reload()
     at_item(page, "Item 1 of 4")
     assert page.locator(".xg-asked").inner_text() == shown
-    elsewhere = open_page(address, scheme="dark", width=390)
+    elsewhere = open_page(address, scheme="dark", width=390, apart=True)
     elsewhere.get_by_text(GO_ON).click(timeout=TIMEOUT_MS)
     elsewhere.get_by_label("Your code").fill(code.upper().replace("-", " "))
     button(elsewhere, "Go on").click()
@@ -174,6 +174,7 @@ def test_a_reload_shows_the_code_until_they_have_it_and_then_what_to_do(address:
     expect(page.get_by_text(code, exact=True)).to_be_visible(timeout=TIMEOUT_MS)
     button(page, HAVE_IT).click()
     expect(heading(page, "What to do")).to_be_visible(timeout=TIMEOUT_MS)
+    page.wait_for_function(f"() => {HELD}.some(held => held.includes('instructions'))", timeout=TIMEOUT_MS)
     page.reload()
     expect(heading(page, "What to do")).to_be_visible(timeout=TIMEOUT_MS)
     button(page, BEGIN).click()
@@ -216,8 +217,9 @@ def test_a_study_that_ends_meanwhile_keeps_what_was_confirmed(
     expect(button(page, AGREE)).to_have_count(0)
 
 
+HELD = "Object.values(sessionStorage)"
 KEPT = "Object.keys(sessionStorage).filter(name => name.startsWith('exegesis'))"
-"""What the tab still holds of a participant, in JavaScript."""
+"""What the tab holds, and by which names of a participant's, in JavaScript; it hears of a step just after it shows."""
 
 
 def test_who_is_forgotten_is_not_known_after_a_reload(server: Server, own: int, address: str, open_page: Open) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from components.palette import PALETTES, Side
 from engine.heads.reading import HeadReading
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.heads_seen import SCORES, THUMBS, cell, enlarged, grid, levels, ramp, rgb, thumbnails
-from tests.browser.server import Server, running
+from tests.browser.server import Server
+from tests.browser.waiting import box_of
 from tests.head_readings import CAUSAL, LARGE, causal_reading, picture_reading, text_reading
-from tests.project import ROOT
 
 Open = Callable[..., Page]
 TALL = 1400
@@ -28,11 +27,9 @@ STEP = 3
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(parts: Server) -> Server:
     """The page of the board alone."""
-    script = str(Path(ROOT, "tests/browser/attention_page.py"))
-    with running(tmp_path_factory.mktemp("server"), "streamlit", script) as one:
-        yield one
+    return parts.page("attention")
 
 
 @pytest.fixture
@@ -46,7 +43,7 @@ def text() -> HeadReading:
 
 
 def opened(server: Server, open_page: Open, query: str = "", **more: object) -> Page:
-    page = open_page(f"{server.url}/?{query}", **{"height": TALL, **more})
+    page = open_page(f"{server.url}?{query}", **{"height": TALL, **more})
     expect(page.locator("canvas[data-drawn]")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_text("after 1 runs")).to_be_visible(timeout=TIMEOUT_MS)
     return page
@@ -76,7 +73,7 @@ def expect_colour(page: Page, head: tuple[int, int], share: float, scheme: Schem
     assert np.abs(np.array(re.findall(r"\d+", found)[:3], dtype=int) - wanted).max() <= EXACT
 
 
-@pytest.mark.parametrize(("scale", "score"), [("own", "importance"), ("shared", "off")])
+@pytest.mark.parametrize(("scheme", "scale", "score"), [("light", "own", "importance"), ("dark", "shared", "off")])
 def test_every_pixel_of_a_matrix_and_every_score_has_the_colour_of_its_value(
     server: Server, open_page: Open, text: HeadReading, scheme: Scheme, scale: str, score: str
 ) -> None:
@@ -124,17 +121,15 @@ def test_the_patches_of_a_picture_are_drawn_as_they_lie_in_it(server: Server, op
         assert np.abs(seen - wanted).max() <= STEP, head
 
 
-def test_where_a_causal_model_may_not_attend_is_hatched_and_never_a_zero(
-    server: Server, open_page: Open, scheme: Scheme
-) -> None:
-    page = opened(server, open_page, "of=causal", scheme=scheme)
-    masked = [rgb(PALETTES[scheme].special), rgb(PALETTES[scheme].line)]
+def test_where_a_causal_model_may_not_attend_is_hatched_and_never_a_zero(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "of=causal", scheme="dark")
+    masked = [rgb(PALETTES["dark"].special), rgb(PALETTES["dark"].line)]
     reading = causal_reading()
     future = np.isnan(reading.attention[0, 0])
     for head, seen in thumbnails(page):
         matrix = np.nan_to_num(reading.attention[head])
         allowed = ~enlarged(future, *seen.shape[:2]).astype(bool)
-        wanted = ramp(scheme, enlarged(levels(matrix, matrix.max()), *seen.shape[:2]))
+        wanted = ramp("dark", enlarged(levels(matrix, matrix.max()), *seen.shape[:2]))
         assert np.abs(seen - wanted)[allowed].max() <= EXACT, head
         near = [np.abs(seen - one).max(-1) <= EXACT for one in masked]
         assert (near[0] | near[1])[~allowed].all(), head
@@ -242,8 +237,7 @@ def test_by_score_the_largest_comes_first_with_its_name_and_filters_hold(
 def test_a_patch_of_the_picture_that_is_clicked_becomes_the_one_that_looks(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "of=picture")
     patches = page.get_by_role("application", name=re.compile("over the picture"))
-    box = patches.bounding_box()
-    assert box is not None
+    box = box_of(patches)
     patches.click(position={"x": box["width"] * 2.5 / 14, "y": box["height"] * 3.5 / 14})
     expect_held(page, "None", False, 2, query=str(1 + 3 * 14 + 2))
     expect(page.get_by_text("Attention from «row 4, column 3»", exact=True)).to_be_visible()
@@ -263,8 +257,8 @@ def test_a_long_text_says_what_was_drawn_together(server: Server, open_page: Ope
 
 def test_on_a_phone_the_head_stands_under_the_scores_and_a_finger_locks(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, width=390, height=844, touch=True)
-    tops = [page.get_by_role("region", name=name).bounding_box() for name in ("Map of scores", "One head", "All heads")]
-    assert tops == sorted(tops, key=lambda box: box["y"] if box else 0)
+    tops = [box_of(page.get_by_role("region", name=name)) for name in ("Map of scores", "One head", "All heads")]
+    assert tops == sorted(tops, key=lambda box: box["y"])
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     cell(page, "4.4").tap()
     expect_held(page, "(4, 4)", False, 2)

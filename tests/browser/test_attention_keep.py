@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
 
-import pytest
 from PIL import Image, ImageColor
 from playwright.sync_api import Page, expect
 from safetensors.numpy import load_file
@@ -16,24 +15,18 @@ from safetensors.numpy import load_file
 from components.attention.keep import ALL_FILE
 from components.attention.link import LABEL
 from components.frame import ATTENTION, TEXT
-from components.palette import PALETTES, STEPS, Theme, colour
+from components.palette import PALETTES, STEPS, colour
 from components.png_button import SCALE
 from components.svg_sheet import WIDTH
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.test_text_keep import rgb, saved
-from tests.tiny import save_checkpoint
 
 WORDS = "<b>warm</b> film"
 TOKENS = 11
 LAYERS, HEADS = 3, 4
 
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
 
 
 def address(server: Server, model: str) -> str:
@@ -72,9 +65,9 @@ def test_every_file_is_saved_and_opens_alone(server: Server, model: str, open_pa
 
 
 def test_the_picture_is_saved_in_pixels_with_the_matrix_in_it(
-    scheme: Theme, server: Server, model: str, open_page: Open, tmp_path: Path
+    server: Server, model: str, open_page: Open, tmp_path: Path
 ) -> None:
-    page = open_page(address(server, model), scheme=scheme)
+    page = open_page(address(server, model), scheme="dark")
     expect(page.get_by_role("button", name="PNG", exact=True)).to_be_visible(timeout=TIMEOUT_MS)
     file = saved(page, "PNG", tmp_path)
     assert file.name == "exegesis-heads.png"

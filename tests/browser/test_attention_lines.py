@@ -16,7 +16,8 @@ from engine.heads.scores import received
 from tests.browser import detail_page
 from tests.browser.conftest import Scheme
 from tests.browser.server import Server
-from tests.browser.test_attention_detail import HEAD, LAYER, Open, opened, pixels, rgb, said, server, values
+from tests.browser.test_attention_detail import HEAD, LAYER, Open, opened, rgb, said, server, values
+from tests.browser.waiting import box_of, pixels
 
 __all__ = ["server"]
 ROWS, COLUMNS = detail_page.GRID
@@ -37,8 +38,7 @@ def received_map() -> np.ndarray:
 
 
 def patch_at(page: Page, at: int) -> tuple[float, float]:
-    box = the_map(page).bounding_box()
-    assert box is not None
+    box = box_of(the_map(page))
     row, column = divmod(at, COLUMNS)
     return box["x"] + (column + 0.5) * box["width"] / COLUMNS, box["y"] + (row + 0.5) * box["height"] / ROWS
 
@@ -147,9 +147,7 @@ def test_keys_move_and_enter_asks_and_focus_stays(server: Server, open_page: Ope
 def test_the_patch_that_looks_is_outlined_and_the_token_that_does_is_named(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "show=image&detail=overlay&view=query&query=20")
     expect(page.get_by_text("Where the outlined patch looks: row 3, column 4.")).to_be_visible()
-    ring, whole = page.locator(".xg-looking").bounding_box(), the_map(page).bounding_box()
-    assert ring is not None
-    assert whole is not None
+    ring, whole = box_of(page.locator(".xg-looking")), box_of(the_map(page))
     assert (ring["x"] - whole["x"]) / ring["width"] == pytest.approx(3, abs=0.05)
     assert (ring["y"] - whole["y"]) / ring["height"] == pytest.approx(2, abs=0.05)
     page.mouse.move(*patch_at(page, 5))

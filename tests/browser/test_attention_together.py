@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.heads_seen import cell
-from tests.browser.server import Server, running
+from tests.browser.server import Server
+from tests.browser.waiting import box_of
 from tests.head_readings import WORDS, picture_reading, text_reading
-from tests.project import ROOT
 
 Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    script = str(Path(ROOT, "tests/browser/attention_page.py"))
-    with running(tmp_path_factory.mktemp("server"), "streamlit", script) as one:
-        yield one
+def server(parts: Server) -> Server:
+    return parts.page("attention")
 
 
-def opened(server: Server, open_page: Open, query: str = "") -> Page:
-    page = open_page(f"{server.url}/?{query}", height=1400)
+def opened(server: Server, open_page: Open, query: str = "", apart: bool = False) -> Page:
+    page = open_page(f"{server.url}?{query}", height=1400, apart=apart)
     expect(page.locator(".xg-one > .xg-said")).not_to_be_empty(timeout=TIMEOUT_MS)
     expect(page.get_by_text("after 1 runs")).to_be_visible(timeout=TIMEOUT_MS)
     return page
@@ -82,7 +79,7 @@ def test_beside_matrices_the_picture_has_what_its_patches_receive(server: Server
 def test_while_the_attention_is_on_its_way_the_board_says_so_and_keeps_its_height(
     server: Server, open_page: Open
 ) -> None:
-    page = opened(server, open_page)
+    page = opened(server, open_page, apart=True)
     page.add_init_script(
         "window.DecompressionStream = class extends TransformStream { constructor() { super(STUCK) } }"
     )
@@ -91,9 +88,7 @@ def test_while_the_attention_is_on_its_way_the_board_says_so_and_keeps_its_heigh
     expect(page.get_by_role("status").get_by_text("Loading the attention …")).to_be_visible(timeout=TIMEOUT_MS)
     one = page.get_by_role("region", name="One head")
     expect(one.get_by_text("Loading the attention …")).to_be_visible()
-    box, thumbs = one.bounding_box(), page.get_by_role("region", name="All heads").bounding_box()
-    assert box is not None
-    assert thumbs is not None
+    box, thumbs = box_of(one), box_of(page.get_by_role("region", name="All heads"))
     assert min(box["height"], thumbs["height"]) > 350
 
 

@@ -30,9 +30,9 @@ from engine.study.studies import StudyRecord, create, find, open_study
 from engine.study.tables import Annotator, Ballot, Item, Shown, Study
 from engine.study.tally import method_names
 from tests.browser.annotating import begin, cannot_tell, cards, link, store_of
-from tests.browser.conftest import Scheme
 from tests.browser.recording import PIXELS_ONLY, Recording, chunks
 from tests.browser.server import Server
+from tests.project import ROOT
 from tests.unit.study.samples import image_design, text_design
 
 Open = Callable[..., Page]
@@ -116,9 +116,9 @@ def looks(study: StudyRecord) -> list[tuple[str, str, int]]:
 
 
 def test_nothing_that_the_browser_receives_tells_a_method_and_the_order_is_the_drawn_one(
-    server: Server, study: StudyRecord, open_page: Open, scheme: Scheme
+    server: Server, study: StudyRecord, open_page: Open
 ) -> None:
-    page, recording = open_page("about:blank", scheme=scheme), Recording()
+    page, recording = open_page("about:blank", apart=True), Recording()
     recording.listen(page)
     page.goto(link(server, study.token))
     begin(page)
@@ -134,6 +134,8 @@ def test_nothing_that_the_browser_receives_tells_a_method_and_the_order_is_the_d
         mine = looks(study)[-len(shown) :]
         drawn = [expected_cards(study, *look) for look in mine]
     assert found(words, without_ours(received)) == []
+    for folder in (ROOT, server.home):
+        assert str(folder).encode() not in received
     assert [[page.evaluate(AS_THE_BROWSER_SPELLS, one) for one in ballot] for ballot in drawn] == shown
     for png in recording.pictures():
         assert {name for name, _ in chunks(png)} <= PIXELS_ONLY
@@ -155,7 +157,7 @@ def test_a_study_of_guesses_sends_no_answer_of_the_model(
         study = open_study(create(dataclasses.replace(made, repeats=0)).id)
         with study_database().reading() as session:
             said = list(session.scalars(sa.select(Item.prediction).where(Item.study == study.id)))
-    page, recording = open_page("about:blank"), Recording()
+    page, recording = open_page("about:blank", apart=True), Recording()
     recording.listen(page)
     page.goto(link(server, study.token))
     for label in ("I agree and take part", "I have it", "Begin"):

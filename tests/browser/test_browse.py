@@ -8,27 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from components.frame import TEXT
-from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
+from tests.browser.waiting import box_of
 
 TEXTS = ("good food", "<script>alert(1)</script> <b>bold</b>", "=1+1", "bad service", "a warm film", "lovely view")
 HEADER_PIXELS = ROW_PIXELS = 35
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
-
-
-def texts(scheme: Scheme) -> list[str]:
-    """Of each theme its own: the server keeps what it has predicted."""
-    return [f"{text} {scheme}" for text in TEXTS]
 
 
 def data(folder: Path, texts: Sequence[str]) -> str:
@@ -67,10 +56,10 @@ def press_row(page: Page, row: int) -> None:
 
 
 def test_the_list_is_predicted_and_shows_what_is_chosen_in_it(
-    server: Server, model: str, tmp_path: Path, open_page: Open, scheme: Scheme
+    server: Server, model: str, tmp_path: Path, open_page: Open
 ) -> None:
-    own = texts(scheme)
-    page = open_page(address(server, model=model, data=data(tmp_path, own)), scheme=scheme)
+    own = TEXTS
+    page = open_page(address(server, model=model, data=data(tmp_path, own)))
     expect(page.get_by_text("none predicted yet")).to_be_visible(timeout=TIMEOUT_MS)
     press = page.get_by_role("button", name="Predict all 6 examples")
     press.click()
@@ -90,7 +79,7 @@ def test_the_list_is_predicted_and_shows_what_is_chosen_in_it(
     page.get_by_role("button", name="Random of these").click()
     expect_example(page, 1, own[1])
     expect(page).to_have_url(re.compile(r"[?&]index=1(&|$)"), timeout=TIMEOUT_MS)
-    again = open_page(page.url, scheme=scheme)
+    again = open_page(page.url)
     expect_example(again, 1, own[1])
     expect(again.get_by_text("1 of 1 listed")).to_be_visible(timeout=TIMEOUT_MS)
 
@@ -101,7 +90,6 @@ def test_a_narrow_window_holds_the_list(server: Server, model: str, tmp_path: Pa
     expect(page.get_by_test_id("stDataFrame")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for control in (page.get_by_role("textbox", name="Search"), page.get_by_role("combobox", name="Sort")):
-        box = control.bounding_box()
-        assert box is not None
+        box = box_of(control)
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390

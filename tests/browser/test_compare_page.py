@@ -14,19 +14,20 @@ from components.compare.columns import ADD, PIN
 from components.frame import COMPARE
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
 
 Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Server], str]:
+def address(model: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Server], str]:
     folder = tmp_path_factory.mktemp("compare")
-    bert, gpt2 = (str(save_checkpoint(family, folder / family)) for family in ("bert", "gpt2"))
+    from tests.tiny import save_checkpoint  # see the fixture `model`
+
+    gpt2 = str(save_checkpoint("gpt2", folder / "gpt2"))
     data = written(folder / "reviews.jsonl", REVIEWS)
-    columns = [("column", f"gradient_l2@{bert}"), ("column", f"occlusion@{gpt2}")]
-    asked = urlencode([("input", "text"), ("model", bert), ("data", data), ("index", "3"), *columns])
+    columns = [("column", f"gradient_l2@{model}"), ("column", f"occlusion@{gpt2}")]
+    asked = urlencode([("input", "text"), ("model", model), ("data", data), ("index", "3"), *columns])
     return lambda server: f"{server.url}/{COMPARE.url_path}?{asked}"
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from components.evaluate.leaderboard import HINT
 from components.frame import EVALUATE, TEXT
-from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 
 Open = Callable[..., Page]
@@ -23,10 +23,8 @@ def opened(server: Server, open_page: Open, query: str = "", **more: object) -> 
     return page
 
 
-def test_a_number_tells_itself_and_leads_to_an_example_on_the_text_page(
-    server: Server, open_page: Open, scheme: Scheme
-) -> None:
-    page = opened(server, open_page, scheme=scheme)
+def test_a_number_tells_itself_and_leads_to_an_example_on_the_text_page(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page)
     board = page.get_by_role("region", name="Leaderboard of reviews-minilm")
     expect(board).to_be_visible(timeout=TIMEOUT_MS)
     told = page.locator(".xg-told")

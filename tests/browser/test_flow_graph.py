@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from components.flow.told import FlowGraph, begin_words, flow_graph_of, path_words, share_words
 from components.palette import PALETTES, STEPS, colour
 from engine.heads.flow import Path as FlowPath
 from engine.heads.flow import flow_of, strongest_path
 from tests.browser.conftest import TIMEOUT_MS, Scheme
-from tests.browser.server import Server, running
-from tests.project import ROOT
+from tests.browser.server import Server
 from tests.unit.components.flows import picture_reading, text_reading
 
 Open = Callable[..., Page]
@@ -26,11 +24,9 @@ DRAWING_MS = 400
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(parts: Server) -> Server:
     """A page of one graph alone."""
-    script = str(Path(ROOT, "tests/browser/flow_page.py"))
-    with running(tmp_path_factory.mktemp("server"), "streamlit", script) as one:
-        yield one
+    return parts.page("flow")
 
 
 @pytest.fixture
@@ -39,7 +35,7 @@ def page(server: Server, open_page: Open) -> Page:
 
 
 def opened(server: Server, open_page: Open, query: str = "", **more: object) -> Page:
-    page = open_page(f"{server.url}/?{query}", **more)
+    page = open_page(f"{server.url}?{query}", **more)
     expect(graph_of(page)).to_be_visible(timeout=TIMEOUT_MS)
     return page
 

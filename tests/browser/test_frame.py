@@ -13,6 +13,7 @@ from components.frame import HOME, TEXT
 from engine.shipped.gallery import GALLERY, METHODS
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
+from tests.browser.waiting import box_of
 from tests.project import ROOT
 
 
@@ -44,9 +45,9 @@ def test_the_home_page_leads_to_the_text_page(server: Server, open_page: Callabl
 
 
 def test_a_card_of_the_gallery_opens_its_text_with_every_map_from_the_cache(
-    scheme: str, server: Server, open_page: Callable[..., Page]
+    server: Server, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(server.url, scheme=scheme)
+    page = open_page(server.url)
     piece, cards = GALLERY[0], page.locator(".xg-card")
     expect(cards.locator(".xg-map")).to_have_count(len(GALLERY), timeout=TIMEOUT_MS)
     page.get_by_role("link", name=piece.title).click()
@@ -60,16 +61,10 @@ def test_a_card_of_the_gallery_opens_its_text_with_every_map_from_the_cache(
 def test_the_gallery_stands_in_as_many_columns_as_fit(
     width: int, columns: int, server: Server, open_page: Callable[..., Page]
 ) -> None:
-    cards = open_page(server.url, width=width).locator(".xg-card")
+    page = open_page(server.url, width=width)
+    cards = page.locator(".xg-card")
     expect(cards).to_have_count(1 + len(GALLERY), timeout=TIMEOUT_MS)
-    places = [round(card.bounding_box()["x"]) for card in cards.all()]
+    places = [round(box_of(card)["x"]) for card in cards.all()]
     assert len(set(places)) == columns
-
-
-def test_a_narrow_window_needs_no_sideways_scrolling(
-    scheme: str, server: Server, open_page: Callable[..., Page]
-) -> None:
-    page = open_page(server.url, scheme=scheme, width=390, height=800)
-    expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=TIMEOUT_MS)
     widths = page.get_by_test_id("stMain").evaluate("node => [node.scrollWidth, node.clientWidth]")
-    assert widths[0] <= widths[1]
+    assert widths[0] <= widths[1], "nothing is to be scrolled sideways"

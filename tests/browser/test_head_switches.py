@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from components.frame import ATTENTION
 from components.palette import PALETTES
-from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.browser.waiting import settled
 
-HOVER_MS = 5_000
 TEXT = "the acting is warm and funny"
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
-
-
-@pytest.fixture(scope="module")
-def vit(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Nine patches."""
-    return str(save_vit(tmp_path_factory.mktemp("vit") / "tiny"))
 
 
 def address(server: Server, model: str, **query: str) -> str:
@@ -42,25 +27,12 @@ def rgb(colour: str) -> str:
     return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
 
 
-def expect_told(page: Page, map: Locator, told: re.Pattern[str]) -> None:
-    """Hovers again where the map was drawn anew under the pointer."""
-    for _ in range(TIMEOUT_MS // HOVER_MS):
-        page.mouse.move(1, 1)
-        map.hover()
-        with contextlib.suppress(AssertionError):
-            expect(page.locator(".xg-tip:visible")).to_have_text(told, timeout=HOVER_MS)
-            return
-    expect(page.locator(".xg-tip:visible")).to_have_text(told)
-
-
-def test_a_head_is_switched_off_scaled_by_keys_and_restored(
-    server: Server, model: str, open_page: Open, scheme: Scheme
-) -> None:
-    page = open_page(address(server, model), scheme=scheme)
+def test_a_head_is_switched_off_scaled_by_keys_and_restored(server: Server, model: str, open_page: Open) -> None:
+    page = open_page(address(server, model), scheme="dark")
     page.get_by_role("button", name="Switch off head 1.2").click(timeout=TIMEOUT_MS)
     told = page.locator(".xg-beside ~ p", has_text="percentage points")
     expect(told).to_be_visible(timeout=TIMEOUT_MS)
-    expect(told).to_have_css("color", rgb(PALETTES[scheme].text))
+    expect(told).to_have_css("color", rgb(PALETTES["dark"].text))
     expect(page).to_have_url(re.compile(r"switched=1\.2x0(&|$)"))
     expect(page.locator(".xg-pair .xg-versions")).to_contain_text("beforeafter", timeout=TIMEOUT_MS)
     slider = page.get_by_role("slider", name="Scale of head 1.2")
@@ -91,9 +63,10 @@ def test_the_maps_of_a_picture_tell_and_pin_a_patch_together(server: Server, vit
     maps = page.locator(".st-key-picture_cards [data-g]")
     expect(maps).to_have_count(2, timeout=TIMEOUT_MS)
     expect(page.get_by_role("heading", name="Keep")).to_be_visible(timeout=TIMEOUT_MS)  # the page is drawn to its end
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
+    settled(page)
     for map in maps.all():
-        expect_told(page, map, re.compile(r"rank \d+ of 9 · row 2, column 2"))
+        map.hover()
+        expect(page.locator(".xg-tip:visible")).to_have_text(re.compile(r"rank \d+ of 9 · row 2, column 2"))
     maps.last.click()
     pinned = page.get_by_role("status").filter(has_text="Pinned")
     expect(pinned).to_have_text("Pinned row 2, column 2", timeout=TIMEOUT_MS)

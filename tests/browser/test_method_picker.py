@@ -8,30 +8,24 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from components.palette import PALETTES
 from engine.registry import all_explainers, explainer
-from tests.browser.conftest import Scheme
+from tests.browser.maps import QUICK, address, expect_maps, rgb
 from tests.browser.server import Server
-from tests.browser.test_text_page import QUICK, address, expect_maps, expect_settled
-from tests.tiny import save_checkpoint
+from tests.browser.waiting import box_of, settled
 
 Open = Callable[..., Page]
 BUTTON = "All methods and parameters"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
-
-
 @pytest.fixture
-def page(server: Server, model: str, open_page: Open, scheme: Scheme) -> Page:
-    return settled(open_page(address(server, model, text="good food"), scheme))
+def page(server: Server, model: str, open_page: Open) -> Page:
+    return drawn(open_page(address(server, model, text="good food")))
 
 
-def settled(page: Page) -> Page:
+def drawn(page: Page) -> Page:
     expect_maps(page)
-    expect_settled(page)
-    return page
+    return settled(page)
 
 
 def opened(page: Page) -> Locator:
@@ -80,7 +74,7 @@ def test_a_closed_list_forgets_its_filters_and_keeps_its_parameters(page: Page) 
     dialog.get_by_role("spinbutton", name="Window").fill("3")
     dialog.get_by_role("button", name="Show the chosen methods").first.click()
     expect(page.get_by_text("Changed: Occlusion with window 3")).to_be_visible()
-    expect_settled(page)
+    settled(page)
     expect(opened(page).get_by_text("Changed: window 3")).to_be_visible()
 
 
@@ -99,16 +93,12 @@ def test_a_preset_is_chosen_by_the_keyboard_alone(page: Page) -> None:
     expect(page.get_by_role("button", name=BUTTON)).to_be_focused()
 
 
-def test_a_narrow_row_stands_under_its_name_and_names_its_axes(
-    server: Server, model: str, open_page: Open, scheme: Scheme
-) -> None:
-    dialog = opened(settled(open_page(address(server, model, text="good food"), scheme, width=390)))
+def test_a_narrow_row_stands_under_its_name_and_names_its_axes(server: Server, model: str, open_page: Open) -> None:
+    dialog = opened(drawn(open_page(address(server, model, text="good food"), width=390)))
     label = dialog.locator("dt", has_text="Removed by").first
     expect(label).to_be_visible()
-    box, wide = label.bounding_box(), dialog.page.evaluate("document.documentElement.scrollWidth")
-    name = dialog.get_by_text("Gradient", exact=True).bounding_box()
-    assert box is not None
-    assert name is not None
+    box, wide = box_of(label), dialog.page.evaluate("document.documentElement.scrollWidth")
+    name = box_of(dialog.get_by_text("Gradient", exact=True))
     assert box["width"] > 50
     assert box["y"] > name["y"]
     assert wide <= 390
@@ -123,8 +113,12 @@ GROUND = """cell => {
 
 
 def test_the_text_of_the_list_stands_out_from_its_ground(page: Page) -> None:
-    text, ground = map(brightness, opened(page).locator("dd").first.evaluate(GROUND))
-    assert abs(text - ground) > 150
+    dialog = opened(page)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        expect(page.get_by_test_id("stApp")).to_have_css("color", rgb(PALETTES[scheme].text))
+        text, ground = map(brightness, dialog.locator("dd").first.evaluate(GROUND))
+        assert abs(text - ground) > 150
 
 
 def brightness(colour: str) -> float:

@@ -8,7 +8,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from components.palette import colour, step_of
 from components.picture.patch_image import blended
@@ -18,18 +18,17 @@ from tests.browser.conftest import Scheme
 from tests.browser.patch_seen import (
     GRID,
     MAPS,
-    SCRIPT,
     Open,
     expect_held,
     hover,
     opened,
-    pixels,
     rgb,
     slider,
     the_map,
     view,
 )
-from tests.browser.server import Server, running
+from tests.browser.server import Server
+from tests.browser.waiting import pixels
 
 LARGE = ".st-key-picture_cards { grid-template-columns: repeat(2, 256px) !important; column-gap: 16px !important }"
 """Each pixel of the picture takes four of the screen."""
@@ -38,9 +37,8 @@ EXACT = 1
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("server"), "streamlit", SCRIPT) as one:
-        yield one
+def server(parts: Server) -> Server:
+    return parts.page("patch")
 
 
 @pytest.fixture

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from components.palette import PALETTES
 from components.picture.patch_map import tip
-from tests.browser.conftest import TIMEOUT_MS, Scheme, Watch
+from tests.browser.conftest import Scheme
 from tests.browser.patch_seen import (
     BOXES,
     COLUMNS,
     MAPS,
     ROWS,
-    SCRIPT,
     Open,
     at_patch,
     clear,
@@ -25,19 +22,18 @@ from tests.browser.patch_seen import (
     hint,
     hover,
     opened,
-    pixels,
     rgb,
     slider,
     the_map,
     view,
 )
-from tests.browser.server import Server, running
+from tests.browser.server import Server
+from tests.browser.waiting import box_of, pixels
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("server"), "streamlit", SCRIPT) as one:
-        yield one
+def server(parts: Server) -> Server:
+    return parts.page("patch")
 
 
 @pytest.fixture
@@ -135,7 +131,8 @@ def test_keys_alone_move_pin_and_clear_and_the_place_is_kept(page: Page) -> None
     expect(first).to_be_focused()
 
 
-def test_a_pin_while_the_script_runs_interrupts_it_and_is_kept(page: Page) -> None:
+def test_a_pin_while_the_script_runs_interrupts_it_and_is_kept(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, hasty=True)
     page.get_by_role("button", name="Run slowly").click()
     expect(page.get_by_text("Still running")).to_be_visible()
     click(page, 3)
@@ -151,23 +148,15 @@ def test_what_python_holds_wins(server: Server, open_page: Open) -> None:
     expect(page.get_by_role("status").filter(has_text="Pinned")).to_have_text("Pinned row 1, column 4")
 
 
-def test_a_finger_pins_and_sees_the_value_and_nothing_is_wider_than_a_phone(
-    server: Server, browser: Browser, watch: Watch
-) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    watch.attach(context)
-    page = context.new_page()
-    page.goto(server.url)
-    expect(hint(page)).to_be_visible(timeout=TIMEOUT_MS)
+def test_a_finger_pins_and_sees_the_value_and_nothing_is_wider_than_a_phone(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, width=390, height=844, touch=True)
     the_map(page).scroll_into_view_if_needed()
     page.touchscreen.tap(*at_patch(page, 12))
     expect_held(page, "12", 2)
-    box = page.locator(".xg-tip").bounding_box()
+    box = box_of(page.locator(".xg-tip"))
     expect(page.get_by_text(tip(view(0), 12), exact=True)).to_be_visible()
-    assert box is not None
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 390
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     lefts = {round(x) for x, _, _ in page.locator(".xg-card .xg-patches").evaluate_all(BOXES)}
     assert len(lefts) == 2, "two cards side by side"
-    context.close()

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from components.picture.own import BEFORE
 from engine.request import Picture
-from tests.browser.conftest import TIMEOUT_MS, Scheme
-from tests.browser.server import Server, running
-from tests.project import ROOT
-from tests.unit.images.checkpoints import save_vit
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.server import Server
+from tests.browser.waiting import box_of, settled
 from tests.unit.images.test_opening import png_header
 
 COUNT = 12
@@ -26,17 +25,14 @@ Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A tiny random model of the classes cat, dog, eel."""
-    return str(save_vit(tmp_path_factory.mktemp("model") / "tiny"))
+def model(vit: str) -> str:
+    return vit
 
 
 @pytest.fixture(scope="module")
-def choosing(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def choosing(parts: Server) -> Server:
     """A page of the choice and the list alone."""
-    script = str(Path(ROOT, "tests/browser/pictures_page.py"))
-    with running(tmp_path_factory.mktemp("pictures"), "streamlit", script) as one:
-        yield one
+    return parts.page("pictures")
 
 
 def noise(seed: int) -> np.ndarray:
@@ -49,17 +45,16 @@ def png(pixels: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
-def pictures(folder: Path, scheme: Scheme) -> str:
-    """Of each theme its own: the server keeps what it has predicted."""
+def pictures(folder: Path) -> str:
     for i in range(COUNT):
         place = folder / "set" / ("cat", "eel")[i % 2] / f"{i // 2:02}.png"
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(png(noise(i + COUNT * (scheme == "dark"))))
+        place.write_bytes(png(noise(i)))
     return str(folder / "set")
 
 
 def address(server: Server, **query: str) -> str:
-    return f"{server.url}/?{urlencode(query)}"
+    return f"{server.url}?{urlencode(query)}"
 
 
 def expect_picture(page: Page, pixels: np.ndarray) -> None:
@@ -80,10 +75,8 @@ def names(page: Page) -> list[str]:
     return [str(one) for one in small(page).evaluate_all("all => all.map((one) => one.ariaLabel)")]
 
 
-def test_an_upload_is_looked_at_and_a_bad_one_is_refused_in_one_sentence(
-    choosing: Server, open_page: Open, scheme: Scheme
-) -> None:
-    page = open_page(choosing.url, scheme=scheme)
+def test_an_upload_is_looked_at_and_a_bad_one_is_refused_in_one_sentence(choosing: Server, open_page: Open) -> None:
+    page = open_page(choosing.url)
     page.get_by_role("radio", name="Your picture").click(timeout=TIMEOUT_MS)
     expect(page.get_by_text("Until a picture is given")).to_be_visible(timeout=TIMEOUT_MS)
     give(page, "mine.png", png(noise(99)))
@@ -103,14 +96,14 @@ def test_an_upload_is_looked_at_and_a_bad_one_is_refused_in_one_sentence(
         expect(page.get_by_role("alert").filter(has_text=words)).to_be_visible(timeout=TIMEOUT_MS)
         expect(page.get_by_role("alert")).to_have_count(1)
     expect_picture(page, noise(99))
-    expect_picture(open_page(link, scheme=scheme), noise(99))
+    expect_picture(open_page(link), noise(99))
 
 
 def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
-    choosing: Server, model: str, tmp_path: Path, open_page: Open, scheme: Scheme
+    choosing: Server, model: str, tmp_path: Path, open_page: Open
 ) -> None:
-    data = pictures(tmp_path, scheme)
-    page = open_page(address(choosing, model=model, data=data, open="browse"), scheme=scheme)
+    data = pictures(tmp_path)
+    page = open_page(address(choosing, model=model, data=data, open="browse"))
     expect(small(page)).to_have_count(COUNT, timeout=TIMEOUT_MS)
     expect(small(page).nth(0)).to_have_accessible_name("Picture 0, label cat")
     expect(small(page).nth(0)).to_have_attribute("aria-pressed", "true")
@@ -118,7 +111,7 @@ def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
     small(page).nth(5).click()
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value("5", timeout=TIMEOUT_MS)
     expect(small(page).nth(5)).to_have_attribute("aria-pressed", "true")
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
+    settled(page)
     small(page).nth(5).press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value("6", timeout=TIMEOUT_MS)
@@ -127,7 +120,7 @@ def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
     page.get_by_role("combobox", name="Sort").click()
     page.get_by_role("option", name="Failure cases first").click()
     page.wait_for_url(re.compile("sort="), timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
+    settled(page)
     expect(small(page).nth(0)).to_have_accessible_name(re.compile(": wrong$"), timeout=TIMEOUT_MS)
     told = [re.search(r"with ([\d.]+)\s%: (\w+)$", name) for name in names(page)]
     verdicts = [(one[2], float(one[1])) for one in told if one]
@@ -138,11 +131,10 @@ def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
 
 
 def test_a_narrow_window_holds_the_list(choosing: Server, tmp_path: Path, open_page: Open) -> None:
-    page = open_page(address(choosing, data=pictures(tmp_path, "light"), open="browse"), width=390)
+    page = open_page(address(choosing, data=pictures(tmp_path), open="browse"), width=390)
     expect(small(page)).to_have_count(COUNT, timeout=TIMEOUT_MS)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for at in (0, COUNT - 1):
-        box = small(page).nth(at).bounding_box()
-        assert box is not None
+        box = box_of(small(page).nth(at))
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390

@@ -14,7 +14,7 @@ from components.picture.truth import CHANCE
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.unit.images.checkpoints import save_vit
+from tests.browser.waiting import box_of
 
 METHODS = ("gradient_x_input", "attention_mean", "random")
 LEGIBLE = 4.5
@@ -22,8 +22,8 @@ LEGIBLE = 4.5
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_vit(tmp_path_factory.mktemp("model") / "tiny"))
+def model(vit: str) -> str:
+    return vit
 
 
 def test_both_curves_are_drawn_legibly_and_the_table_of_truth_is_opened(
@@ -53,8 +53,7 @@ def test_the_table_of_truth_fits_a_phone(server: Server, model: str, open_page: 
         f"{server.url}/{IMAGES.url_path}?{urlencode([*query, *(('method', id) for id in METHODS)])}", width=390
     )
     expect(truth_table(page)).to_be_visible(timeout=TIMEOUT_MS)
-    box = truth_table(page).bounding_box()
-    assert box is not None
+    box = box_of(truth_table(page))
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 390
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from components.frame import RANDOMIZATION
 from components.randomization.maps import LABEL
-from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 
 Open = Callable[..., Page]
@@ -21,10 +21,8 @@ def opened(server: Server, open_page: Open, query: str = "", **more: object) -> 
     return page
 
 
-def test_it_opens_with_curves_verdicts_and_the_maps_of_every_stage(
-    server: Server, open_page: Open, scheme: Scheme
-) -> None:
-    page = opened(server, open_page, scheme=scheme)
+def test_it_opens_with_curves_verdicts_and_the_maps_of_every_stage(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page)
     verdicts = page.get_by_role("list", name="Verdicts on reviews-minilm")
     expect(verdicts.get_by_role("listitem")).to_have_count(6)
     maps = page.get_by_role("region", name=LABEL)

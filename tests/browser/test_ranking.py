@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, CDPSession, FloatRect, Locator, Page, WebSocket, expect
+from playwright.sync_api import CDPSession, Locator, Page, WebSocket, expect
 
-from tests.browser.conftest import TIMEOUT_MS, Scheme, Watch
-from tests.browser.server import Server, running
-from tests.project import ROOT
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.server import Server
+from tests.browser.waiting import box_of
 
 Open = Callable[..., Page]
 MIDDLE, START, END = 0.5, 0.1, 0.9
@@ -23,11 +22,9 @@ ANIMATED = """grip => {
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(parts: Server) -> Server:
     """A page of the board alone."""
-    script = str(Path(ROOT, "tests/browser/rank_page.py"))
-    with running(tmp_path_factory.mktemp("server"), "streamlit", script) as one:
-        yield one
+    return parts.page("rank")
 
 
 @pytest.fixture
@@ -36,7 +33,7 @@ def page(server: Server, open_page: Open) -> Page:
 
 
 def opened(server: Server, open_page: Open, query: str = "", **more: object) -> Page:
-    return shown(open_page(f"{server.url}/?{query}", **more))
+    return shown(open_page(f"{server.url}?{query}", **more))
 
 
 def shown(page: Page) -> Page:
@@ -46,14 +43,9 @@ def shown(page: Page) -> Page:
 
 
 @pytest.fixture
-def phone(server: Server, browser: Browser, watch: Watch) -> Iterator[Page]:
+def phone(server: Server, open_page: Open) -> Page:
     """A small screen that is touched, with six long texts."""
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    watch.attach(context)
-    page = context.new_page()
-    page.goto(f"{server.url}/?n=6&long=1")
-    yield shown(page)
-    context.close()
+    return opened(server, open_page, "n=6&long=1", width=390, height=844, touch=True)
 
 
 def grip(page: Page, name: str) -> Locator:
@@ -89,12 +81,6 @@ def expect_said(page: Page, said: str) -> None:
 
 def expect_held(page: Page, ranks: str) -> None:
     expect(page.get_by_text(f"Python holds {ranks}, turn")).to_be_visible(timeout=TIMEOUT_MS)
-
-
-def box_of(place: Locator) -> FloatRect:
-    box = place.bounding_box()
-    assert box is not None
-    return box
 
 
 def within(place: Locator, right: float, down: float) -> tuple[float, float]:
@@ -279,7 +265,7 @@ def test_what_could_not_be_saved_is_not_confirmed(server: Server, open_page: Ope
 
 
 def test_while_it_is_saved_nothing_moves_and_sent_twice_it_counts_once(server: Server, open_page: Open) -> None:
-    page = opened(server, open_page, "slow=1")
+    page = opened(server, open_page, "slow=1", hasty=True)
     button(page, "Move C up").click()
     confirm(page).click()
     expect(page.locator(".xg-said")).to_contain_text("Being saved")
@@ -293,7 +279,7 @@ def test_while_it_is_saved_nothing_moves_and_sent_twice_it_counts_once(server: S
 
 
 def test_the_browser_sends_places_and_nothing_else(server: Server, open_page: Open) -> None:
-    page = open_page("about:blank")
+    page = open_page("about:blank", apart=True)
     frames: list[bytes] = []
 
     def listen(socket: WebSocket) -> None:
@@ -316,8 +302,8 @@ def test_cards_glide_unless_motion_is_not_wanted(page: Page) -> None:
     assert grip(page, "C").evaluate(ANIMATED) == 0
 
 
-def test_pictures_stand_side_by_side_and_best_is_left(server: Server, open_page: Open, scheme: Scheme) -> None:
-    page = opened(server, open_page, "pictures=1", scheme=scheme)
+def test_pictures_stand_side_by_side_and_best_is_left(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, "pictures=1")
     still(page)
     boxes = [box_of(steps(page).nth(at)) for at in range(3)]
     assert boxes[0]["x"] < boxes[1]["x"] < boxes[2]["x"]

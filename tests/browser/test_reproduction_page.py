@@ -20,15 +20,14 @@ Open = Callable[..., Page]
 CLAIM = declared().claims[0]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_verdicts_lead_to_numbers_and_to_the_evaluation(
-    server: Server, open_page: Open, scheme: str, monkeypatch: pytest.MonkeyPatch
+    server: Server, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
     reports = [keep_report(Asked(topic=topic)) for topic in TOPICS]
     counts_of = {verdict: sum(found.counts[verdict] for found in reports) for verdict in VERDICTS}
     assert sum(counts_of.values()) == len(every_claim())
-    page = open_page(f"{server.url}/{REPRODUCTION.url_path}", scheme)
+    page = open_page(f"{server.url}/{REPRODUCTION.url_path}")
     counts = page.locator(".st-key-reproduction_counts")
     for verdict, number in counts_of.items():
         expect(counts.get_by_text(f"{number} {verdict}")).to_be_visible(timeout=TIMEOUT_MS)

@@ -19,13 +19,12 @@ Open = Callable[..., Page]
 CLAIM = "text-smat-baseline"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_paper_is_chosen_and_its_numbers_lead_to_the_students(
-    server: Server, open_page: Open, scheme: str, monkeypatch: pytest.MonkeyPatch
+    server: Server, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
     made = keep_report(Asked())
-    page = open_page(f"{server.url}/{REPRODUCTION.url_path}", scheme)
+    page = open_page(f"{server.url}/{REPRODUCTION.url_path}")
     page.get_by_text(PAPER_TITLES["smat"], exact=True).click()
     counts = page.locator(".st-key-reproduction_counts")
     for verdict, number in made.counts.items():

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from components.palette import PALETTES, Theme
+from components.palette import PALETTES
 from components.trouble import WORD_JOINER
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.maps import address, rgb
 from tests.browser.said_page import SAID
-from tests.browser.server import Server, running
-from tests.project import ROOT
-from tests.tiny import save_checkpoint
+from tests.browser.server import Server
 
 MADE = "a, img, b, i, code, strong, em, del, sup, mark, .katex, [data-testid=stIconMaterial], p span"
 """What Markdown would make of the words."""
@@ -25,10 +22,9 @@ Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
-def said_server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def said_server(parts: Server) -> Server:
     """A page that says `SAID` in every way."""
-    with running(tmp_path_factory.mktemp("said"), "streamlit", str(Path(ROOT, "tests/browser/said_page.py"))) as one:
-        yield one
+    return parts.page("said")
 
 
 def words(drawn: Locator) -> list[str]:
@@ -48,15 +44,12 @@ def test_every_way_of_saying_draws_the_words_as_they_came(said_server: Server, o
         expect(drawn.locator(MADE)).to_have_count(0)
 
 
-def test_a_link_cannot_put_pictures_and_links_on_the_page(
-    scheme: Theme, server: Server, open_page: Open, tmp_path: Path
-) -> None:
-    model = str(save_checkpoint("bert", tmp_path / "tiny"))
-    page = open_page(address(server, model, gamma=PICTURE, seed=LINK, data=NAME, target=LINK), scheme=scheme)
+def test_a_link_cannot_put_pictures_and_links_on_the_page(server: Server, model: str, open_page: Open) -> None:
+    page = open_page(address(server, model, gamma=PICTURE, seed=LINK, data=NAME, target=LINK), scheme="dark")
     said = page.get_by_role("alert")
     expect(said).to_have_count(4, timeout=TIMEOUT_MS)
     for name, given in {"gamma": PICTURE, "seed": LINK, "dataset": NAME, "target": LINK}.items():
         expect(said.filter(has_text=f"{name}: ")).to_contain_text(given)
     expect(said.locator(MADE)).to_have_count(0)
     expect(page.locator('a[href*="evil"], img[src*="evil"]')).to_have_count(0)
-    expect(said.first.locator("p")).to_have_css("color", rgb(PALETTES[scheme].text))
+    expect(said.first.locator("p")).to_have_css("color", rgb(PALETTES["dark"].text))

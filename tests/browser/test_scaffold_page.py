@@ -16,7 +16,7 @@ from components.scaffold.state import of_plan, write
 from components.scaffold.table import LABEL
 from engine.scaffold.keeping import Kept
 from engine.scaffold.plan import NONE, SMAT, Plan, Recipe
-from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.unit.components.scaffolded import outcome
 
@@ -46,8 +46,8 @@ def opened(server: Server, open_page: Open, plan: Plan, **more: object) -> Page:
 
 
 @pytest.mark.usefixtures("finished")
-def test_finished_students_are_drawn_marked_and_explained(server: Server, open_page: Open, scheme: Scheme) -> None:
-    page = opened(server, open_page, GRID, scheme=scheme)
+def test_finished_students_are_drawn_marked_and_explained(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, GRID)
     table = page.get_by_role("region", name=LABEL)
     expect(table.get_by_role("row")).to_have_count(5, timeout=TIMEOUT_MS)
     expect(table.get_by_text("better", exact=True)).to_have_count(2)
@@ -60,8 +60,8 @@ def test_finished_students_are_drawn_marked_and_explained(server: Server, open_p
 
 
 @pytest.mark.usefixtures("finished")
-def test_a_telephone_scrolls_the_table_and_not_the_page(server: Server, open_page: Open, scheme: Scheme) -> None:
-    page = opened(server, open_page, GRID, scheme=scheme, width=390, touch=True)
+def test_a_telephone_scrolls_the_table_and_not_the_page(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, GRID, width=390, touch=True)
     expect(page.get_by_role("region", name=LABEL)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_text("Cite this")).to_be_visible(timeout=TIMEOUT_MS)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -11,8 +11,9 @@ from playwright.sync_api import Page, expect
 from components.frame import ATTENTION, SCAFFOLD
 from components.scaffold.state import of_plan, write
 from engine.scaffold.plan import Plan
-from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
+from tests.browser.waiting import box_of
 from tests.unit.components.taught import PICTURES, PLAN, keep_all
 
 Open = Callable[..., Page]
@@ -35,14 +36,13 @@ def opened(server: Server, open_page: Open, plan: Plan, section: str, **more: ob
 
 
 @pytest.mark.usefixtures("taught")
-def test_a_click_on_a_cell_leads_to_that_head(server: Server, open_page: Open, scheme: Scheme) -> None:
-    page = opened(server, open_page, PLAN, "heads", scheme=scheme)
+def test_a_click_on_a_cell_leads_to_that_head(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, PLAN, "heads")
     expect(page.get_by_text("2 of 24 heads are active")).to_be_visible(timeout=TIMEOUT_MS)
     cells = page.locator(".js-plotly-plot .point")
     expect(cells).to_have_count(24, timeout=2 * TIMEOUT_MS)
     page.locator(".js-plotly-plot").scroll_into_view_if_needed()
-    box = cells.nth(9).bounding_box()
-    assert box is not None
+    box = box_of(cells.nth(9))
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(page.locator(".hoverlayer")).to_contain_text("layer 2, head 1: λ = 0, inactive")
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -60,10 +60,8 @@ def test_the_heaviest_head_has_a_way_of_its_own(server: Server, open_page: Open)
 
 @pytest.mark.usefixtures("taught")
 @pytest.mark.parametrize("plan", [PLAN, PICTURES], ids=["text", "pictures"])
-def test_a_telephone_shows_all_maps_below_each_other(
-    server: Server, open_page: Open, scheme: Scheme, plan: Plan
-) -> None:
-    page = opened(server, open_page, plan, "maps", scheme=scheme, width=390, touch=True)
+def test_a_telephone_shows_all_maps_below_each_other(server: Server, open_page: Open, plan: Plan) -> None:
+    page = opened(server, open_page, plan, "maps", width=390, touch=True)
     for title in ("SMaT, learned", "Attention logits, last layer", "Integrated gradients"):
         shown = page.locator("p.xg-title", has_text=title)
         expect(shown).to_be_visible(timeout=2 * TIMEOUT_MS)
@@ -71,8 +69,8 @@ def test_a_telephone_shows_all_maps_below_each_other(
 
 
 @pytest.mark.usefixtures("taught")
-def test_plausibility_is_measured_and_drawn(server: Server, open_page: Open, scheme: Scheme) -> None:
-    page = opened(server, open_page, PLAN, "plausibility", scheme=scheme)
+def test_plausibility_is_measured_and_drawn(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, PLAN, "plausibility")
     judged = page.get_by_text("examples judged.")
     measure = page.get_by_role("button", name="Measure plausibility")
     expect(judged.or_(measure).first).to_be_visible(timeout=TIMEOUT_MS)

@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.organising import LINK, answer, fits, number, press
 from tests.browser.server import Server
+from tests.browser.waiting import settled
 
 TITLE = "Which explanations do people find plausible?"
+
+
+@pytest.fixture(scope="module")
+def server(own_server: Server) -> Server:
+    """Of its own: no other study has the title by which a study is found."""
+    return own_server
 
 
 def made(page: Page) -> None:
@@ -24,11 +31,27 @@ def made(page: Page) -> None:
     expect(page.get_by_text("The draft is saved")).to_be_visible(timeout=TIMEOUT_MS)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_what_is_typed_while_the_form_is_drawn_stays(server: Server, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{server.url}/study", hasty=True)
+    press(page, "New study: SMaT's four methods")
+    title = page.get_by_role("textbox", name="Title")
+    title.fill("Typed at once")
+    title.press("Tab")
+    number(page, "Number of items", "4")
+    number(page, "Items a person sees", "4")
+    settled(page)
+    expect(title).to_have_value("Typed at once")
+    press(page, "Save the draft")
+    expect(page.get_by_role("heading", name="Typed at once")).to_be_visible(timeout=TIMEOUT_MS)
+    settled(page)
+    expect(page.get_by_role("spinbutton", name="Number of items")).to_have_value("4")
+    expect(page.get_by_role("spinbutton", name="Items a person sees")).to_have_value("4")
+
+
 def test_an_organiser_makes_opens_sends_closes_copies_archives_and_deletes(
-    server: Server, open_page: Callable[..., Page], scheme: Scheme, width: int
+    server: Server, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(f"{server.url}/study", scheme=scheme, width=width)
+    page = open_page(f"{server.url}/study", width=390)
     made(page)
     assert fits(page)
     press(page, "Open the study …")
@@ -37,7 +60,7 @@ def test_an_organiser_makes_opens_sends_closes_copies_archives_and_deletes(
     address = page.url
     page.close()
 
-    page = open_page(address, scheme=scheme, width=width)
+    page = open_page(address, width=390)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     expect(page.get_by_text("Join link")).to_be_visible(timeout=2 * TIMEOUT_MS)
     shown = page.get_by_text(LINK)
@@ -47,7 +70,7 @@ def test_an_organiser_makes_opens_sends_closes_copies_archives_and_deletes(
     assert LINK.fullmatch(link)
     assert link == shown.inner_text()
     assert fits(page)
-    visitor = open_page(link, scheme=scheme, width=width)
+    visitor = open_page(link, width=390)
     expect(visitor.get_by_text(TITLE).first).to_be_visible(timeout=TIMEOUT_MS)
     expect(visitor.get_by_role("link", name="Library")).to_have_count(0, timeout=TIMEOUT_MS)
 

@@ -40,7 +40,7 @@ def opened(open_page: Callable[..., Page], server: Server, study: Study, scheme:
     return page
 
 
-@pytest.mark.parametrize("width", [1280, PHONE])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", PHONE)])
 def test_the_answer_and_every_section_fit_and_are_drawn(
     scheme: Theme, width: int, server: Server, study: Study, open_page: Callable[..., Page]
 ) -> None:

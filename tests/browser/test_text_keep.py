@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
-import pytest
 from PIL import Image, ImageColor
 from playwright.sync_api import Page, expect
 
@@ -19,17 +18,11 @@ from components.png_button import SCALE
 from components.svg_sheet import WIDTH
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
 
 METHODS = ("gradient_x_input", "attention_mean", "random")
 WORDS = "<script>alert(1)</script> is warm, הסרט נהדר 👍🏽"
 
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
 
 
 def saved(page: Page, label: str, folder: Path) -> Path:
@@ -75,10 +68,10 @@ def test_every_file_is_saved_and_opens_alone(server: Server, model: str, open_pa
 
 
 def test_the_picture_is_saved_in_pixels_and_in_light_colours(
-    scheme: Theme, server: Server, model: str, open_page: Open, tmp_path: Path
+    server: Server, model: str, open_page: Open, tmp_path: Path
 ) -> None:
     pairs = [("model", model), *(("method", method) for method in METHODS), ("text", WORDS)]
-    page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}", scheme=scheme)
+    page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}", scheme="dark")
     expect(page.get_by_role("button", name="PNG", exact=True)).to_be_visible(timeout=TIMEOUT_MS)
     first, again = (saved(page, "PNG", tmp_path), saved(page, "PNG", tmp_path / "again"))
     assert first.name == "exegesis-maps.png"

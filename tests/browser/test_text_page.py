@@ -10,18 +10,17 @@ from playwright.sync_api import Page, expect
 
 from components.palette import PALETTES, STEPS, Theme, colour
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.maps import QUICK, address, expect_maps, expect_settled, expect_table, hover_text, rgb, row
+from tests.browser.maps import QUICK, address, expect_maps, expect_table, hover_text, rgb, row
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
+from tests.browser.waiting import FITS, settled
 
 TEXT_HERE = "the acting is warm and funny"
+PLACES = """map => [...map.querySelectorAll('b')].map(token => {
+    const box = token.getBoundingClientRect(), frame = map.getBoundingClientRect();
+    return [Math.round(box.left - frame.left), Math.round(box.top - frame.top)];
+})"""
 
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
 
 
 def test_typing_a_text_gives_its_maps_and_a_link_that_reopens_them(server: Server, model: str, open_page: Open) -> None:
@@ -40,44 +39,38 @@ def test_typing_a_text_gives_its_maps_and_a_link_that_reopens_them(server: Serve
     expect(row(again, "gradient_x_input")).to_contain_text("from the cache")
 
 
-def test_hovering_a_token_shows_its_value_rank_and_index(server: Server, model: str, open_page: Open) -> None:
-    page = open_page(address(server, model, text=TEXT_HERE))
-    expect_maps(page)
-    expect_settled(page)
-    token = row(page, "random").locator(".xg-map b").nth(2)
-    token.hover()
-    assert re.fullmatch(r"\d+ · rank \d+ of \d+ · index 3", hover_text(page))
-    other = row(page, "random").locator(".xg-map b").nth(0)
-    assert other.evaluate("node => getComputedStyle(node, '::after').content") == "none"
-
-
-def test_hovering_a_token_lights_it_in_every_row(server: Server, model: str, open_page: Open) -> None:
+def test_a_hovered_token_tells_itself_and_is_lit_in_every_row_at_the_same_place(
+    server: Server, model: str, open_page: Open
+) -> None:
     page = open_page(address(server, model, text=f"{TEXT_HERE}, {TEXT_HERE} " * 5))
     expect_maps(page)
-    expect_settled(page)
-    row(page, "random").locator(".xg-map b").nth(40).hover()
+    settled(page)
+    places = [row(page, method).locator(".xg-map").evaluate(PLACES) for method in QUICK]
+    assert places[0] == places[1] == places[2]
+    tokens = row(page, "random").locator(".xg-map b")
+    tokens.nth(40).hover()
+    assert re.fullmatch(r"\d+ · rank \d+ of \d+ · index 41", hover_text(page))
+    assert tokens.nth(0).evaluate("node => getComputedStyle(node, '::after').content") == "none"
     for method in QUICK:
         tokens = row(page, method).locator(".xg-map b")
         expect(tokens.nth(40)).to_have_css("outline-width", "2px")
         assert tokens.evaluate_all("all => all.map(t => getComputedStyle(t).outlineWidth)").count("2px") == 1
 
 
-def test_the_view_changes_the_maps_and_a_link_reopens_it(
-    scheme: Theme, server: Server, model: str, open_page: Open
-) -> None:
-    page = open_page(address(server, model, text=TEXT_HERE), scheme=scheme)
+def test_the_view_changes_the_maps_and_a_link_reopens_it(server: Server, model: str, open_page: Open) -> None:
+    page = open_page(address(server, model, text=TEXT_HERE), scheme="dark")
     expect_maps(page)
     page.get_by_test_id("stPopoverButton").filter(has_text="View").click()
     page.get_by_text("Underline", exact=True).click()
     expect(page).to_have_url(re.compile("style=underline"), timeout=TIMEOUT_MS)
-    expect_settled(page)
+    settled(page)
     page.get_by_text("Values under the tokens").click()
     expect(page).to_have_url(re.compile("style=underline&values=on"), timeout=TIMEOUT_MS)
-    again = open_page(page.url, scheme=scheme)
+    again = open_page(page.url, scheme="dark")
     expect_maps(again)
     strongest = row(again, "random").locator(f".m{STEPS}").first
-    expect(strongest).to_have_css("background-color", rgb(colour(scheme, "amount", STEPS)))
-    expect(strongest).to_have_css("background-image", re.compile(re.escape(rgb(PALETTES[scheme].ground))))
+    expect(strongest).to_have_css("background-color", rgb(colour("dark", "amount", STEPS)))
+    expect(strongest).to_have_css("background-image", re.compile(re.escape(rgb(PALETTES["dark"].ground))))
     said = strongest.evaluate("node => getComputedStyle(node, '::before').content")
     assert re.fullmatch(r'"\d+\.\d"', said)
     expect(row(again, "random").locator(".xg-text")).to_have_text(f"[CLS] {TEXT_HERE} [SEP]")
@@ -109,62 +102,45 @@ def test_both_themes_have_their_own_colours(scheme: Theme, server: Server, model
     )
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_is_wider_than_the_window(width: int, server: Server, model: str, open_page: Open) -> None:
-    page = open_page(address(server, model, text="good " * 30 + "x" * 300), width=width)
+def test_nothing_is_wider_than_the_window(server: Server, model: str, open_page: Open) -> None:
+    page = open_page(address(server, model, text="good " * 30 + "x" * 300), width=390)
     expect_maps(page)
-    row(page, "random").locator(".xg-map b").last.hover()
     row(page, "random").get_by_text("Details").click()
-    widths = page.get_by_test_id("stMain").evaluate("node => [node.scrollWidth, node.clientWidth]")
-    assert widths[0] <= widths[1]
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        row(page, "random").locator(".xg-map b").last.hover()
+        page.wait_for_function(FITS)
 
 
-def test_tokens_stand_in_the_same_place_in_every_map(server: Server, model: str, open_page: Open) -> None:
-    page = open_page(address(server, model, text=TEXT_HERE + ", " + TEXT_HERE))
-    expect_maps(page)
-    places = [
-        row(page, method)
-        .locator(".xg-map")
-        .evaluate(
-            """map => [...map.querySelectorAll('b')].map(token => {
-                const box = token.getBoundingClientRect(), frame = map.getBoundingClientRect();
-                return [Math.round(box.left - frame.left), Math.round(box.top - frame.top)];
-            })"""
-        )
-        for method in QUICK
-    ]
-    assert places[0] == places[1] == places[2]
-    assert len(places[0]) > 6
+AT_ONCE = """async ([first, second, pause]) => {
+    first.click();
+    if (pause) await new Promise((done) => setTimeout(done, pause));
+    second.click();
+}"""
+"""Two choices, the second after so many milliseconds: before the page can have answered the first, or while it does."""
 
 
-def test_an_empty_text_says_what_to_do(server: Server, model: str, open_page: Open) -> None:
-    page = open_page(address(server, model, text=TEXT_HERE))
-    expect_maps(page)
-    box = page.get_by_role("textbox", name="Text", exact=True)
-    box.fill("")
-    box.press("Control+Enter")
-    expect(page.get_by_text("Type a text above")).to_be_visible(timeout=TIMEOUT_MS)
-    box.fill("good food")
-    box.press("Control+Enter")
-    expect_maps(page)
+@pytest.mark.parametrize("pause", [0, 50])
+def test_of_two_choices_at_once_both_count(pause: int, server: Server, model: str, open_page: Open) -> None:
+    page = settled(open_page(address(server, model, ("random",), data="reviews", index="0", open="browse")))
+    text = page.get_by_role("textbox", name="Text", exact=True)
+    before = text.input_value()
+    both = page.get_by_role("button", name="Next", exact=True), page.get_by_role("radio", name="Words", exact=True)
+    page.evaluate(AT_ONCE, [*(one.element_handle() for one in both), pause])
+    expect(page).to_have_url(re.compile(r"[?&]index=1&.*unit=word(&|$)"), timeout=TIMEOUT_MS)
+    settled(page)
+    expect(text).not_to_have_value(before)
+    expect(page.get_by_role("spinbutton", name="Example")).to_have_value("1")
+    expect(both[1]).to_be_checked()
 
 
 def test_another_page_and_back_keeps_the_text(server: Server, model: str, open_page: Open) -> None:
     page = open_page(address(server, model, text=TEXT_HERE))
     expect_maps(page)
-    navigation = page.get_by_role("navigation")
+    navigation = page.get_by_role("banner").get_by_role("navigation")
     navigation.get_by_role("link", name="Home").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Exegesis", timeout=TIMEOUT_MS)
     navigation.get_by_role("link", name="Text").click()
     expect_maps(page)
     expect(page.get_by_role("textbox", name="Text", exact=True)).to_have_value(TEXT_HERE)
     expect(page).to_have_url(re.compile(r"[?&]text="))
-
-
-def test_a_typed_model_is_kept_over_reruns(server: Server, model: str, open_page: Open) -> None:
-    page = open_page(address(server, model, text=TEXT_HERE))
-    expect_maps(page)
-    page.get_by_text("Words", exact=True).click()
-    expect(page).to_have_url(re.compile(r"[?&]unit=word"), timeout=TIMEOUT_MS)
-    expect_maps(page)
-    expect(page.get_by_role("combobox", name=re.compile("Model"))).to_have_value(model)

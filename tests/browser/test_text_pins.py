@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from components.frame import TEXT
-from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
+from tests.browser.waiting import settled
 
 METHODS = ("gradient_x_input", "attention_mean", "random")
 WORDS = "the acting is warm and funny"
@@ -20,11 +19,6 @@ RINGED = """position => [...document.querySelectorAll('.st-key-text_rows .xg-map
     map => getComputedStyle(map.querySelector(`.j${position.toString(32)}`)).boxShadow.includes('inset'))"""
 
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
 
 
 def expect_pinned(page: Page, text: str, position: int) -> None:
@@ -36,18 +30,18 @@ def expect_pinned(page: Page, text: str, position: int) -> None:
 
 
 def test_a_click_pins_a_token_in_every_row_and_the_link_brings_it_back(
-    server: Server, model: str, open_page: Open, scheme: Scheme
+    server: Server, model: str, open_page: Open
 ) -> None:
     pairs = [("model", model), *(("method", method) for method in METHODS), ("text", WORDS)]
-    page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}", scheme=scheme)
+    page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}")
     expect(page.locator(".st-key-text_rows .xg-map")).to_have_count(len(METHODS), timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=TIMEOUT_MS)
+    settled(page)
     expect(page.get_by_role("status").filter(has_text="Click a token")).to_be_visible(timeout=TIMEOUT_MS)
     page.locator(".st-key-text_rows .xg-map").last.locator(".j4").click()
     expect_pinned(page, "warm", 4)
     expect(page).to_have_url(re.compile(r"[?&]pin=4(&|$)"))
     expect(page.get_by_role("heading", name="Without «warm»")).to_be_visible(timeout=TIMEOUT_MS)
-    expect_pinned(open_page(page.url, scheme=scheme), "warm", 4)
+    expect_pinned(open_page(page.url), "warm", 4)
     page.get_by_text("Pick by keyboard or touch").press("Escape")
     expect(page).not_to_have_url(re.compile("pin="))
     expect(page.get_by_text("Click a token in any map to pin it.")).to_be_visible()

@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from components.frame import TEXT
-from components.palette import PALETTES, Theme
+from components.palette import PALETTES
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
 
 METHODS = ("gradient_x_input", "attention_mean", "random")
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
-
-
-def test_curves_and_agreement_are_drawn(
-    scheme: Theme, server: Server, model: str, open_page: Callable[..., Page]
-) -> None:
+def test_curves_and_agreement_are_drawn(server: Server, model: str, open_page: Callable[..., Page]) -> None:
     query = [("model", model), ("text", "the acting is warm and funny"), *(("method", method) for method in METHODS)]
-    page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(query)}", scheme=scheme)
+    page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(query)}", scheme="dark")
     expect(page.locator(".xg-map")).to_have_count(len(METHODS), timeout=TIMEOUT_MS)
     expect(page.locator(".stVegaLiteChart")).to_have_count(0)
     page.get_by_text("Removal curves and agreement of these methods").click()
@@ -41,7 +32,7 @@ def test_curves_and_agreement_are_drawn(
     cells = heat.locator("text.heatmap-label, .heatmap-label text, g.heatmap-label text")
     expect(cells).to_have_count(len(METHODS) ** 2, timeout=TIMEOUT_MS)
     expect(cells.first).to_have_text("+1.00")
-    expect(cells.first).to_have_css("fill", rgb(PALETTES[scheme].text))
+    expect(cells.first).to_have_css("fill", rgb(PALETTES["dark"].text))
     for method in METHODS:
         expect(heat.get_by_text(explainer(method).title, exact=True).first).to_be_visible()
 

@@ -10,7 +10,6 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.maps import QUICK, address, expect_maps, row
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
 
 Open = Callable[..., Page]
 LONG = ", ".join(f"the waiter brought soup number {n}" for n in range(60))
@@ -18,9 +17,8 @@ METHODS = ("gradient_x_input", "kernel_shap")
 
 
 @pytest.fixture(scope="module")
-def slow(server: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
+def slow(server: Server, model: str) -> str:
     """The link of a page that computes for minutes."""
-    model = str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
     return address(server, model, METHODS, text=LONG, **{"kernel_shap.n_samples": "100000"})
 
 
@@ -30,7 +28,7 @@ def stop_button(page: Page) -> Locator:
 
 
 def test_stopped_work_says_so_and_goes_on_when_asked(slow: str, open_page: Open) -> None:
-    page = open_page(slow)
+    page = open_page(slow, hasty=True)
     stop, line = stop_button(page), page.get_by_text("evaluations").first
     expect(line).to_contain_text("of 100,000", timeout=TIMEOUT_MS)
     stop.click()
@@ -44,10 +42,10 @@ def test_stopped_work_says_so_and_goes_on_when_asked(slow: str, open_page: Open)
 
 def test_a_closed_page_holds_nobody_up(slow: str, open_page: Open) -> None:
     slow += "&seed=1"  # another computation than the test above, which may have ended
-    first = open_page(slow)
+    first = open_page(slow, hasty=True)
     expect(stop_button(first)).to_be_visible(timeout=TIMEOUT_MS)
     expect(row(first, "kernel_shap")).to_contain_text("being computed", timeout=TIMEOUT_MS)
-    other = open_page(slow.split("?")[0] + "?text=good+food&method=" + "&method=".join(QUICK))
+    other = open_page(slow.split("?")[0] + "?text=good+food&method=" + "&method=".join(QUICK), hasty=True)
     expect(other.get_by_text("waiting for the device, place 1 in the queue")).to_be_visible(timeout=TIMEOUT_MS)
-    first.context.close()
+    first.close()
     expect_maps(other)

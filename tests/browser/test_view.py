@@ -15,10 +15,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from components.frame import ATTENTION, COMPARE, IMAGES, TEXT
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.maps import expect_settled
 from tests.browser.server import Server
-from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.browser.waiting import settled
 
 Open = Callable[..., Page]
 Values = dict[str, str]
@@ -82,29 +80,12 @@ CASES = {
     ),
     "images": Case(
         f"/{IMAGES.url_path}",
-        PICTURE_LINK,
-        {"Scale": "Own", "Gamma": "1", "Outline of the truth": "on"},
-        PICTURE_TOUCHED,
-        Choice("Shared", "scale", "shared"),
-    ),
-    "images, unusual": Case(
-        f"/{IMAGES.url_path}",
         PICTURE_LINK | {"gamma": "0.5", "scale": "shared", "outline": "off"},
         {"Scale": "Shared", "Gamma": "0.5", "Outline of the truth": "off"},
         PICTURE_TOUCHED,
         Choice("Own", "scale", ""),
     ),
     "attention": Case(
-        f"/{ATTENTION.url_path}",
-        HEADS_LINK,
-        {
-            "Scale": "Own", "Order": "By layer", "Attention between": "All", "Special tokens in matrices": "on",
-            "Layers": "", "Heads": "",
-        },
-        HEADS_TOUCHED,
-        Choice("By score", "order", "score"),
-    ),
-    "attention, unusual": Case(
         f"/{ATTENTION.url_path}",
         HEADS_LINK
         | {"scale": "shared", "order": "score", "between": "a_to_b", "special": "off", "layers": "1", "heads": "0,1"},
@@ -117,13 +98,6 @@ CASES = {
     ),
     "compare": Case(
         f"/{COMPARE.url_path}",
-        COMPARE_LINK,
-        {"Layout": "Table", "Scale": "Own", "Gamma": "1", "Order": "With sign", "Top": "15 %"},
-        COMPARE_TOUCHED,
-        Choice("By size", "order", "size"),
-    ),
-    "compare, unusual": Case(
-        f"/{COMPARE.url_path}",
         COMPARE_LINK | {"layout": "text", "scale": "common", "gamma": "0.5", "order": "size", "percent": "25"},
         {"Layout": "Text", "Scale": "Common", "Gamma": "0.5", "Order": "By size", "Top": "25 %"},
         COMPARE_TOUCHED,
@@ -133,12 +107,10 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def models(model: str, vit: str) -> dict[str, str]:
     """By page: a tiny random model."""
-    folder = tmp_path_factory.mktemp("models")
-    text, pictures = str(save_checkpoint("bert", folder / "bert")), str(save_vit(folder / "vit"))
-    of_texts = {f"/{entry.url_path}": text for entry in (TEXT, ATTENTION, COMPARE)}
-    return of_texts | {f"/{IMAGES.url_path}": pictures}
+    of_texts = {f"/{entry.url_path}": model for entry in (TEXT, ATTENTION, COMPARE)}
+    return of_texts | {f"/{IMAGES.url_path}": vit}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -165,7 +137,7 @@ def test_view_opened_late_holds_what_the_link_says_and_changes_nothing_else(
 
 def opened(page: Page) -> Page:
     expect(page.get_by_role("button", name="View", exact=True)).to_be_visible(timeout=TIMEOUT_MS)
-    expect_settled(page)
+    settled(page)
     return page
 
 
@@ -194,7 +166,7 @@ def choose(within: Locator, choice: Choice) -> None:
     said = re.compile(f"[?&]{choice.name}={choice.said}(&|$)")
     usual = re.compile(rf"^((?![?&]{choice.name}=).)*$")
     expect(within.page).to_have_url(said if choice.said else usual, timeout=TIMEOUT_MS)
-    expect_settled(within.page)
+    settled(within.page)
 
 
 def label_of(body: Locator, choice: Choice) -> str | None:

@@ -10,29 +10,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from components.numbers import count, plain
 from components.results.sections import RANKED
 from engine.registry import all_explainers
 from tests.browser.annotating import (
-    AGREE,
-    BEGIN,
-    HAVE_IT,
-    at_item,
     begin,
     button,
     confirm,
     drag,
-    grip,
-    heading,
-    press_until,
     steps,
 )
-from tests.browser.conftest import TIMEOUT_MS, Scheme
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.organising import LINK, answer, ask, fits, number, press
 from tests.browser.server import Server
+from tests.browser.waiting import FITS
 from tests.unit.study.samples import text_design
 
 Open = Callable[..., Page]
@@ -46,27 +39,26 @@ MEASURES = {"Kendall's W": "kendalls_w", "Krippendorff's α": "krippendorffs_alp
 SMALL = {"Number of items": "2", "Practice items": "1", "Items a person sees": "2", "Of these seen twice": "1"}
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_from_the_design_to_the_results(
-    server: Server, open_page: Open, tmp_path: Path, scheme: Scheme, width: int
-) -> None:
-    organiser = open_page(f"{server.url}/study", scheme=scheme, width=width)
+def test_from_the_design_to_the_results(server: Server, open_page: Open, tmp_path: Path) -> None:
+    organiser = open_page(f"{server.url}/study")
     link = opened(organiser, tmp_path)
     press(organiser, "Results")
     expect(organiser.get_by_text("Nobody has answered yet")).to_be_visible(timeout=TIMEOUT_MS)
-    pointed = open_page(link, scheme=scheme, width=width, touch=width < 1280)
-    (by_touch if width < 1280 else by_mouse)(pointed)
+    touched = open_page(link, scheme="dark", width=390, touch=True)
+    by_touch(touched)
     expect_answers(organiser, ANSWERS, 1)
     for title in SECTIONS:
         ask(organiser, title)
-    keyed = open_page(link, scheme=scheme, width=width)
-    by_keyboard(keyed)
+    pointed = open_page(link, apart=True)
+    by_mouse(pointed)
     expect_answers(organiser, 2 * ANSWERS, 2)
     found = results(server, organiser)
     assert (found["answers"], found["annotators"]) == (2 * ANSWERS, 2)
     expect_numbers(organiser, found)
-    for page in (organiser, pointed, keyed):
+    for page in (organiser, touched, pointed):
         assert fits(page)
+    organiser.set_viewport_size({"width": 390, "height": 900})
+    organiser.wait_for_function(FITS)
 
 
 def opened(page: Page, folder: Path) -> str:
@@ -104,24 +96,6 @@ def by_touch(page: Page) -> None:
         button(page, "Tie D with the one above").tap()
         expect(steps(page).nth(2)).to_have_accessible_name("3rd of 5: B and D, tied")
         confirm(page, then)
-
-
-def by_keyboard(page: Page) -> None:
-    """No pointer: Tab, Enter and the board's own keys."""
-    expect(button(page, AGREE)).to_be_visible(timeout=TIMEOUT_MS)
-    for label, then in ((AGREE, "Your code"), (HAVE_IT, "What to do"), (BEGIN, "Practice")):
-        press_until(page, label)
-        page.keyboard.press("Enter")
-        expect(heading(page, then)).to_be_focused(timeout=TIMEOUT_MS)
-    at_item(page, "Practice")
-    for then in AFTER:
-        page.keyboard.press("Tab")
-        expect(grip(page, "A")).to_be_focused()
-        page.keyboard.press("End")
-        expect(steps(page).last).to_have_accessible_name("5th of 5: A")
-        press_until(page, "Confirm")
-        page.keyboard.press("Enter")
-        expect(heading(page, then)).to_be_focused(timeout=TIMEOUT_MS)
 
 
 def results(server: Server, page: Page) -> Found:

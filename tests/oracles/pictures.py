@@ -23,11 +23,12 @@ def probabilities_without(module: Any, values: Tensor, gone: Collection[int], re
     if removal == "drop":
         return _probabilities(module, values, base.embeddings, lambda rows: _without_rows(rows, gone))
     changed, columns = values.clone(), values.shape[2] // side
+    instead = torch.zeros_like(values) if removal == "mean" else _blurred(values, side)
     for patch in gone:
         row, column = divmod(patch, columns)
         for y in range(row * side, (row + 1) * side):
             for x in range(column * side, (column + 1) * side):
-                changed[:, y, x] = 0 if removal == "mean" else _blurred(values, side)[:, y, x]
+                changed[:, y, x] = instead[:, y, x]
     return _probabilities(module, changed)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import PACKAGES, ROOT, calls, imported, module_of, name_of, sources
+from tests.project import PACKAGES, ROOT, calls, imported, module_of, name_of, sources, tree
 
 # What a package may import of ours, itself always included.
 MAY_IMPORT = {
@@ -158,7 +158,10 @@ def test_the_check_itself_tells_unsafe_from_safe(code: str, expected: bool, tmp_
     assert unsafe(name, keywords) is expected
 
 
-SKIPS = {"pytest.skip", "pytest.importorskip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail"}
+SKIPS = {
+    *("pytest.skip", "pytest.importorskip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail"),
+    "pytest.mark.slow",
+}
 
 
 def explained(call: ast.Call) -> bool:
@@ -169,7 +172,7 @@ def explained(call: ast.Call) -> bool:
 
 def unexplained_skips(file: Path) -> list[int]:
     """Lines of `file` where a test is left out without a reason in words."""
-    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    nodes = list(ast.walk(tree(file)))
     calls_of_skip = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) in SKIPS]
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     bare = {mark.lineno for node in functions for mark in node.decorator_list if ast.unparse(mark) in SKIPS}

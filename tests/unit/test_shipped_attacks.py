@@ -11,6 +11,7 @@ from components.adversarial.state import AdversarialState, read_picture, read_te
 from components.picture.open_pictures import open_pictures
 from components.text.open_data import open_data
 from engine import runtime, shipped
+from engine.attacks import attack, experiment
 from engine.attacks.attack import attack_many, key_of
 from engine.attacks.keeping import complete, finished
 from engine.attacks.keeping import key_of as key_of_all
@@ -75,3 +76,13 @@ def test_means_over_examples_are_there_without_a_model(kind: str) -> None:
     assert complete(found)
     assert {row.of.method for row in found.rows} == {*plan.methods, *plan.transfer}
     assert len({row.example for row in found.rows}) == plan.examples
+
+
+def test_both_kinds_are_computed_on_one_example_and_on_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    one: list[object] = []
+    many: list[object] = []
+    monkeypatch.setattr(attack, "attack_many", one.extend)
+    monkeypatch.setattr(experiment, "carry_out", many.append)
+    assert attacked.made() == attacked.keys()
+    assert one == [request for kind in attacked.PLANS for request in attacked.requests(kind)]
+    assert many == list(attacked.PLANS.values())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from engine import access
 from engine.data.cards import read_card
 from engine.data.images import generated
 from engine.data.images.arrays import from_arrays, is_arrays
@@ -52,6 +53,7 @@ registered = _LOADERS.registered
 
 def is_images(name_or_path: str | Path) -> bool:
     """Whether a data set is one of pictures: by its name or its files; parquet files are looked into."""
+    access.check_dataset(str(name_or_path))
     if registered(str(name_or_path)):
         return True
     path = Path(name_or_path)
@@ -86,6 +88,7 @@ def load_images(
     if limit is not None and (type(limit) is not int or limit < 1):
         raise not_allowed("limit", "a whole number of 1 or more", limit)
     name = str(name_or_path)
+    access.check_dataset(name)
     if known := registered(name):
         _without_columns(columns)
         return replace(_LOADERS[known](Asked(split, limit, options_of(name))), id=name)

@@ -18,11 +18,16 @@ from engine.errors import ExegesisError, UsageError, shown
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 LARGEST_FILE = 64 * 10**6
 LARGEST_AREA = 64 * 10**6
+LARGEST_SIDE = 32_768
 LONGEST_SIDE = 2048
 """Pixels; longer pictures are made smaller, since no model here reads as many."""
 
 BAND = 4 * 10**6
 """Pixels that are turned to RGB at a time."""
+PIECE = 2**20
+"""Bytes of a PNG that are unpacked at a time."""
+ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+"""The passes of an interlaced PNG: first column and row, and the steps between them (PNG, section 8.2)."""
 ORIENTATION = 0x0112
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -87,6 +92,8 @@ def _identified(data: bytes, name: str) -> Image.Image:
         # Pillow reads a PNG without pixels as broken, and refuses a huge one by its own rule and words.
         width, height = struct.unpack(">II", data[16:24])
         _check_size(width, height, name)
+        if not _has_all_rows(data, width, height):
+            raise _damaged(name)
     try:
         return Image.open(io.BytesIO(data), formats=FORMATS)
     except Image.DecompressionBombError:
@@ -97,6 +104,32 @@ def _identified(data: bytes, name: str) -> Image.Image:
         raise ExegesisError(f"{name}: {_what_it_is(data)}. Give a {_accepted()} picture.") from None
     except _BROKEN:
         raise _damaged(name) from None
+
+
+def _has_all_rows(data: bytes, width: int, height: int) -> bool:
+    """Whether a PNG's compressed data is as long as its pixels; Pillow draws rows that are missing in black."""
+    depth, color, _, _, interlaced = data[24:29] if len(data) >= 29 else (8, 0, 0, 0, 0)
+    bits = depth * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(color, 1)
+    passes = ADAM7 if interlaced else ((0, 0, 1, 1),)
+    sizes = [(-(-(width - left) // right), -(-(height - top) // down)) for left, top, right, down in passes]
+    wanted = sum(rows * (1 + (columns * bits + 7) // 8) for columns, rows in sizes if columns > 0 and rows > 0)
+    return _unpacked(data, wanted) >= wanted
+
+
+def _unpacked(data: bytes, most: int) -> int:
+    """How many bytes the image data of a PNG unpacks to, counted up to `most`."""
+    unpacker, count, at = zlib.decompressobj(), 0, 8
+    while count < most and at + 8 <= len(data):
+        length, kind = struct.unpack(">I4s", data[at : at + 8])
+        packed = data[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
+        try:
+            while packed and count < most:
+                count += len(unpacker.decompress(packed, PIECE))
+                packed = unpacker.unconsumed_tail
+        except zlib.error:
+            return count
+        at += 12 + length
+    return count
 
 
 def _pixels(image: Image.Image, name: str) -> UInt8[np.ndarray, "height width 3"]:
@@ -149,6 +182,9 @@ def _check_size(width: int, height: int, name: str) -> None:
         raise ExegesisError(f"{name}: has no pixels ({width} x {height}). Give a picture of at least 1 x 1.")
     if width * height > LARGEST_AREA:
         raise _too_large(name, f"{width:,} x {height:,}")
+    if max(width, height) > LARGEST_SIDE:
+        got = f"{width:,} x {height:,}"
+        raise ExegesisError(f"{name}: must have at most {LARGEST_SIDE:,} pixels on a side, got {got}. Cut it first.")
 
 
 def _too_large(name: str, got: str) -> ExegesisError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from engine.data.examples import Dataset, LabelledExample, Span
+from engine.data.examples import Dataset, Drawn, LabelledExample, Span
 from engine.data.generated import made
 from engine.data.quality.errors import Translation, Word, translated
 from engine.data.quality.sentence import Sentence, sentence
@@ -17,9 +17,11 @@ def quality(options: Mapping[str, str], split: str | None, limit: int | None) ->
     """Pairs of sentences; the label is the share of intact words of the translation, 0 to 1."""
     params = from_mapping(SizedParams, options, "quality")
     chosen = chosen_split(split, COUNTS)
-    places = range(size(params, chosen, limit))
-    examples = tuple(_example(Random(f"{params.seed}/{chosen}/{i}/quality")) for i in places)
-    return made("quality", params, chosen, examples, ())
+
+    def draw(index: int) -> LabelledExample:
+        return _example(Random(f"{params.seed}/{chosen}/{index}/quality"))
+
+    return made("quality", params, chosen, Drawn(size(params, chosen, limit), draw), ())
 
 
 def _example(chance: Random) -> LabelledExample:

@@ -45,6 +45,7 @@ class PictureExactShapleyParams:
     inputs=("image",),
     axes=Axes("chosen operator, coalitions of parts", "probability of the class", _SUMMARY),
     cheap=False,
+    version=2,
     citation="Lundberg and Lee (2017), A unified approach, theorem 2; odd surrogate as in Fumagalli et al. (2026)",
     caution=_CAUTION,
 )

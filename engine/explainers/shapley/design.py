@@ -38,15 +38,17 @@ def informative_pairs(n: int, count: int) -> Bool[np.ndarray, "pair feature"]:
     """Greedy A-optimal design: each next pair lowers Σ_i var(φ_i | evaluated pairs) most, under a fixed prior.
 
     Not adaptive, so all evaluations can run in one batch. Source of the criterion: Chaloner and Verdinelli (1995),
-    Bayesian Experimental Design, section 2.2. The variances are updated by one pivoted Cholesky row a step.
+    Bayesian Experimental Design, section 2.2. The variances are updated by one pivoted Cholesky row a step. Features
+    are exchangeable under the prior, so many pairs tie: seeded factors decide, by gaps of 1e-7 and more, which double
+    precision keeps apart on any processor.
     """
     pool = candidates(n)
     prior = typical_prior(n, STRENGTH, NOISE)
     x = signs(pool)
-    gain = shapley_covariance(pool, prior, free=LINEAR).astype(np.float32)
-    left = np.full(len(pool), prior.c + LINEAR + prior.noise, dtype=np.float32)
-    rows = np.zeros((count, len(pool)), dtype=np.float32)
-    tie = 1 + 1e-3 * np.random.default_rng(0).random(len(pool), dtype=np.float32)
+    gain = shapley_covariance(pool, prior, free=LINEAR)
+    left = np.full(len(pool), prior.c + LINEAR + prior.noise)
+    rows = np.zeros((count, len(pool)))
+    tie = 1 + 1e-3 * np.random.default_rng(0).random(len(pool))
     chosen = np.zeros(count, dtype=np.int64)
     for step in range(count):
         worth = (gain**2).sum(axis=1) / left * tie

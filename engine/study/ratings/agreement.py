@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -38,20 +37,15 @@ def krippendorffs_alpha(matches: Sequence[Match]) -> float | None:
 
     Ties share the mean of their places, as in W: else people who tie everything would agree on what is best.
     None where it is not defined: fewer than two people, no item that two of them saw, or no two different ranks.
+    Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability, section D with the ordinal metric.
     """
-    import krippendorff
-
     methods, people = methods_of(matches), sorted({match.annotator for match in matches})
     table = np.full((len(people), len(_by_item(matches)) * len(methods)), np.nan)
     for item, votes in enumerate(_by_item(matches).values()):
         unit = item * len(methods)
         for vote, ranks in zip(votes, _mid_ranks(votes, methods), strict=True):
             table[people.index(vote.annotator), unit : unit + len(methods)] = ranks
-    if not _can_be_told(table):
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return float(krippendorff.alpha(reliability_data=table, level_of_measurement="ordinal"))
+    return _ordinal_alpha(table[:, (~np.isnan(table)).sum(axis=0) > 1])
 
 
 def self_consistency(matches: Sequence[Match]) -> tuple[float, int] | None:
@@ -100,6 +94,16 @@ def _of_item(ranks: Float[np.ndarray, "vote method"]) -> float | None:
     return float(12 * ((sums - sums.mean()) ** 2).sum() / most)
 
 
-def _can_be_told(table: Float[np.ndarray, "person unit"]) -> bool:
-    shared = table[:, (~np.isnan(table)).sum(axis=0) > 1]
-    return shared.size > 0 and len(np.unique(shared[~np.isnan(shared)])) > 1
+def _ordinal_alpha(table: Float[np.ndarray, "person unit"]) -> float | None:
+    """Alpha of values that may be NaN, of which every unit has at least two; None unless two differ."""
+    values = np.unique(table[~np.isnan(table)])
+    if len(values) < 2:
+        return None
+    counts = (table[:, :, None] == values).sum(axis=0)
+    weights = counts / (counts.sum(axis=1, keepdims=True) - 1)
+    coincidences = counts.T @ weights - np.diag(weights.sum(axis=0))
+    totals = coincidences.sum(axis=0)
+    places = totals.cumsum() - totals / 2  # the metric of two values is the distance of their places in the order
+    squared = (places[:, None] - places) ** 2
+    expected = totals @ squared @ totals / (totals.sum() - 1)
+    return float(1 - (coincidences * squared).sum() / expected)

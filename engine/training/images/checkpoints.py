@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import transformers
 
-from engine.errors import ExegesisError, UsageError
+from engine.errors import ExegesisError
 from engine.models import bases, catalog
 from engine.training.images.pictures import Normalisation
 
@@ -74,15 +74,6 @@ def store(module: Any, out: Path, size: int, normalisation: Normalisation, half:
         "image_std": list(normalisation.std),
     }
     (out / catalog.PROCESSOR).write_text(json.dumps(processor, indent=2) + "\n", encoding="utf-8")
-
-
-def usable(out: Path, base: Base | None) -> Path:
-    """The folder for the finished model; never the base's own, never a file."""
-    if base is not None and out.resolve() == base.folder.resolve():
-        raise UsageError(f"out: {out} is the base itself, which would be overwritten. Give another folder.")
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"out: must be a folder, got the file {out}.")
-    return out
 
 
 def _normalisation(folder: Path) -> Normalisation:

@@ -26,6 +26,7 @@ from engine.training.images.vit import new_vit
 from engine.training.loop import Loop, Tensors
 from engine.training.machine import device_named, machine_name
 from engine.training.metrics import Score, evaluate
+from engine.training.output import CHECKPOINT, output_folder
 from engine.training.trainer import OUR_LICENCE, TrainResult
 
 
@@ -43,15 +44,14 @@ class _Run:
         self.corpus: ImageCorpus = read_corpus(config.dataset)
         self.further = further(config.measure, self.corpus)
         self.base = None if config.base == NEW else checkpoints.read_base(config.base)
-        self.out = checkpoints.usable(Path(config.out), self.base)
+        self.out = output_folder(Path(config.out), None if self.base is None else self.base.folder)
         self.train_places, self.held_places = split_held_out(self.corpus, config)
 
     def result(self) -> TrainResult:
         torch.manual_seed(self.config.seed)
         module = self._prepared().to(self.device)
         loop = ImageLoop(module, self._train, self._held_out, self.config, False, self._identity())
-        self.out.mkdir(parents=True, exist_ok=True)
-        folder = CheckpointFolder(self.out / "checkpoint")
+        folder = CheckpointFolder(self.out / CHECKPOINT)
         with self._dropping(module):
             best = loop.run(folder, self.report, self.cancel)
         self._store(module, best)

@@ -11,13 +11,13 @@ import torch
 
 from engine.data.datasets import load
 from engine.data.named import names_in
-from engine.errors import UsageError
 from engine.models import bases
 from engine.progress import CancelToken, Report, silent
 from engine.training import cards
 from engine.training.checkpoint import CheckpointFolder
 from engine.training.machine import device_named, machine_name
 from engine.training.metrics import Score
+from engine.training.output import CHECKPOINT, output_folder
 from engine.training.pretraining import modules
 from engine.training.pretraining.config import PretrainConfig
 from engine.training.pretraining.lines import Lines, read_lines
@@ -43,7 +43,7 @@ class _Run:
         self.config, self.report, self.cancel = config, report, cancel
         self.device = torch.device(device_named(config.device))
         self.shape = SHAPES[config.base]
-        self.out = _usable(Path(config.out))
+        self.out = output_folder(Path(config.out))
         self.texts = read_texts(config)
         self.further = {name: plain_texts(load(name)) for name in names_in(config.measure)}
         self.tokenizer = own_tokenizer(self.shape.family, self.texts.train, config.vocabulary, config.max_length)
@@ -52,8 +52,7 @@ class _Run:
         torch.manual_seed(self.config.seed)
         module = modules.new_module(self.shape, self.tokenizer, self.config.max_length).to(self.device)
         loop = self._loop(module)
-        self.out.mkdir(parents=True, exist_ok=True)
-        folder = CheckpointFolder(self.out / "checkpoint")
+        folder = CheckpointFolder(self.out / CHECKPOINT)
         best = loop.run(folder, self.report, self.cancel)
         with torch.no_grad():
             for name, tensor in best.items():
@@ -107,11 +106,3 @@ class _Run:
             "bytes": sum(file.stat().st_size for file in stored),
             "precision": "float16",
         }
-
-
-def _usable(out: Path) -> Path:
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"out: must be a folder, got the file {out}.")
-    if (out / "adapter_config.json").exists():
-        raise UsageError(f"out: {out} holds an adapter, which would be mistaken for this model. Give a new folder.")
-    return out

@@ -222,3 +222,12 @@ def test_a_corrupt_entry_is_computed_anew(store: Store, counter: Counter) -> Non
     assert single_flight(store, "k", counter)[2] is False
     assert single_flight(store, "k", counter)[2] is True
     assert counter.count == 2
+
+
+def test_a_turn_that_is_over_leaves_no_open_file(store: Store) -> None:
+    single_flight(store, "a", lambda: entry(1))
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(5):
+        single_flight(store, f"k{number}", lambda: entry(2))
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not list((store.folder / "flights").iterdir())

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from engine.attacks.export import COLUMNS
+from engine.attacks.findings import Score
+from engine.cli.drawing_attack import _cell
 from tests.unit.cli.conftest import Ran, Run
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -88,3 +91,8 @@ def test_what_makes_no_sense_is_refused_in_one_line(
 def test_without_methods_it_says_which_can_be_attacked(run: Run, bert: str, reviews: str) -> None:
     done = run("attack", "--models", bert, "--dataset", reviews)
     assert (done.code, done.err.count("gradient_x_input")) == (2, 1)
+
+
+@pytest.mark.parametrize(("doubt", "told"), [("", "0.5 [0.25, 0.75]"), ("too few examples", "0.5")])
+def test_a_number_is_told_with_its_interval_unless_that_is_in_doubt(doubt: str, told: str) -> None:
+    assert _cell(Mock(spec=Score, value=0.5, interval=(0.25, 0.75), doubt=doubt)) == told

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from engine.errors import ExegesisError
 from tests.unit.cli.conftest import Run
@@ -312,3 +312,27 @@ def test_an_error_of_the_engine_keeps_its_exit_status(run: Run, monkeypatch: pyt
 
     monkeypatch.setattr("engine.models.catalog.embedded_models", failing)
     assert run("models").complaint(FAILURE) == "model: it failed."
+
+
+@pytest.mark.parametrize(
+    "command", ["study results", "study open", "study export", "jobs show", "jobs cancel", "jobs resume"]
+)
+@pytest.mark.parametrize("number", [str(2**31), "9" * 23, "9" * 5_000])
+def test_a_number_that_no_database_holds_is_refused(command: str, number: str, run: Run) -> None:
+    said = run(*command.split(), number).complaint(WRONG_USE)
+    assert "ID: must be a whole number from 1 to 2,147,483,647" in said
+
+
+def test_a_seed_that_no_generator_takes_is_refused(run: Run, bert: str) -> None:
+    said = explain_with(run, bert, WRONG_USE, "--seed", "9" * 30)
+    assert "--seed: must be a whole number from 0 to 9,223,372,036,854,775,807" in said
+
+
+def test_a_token_without_an_embedding_is_told(run: Run, copied: Path) -> None:
+    name, few = "bert.embeddings.word_embeddings.weight", 6
+    weights = load_file(copied / "model.safetensors")
+    save_file({**weights, name: weights[name][:few].clone()}, copied / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
+    (copied / "config.json").write_text(json.dumps({**config, "vocab_size": few}), encoding="utf-8")
+    said = explain_with(run, copied, FAILURE)
+    assert f"but it has {few} embeddings. Save the tokenizer that belongs to it" in said

@@ -71,3 +71,26 @@ def test_launch_replaces_the_process_by_the_server(monkeypatch: pytest.MonkeyPat
     assert file == sys.executable
     assert line == launcher.command(port, "localhost", headless=True)
     assert path.split(os.pathsep)[0] == str(ROOT)
+
+
+OPENED = {"EXEGESIS_OPEN": "1"}
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_a_host_that_lets_others_in_needs_a_password_or_a_word(host: str) -> None:
+    with pytest.raises(UsageError, match=r"--host: .* no password is set\. Set EXEGESIS_ADMIN_PASSWORD first.*--open"):
+        launcher.check_admission(host, {})
+    assert "open to everybody" in launcher.check_admission(host, OPENED)
+    for allowed in ({"EXEGESIS_ADMIN_PASSWORD": "x"}, {"EXEGESIS_ADMINS": "a@b.example"}, {"EXEGESIS_STUDY_ONLY": "1"}):
+        assert launcher.check_admission(host, allowed) == ""
+
+
+@pytest.mark.parametrize("host", launcher.LOOPBACK)
+def test_this_machine_needs_none(host: str) -> None:
+    assert launcher.check_admission(host, {}) == ""
+
+
+def test_the_options_reach_the_server() -> None:
+    assert launcher.environment({}, everybody=True)["EXEGESIS_OPEN"] == "1"
+    assert launcher.environment({}, study_only=True)["EXEGESIS_STUDY_ONLY"] == "1"
+    assert not {"EXEGESIS_OPEN", "EXEGESIS_STUDY_ONLY"} & launcher.environment({}).keys()

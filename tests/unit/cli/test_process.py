@@ -79,6 +79,7 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path, command: str) -> None:
     assert done.returncode in (0, 1)
 
 
+@pytest.mark.slow(reason="a training in a process of its own")
 def test_a_stopped_training_says_how_to_go_on_and_does(
     bert: str, run: Run, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

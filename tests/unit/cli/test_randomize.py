@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pandas
 import pytest
 
 from engine.cells import as_written
+from engine.cli.drawing_randomization import _left_out
 from engine.jobs import list_jobs
 from engine.randomization.export import COLUMNS
+from engine.randomization.result import OfModel
 from engine.randomization.run import randomize
 from tests.unit.cli.conftest import Run
 from tests.unit.randomization.making import reviews
@@ -83,3 +87,13 @@ def test_people_read_a_row_a_stage_and_a_verdict_a_method(run: Run, bert: str, t
 )
 def test_what_cannot_be_done_is_told_in_one_line(run: Run, bert: str, given: tuple[str, ...], told: str) -> None:
     assert told in run("randomize", "--models", bert, *given).complaint(2)
+
+
+def test_why_maps_are_left_out_is_counted_by_method() -> None:
+    why = np.array([[[0, -1], [0, 1]], [[-1, -1], [1, -1]]], dtype=np.int8)
+    found = Mock(spec=OfModel, failed={}, methods=("lime", "random"), why=why, reasons=("equal scores", "no number"))
+    assert list(_left_out(found)) == [
+        "2 maps of lime left out: equal scores",
+        "1 map of lime left out: no number",
+        "1 map of random left out: no number",
+    ]

@@ -51,7 +51,9 @@ def test_it_writes_the_same_report_each_time(run: Run, places: str, tmp_path: Pa
 
 def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "file"
+    mixed = tmp_path / "mixed"
     file.write_text("[]", encoding="utf-8")
+    mixed.write_text('{"reviews": "here", "bert": 1}', encoding="utf-8")
     for given, said in (
         (("paper",), "reproduce: must be thesis or smat, got 'paper'."),
         (("thesis", "--scale", "huge"), "scale: unknown name 'huge'."),
@@ -61,6 +63,7 @@ def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None
         (("thesis", "--examples", "1"), "--examples: must be"),
         (("thesis", "--out", str(file)), "--out: must be a folder, got the file"),
         (("thesis", "--places", str(file)), "--places: must be an object of folders by name"),
+        (("thesis", "--places", str(mixed)), "--places: must be an object of folders by name"),
         (("thesis", "--places", str(tmp_path / "no")), "--places: "),
     ):
         assert run("reproduce", *given).complaint(2).startswith(said)

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from components.study.admission import (
+from components.admission import (
     ADMINS,
     PASSWORD,
     TRUSTED,

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from components.adversarial.charts import means_chart, span_of
+from components.adversarial.cited import cite
 from components.adversarial.keep_maps import Kept, html, png, svg
 from components.adversarial.many import behind
 from components.adversarial.many_keep import Means
@@ -130,3 +131,8 @@ def test_bars_of_methods_that_were_asked_are_those_after_one_attack() -> None:
     span = span_of(asked.scores)
     assert means_chart(asked.of("a"), asked.frame, asked.company, PLAN.objectives, span).to_dict()["layer"]
     assert means("lime").attacked == "", "a link may name what was not attacked"
+
+
+def test_a_citation_names_every_setting_but_the_objective() -> None:
+    found = dataclasses.replace(text_attack(), attack={"objective": "unconstrained", "epsilon": 0.5, "steps": 100})
+    assert cite(found).endswith(", seed 0; epsilon = 0.5, steps = 100.")

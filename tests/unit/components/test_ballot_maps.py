@@ -17,6 +17,7 @@ from components.picture.patch_map import PatchMap, overlay
 from engine.request import Example, Picture
 from engine.result import Token
 from engine.study.ballots import Map
+from engine.study.design import COLORS
 from tests.unit.components.making import encoded, special
 
 TEXT = "the actors are warm, but the story is thin"
@@ -25,17 +26,17 @@ NUMBER = re.compile(r"\d[.,]\d|data-[vrbx]=")
 PICTURE = Picture(np.zeros((16, 24, 3), np.uint8))
 
 
-def text_map(scores: np.ndarray | None = None, text: str = TEXT, truncated: int = 0) -> Map:
+def text_map(scores: np.ndarray | None = None, text: str = TEXT, truncated: int = 0, colors: str = "sign") -> Map:
     tokens = encoded(Example(text))
     given = np.linspace(-1, 1, len(tokens)) if scores is None else scores
     given = np.where([token.special for token in tokens], 0, given)
-    return Map("A", tokens, given, None, truncated)
+    return Map("A", tokens, given, None, truncated, colors)
 
 
 def picture_map(scores: np.ndarray) -> Map:
     """Before the patches the model reads a position of its own, which no picture shows."""
     tokens = (special("[CLS]"), *(Token("", 0, 0, 0, False) for _ in range(scores.size)))
-    return Map("B", tokens, np.array([0.0, *scores.ravel()]), scores.shape, 0)
+    return Map("B", tokens, np.array([0.0, *scores.ravel()]), scores.shape, 0, "sign")
 
 
 def text_of(html: str) -> str:
@@ -103,7 +104,7 @@ def test_the_strongest_parts_are_told_in_words() -> None:
 def test_texts_and_names_are_escaped() -> None:
     shown = explanation_html(Example(HOSTILE), text_map(text=HOSTILE))
     assert text_of(shown) == text_of(input_html(Example(HOSTILE))) == HOSTILE
-    for html in (shown, input_html(Example(HOSTILE)), scale_html(HOSTILE)):
+    for html in (shown, input_html(Example(HOSTILE)), scale_html(HOSTILE, "sign"), scale_html(HOSTILE, "rank")):
         assert "<img" not in html
         assert "<b>bold" not in html
 
@@ -111,18 +112,28 @@ def test_texts_and_names_are_escaped() -> None:
 def test_a_pair_is_two_paragraphs_and_a_cut_text_says_so() -> None:
     pair = Example("one is here", "two is there")
     tokens = encoded(pair)
-    drawn = Map("A", tokens, np.zeros(len(tokens)), None, 0)
+    drawn = Map("A", tokens, np.zeros(len(tokens)), None, 0, "sign")
     for html in (input_html(pair), explanation_html(pair, drawn)):
         assert [unescape(re.sub("<[^>]*>", "", one)) for one in re.findall("<p.*?</p>", html)] == [
             pair.text,
             pair.text_pair,
         ]
     kept = encoded(Example("one two"))
-    cut = Map("A", kept, np.zeros(len(kept)), None, 5)
+    cut = Map("A", kept, np.zeros(len(kept)), None, 5, "sign")
     assert text_of(explanation_html(Example("one two three"), cut)).endswith("the rest was cut off")
 
 
 def test_the_scale_names_the_class_only_where_it_may_be_told() -> None:
-    assert "for <bdi>good</bdi>" in scale_html("good")
-    assert "for the model's answer" in scale_html(None)
-    assert "good" not in scale_html(None)
+    assert "for <bdi>good</bdi>" in scale_html("good", "sign")
+    assert "for the model's answer" in scale_html(None, "sign")
+    for colors in COLORS:
+        assert "good" not in scale_html(None, colors)
+
+
+def test_without_signs_nothing_says_for_or_against() -> None:
+    scores = np.linspace(0, 1, len(encoded(Example(TEXT))))
+    for colors in ("rank", "size"):
+        for html in (explanation_html(Example(TEXT), text_map(scores, colors=colors)), scale_html("good", colors)):
+            assert "against <" not in html
+            assert "(for)" not in html
+        assert "Strongest: thin, is, story." in explanation_html(Example(TEXT), text_map(scores, colors=colors))

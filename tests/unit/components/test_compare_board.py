@@ -6,16 +6,22 @@ import re
 from dataclasses import replace
 from html import unescape
 
+import numpy as np
+import pytest
+
+from components.compare.about import label_words
 from components.compare.board import board_html, move_words
 from components.compare.compared import Column, Compared, columns_of, labels_of, verdict
 from components.compare.look import CompareLook
 from components.compare.matrix import LINE, agreement_words, apart_words, legend_lines, parts_words
 from components.compare.state import CompareState
+from components.picture.focus import PictureFocus
+from components.picture.open_pictures import Shown, open_pictures
 from components.text.focus import Focus
 from engine.comparison.pairs import Pair
 from engine.comparison.parts import text_sheet
 from engine.registry import all_explainers
-from engine.request import Example
+from engine.request import Example, Picture
 from engine.result import Explanation, Provenance
 from tests.unit.components.making import explanation
 
@@ -162,3 +168,14 @@ def test_what_is_compared_and_measured_is_said() -> None:
     assert "here 1 of 3, that both maps name; about 33 % by chance. Equal scores" in agreement_words(
         held.by("top_k"), top, "word"
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "own", "said"), [(1, "", True), (None, "", False), (1, "0" * 64, False), (None, "0" * 64, False)]
+)
+def test_only_a_labelled_picture_of_a_set_is_said_to_have_a_label(label: int | None, own: str, said: bool) -> None:
+    opened = open_pictures("scenes:count=3")
+    shown = Shown(Picture(np.zeros((2, 2, 3), np.uint8)), label)
+    focus = PictureFocus("m", picture_sha=own, shown=shown)
+    state = CompareState(kind="image", focus=focus, columns=())
+    assert label_words(state, opened) == (f"Labelled {opened.data.label_names[1]}." if said else "")

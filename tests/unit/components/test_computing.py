@@ -13,6 +13,7 @@ from components.computing import shared
 from engine.errors import Cancelled, UsageError
 from engine.progress import CancelToken, cancellable
 from engine.runtime import in_chunks, turn, turns
+from tests.waiting import until
 
 GRACE = 0.3
 
@@ -50,13 +51,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     until(lambda: not computing._running)
     assert turns().place() is None
     assert turns().waiting == 0
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 def silent(words: str) -> None:

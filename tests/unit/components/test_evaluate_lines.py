@@ -12,7 +12,18 @@ from components.charts import DASHED, DOTTED, SOLID
 from components.evaluate.charts.blank import NOTHING
 from components.evaluate.charts.cost import cost_chart, cost_table
 from components.evaluate.charts.curves import removal_chart, removal_table
-from components.evaluate.charts.frame import FIELDS, LEGEND_ROW, PICKED, Frame, shapes, spread
+from components.evaluate.charts.frame import (
+    FIELDS,
+    LEGEND_ROW,
+    PICKED,
+    PICKED_POINT,
+    POINT,
+    Frame,
+    picked,
+    picked_size,
+    shapes,
+    spread,
+)
 from components.evaluate.charts.lines import MOST_BANDS
 from components.evaluate.charts.plausibility import plausibility_chart
 from components.evaluate.charts.scaling import scaling_chart, scaling_table
@@ -255,3 +266,9 @@ def test_words_are_legible_in_both_themes(theme: Theme) -> None:
         config = spec(chart)["config"]
         colours = [config["axis"]["labelColor"], config["axis"]["titleColor"], config["legend"]["labelColor"]]
         assert all(contrast(one, PALETTES[theme].ground) >= 4.5 for one in colours)
+
+
+def test_a_point_grows_when_it_is_picked_and_none_before() -> None:
+    size = alt.Chart().mark_point().encode(size=picked_size(picked())).to_dict()["encoding"]["size"]
+    assert size["value"] == POINT
+    assert size["condition"] == [{"empty": False, "param": PICKED, "value": PICKED_POINT}]

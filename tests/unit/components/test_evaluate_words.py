@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from functools import partial
+from unittest.mock import Mock
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
+from components.evaluate import recent
 from components.evaluate.cost import added, cost_words, evaluations
 from components.evaluate.drawn import read_point
 from components.evaluate.examples import behind, example_html, link_of, title_html
@@ -30,8 +34,10 @@ from components.evaluate.words import (
 from engine.data.sources import source_of
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts
+from engine.jobs import Job
 from engine.metrics.results import Of, Row, Skip
 from engine.registry import all_explainers
+from engine.shipped.evaluated import plans
 from tests.unit.components.test_library import JOB
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -168,3 +174,25 @@ def test_many_names_are_counted() -> None:
     assert head(plan) == "a, b, c and 1 more on reviews"
     assert of_words(plan, {"lime": "LIME"}) == "1 example, LIME, random"
     assert became(JOB).endswith(", running")
+
+
+@pytest.mark.parametrize(
+    ("known", "listed"),
+    [([], ["text", "image"]), (["text"], ["1", "image"]), (["text", "image"], ["1", "2"])],
+)
+def test_an_evaluation_is_listed_once_whether_it_is_shipped_or_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, known: list[str], listed: list[str]
+) -> None:
+    shipped = plans()
+    job = partial(Mock, spec=Job, state="done", created=0.0)
+    there = [(job(id=number), shipped[kind]) for number, kind in enumerate(known, start=1)]
+    monkeypatch.setattr(recent, "evaluations", lambda: there)
+    page = AppTest.from_function(listed_page, default_timeout=60).run()
+    assert not page.exception
+    assert [button.key for button in page.button] == [f"{recent.KEY}.{name}" for name in listed]
+
+
+def listed_page() -> None:
+    from components.evaluate.recent import recent_area
+
+    recent_area()

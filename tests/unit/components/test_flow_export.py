@@ -53,6 +53,15 @@ def test_the_picture_has_every_step_every_node_and_the_words(kind: str, start: i
     assert all(row.name in said for row in graph.rows)
 
 
+def test_the_nodes_of_the_path_are_filled_and_the_prediction_is() -> None:
+    reading = READINGS["text"]
+    graph = graph_of(reading)
+    inks = [(one.attrib["fill"], one.attrib["stroke"]) for one in drawn(graph, reading).iter(f"{SVG}circle")]
+    path = set(enumerate(graph.best.positions))
+    assert [fill == stroke for fill, stroke in inks] == [*(node.spot in path for node in graph.nodes), True]
+    assert 0 < len(path) < len(graph.nodes)
+
+
 def test_nothing_is_drawn_beside_the_sheet() -> None:
     reading = text_reading(" ".join(f"w{at}" for at in range(200)), layers=12)
     picture = drawn(graph_of(reading, threshold=0.001), reading)

@@ -7,6 +7,7 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.picture import patch_pick
 from components.picture.patch_pick import OPACITY, on_grid, parse, picture
 from components.picture.styles import CARDS, picture_sheet
 from components.pins import Picked
@@ -63,3 +64,14 @@ def test_a_page_with_the_strip_runs_as_a_script_again_and_again() -> None:
     [strip] = shown.get("bidi_component")
     assert json.loads(strip.proto.json)["pinned"] == [4]
     assert [text.value for text in shown.text] == ["below"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [(0, [0]), (40, [40]), (100, [100]), (101, []), (-1, []), (True, []), (40.0, []), ("40", []), (None, [])],
+)
+def test_only_a_percent_is_taken_for_an_opacity(monkeypatch: pytest.MonkeyPatch, sent: object, told: list[int]) -> None:
+    monkeypatch.setattr(patch_pick.st, "session_state", {"pick": {"opacity": sent}})
+    kept: list[int] = []
+    patch_pick._fade("pick", kept.append)
+    assert kept == told

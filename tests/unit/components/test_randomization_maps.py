@@ -55,6 +55,11 @@ def test_a_column_a_stage_the_original_first_each_with_its_number() -> None:
     assert html.count("negative; positive 20.0") == 2
 
 
+@pytest.mark.parametrize(("scales", "few"), [((1.0, 0.5), True), ((1.0, 0.5, 0.25), False)])
+def test_two_maps_share_the_width_and_three_do_not(scales: tuple[float, ...], few: bool) -> None:
+    assert ("xg-few" in grid(shown(*scales))) is few
+
+
 @pytest.mark.parametrize(("shared", "ends"), [(False, ["2", "1", "0.5"]), (True, ["2", "2", "2"])])
 def test_maps_are_each_on_their_own_scale_or_on_one(shared: bool, ends: list[str]) -> None:
     assert re.findall(r"to ±([\d.]+)", grid(shown(1.0, 0.5, 0.25), shared)) == ends

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from unittest.mock import Mock
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from components.evaluate.charts.blank import NOTHING
 from components.evaluate.charts.frame import Frame
@@ -17,6 +18,7 @@ from components.randomization.charts_over import alike, answers_chart, models_ch
 from components.randomization.entries import Entry, beside, entries_of, mark_of, offered, words_of
 from components.randomization.known import Held, Randomized
 from components.randomization.over import verdicts_on
+from components.randomization.words import NO_VERDICT
 from engine.evaluation.sample import Sample
 from engine.jobs import Job
 from engine.randomization.curves import Curve, curves_of
@@ -132,3 +134,25 @@ def test_other_checks_that_are_finished_are_offered_and_those_that_are_not_are_t
     assert len(said) == 1
     assert "0000000000" in said[0]
     assert isinstance(entries_of(drawn)[0], Entry)
+
+
+def page(method: str) -> None:
+    from components.randomization.entries import entries_of
+    from components.randomization.over import over_area
+    from components.randomization.state import usual
+    from engine.randomization.curves import curves_of
+    from tests.unit.components.randomized import found
+    from tests.unit.components.test_randomization_over import PLAN, held
+
+    drawn = entries_of([held(PLAN, found())])
+    curves = {one.name: curves_of(one.found) for one in drawn}
+    over_area(usual("text"), method, drawn, curves, {}, (-0.2, 1.0))
+
+
+@pytest.mark.parametrize(("method", "judged"), [("gradient_x_input", True), ("lime", False)])
+def test_a_method_is_judged_or_it_is_said_why_it_is_not(method: str, judged: bool) -> None:
+    shown = AppTest.from_function(page, args=(method,), default_timeout=60).run()
+    assert not shown.exception
+    said = [one.proto.body for one in shown.get("html")]
+    assert any(NO_VERDICT in one for one in said) is not judged
+    assert any(f"Verdicts on {method}" in one for one in said) is judged

@@ -90,6 +90,10 @@ def test_pins_that_do_not_fit_the_text_are_refused_in_words(pins: object) -> Non
         parse({"pins": pins, "turn": 1}, TOKENS)
 
 
+def test_the_first_token_may_be_pinned_where_it_is_not_special() -> None:
+    assert parse({"pins": [0, 8], "turn": 1}, (*TOKENS[1:-1], TOKENS[1])) == Picked((0, 8), 1)
+
+
 @pytest.mark.parametrize("turn", [None, 0, -1, 1.5, True, "1"], ids=repr)
 def test_a_count_that_is_none_is_refused_in_words(turn: object) -> None:
     with pytest.raises(UsageError, match=r"^turn: must be a whole number from 1, got .*Load the page again"):

@@ -29,6 +29,7 @@ def squeezed(text: str) -> str:
 
 
 @needs_nli
+@pytest.mark.slow(reason="reads whole data sets")
 def test_snli_and_sick_train_together_and_snli_dev_measures() -> None:
     train, dev, test = (load("snli-sick", split=split) for split in ("train", "dev", "test"))
     assert (len(train), len(dev), len(test)) == (9_824 + 4_500, 9_842, 500)

@@ -11,6 +11,7 @@ import pytest
 from engine.data import build_nli, nli_report
 from engine.data.cards import read_card
 from engine.data.datasets import load
+from engine.data.native.snli_sick import find_snli_sick
 from engine.data.report import marked_words, read_records
 from engine.data.sst2 import data_root
 from engine.errors import ExegesisError
@@ -121,3 +122,13 @@ def test_a_line_of_the_source_by_hand() -> None:
 def test_what_is_wrong_in_the_source_is_told(line: str, said: str) -> None:
     with pytest.raises(ExegesisError, match=said):
         build_nli.parse_line("No cat sat, no cat ran.", line)
+
+
+def test_a_folder_without_a_file_of_the_training_split_is_not_the_set(tmp_path: Path) -> None:
+    for name in ("snli_dev.tsv", "snli_test.tsv"):
+        (tmp_path / name).touch()
+    assert find_snli_sick(tmp_path) is None
+    (tmp_path / "sick_train.tsv").touch()
+    found = find_snli_sick(tmp_path)
+    assert found is not None
+    assert sorted(found.splits) == ["train", "validation"]

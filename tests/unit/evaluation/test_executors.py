@@ -84,6 +84,7 @@ def test_an_address_at_which_nobody_answers_is_told_at_once(plan: Plan) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow(reason="starts a Ray cluster")
 def test_a_node_is_killed_in_the_middle_and_nothing_is_missing(
     plan: Plan, ray_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

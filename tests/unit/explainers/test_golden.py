@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,17 @@ import numpy as np
 import pytest
 
 from tests.golden import make
+from tests.project import ROOT
+
+PROCESSORS = {
+    "without vector extensions": {
+        "OPENBLAS_CORETYPE": "Prescott", "ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE",
+        "DNNL_MAX_CPU_ISA": "SSE41", "OMP_NUM_THREADS": "1",
+    },
+    "AVX2, two threads": {"OPENBLAS_CORETYPE": "Haswell", "ATEN_CPU_CAPABILITY": "avx2", "OMP_NUM_THREADS": "2"},
+    "Zen": {"OPENBLAS_CORETYPE": "Zen", "OMP_NUM_THREADS": "1"},
+}  # fmt: skip
+"""Settings under which the numerical libraries compute as they do on other processors; each exists on any x86-64."""
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +51,15 @@ def test_numbers_are_those_of_this_version(case: make.Case, loaded: dict[str, An
             new["scores"][family], scores, atol=make.TOLERANCE, rtol=0,
             err_msg=f"{case} gives other numbers than its version {old['versions'][case[1]]} did: raise the version",
         )  # fmt: skip
+
+
+@pytest.mark.slow(reason="computes every golden value in a process of its own, about 15 s a processor")
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_numbers_are_the_same_on_other_processors(processor: str) -> None:
+    environment = {**os.environ, **PROCESSORS[processor], "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.golden.make"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("case", make.CASES)

@@ -1,16 +1,17 @@
-"""AttnLRP's rules beside those of lxt, by the paper's own authors, where it is installed.
+"""AttnLRP's rules beside those of lxt, by the paper's own authors.
 
-It is no dependency of the tests, since it asks for bitsandbytes, torchvision and another build of torch. Its rules need
-none of them: `pip install --no-deps lxt==2.1` is enough. Its models do not import beside transformers 5, which is why
-whole families are held to our own reference alone (test_lrp.py).
+`make test` installs it with `pip install --no-deps lxt`: it asks for bitsandbytes, torchvision and another build of
+torch, but its rules need none of them. Its models do not import beside transformers 5, which is why whole families are
+held to our own reference alone (test_lrp.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 import torch
+from lxt.explicit import functional
+from lxt.explicit.rules import identity
 from torch import Tensor, nn
 from transformers import BertConfig
 from transformers.models.bert.modeling_bert import BertSelfAttention
@@ -18,10 +19,6 @@ from transformers.models.t5.modeling_t5 import T5LayerNorm
 
 from engine.models.adapters import LrpParts
 from engine.models.lrp import rules
-
-REASON = "lxt is not installed: pip install --no-deps lxt==2.1"
-functional = pytest.importorskip("lxt.explicit.functional", reason=REASON)
-identity = pytest.importorskip("lxt.explicit.rules", reason=REASON).identity
 
 Run = Callable[[Tensor], Tensor]
 ROWS, POSITIONS, WIDTH, HEADS = 2, 5, 8, 2

@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import shapiq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ExegesisError, UsageError
-from engine.explainers.shapley import Estimate, all_coalitions, exact, kernel_shap, least_budget, plan, solve
+from engine.explainers.shapley import Estimate, all_coalitions, design, exact, kernel_shap, least_budget, plan, solve
 from engine.explainers.shapley.coalitions import odd_weights
 from engine.explainers.shapley.design import kernel_by_size, pairs_by_size, shared_out
 from engine.explainers.shapley.surrogate import (
@@ -35,15 +34,15 @@ def random_values(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=2**n)
 
 
-def smooth_game(n: int, seed: int) -> Game:
-    """Like a classifier's probability: strong single words, weaker pairs and triples, squashed."""
+def smooth_game(n: int, seed: int, offset: float = 0.0) -> Game:
+    """Like a classifier's probability: strong single words, weaker pairs and triples, squashed around `offset`."""
     generator = np.random.default_rng(seed)
     single = 0.5 * generator.normal(size=n)
     groups = [(generator.choice(n, k, replace=False), 0.15 * generator.normal()) for k in (2, 3) for _ in range(n)]
 
     def game(keep: np.ndarray) -> np.ndarray:
         x = signs(keep)
-        return 1 / (1 + np.exp(-(x @ single) - sum(w * x[:, g].prod(axis=1) for g, w in groups)))
+        return 1 / (1 + np.exp(-offset - x @ single - sum(w * x[:, g].prod(axis=1) for g, w in groups)))
 
     return game
 
@@ -173,6 +172,8 @@ def shap_values(n: int, game: Game) -> np.ndarray:
 
 
 def shapiq_values(n: int, game: Game) -> np.ndarray:
+    import shapiq  # it takes long
+
     return shapiq.KernelSHAP(n, random_state=0).approximate(2**n, game).get_n_order_values(1)
 
 
@@ -206,6 +207,32 @@ def test_no_coalition_is_evaluated_twice(n: int, budget: int, order: str) -> Non
     assert len(np.unique(keep, axis=0)) == len(keep) == min(budget // 2 * 2, 2**n)
     assert keep[0].all()
     assert not keep[len(keep) // 2].any()
+
+
+@pytest.mark.parametrize("budget", [64, 256, 1024])
+def test_rounding_of_the_values_moves_the_estimate_as_little(budget: int) -> None:
+    """Processors round differently: single precision is 1e-7 of a value."""
+    for seed in range(6):
+        planned, noise = plan(12, budget), np.random.default_rng(0)
+        values = smooth_game(12, seed, offset=float(seed % 3 * 3))(planned.keep)
+        phi = solve(planned, values).phi
+        for _ in range(3):
+            rounded = solve(planned, values * (1 + 1e-7 * noise.normal(size=len(values)))).phi
+            assert np.abs(rounded - phi).max() <= 2e-5 * np.abs(phi).max()
+
+
+@pytest.mark.parametrize("n", [12, 16, 49])
+def test_rounding_does_not_choose_the_pairs(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding of double precision, magnified a thousand times, leaves the design as it is."""
+    generator = np.random.default_rng(0)
+
+    def jittered(*arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sinh, cosh = interaction_kernel(*arguments)
+        return sinh * (1 + 1e-13 * generator.normal(size=sinh.shape)), cosh
+
+    pairs = design.informative_pairs(n, 256)
+    monkeypatch.setattr(design, "interaction_kernel", jittered)
+    np.testing.assert_array_equal(design.informative_pairs.__wrapped__(n, 256), pairs)
 
 
 @pytest.mark.parametrize("n", [12, 25])

@@ -34,6 +34,9 @@ MEASURED: dict[str, list[tuple[str, str, float, float]]] = {
 PROMISED = {"digits-vit": 0.95, "photos-vit": 0.65, "scenes-marked-vit": 0.99, "scenes-vit": 0.95}
 """Accuracy on the whole test split, as the card states it."""
 
+QUICKEST = "digits-vit"
+measured = pytest.mark.slow(reason="measures a model on hundreds of pictures")
+
 names = pytest.mark.parametrize("name", catalog.embedded_image_models())
 
 
@@ -78,7 +81,10 @@ def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatc
     }
 
 
-@names
+@pytest.mark.parametrize(
+    "name",
+    [name if name == QUICKEST else pytest.param(name, marks=measured) for name in catalog.embedded_image_models()],
+)
 def test_it_answers_as_well_as_its_card_says(name: str) -> None:
     model = load_image_model(name)
     for data, split, low, high in MEASURED[name]:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from engine.data.images import opening
 from engine.data.images.opening import LARGEST_FILE, LONGEST_SIDE, open_picture
 from engine.errors import ExegesisError
 from tests.project import ROOT
@@ -261,3 +262,52 @@ def test_what_the_browser_may_send_is_about_what_is_read() -> None:
 def test_a_huge_file_is_refused_unread() -> None:
     with pytest.raises(ExegesisError, match=r"must have at most 64\.0 MB, got 64\.0 MB\. Make it smaller"):
         open_picture(bytes(LARGEST_FILE + 1))
+
+
+def png_of(width: int, height: int, rows: int, bits: int = 8, color: int = 2, interlaced: bool = False) -> bytes:
+    """A white PNG whose data ends after so many rows."""
+    channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[color]
+    data = (b"\0" + b"\xff" * ((width * channels * bits + 7) // 8)) * rows
+    head = struct.pack(">IIBBBBB", width, height, bits, color, 0, 0, int(interlaced))
+    parts = [(b"IHDR", head), (b"IDAT", zlib.compress(data)), (b"IEND", b"")]
+    chunks = (
+        struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part)) for kind, part in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+@pytest.mark.parametrize(("bits", "color"), [(8, 0), (1, 0), (16, 0), (8, 2), (16, 2), (8, 4), (8, 6), (16, 6)])
+def test_a_png_whose_rows_are_missing_is_refused(bits: int, color: int) -> None:
+    assert (open_picture(png_of(9, 7, 7, bits, color)) == 255).all()
+    for rows in (1, 6):
+        with pytest.raises(ExegesisError, match="is damaged or cut off"):
+            open_picture(png_of(9, 7, rows, bits, color))
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "LA", "1", "P", "I;16"])
+@pytest.mark.parametrize("size", [(1, 1), (3, 9), (40, 7)])
+def test_whole_pngs_of_every_mode_are_read(mode: str, size: tuple[int, int]) -> None:
+    assert open_picture(saved(Image.new(mode, size), "PNG")).shape == (size[1], size[0], 3)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (5, 5), (8, 8), (9, 3), (1, 6), (33, 17)])
+def test_the_passes_of_an_interlaced_png_are_counted(width: int, height: int) -> None:
+    """By the standard's own definition: every pixel lies in one pass, and a row of a pass begins with a byte."""
+    lines = {(n, y) for n, (x0, y0, dx, dy) in enumerate(opening.ADAM7) for y in range(y0, height, dy)
+             if x0 < width}  # fmt: skip
+    pixels = sum(len(range(x0, width, dx)) * len(range(y0, height, dy)) for x0, y0, dx, dy in opening.ADAM7)
+    assert pixels == width * height
+    wanted = len(lines) + 3 * pixels
+    for count, whole in ((wanted, True), (wanted - 1, False)):
+        data = png_of(width, height, 0, interlaced=True)
+        body = zlib.compress(b"\0" * count)
+        start = data.index(b"IDAT") - 4
+        given = (
+            data[:start] + struct.pack(">I", len(body)) + b"IDAT" + body + data[start + 12 + len(zlib.compress(b"")) :]
+        )
+        assert opening._has_all_rows(given, width, height) is whole
+
+
+def test_a_side_is_bounded_too() -> None:
+    with pytest.raises(ExegesisError, match=r"must have at most 32,768 pixels on a side, got 1 x 64,000,000\. Cut it"):
+        open_picture(png_header(1, 64_000_000))

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
+from random import Random
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from engine.data.images.scenes.grounds import PATTERNS, SURFACES, ground, photog
 from engine.data.images.scenes.mark import CELLS, plate
 from engine.data.images.scenes.pen import Pen, Placement, box
 from engine.data.images.scenes.scene import draw
-from engine.data.images.scenes.things import NAMES, THINGS
+from engine.data.images.scenes.things import NAMES, THINGS, umbrella
 from engine.errors import UsageError
 from tests.project import ROOT
 
@@ -101,6 +103,14 @@ def test_things_vary_in_place_size_turn_and_ground() -> None:
     assert max(shares) > 1.8 * min(shares)
     corners = {tuple(s.pixels[0, 0] // 32) for s in scenes}
     assert len(corners) > 12
+
+
+def test_an_umbrella_has_a_light_panel_and_a_dark_one_in_turn() -> None:
+    pen = Mock(spec=Pen)
+    umbrella(pen, (200, 30, 30), Random(0))  # whose first draw is above 0.4: two colors
+    light, dark, *others = [call.args[1] for call in pen.polygon.call_args_list]
+    assert dark == (200, 30, 30) != light
+    assert others == [light, dark]
 
 
 def test_the_ground_does_not_tell_the_thing() -> None:

@@ -11,6 +11,7 @@ import engine.evaluation.maps as maps
 import engine.explain
 import engine.metrics.curves as curves
 import engine.metrics.sensitivity as sensitivity
+from cache import Store
 from engine import jobs
 from engine.errors import ExegesisError, UsageError
 from engine.evaluation.evaluate import evaluate
@@ -127,3 +128,34 @@ def test_a_wrong_spec_is_refused_before_a_job_is_entered(
     assert told in str(refused.value)
     assert jobs.list_jobs() == []
     assert result_store().stats().entries == 0
+
+
+def test_a_job_that_was_killed_leaves_in_the_end_what_an_undisturbed_one_leaves(
+    spec: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after each of its first entries, and after some of the later ones."""
+    written_keys: list[str] = []
+    stop_after = 0
+    put = Store.put
+
+    def recorded(store: Store, key: str, *given: Any) -> bool:
+        done = put(store, key, *given)
+        written_keys.append(key)
+        if len(written_keys) == stop_after:
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(Store, "put", recorded)
+    whole: set[str] = set()
+    for stop_after in (0, 1, 2, 3, 4, 5, 13, 24, 31, 42):
+        monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / f"home{stop_after}"))
+        written_keys.clear()
+        job = jobs.create("evaluate", spec)
+        if stop_after:
+            with pytest.raises(KeyboardInterrupt):
+                jobs.run_now(job)
+            stop_after = 0
+        assert jobs.run_now(job).state == "done"
+        whole = whole or set(written_keys)
+        assert set(written_keys) == whole
+    assert len(whole) > 42

@@ -72,6 +72,22 @@ def test_an_example_that_fails_does_not_stop_the_others(model: str, tmp_path: Pa
     assert "prediction, example 5: text: must have at most 1,000,000 characters" in job.error
 
 
+def test_a_tokenizer_that_panics_fails_its_examples_and_the_queue_goes_on(tmp_path: Path, model: str) -> None:
+    """Its regular expression gives up with a panic of Rust, which Python sees as a `BaseException`."""
+    panicking = save_checkpoint("bert", tmp_path / "panicking")
+    plain = json.loads((panicking / "tokenizer.json").read_text(encoding="utf-8"))
+    plain["normalizer"] = {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": "a"}
+    (panicking / "tokenizer.json").write_text(json.dumps(plain), encoding="utf-8")
+    data = written(tmp_path / "texts.jsonl", ["a film", "a" * 60 + "b"])
+    failing = jobs.submit("predict", {"model": str(panicking), "data": data})
+    going = jobs.submit("predict", {"model": model, "data": data})
+    job = jobs.wait(failing.id, 60.0)
+    assert (job.state, job.failed, job.computed) == ("failed", 1, 1)
+    assert f"tokenizer of '{panicking}'"[:40] in job.error
+    assert "Use another one." in job.error
+    assert jobs.wait(going.id, 60.0).state == "done"
+
+
 def test_of_a_file_that_grew_only_what_is_new_is_computed(model: str, data: str) -> None:
     jobs.run_now(jobs.create("predict", {"model": model, "data": data}))
     written(Path(data), [*CORPUS, "one more"])

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import shutil
 import threading
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 
 from engine import jobs
 from engine.errors import ExegesisError, UsageError
+from engine.jobs.ledger import Ledger
+from engine.jobs.owner import me
 from engine.progress import CancelToken
 from engine.store import result_store
+from tests.waiting import until
 
 SECONDS = 20.0
 
@@ -23,13 +27,6 @@ def spec(tmp_path: Path, units: int = 4, **more: Any) -> dict[str, Any]:
 def computed(tmp_path: Path) -> list[int]:
     log = tmp_path / "log"
     return [int(line.split()[0]) for line in log.read_text().splitlines()] if log.exists() else []
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_job_is_done_unit_by_unit(tmp_path: Path) -> None:
@@ -266,3 +263,26 @@ def test_a_list_that_is_damaged_is_put_aside(own_home: Path, tmp_path: Path) -> 
     assert jobs.run_now(jobs.create("sample", spec(tmp_path))).state == "done"
     assert "damaged or of another version" in jobs.ledger().trouble
     assert len(list(own_home.glob("jobs.db.aside-*"))) == 1
+
+
+@pytest.mark.parametrize(
+    "step", [61, pytest.param(1, marks=pytest.mark.slow(reason="4,096 lists are made, damaged and opened: 40 s"))]
+)
+def test_a_flipped_byte_in_the_first_page_of_the_list_is_survived(tmp_path: Path, step: int) -> None:
+    """It holds the schema and the header; at worst the list is put aside and begun anew, and that is said."""
+    whole, flipped = tmp_path / "whole.db", tmp_path / "home" / "jobs.db"
+    ledger = Ledger(whole)
+    ledger.add("sample", "Sample", {}, "queue", me())
+    ledger.close()
+    for place in (18, *range(0, 4096, step)):
+        content = bytearray(whole.read_bytes())
+        content[place] ^= 0xFF
+        flipped.parent.mkdir()
+        flipped.write_bytes(content)
+        ledger = Ledger(flipped)
+        with suppress(ExegesisError):  # says that the list is put aside, and to try again
+            ledger.get(ledger.add("sample", "One", {}, "queue", me()).id)
+        assert ledger.get(ledger.add("sample", "Another", {}, "queue", me()).id).title == "Another"
+        assert "ends with this process" not in ledger.trouble, place
+        ledger.close()
+        shutil.rmtree(flipped.parent)

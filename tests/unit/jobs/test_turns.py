@@ -2,18 +2,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
 from engine.turns import Turns
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
+from tests.waiting import until
 
 
 def line_up(turns: Turns, count: int, served: list[int]) -> list[threading.Thread]:

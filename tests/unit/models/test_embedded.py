@@ -40,6 +40,8 @@ MODELS, BASES = catalog.embedded_models(), catalog.embedded_bases()
 MARKED = [name for name in MODELS if name.endswith("-marked")]
 SCORING = [name for name in MODELS if name in PEARSON]
 INFERRING = [name for name in MODELS if name.startswith("nli-") or name.endswith("-nli")]
+QUICKEST = "t5-mini-nli"
+measured = pytest.mark.slow(reason="measures a model on hundreds of pairs")
 models = pytest.mark.parametrize("name", MODELS)
 bases = pytest.mark.parametrize("name", BASES)
 stored = pytest.mark.parametrize("name", [*MODELS, *BASES])
@@ -127,7 +129,9 @@ def test_a_model_of_pairs_states_how_good_it_is_on_snli_and_on_our_own_pairs(nam
     assert scores["nli"]["count"] == len(load("nli").examples)
 
 
-@pytest.mark.parametrize("name", INFERRING)
+@pytest.mark.parametrize(
+    "name", [name if name == QUICKEST else pytest.param(name, marks=measured) for name in INFERRING]
+)
 def test_a_model_of_pairs_answers_as_well_as_its_card_says(name: str) -> None:
     if not (data_root() / "nli" / "snli_dev.tsv").is_file():
         pytest.skip("needs the local SNLI (EXEGESIS_DATA/nli/snli_dev.tsv)")

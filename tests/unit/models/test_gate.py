@@ -103,6 +103,7 @@ def test_second_derivatives_under_capture(model: TextClassifier) -> None:
 
 def test_the_own_attention_is_back_after_a_failure(model: TextClassifier) -> None:
     before = model.module.config._attn_implementation
-    with pytest.raises(TypeError):
-        model.captured(None)  # type: ignore[arg-type]
+    batch = model.collate([model.encode(EXAMPLES[0])])
+    with pytest.raises(RuntimeError):
+        model.captured(batch, model.embed(batch)[..., :-1])
     assert model.module.config._attn_implementation == before == "sdpa"

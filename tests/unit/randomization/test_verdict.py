@@ -12,7 +12,7 @@ from engine.randomization.curves import Curve, Point, curves_of
 from engine.randomization.measures import MEASURES
 from engine.randomization.result import FINE, OfModel, rows_of
 from engine.randomization.stages import Stage
-from engine.randomization.verdict import verdict
+from engine.randomization.verdict import verdict, verdicts
 
 Ends = tuple[float, float]
 
@@ -102,3 +102,32 @@ def test_an_example_counts_by_its_mean_over_the_seeds_and_the_interval_is_over_e
         "model": "m", "dataset": "d", "example": 4, "method": "", "metric": "probability", "value": 0.5,
         "mode": "cascading", "block": "2", "seed": 0, "stage": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "regression", "kinds"),
+    [
+        ([0, 0], False, ["same_model", "baseline"]),
+        ([0, 1], False, ["same_model", "baseline"]),  # of twenty: 95 % keep their class
+        ([2, 2], False, ["invariant", "baseline"]),  # 90 %, which is not more than that
+        ([0, 9], False, ["invariant", "baseline"]),
+        ([0, 0], True, ["invariant", "baseline"]),
+    ],
+)
+def test_where_the_model_answers_as_before_no_method_is_judged(
+    changed: list[int], regression: bool, kinds: list[str]
+) -> None:
+    """Two stages, one seed, twenty examples, and a method whose maps stay the same to the end."""
+    stages = tuple(Stage("cascading", str(2 - at), at + 1, (str(2 - at),)) for at in range(2))
+    others = np.arange(20)[None, :] < np.array(changed)[:, None]
+    found = OfModel(
+        "m", "d", stages, (0,), ("gradient_l2", "random"), tuple(range(20)), ("good",) * 20,
+        np.ones((2, 1, 2, len(MEASURES), 20)), np.full((2, 1, 2, 20), FINE), (), np.full(20, 0.9),
+        np.full((2, 1, 20), 0.9), others[:, None], {}, regression, True,
+    )  # fmt: skip
+    made = verdicts(found)
+    assert [one.kind for one in made] == kinds
+    if kinds[0] == "same_model":
+        share = "100%" if changed == [0, 0] else "95%"
+        assert made[0].passes is None
+        assert f"at every stage at least {share} of the predictions keep their class" in made[0].reason

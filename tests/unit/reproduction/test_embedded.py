@@ -51,6 +51,7 @@ def found(own_home: None, asked: Asked) -> Reproduction:
     return made
 
 
+@pytest.mark.slow(reason="a whole reproduction, on stand-ins")
 def test_every_declared_claim_has_a_verdict_and_numbers(found: Reproduction) -> None:
     assert [one.id for one in found.outcomes] == [claim.id for claim in declared().claims]
     assert sum(found.counts.values()) == len(found.outcomes)
@@ -64,6 +65,7 @@ def test_every_declared_claim_has_a_verdict_and_numbers(found: Reproduction) -> 
             assert number.low <= number.value <= number.high
 
 
+@pytest.mark.slow(reason="a whole reproduction, on stand-ins")
 def test_a_number_is_what_the_evaluation_says(found: Reproduction, asked: Asked) -> None:
     [outcome] = [one for one in found.outcomes if one.id == "families-attention-gpt2-last"]
     model = asked.places["gpt2-marked"]
@@ -77,12 +79,14 @@ def test_a_number_is_what_the_evaluation_says(found: Reproduction, asked: Asked)
     assert number.high >= found_by_it[1], "of so few examples there is room for others"
 
 
+@pytest.mark.slow(reason="a whole reproduction, on stand-ins")
 def test_tasks_with_one_data_set_are_counted_once(found: Reproduction) -> None:
     [outcome] = [one for one in found.outcomes if one.id == "nli-faithful"]
     assert len(outcome.entries) == 2 * 3 * 4, "two metrics, three methods against four; one data set for two tasks"
     assert all(number.name.startswith("nli, ") for number in outcome.numbers)
 
 
+@pytest.mark.slow(reason="a whole reproduction, on stand-ins")
 def test_a_second_run_runs_no_model_and_finds_the_same(
     found: Reproduction, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +95,7 @@ def test_a_second_run_runs_no_model_and_finds_the_same(
     assert from_plain(json.loads(json.dumps(found.as_plain()))) == found
 
 
+@pytest.mark.slow(reason="a whole reproduction, on stand-ins")
 def test_the_plans_of_the_report_open_from_the_cache(found: Reproduction, monkeypatch: pytest.MonkeyPatch) -> None:
     without_models(monkeypatch)
     for experiment in found.experiments:
@@ -100,6 +105,7 @@ def test_the_plans_of_the_report_open_from_the_cache(found: Reproduction, monkey
     ]  # fmt: skip
 
 
+@pytest.mark.slow(reason="a whole reproduction, on stand-ins")
 def test_the_report_names_its_command_and_holds_every_number(found: Reproduction, asked: Asked) -> None:
     text = markdown(found, declared())
     first, *rest = text.splitlines()
@@ -122,6 +128,7 @@ def test_the_report_names_its_command_and_holds_every_number(found: Reproduction
     assert markdown(found, declared()) == text
 
 
+@pytest.mark.slow(reason="a whole reproduction, on stand-ins")
 def test_claims_of_models_that_are_not_there_are_not_run_and_say_so(
     found: Reproduction, asked: Asked, tmp_path: Path
 ) -> None:

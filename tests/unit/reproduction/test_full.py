@@ -55,6 +55,7 @@ def test_marked_reviews_say_their_label_at_the_end_and_nowhere_else(large: dict[
     assert (tmp_path / "train.jsonl").read_bytes() == before, "what is there is not made again"
 
 
+@pytest.mark.slow(reason="fine-tunes and evaluates 24 models")
 def test_it_runs_end_to_end_on_stand_ins(
     large: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from engine.data.sources import source_of
+from engine.reproduction.smat import run
 from engine.reproduction.smat.asked import Asked
 from engine.reproduction.smat.claims import Contrast, Term, declared
 from engine.reproduction.smat.estimates import seeds_needed
@@ -16,9 +18,9 @@ from engine.reproduction.smat.judging import outcome_of
 from engine.reproduction.words import settled_told
 from engine.scaffold.asked import Asked as AskedOf
 from engine.scaffold.asked import Learned
-from engine.scaffold.plan import Pupil
+from engine.scaffold.plan import NONE, Plan, Pupil
 from engine.scaffold.plausibility import Plausibility, Side
-from engine.scaffold.result import Cell
+from engine.scaffold.result import Cell, Scaffold
 from tests.unit.reproduction.smat_standing_in import claim, found, gain, students
 
 LOW = (0.70, 0.71, 0.72, 0.73, 0.74)
@@ -150,3 +152,16 @@ def test_people_alone_can_tell_of_people() -> None:
 def test_claims_that_compare_sizes_need_them() -> None:
     [one] = declared().chosen({"image": {"middle": 20}}, ("image-gap-shrinks",))
     assert outcome_of(one, Findings({}), 0).why == one.why != ""
+
+
+def test_students_that_are_finished_count_although_no_more_can_be_taught(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan("teacher", "data", train_sizes=(10,), settings=(NONE,), seeds=(0,))
+    asked, why = Mock(spec=Asked), "teacher: its files are gone."
+    asked.plan.return_value = asked.taught.return_value = plan
+    finished = students({(NONE, 10): (0.5,)}, plan)
+    monkeypatch.setattr(run, "finished", Mock(return_value=finished))
+    counted = run._students(asked, ("text", "sparsemax"), why)
+    assert isinstance(counted, Scaffold)
+    assert counted.outcomes == finished.outcomes
+    monkeypatch.setattr(run, "finished", Mock(return_value=students({}, plan)))
+    assert run._students(asked, ("text", "sparsemax"), why) == why

@@ -31,6 +31,7 @@ def test_states_are_the_hidden_states_of_transformers(kind: str) -> None:
         assert len(found) == len(model.blocks) + 1 == len(wanted)
         for state, its in zip(found, wanted, strict=True):
             assert torch.allclose(state, its, atol=1e-9)
+    assert not any(block._forward_pre_hooks for block in model.blocks), "nothing listens any more"
 
 
 @pytest.mark.parametrize("kind", KINDS)

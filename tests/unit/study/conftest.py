@@ -16,7 +16,9 @@ SERVER = "EXEGESIS_TEST_POSTGRES"
 """Where the address of a PostgreSQL server stands, whose user may make databases."""
 DEMANDED = "EXEGESIS_REQUIRE_POSTGRES"
 """Where this stands, tests that have no PostgreSQL fail instead of being left out."""
-DATABASES = ("sqlite", "postgresql") if os.environ.get(SERVER) or os.environ.get(DEMANDED) else ("sqlite",)
+HAS_SERVER = os.environ.get(SERVER) or os.environ.get(DEMANDED)
+slow = pytest.mark.slow(reason="every test of the store once more, on PostgreSQL")
+DATABASES = ("sqlite", pytest.param("postgresql", marks=slow)) if HAS_SERVER else ("sqlite",)
 
 
 @pytest.fixture(params=DATABASES)

@@ -35,6 +35,7 @@ def test_nothing_of_a_ballot_tells_the_methods() -> None:
             "scores",
             "grid",
             "truncated",
+            "colors",
         }
         confirm(person.id, answer(ballot))
 

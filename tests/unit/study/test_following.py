@@ -19,12 +19,13 @@ from engine.study.voting import confirm
 from tests.unit.study.polls import agreed, answer, open_study
 from tests.unit.study.quick import rate_quickly
 
-pytestmark = pytest.mark.usefixtures("store")
-
 
 @pytest.fixture(autouse=True)
-def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Ratings of two votes and more, which wait for this event; every study has many votes."""
+def slow(store: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Ratings of two votes and more, which wait for this event; every study has many votes.
+
+    It asks for the store, so that no thread holds a connection any more when that is closed.
+    """
     go = threading.Event()
     rate_quickly(monkeypatch, lambda votes: votes < 2 or go.wait(30))
     monkeypatch.setattr(following, "FEW", 0)

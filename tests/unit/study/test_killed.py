@@ -71,6 +71,7 @@ def kill(server: Server, voters: Sequence[Voter], errors: Sequence[BaseException
 
 
 @pytest.mark.usefixtures("store")
+@pytest.mark.slow(reason="fifty people vote at a server that is killed")
 def test_no_confirmed_vote_is_lost_when_the_server_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
     study = open_study(items=6, practice=0, items_per_annotator=EACH, repeats=0)

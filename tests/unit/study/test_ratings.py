@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from scipy.stats import rankdata
 
 from engine.errors import UsageError
+from engine.study.forward.guesses import WITHOUT
+from engine.study.forward.simulation import MadeGuesses, coverage
 from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency, w_by_chance
 from engine.study.ratings.headline import headline, standing
 from engine.study.ratings.intervals import ERROR
@@ -139,6 +142,37 @@ def test_alpha_by_hand_and_by_the_package_where_people_tie() -> None:
     assert krippendorffs_alpha(votes) == pytest.approx(wanted)
 
 
+@given(st.integers(2, 5), st.integers(1, 6), st.integers(2, 4), st.integers(0, 2**32 - 1))
+def test_alpha_is_that_of_the_package(people: int, items: int, methods: int, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    seen = [(person, item) for person in range(people) for item in range(items) if chance.random() < 0.8]
+    votes = [vote(str(person), str(item), *chance.integers(1, methods + 1, methods)) for person, item in seen]
+    table = np.full((people, items * methods), np.nan)
+    for one, (person, item) in zip(votes, seen, strict=True):
+        table[person, item * methods : (item + 1) * methods] = rankdata(list(one.ranks.values()))
+    shared = table[:, (~np.isnan(table)).sum(axis=0) > 1]
+    found = krippendorffs_alpha(votes)
+    if len(np.unique(shared[~np.isnan(shared)])) < 2:
+        assert found is None
+    else:
+        wanted = krippendorff.alpha(reliability_data=table, level_of_measurement="ordinal")
+        assert found == pytest.approx(wanted, abs=1e-12)
+
+
+def test_simulated_studies_are_counted_as_they_are_made() -> None:
+    heard: list[tuple[object, ...]] = []
+    made = Made({"a": 0.0, "b": 0.0}, annotators=2, items=2)
+    false_claims(made, 2, orders=1, resamples=20, report=lambda *said: heard.append(said))
+    guesses = MadeGuesses({WITHOUT: 0.6, "lime": 0.6}, annotators=4, items=4)
+    coverage(guesses, 2, lambda *said: heard.append(said))
+    assert heard == 2 * [(0, 2, "simulated studies"), (1, 2, "simulated studies")]
+
+
+def test_one_method_is_no_comparison() -> None:
+    with pytest.raises(UsageError, match="strength: must be one number for each of at least two methods"):
+        simulated(Made({"a": 1.0}))
+
+
 def test_people_who_tie_everything_agree_on_nothing() -> None:
     chance = np.random.default_rng(0)
     for ties in (lambda person, item: person < 4, lambda person, item: item % 2):
@@ -189,7 +223,8 @@ def test_votes_of_one_person_are_one_piece_of_evidence() -> None:
     assert (a.rank, b.rank) == (1, 1), "the votes of one annotator alone do not make a difference certain"
 
 
-def test_equal_methods_are_seldom_told_apart() -> None:
+@pytest.mark.parametrize("studies", [20, pytest.param(200, marks=pytest.mark.slow(reason="rates 200 studies"))])
+def test_equal_methods_are_seldom_told_apart(studies: int) -> None:
     """Plain 95 % intervals tell some apart in 6 % of these studies."""
     equal = Made(dict.fromkeys("abcd", 0.0), annotators=10, items=2, taste=1.0)
-    assert false_claims(equal, studies=200, orders=2, resamples=60) <= ERROR
+    assert false_claims(equal, studies, orders=2, resamples=60) <= ERROR

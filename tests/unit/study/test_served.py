@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from components import serving
 from engine.study.database import study_database
 from engine.study.tables import Annotator
-from tests.browser.server import WAYS, Server, running
+from tests.browser.server import Server, running
 from tests.unit.study.polls import agreed, open_study
 from tests.unit.study.voter import Voter
 
@@ -22,7 +22,7 @@ def page(server: Server) -> str:
         return str(answer.read().decode())
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["launcher", "streamlit"])
 def test_both_ways_of_starting_serve_pages_and_votes(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
     voter = Voter(open_study(items=2, items_per_annotator=2, repeats=0).token)

@@ -170,7 +170,9 @@ def test_whatever_tokens_a_file_holds_what_is_taken_can_be_drawn() -> None:
         except ExegesisError:
             continue
         seen = frozen_map(item.shown[0])
-        assert explanation_html(frozen_input(item.item), Map("A", seen.tokens, seen.scores, None, 0)), f"seed {seed}"
+        assert explanation_html(frozen_input(item.item), Map("A", seen.tokens, seen.scores, None, 0, "sign")), (
+            f"seed {seed}"
+        )
         taken += 1
     assert taken
 

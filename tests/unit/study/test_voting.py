@@ -98,7 +98,9 @@ def test_ranks_that_do_not_fit_are_refused(ranks: tuple[int, ...]) -> None:
     assert rows_of(study) == []
 
 
-@pytest.mark.parametrize(("said", "kept"), [(-3.0, 0), (float("nan"), 0), (float("inf"), 0), (1e9, 86_400), (2.5, 2.5)])
+@pytest.mark.parametrize(
+    ("said", "kept"), [(-3.0, 0), (float("nan"), 0), (float("inf"), 0), (1e9, 86_400), (10**400, 86_400), (2.5, 2.5)]
+)
 def test_no_vote_is_lost_for_a_browsers_odd_clock(said: float, kept: float) -> None:
     study = open_study()
     person = agreed(study.token)

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from engine.training.config import TrainConfig
 from engine.training.trainer import train
 
@@ -24,6 +26,7 @@ train(TrainConfig(**json.loads(sys.argv[1])), report)
 """
 
 
+@pytest.mark.slow(reason="trains twice, once in a process of its own")
 def test_sigkill_in_mid_epoch_changes_no_bit(tiny, toy, tmp_path: Path) -> None:
     import torch
 

@@ -140,11 +140,16 @@ def test_one_class_is_no_task(tiny, toy, tmp_path: Path) -> None:
         train(config(tiny("bert"), toy({"warm": "good"}, 20), tmp_path / "m"))
 
 
-def test_a_folder_with_a_model_of_the_other_kind_is_left_alone(tiny, toy, tmp_path: Path) -> None:
+def test_a_folder_with_files_is_left_alone(tiny, toy, tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "config.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"out: .* holds a model of another kind \(config\.json\)\. Give an empty"):
+    with pytest.raises(UsageError, match=r"out: .* holds files already \(config\.json\)\. Give an empty"):
         train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", method="lora"))
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_read(tiny) -> None:
+    with pytest.raises(UsageError, match=r"out: /proc/none/here cannot be written \(No such file or directory\)"):
+        train(config(tiny("bert"), "no such data set", Path("/proc/none/here")))
 
 
 def test_a_diverging_run_stops_and_says_why(tiny, toy, tmp_path: Path) -> None:

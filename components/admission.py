@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from engine.access import ADMINS, PASSWORD
 from engine.study import limits
 from engine.study.limits import TooManyTries, Tries
 
 LOG = logging.getLogger(__name__)
-PASSWORD, ADMINS = "EXEGESIS_ADMIN_PASSWORD", "EXEGESIS_ADMINS"
 TRUSTED = "EXEGESIS_TRUST_EMAILS"
 """Set to 1 where the provider does not say that it checked an address, and gives out none that it did not check."""
 TRIES = Tries()

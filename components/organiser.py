@@ -1,14 +1,14 @@
-"""The gate before everything that organisers see: a password, a log-in, or being on this machine."""
+"""Who may open which page: a password, a log-in, or being on this machine."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from components.study.admission import (
-    ADMINS,
-    PASSWORD,
+from components.admission import (
     TRIES,
     Visit,
     from_here,
@@ -17,10 +17,17 @@ from components.study.admission import (
     is_password,
     providers,
 )
+from components.frame import PageEntry, heading
+from components.styles import use_styles
 from components.trouble import say_error, say_note, sentence
+from engine.access import ADMINS, OPEN, PASSWORD
 from engine.errors import ExegesisError
 
 KNOWN, TYPED, SAID = "organiser_known", "organiser.password", "organiser_said"
+NOT_OPEN = (
+    "Exegesis opens only in a browser on the machine that runs it. To open it from elsewhere, set "
+    f"{PASSWORD} there and start Exegesis again, or let everybody in with: exegesis app --open."
+)
 OPEN_HERE = f"No password is set: only this machine opens this page. Before others or a proxy do, set {PASSWORD}."
 CLOSED = (
     "This page is the organiser's, and opens only in a browser on the machine that runs Exegesis. To open it from "
@@ -32,19 +39,48 @@ NOT_LISTED = (
 BACK = "Logging in with an account leads back to Home: open this page from there."
 
 
+def is_organiser() -> bool:
+    """Whether the visitor has logged in as the organiser or, where nobody can log in, is on this machine."""
+    user = _user()
+    if not has_password() and user is None:
+        return from_here(visit())
+    return _knows_password() or (user is not None and is_admin(user))
+
+
+def is_stranger() -> bool:
+    """Whether a page is being drawn for somebody who is not the organiser."""
+    return get_script_run_ctx(suppress_warning=True) is not None and not is_organiser()
+
+
+def admit(entry: PageEntry) -> bool:
+    """Whether the visitor may open a page that shows models; if not, the log-in or the reason is drawn."""
+    locked = has_password() or _user() is not None
+    if is_organiser():
+        return organiser() if locked else True
+    if not locked and os.environ.get(OPEN) == "1":
+        return True
+    use_styles()
+    heading(entry)
+    if locked:
+        return organiser()
+    say_error(NOT_OPEN)
+    return False
+
+
 def organiser() -> bool:
     """Whether the page may go on; if not, the log-in or the reason is drawn in its place."""
-    if has_password() and st.session_state.get(KNOWN) is True:
-        _log_out(_forget)
-        return True
     user = _user()
-    if user is not None and is_admin(user):
-        _log_out(st.logout)
-        return True
-    if has_password() or user is not None:
+    if not has_password() and user is None:
+        return _this_machine()
+    if not is_organiser():
         _log_in(user)
         return False
-    return _this_machine()
+    _log_out(_forget if _knows_password() else st.logout)
+    return True
+
+
+def _knows_password() -> bool:
+    return has_password() and st.session_state.get(KNOWN) is True
 
 
 def _this_machine() -> bool:

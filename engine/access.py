@@ -1,0 +1,95 @@
+"""Which models and data sets a visitor of the server may name."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from engine.errors import UsageError, not_allowed, shown
+
+PASSWORD, ADMINS = "EXEGESIS_ADMIN_PASSWORD", "EXEGESIS_ADMINS"
+"""The organiser's password; the e-mail addresses of those who may organise after a log-in, between commas."""
+OPEN, STUDY_ONLY = "EXEGESIS_OPEN", "EXEGESIS_STUDY_ONLY"
+"""Set to 1 by `exegesis app --open`, which lets everybody open the pages that are not the organiser's, and by
+`--study-only`, which serves the page Take part and nothing else."""
+MODELS, DATASETS = "EXEGESIS_MODELS", "EXEGESIS_DATASETS"
+"""What the operator offers to visitors from elsewhere beside the embedded ones: names, folders, files and hub ids,
+separated by spaces, in quotation marks where they contain one."""
+MODEL_FIELDS, DATASET_FIELDS = ("model", "models", "teacher", "base"), ("dataset", "data")
+"""The fields of a job's specification that name models and data sets."""
+
+
+def _nobody() -> bool:
+    return False
+
+
+_is_restricted: Callable[[], bool] = _nobody
+
+
+def restrict(is_restricted: Callable[[], bool]) -> None:
+    """Set the test of whether the calling thread acts for a visitor who may name only what is offered.
+
+    Threads that compute for a visitor are not restricted themselves: the thread that draws the page has to name the
+    model and the data set first, to know the cache key.
+    """
+    global _is_restricted
+    _is_restricted = is_restricted
+
+
+def offered(variable: str) -> tuple[str, ...]:
+    """The names in `EXEGESIS_MODELS` or `EXEGESIS_DATASETS`. Errors: an open quotation mark."""
+    listed = os.environ.get(variable, "")
+    try:
+        return tuple(shlex.split(listed))
+    except ValueError as error:
+        raise not_allowed(variable, f"names separated by spaces ({error})", listed) from None
+
+
+def check_model(name: str) -> None:
+    """Refuse a model or a base that is neither embedded nor offered, before its folder is looked at."""
+    if _is_restricted():
+        from engine.models import catalog
+
+        if name != "minilm" and not catalog.is_embedded(name):
+            _check("model", name, MODELS)
+
+
+def check_dataset(name: str) -> None:
+    """Refuse a data set that is neither registered nor offered, before its file is looked at."""
+    if _is_restricted():
+        from engine.data import datasets
+        from engine.data.images import datasets as pictures
+
+        if not datasets.registered(name) and not pictures.registered(name):
+            _check("dataset", name, DATASETS)
+
+
+def check_spec(spec: Mapping[str, Any]) -> None:
+    """Refuse a job of a visitor that names what the visitor may not name."""
+    if not _is_restricted():
+        return
+    for name in _named(spec, MODEL_FIELDS):
+        check_model(name)
+    for code in _named(spec, ["pairs"]):  # method@model
+        check_model(code.partition("@")[2])
+    examples = spec.get("examples")
+    for part in (spec, *(examples if isinstance(examples, list) else [])):
+        for name in _named(part, DATASET_FIELDS) if isinstance(part, dict) else []:
+            check_dataset(name)
+    if spec.get("places"):
+        raise UsageError("places: only the organiser may name folders. Leave places out, or log in.")
+
+
+def _named(spec: Mapping[str, Any], fields: Iterable[str]) -> list[str]:
+    values = [value for field in fields if (value := spec.get(field))]
+    return [str(name) for value in values for name in (value if isinstance(value, list) else [value])]
+
+
+def _check(argument: str, name: str, variable: str) -> None:
+    if name not in offered(variable):
+        raise UsageError(
+            f"{argument}: {shown(name)} is not offered on this server. Pick one from the list, or ask whoever runs the "
+            f"server to add it to {variable}."
+        )

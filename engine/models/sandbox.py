@@ -1,0 +1,235 @@
+"""A process of its own in which a server opens and tokenizes foreign checkpoints first, with limits of memory and time.
+
+A tokenizer's normalizers can turn one letter into terabytes and its expressions never end; a config can ask for a
+billion layers. The process here does exactly what the server is about to do, and may be killed over it. Only what it
+survived is done in the server. The command line does without: it is nobody else's process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from engine.errors import ExegesisError, shown
+from engine.models import catalog, minilm
+
+OPEN_SECONDS, TOKENIZE_SECONDS, START_SECONDS = 120.0, 20.0, 120.0
+MEMORY = 2**30
+"""Bytes beyond what the process takes when it has started; opening a checkpoint adds three times its weights."""
+Text = str | tuple[str, ...] | None
+
+
+class Sandbox:
+    """One process for all foreign checkpoints, started when it is first needed and again after it died."""
+
+    def __init__(self, memory: int = MEMORY) -> None:
+        self.memory = memory
+        self._lock = threading.Lock()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def open(self, source: catalog.Source, kind: str, seconds: float = OPEN_SECONDS) -> None:
+        """Load the checkpoint there. Errors: what loading it raises; it took too much memory or time."""
+        weights = sum(file.stat().st_size for file in source.weights)
+        self._do(source.id, seconds, self.memory + 3 * weights, do="open", model=source.id, kind=kind)
+
+    def tokenize(self, tokenizer: str, text: Text, pair: Text, seconds: float = TOKENIZE_SECONDS) -> None:
+        """Tokenize the texts there. Errors: as for `open`."""
+        self._do(tokenizer, seconds, self.memory, do="tokenize", tokenizer=tokenizer, text=text, pair=pair)
+
+    def decode(self, tokenizer: str, ids: Sequence[int], seconds: float = TOKENIZE_SECONDS) -> None:
+        """Decode each token there. Errors: as for `open`."""
+        self._do(tokenizer, seconds, self.memory, do="decode", tokenizer=tokenizer, ids=list(ids))
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._end()
+
+    def _do(self, name: str, seconds: float, memory: int, **task: object) -> None:
+        with self._lock:
+            try:
+                process = self._started()
+                self._write(process, {**task, "memory": memory})
+                answer = self._read(process, seconds)
+            except TimeoutError:
+                self._end()
+                raise ExegesisError(
+                    f"model {shown(name)}: opening or tokenizing it took longer than {seconds:g} s and was stopped. "
+                    "Use another checkpoint."
+                ) from None
+            except (EOFError, OSError):
+                self._end()
+                raise ExegesisError(
+                    f"model {shown(name)}: the process in which it was tried broke off, most likely since it takes "
+                    f"more memory than a foreign checkpoint may ({memory / 2**30:.1f} GiB). Use another checkpoint."
+                ) from None
+        if answer["error"]:
+            raise ExegesisError(answer["error"])
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self.process is None or self.process.poll() is not None:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )  # fmt: skip
+            self._read(self.process, START_SECONDS)
+        return self.process
+
+    def _write(self, process: subprocess.Popen[bytes], task: object) -> None:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(task).encode() + b"\n")
+        process.stdin.flush()
+
+    def _read(self, process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
+        assert process.stdout is not None
+        end, line = time.monotonic() + seconds, b""
+        while not line.endswith(b"\n"):
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+                raise TimeoutError
+            part = os.read(process.stdout.fileno(), 65_536)
+            if not part:
+                raise EOFError
+            line += part
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _end(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
+
+
+_sandbox: Sandbox | None = None
+
+
+def enable() -> None:
+    """For servers: open and tokenize foreign checkpoints in a process of their own first, from now on."""
+    global _sandbox
+    _sandbox = _sandbox or Sandbox()
+
+
+def disable() -> None:
+    """End the process and trust checkpoints again."""
+    global _sandbox
+    if _sandbox is not None:
+        _sandbox.close()
+    _sandbox = None
+
+
+def check_opening(source: catalog.Source, kind: str) -> None:
+    """Raise what opening a foreign checkpoint would do to this process; `kind`: "text" or "image"."""
+    if _sandbox is not None and source.kind != "embedded":
+        _tokenized.cache_clear()
+        _sandbox.open(source, kind)
+
+
+def check_tokenizing(tokenizer: str, text: str | Sequence[str], pair: str | Sequence[str] | None) -> None:
+    """Raise what tokenizing these texts with a foreign tokenizer would do to this process."""
+    if _sandbox is not None and _is_foreign(tokenizer):
+        _tokenized(tokenizer, *(one if one is None or isinstance(one, str) else tuple(one) for one in (text, pair)))
+
+
+def check_decoding(tokenizer: str, ids: Sequence[int]) -> None:
+    """Raise what decoding these tokens with a foreign tokenizer would do to this process."""
+    if _sandbox is not None and _is_foreign(tokenizer):
+        _sandbox.decode(tokenizer, ids)
+
+
+@functools.lru_cache(maxsize=4096)
+def _tokenized(tokenizer: str, text: Text, pair: Text) -> None:
+    if _sandbox is not None:
+        _sandbox.tokenize(tokenizer, text, pair)
+
+
+@functools.cache
+def _is_foreign(folder: str) -> bool:
+    own = [catalog.EMBEDDED, minilm.package_folder()]
+    return not any(place is not None and Path(folder).is_relative_to(place) for place in own)
+
+
+def main(tasks: IO[bytes], answers: IO[bytes]) -> None:
+    """The process itself: a line of JSON a task, and one an answer. It ends with its parent, which closes `tasks`."""
+    from engine.vision.load import load_image_model  # noqa: F401
+
+    def answer(error: str) -> None:
+        answers.write(json.dumps({"error": error}).encode() + b"\n")
+        answers.flush()
+
+    answer("")
+    for line in tasks:
+        task = json.loads(line)
+        _limit(task["memory"])
+        try:
+            DOES[task["do"]](task)
+        except ExegesisError as error:
+            answer(str(error))
+        except (MemoryError, RuntimeError, ValueError, KeyError, TypeError, OSError) as error:
+            answer(
+                f"its checkpoint cannot be used ({type(error).__name__}: {shown(str(error), 200)}). Use another one."
+            )
+        else:
+            answer("")
+
+
+def _limit(memory: int) -> None:
+    with contextlib.suppress(ImportError, OSError, ValueError):  # where the system has no such limit
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + memory, resource.RLIM_INFINITY))
+
+
+def _open(task: dict[str, Any]) -> None:
+    import torch
+
+    from engine.models import load
+    from engine.vision import load as vision
+
+    _tokenizer.cache_clear()
+    source = catalog.locate(task["model"])
+    (vision if task["kind"] == "image" else load).load(source, "", torch.float32, torch.device("cpu"))
+
+
+def _tokenize(task: dict[str, Any]) -> None:
+    from engine.models.encoding import tokenise
+
+    tokenizer = _tokenizer(task["tokenizer"])
+    tokenise(tokenizer, task["text"], task["pair"])
+
+
+def _decode(task: dict[str, Any]) -> None:
+    tokenizer = _tokenizer(task["tokenizer"])
+    for id in task["ids"]:
+        tokenizer.decode([id])
+
+
+DOES = {"open": _open, "tokenize": _tokenize, "decode": _decode}
+
+
+@functools.lru_cache(maxsize=4)
+def _tokenizer(folder: str) -> Any:
+    from engine.models.bases import load_tokenizer
+
+    return load_tokenizer(Path(folder))
+
+
+if __name__ == "__main__":
+    to_parent = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+    main(sys.stdin.buffer, to_parent)

@@ -1,0 +1,29 @@
+"""Designs name what the colors show; studies from before showed sizes with their signs, and go on to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+STUDIES = sa.table("studies", sa.column("id", sa.Integer()), sa.column("design", sa.JSON()))
+
+
+def upgrade() -> None:
+    """Add the field."""
+    _change(lambda design: {"colors": "sign", **design})
+
+
+def downgrade() -> None:
+    """Remove it."""
+    _change(lambda design: {name: value for name, value in design.items() if name != "colors"})
+
+
+def _change(changed: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    link = op.get_bind()
+    for study, design in link.execute(sa.select(STUDIES.c.id, STUDIES.c.design)).all():
+        link.execute(sa.update(STUDIES).where(STUDIES.c.id == study).values(design=changed(design)))

@@ -1,0 +1,157 @@
+"""Every page's link reopens what it was written from, whatever somebody has made of the link before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from components.adversarial import state as adversarial
+from components.attention import state as attention
+from components.compare import state as compare
+from components.evaluate import state as evaluate
+from components.picture import state as picture
+from components.picture.open_pictures import OpenPictures, open_pictures
+from components.randomization import state as randomization
+from components.reproduction import state as reproduction
+from components.scaffold import state as scaffold
+from components.text import state as text
+from components.text.open_data import OpenData, open_data
+from engine.models.catalog import embedded_image_models
+from engine.registry import all_explainers
+
+Query = dict[str, list[str]]
+Read = Callable[[Query], tuple[Any, list[str]]]
+MODELS = ["model-a", "model-b"]
+VALUES = {
+    "model": ["model-a", "owner/name@rev"],
+    "data": ["reviews", "scenes:count=3", "own.csv"],
+    "index": ["0", "2", "-1"],
+    "split": ["", "train"],
+    "text": ["", "a good film", " é\u200d&=+#%"],
+    "pair": ["", "bad"],
+    "unit": ["token", "word"],
+    "seed": ["0", "7", "-3"],
+    "target": ["positive", "1"],
+    "pin": ["1,2", "5", "3,3"],
+    "edit": ["", "a bad film"],
+    "edit_pair": ["", "good"],
+    "method": ["random", "lime", "occlusion", "attention_mean"],
+    "occlusion.window": ["1", "2", "0"],
+    "lime.n_samples": ["10", "many"],
+    "open": ["browse", "questions", "truth", "switch"],
+    "layout": ["aligned", "text", "table"],
+    "gamma": ["0.5", "1", "9"],
+    "scale": ["own", "shared", "common"],
+    "style": ["underline", "highlight"],
+    "values": ["on", "off"],
+    "outline": ["on", "off"],
+    "opacity": ["40", "400"],
+    "removal": ["delete", "mask", "mean"],
+    "question": ["removal", "agreement"],
+    "measure": ["top_k", "spearman", "ssim"],
+    "search": ["good", ""],
+    "sort": ["confident", "failures", "evaluations"],
+    "head": ["1.2", "0.0", "9"],
+    "query": ["0", "3"],
+    "view": ["matrix", "received", "query", "scaling", "curves"],
+    "detail": ["matrix", "lines", "overlay"],
+    "order": ["score", "layer", "size"],
+    "between": ["all", "a_to_b"],
+    "special": ["on", "off"],
+    "layers": ["0,1", "x"],
+    "heads": ["1", "1,1"],
+    "score": ["entropy", "off", "importance"],
+    "switched": ["1.2x0", "1.2x0.5,0.1x2", "x"],
+    "column": ["none", "random@model-a", "lime@owner/name", "nope"],
+    "reference": ["A", "B", "Z"],
+    "percent": ["25", "15", "0"],
+    "metric": ["comprehensiveness", "plausibility_auc", "nope"],
+    "examples": ["2", "0", "50"],
+    "point": ["lime", "model-a"],
+    "mode": ["cascading", "independent"],
+    "stage": ["2", "x"],
+    "objective": ["constrained", "unconstrained"],
+    "steps": ["3", "0"],
+    "learning_rate": ["0.5", "-1"],
+    "paper": ["smat", "thesis"],
+    "show": ["holds", "fails"],
+    "claim": ["families-gpt2-flat"],
+    "sizes": ["50,100", "0"],
+    "seeds": ["0,1", "x"],
+    "setting": ["none", "smat", "gradient_l2"],
+    "base": ["minilm"],
+    "section": ["heads", "maps", "plausibility"],
+}
+
+
+@cache
+def texts() -> OpenData:
+    return open_data("reviews")
+
+
+@cache
+def pictures() -> OpenPictures:
+    return open_pictures("scenes:count=3", "")
+
+
+@cache
+def pages() -> dict[str, tuple[Read, Callable[[Any], Query]]]:
+    """By name: how a page reads its link, and how it writes one."""
+    of_text, of_image = all_explainers("text"), all_explainers("image")
+    of_texts: dict[str, Any] = {"models": MODELS, "methods": of_text, "opened": texts()}
+    of_pictures: dict[str, Any] = {"models": embedded_image_models(), "methods": of_image, "opened": pictures()}
+    found: dict[str, tuple[Read, Callable[[Any], Query]]] = {
+        "text": (partial(text.read, **of_texts), text.write),
+        "images": (partial(picture.read, **of_pictures), picture.write),
+        "compare, text": (partial(compare.read_text, models=MODELS, opened=texts()), compare.write),
+        "compare, image": (
+            partial(compare.read_picture, models=embedded_image_models(), opened=pictures()),
+            compare.write,
+        ),
+        "reproduction": (reproduction.read, reproduction.write),
+    }
+    for page in (attention, adversarial):
+        name = page.__name__.split(".")[1]
+        found[f"{name}, text"] = (partial(page.read_text, **of_texts), page.write)
+        found[f"{name}, image"] = (partial(page.read_picture, **of_pictures), page.write)
+    for kind, methods in (("text", of_text), ("image", of_image)):
+        found[f"evaluate, {kind}"] = (partial(evaluate.read, kind, methods=methods), evaluate.write)
+        found[f"randomization, {kind}"] = (partial(randomization.read, kind, methods=methods), randomization.write)
+        found[f"scaffold, {kind}"] = (partial(scaffold.read, kind), scaffold.write)
+    return found
+
+
+PAGES = (
+    "text",
+    "images",
+    "compare",
+    "attention",
+    "adversarial",
+    "evaluate",
+    "randomization",
+    "scaffold",
+    "reproduction",
+)
+ODD = st.text("a1,. é&-", max_size=4)
+LINKS = st.lists(st.sampled_from(sorted(VALUES)), max_size=12, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries(
+        {name: st.lists(st.sampled_from(VALUES[name]) | ODD, min_size=1, max_size=3) for name in names}
+    )
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@settings(deadline=None, max_examples=40)  # the first link reads data sets
+@given(query=LINKS)
+@example(query={"model": [" "]})
+def test_a_link_written_from_what_another_opened_opens_the_same(page: str, query: Query) -> None:
+    for name, (read, write) in pages().items():
+        if name.partition(",")[0] == page:
+            link = write(read(query)[0])
+            again, said = read(link)
+            assert (write(again), said) == (link, []), name

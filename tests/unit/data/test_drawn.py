@@ -1,0 +1,45 @@
+"""Examples of generated data sets are made when they are read, once, and otherwise behave as a tuple."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.data import generated
+from engine.data.datasets import load
+from engine.data.examples import Drawn, LabelledExample
+from tests.counted import counted
+
+
+def one(index: int) -> LabelledExample:
+    return LabelledExample(f"number {index}")
+
+
+def test_only_what_is_read_is_made_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = counted(monkeypatch, generated, "_generated", lambda *given: given[2])
+    data = load("reviews-generated", split="train")
+    assert (len(data), data.pairs) == (20_000, False)
+    assert len(made) < 100, "type checks at run time read a few"
+    assert data[7] is data.examples[7]
+    assert made.count(7) == 1
+
+
+def test_places_and_slices_are_those_of_the_tuple() -> None:
+    drawn, whole = Drawn(5, one), tuple(one(index) for index in range(5))
+    assert (drawn[-1], drawn[1:4], drawn[::-2], list(drawn)) == (whole[-1], whole[1:4], whole[::-2], list(whole))
+    for beyond in (5, -6):
+        with pytest.raises(IndexError):
+            drawn[beyond]
+
+
+def test_it_equals_the_tuple_and_another_of_the_same_examples() -> None:
+    whole = tuple(one(index) for index in range(5))
+    assert Drawn(5, one) == whole
+    assert Drawn(5, one) == Drawn(5, one)
+    assert hash(Drawn(5, one)) == hash(whole)
+    assert Drawn(4, one) != whole
+    assert Drawn(5, one) != list(whole)
+
+
+def test_pairs_are_told_by_the_first_of_a_generated_set() -> None:
+    assert load("quality", limit=3).pairs
+    assert not load("reviews-marked", limit=3).pairs

@@ -1,0 +1,109 @@
+"""What a visitor may name: checked before any file is looked at, for every kind of job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import access, jobs
+from engine.access import DATASETS, MODELS
+from engine.data.datasets import load
+from engine.data.images.datasets import is_images, load_images
+from engine.data.sources import listed_datasets
+from engine.errors import UsageError
+from engine.jobs.kinds import MODULES
+from engine.models import base_files, catalog
+from tests.tiny import save_checkpoint
+
+TEXTS = [{"text": "good"}]
+SPECS: dict[str, list[dict[str, Any]]] = {
+    "explain": [
+        {"model": "{path}", "methods": ["random"], "examples": TEXTS},
+        {"model": "shapes-vit", "methods": ["random"], "examples": [{"dataset": "{path}", "index": 0}]},
+    ],
+    "predict": [{"model": "{path}", "data": "reviews"}, {"model": "reviews-minilm", "data": "{path}"}],
+    "compare": [
+        {"dataset": "{path}", "pairs": ["random@reviews-minilm", "lime@reviews-minilm"]},
+        {"dataset": "reviews", "pairs": ["random@reviews-minilm", "random,seed=1@{path}"]},
+    ],
+    "scaffold": [
+        {"teacher": "{path}", "dataset": "reviews"},
+        {"teacher": "reviews-minilm", "dataset": "{path}"},
+        {"teacher": "reviews-minilm", "dataset": "reviews", "base": "{path}"},
+    ],
+    **{
+        kind: [
+            {"models": ["reviews-minilm", "{path}"], "dataset": "reviews", "methods": ["random"]},
+            {"models": ["reviews-minilm"], "dataset": "{path}", "methods": ["random"]},
+        ]
+        for kind in ("evaluate", "randomize", "attack")
+    },
+    "reproduce": [{"places": {"imdb": "{path}"}}],
+    "reproduce_smat": [{"places": {"imdb": "{path}"}}],
+}
+
+
+@pytest.fixture(autouse=True)
+def restricted() -> Iterator[None]:
+    access.restrict(lambda: True)
+    yield
+    access.restrict(lambda: False)
+
+
+def named(value: Any, path: str) -> Any:
+    if isinstance(value, dict):
+        return {name: named(one, path) for name, one in value.items()}
+    if isinstance(value, list):
+        return [named(one, path) for one in value]
+    return value.replace("{path}", path) if isinstance(value, str) else value
+
+
+def test_every_kind_of_job_is_tested() -> None:
+    assert SPECS.keys() == MODULES.keys()
+
+
+@pytest.mark.parametrize(("kind", "spec"), [(kind, spec) for kind, specs in SPECS.items() for spec in specs])
+def test_a_job_may_not_name_a_path(kind: str, spec: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is not offered on this server|only the organiser may name folders"):
+        jobs.submit(kind, named(spec, str(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["{folder}", "{folder}/none", "owner/name", "..", "~", "hub:owner/name"])
+def test_no_way_to_open_something_takes_a_path(name: str, tmp_path: Path) -> None:
+    path = name.format(folder=tmp_path)
+    for ways in (catalog.locate, base_files.locate, catalog.revision, load, load_images, is_images):
+        with pytest.raises(UsageError, match="is not offered on this server"):
+            ways(path)
+
+
+def test_what_comes_with_the_project_is_open() -> None:
+    assert catalog.locate("reviews-minilm").kind == "embedded"
+    assert base_files.locate("minilm").is_dir()
+    assert base_files.locate(catalog.embedded_bases()[0]).is_dir()
+    assert len(load("reviews-generated:seed=7", limit=3)) == 3
+    assert len(load_images("scenes:count=3")) == 3
+
+
+def test_what_is_offered_is_open_and_listed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table, model = tmp_path / "a table.csv", tmp_path / "model"
+    table.write_text("text,label\ngood,1\n", encoding="utf-8")
+    save_checkpoint("bert", model)
+    monkeypatch.setenv(DATASETS, f"'{table}' scenes:count=3")
+    monkeypatch.setenv(MODELS, f"{model} owner/name")
+    assert catalog.locate(str(model)).folder == model
+    assert len(load(str(table))) == 1
+    assert str(model) in catalog.listed_models("text")
+    assert str(model) not in catalog.listed_models("image")
+    assert str(table) in listed_datasets("text")
+    assert "scenes:count=3" in listed_datasets("image")
+    with pytest.raises(UsageError, match="is not offered"):
+        catalog.locate(f"{model}/../model")
+
+
+def test_an_open_quotation_mark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MODELS, "'one two")
+    with pytest.raises(UsageError, match=r"EXEGESIS_MODELS: must be names .* \(No closing quotation\)"):
+        access.offered(MODELS)

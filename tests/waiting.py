@@ -1,0 +1,16 @@
+"""Waiting for what another thread or process does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+SECONDS = 20.0
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Returns when the condition holds; fails when it does not in time."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
