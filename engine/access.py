@@ -21,11 +21,12 @@ MODEL_FIELDS, DATASET_FIELDS = ("model", "models", "teacher", "base"), ("dataset
 """The fields of a job's specification that name models and data sets."""
 
 
-def _nobody() -> bool:
+def nobody() -> bool:
+    """The test of a process that serves no visitors: nobody is restricted."""
     return False
 
 
-_is_restricted: Callable[[], bool] = _nobody
+_is_restricted: Callable[[], bool] = nobody
 
 
 def restrict(is_restricted: Callable[[], bool]) -> None:

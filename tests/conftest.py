@@ -63,6 +63,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(autouse=True)
+def unrestricted() -> Iterator[None]:
+    """A page that a test has opened by `app.py` leaves no restriction of visitors to the tests after it."""
+    yield
+    if access := sys.modules.get("engine.access"):
+        access.restrict(access.nobody)
+
+
 @pytest.fixture
 def ray_cluster() -> Iterator[Any]:
     """Without a node that works: add some."""

@@ -27,13 +27,11 @@ TABLE = "secret_column,text,label\n1,a good film,1\n2,a bad film,0\n"
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No settings, and no restriction after the test."""
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings."""
     for name in (PASSWORD, OPEN, STUDY_ONLY, MODELS, DATASETS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(organiser, "TRIES", Tries())
-    yield
-    access.restrict(lambda: False)
 
 
 @pytest.fixture
