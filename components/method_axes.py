@@ -42,7 +42,7 @@ def kind(text: str) -> str:
 
 def traits(method: Explainer, params: Mapping[str, object]) -> dict[str, str]:
     """The method's kind by each of `TRAITS`. A parameter may change whether its scores are signed."""
-    axes = method.axes
+    axes = method.axes_at(params)
     return {
         "removal": kind(axes.removal),
         "behaviour": kind(axes.behaviour),
@@ -93,7 +93,8 @@ def columns_html() -> str:
 
 def traits_html(method: Explainer, params: Mapping[str, object]) -> str:
     """The traits in full, then the caution with its source."""
-    told = traits(method, params) | {name: getattr(method.axes, name) for name in ("removal", "behaviour", "summary")}
+    axes = method.axes_at(params)
+    told = traits(method, params) | {name: getattr(axes, name) for name in ("removal", "behaviour", "summary")}
     cells = "".join(f"<div><dt>{TRAITS[name]}</dt><dd>{escape(told[name])}</dd></div>" for name in TRAITS)
     return (
         f'<div class="xa"><dl class="xa-axes">{cells}</dl>'

@@ -54,7 +54,7 @@ def method_row(
     `ends`: where the scales end that maps share (`look.shared_ends`).
     """
     view = replace(token_map(method, made, example, unit), look=look)
-    group = scale_group(method, view.signed)
+    group = scale_group(method, made.provenance.params)
     if ends and group is not None and group in ends:
         view = replace(view, end=ends[group], sharing=group)
     notes = tuple(note for note in made.remarks if note not in set(said))
@@ -72,7 +72,7 @@ def token_map(method: Explainer, made: Explanation, example: Example, unit: str)
 
 def facts(method: Explainer, made: Explanation) -> Facts:
     """Everything that the numbers depend on, name and value."""
-    origin, axes = made.provenance, method.axes
+    origin, axes = made.provenance, method.axes_at(made.provenance.params)
     chosen = ", ".join(f"{name} = {value}" for name, value in origin.params.items()) or "none"
     return (
         ("method", f"{origin.method}, version {origin.version}"),

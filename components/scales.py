@@ -11,8 +11,8 @@ from engine.result import Explanation
 
 Ends = Mapping[str, float]
 """By what maps have in common, where their scale ends."""
-Extent = Callable[[Explainer, Explanation], tuple[bool, float]]
-"""Whether a map is signed, and its largest score."""
+Extent = Callable[[Explainer, Explanation], float]
+"""The largest score of a map."""
 
 
 def share_scales(places: Sequence[Place], extent: Extent, draw: Callable[[Explainer, Explanation, Ends], str]) -> None:
@@ -25,5 +25,4 @@ def share_scales(places: Sequence[Place], extent: Extent, draw: Callable[[Explai
 
 def ends_of(shown: Iterable[tuple[Explainer, Explanation]], extent: Extent) -> dict[str, float]:
     """Where the scales end that at least two maps share."""
-    found = ((method, *extent(method, made)) for method, made in shown)
-    return shared_ends((scale_group(method, signed), largest) for method, signed, largest in found)
+    return shared_ends((scale_group(method, made.provenance.params), extent(method, made)) for method, made in shown)

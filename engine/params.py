@@ -35,6 +35,17 @@ def option(
     )
 
 
+QUANTITIES = LOGIT, PROBABILITY = "logit", "probability"
+"""Quantities whose gradient can be taken: f or m of the explained class. For a regression head both are the score."""
+
+
+@dataclasses.dataclass(frozen=True)
+class QuantityParams:
+    """The parameter that all gradient methods share."""
+
+    quantity: str = option(LOGIT, "What is explained: the logit of the class, or its probability", choices=QUANTITIES)
+
+
 def from_mapping(kind: type, values: Mapping[str, object], owner: str) -> Any:
     """An instance of the params dataclass `kind` from plain values (strings are converted).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ExegesisError, unknown
@@ -59,6 +59,11 @@ class Explainer:
         except ExegesisError as error:
             return str(error)
         return ""
+
+    def axes_at(self, params: Mapping[str, object]) -> Axes:
+        """The three choices at these parameters (defaults filled in)."""
+        quantity = params.get("quantity")
+        return self.axes if quantity is None else replace(self.axes, behaviour=f"{quantity} of the class")
 
     def is_signed(self, params: Mapping[str, object]) -> bool:
         """Whether the scores speak for and against, at these parameters (defaults filled in)."""

@@ -13,7 +13,8 @@ from engine.classifiers import AnyClassifier, Coded
 from engine.late import torch
 from engine.models.classifier import EMBEDDING
 from engine.models.text import as_float64
-from engine.removal import coalition_values, token_masks
+from engine.params import LOGIT
+from engine.removal import coalition_values, target_values, token_masks
 from engine.result import Check, Prediction
 from engine.runtime import in_chunks, memory_budget, rows_at_once
 
@@ -101,11 +102,13 @@ class Task:
         index: Int[np.ndarray, "row"],
         points: Callable[[slice, Any], Float[torch.Tensor, "row seq width"]],
         reduce: Reduce,
+        quantity: str = LOGIT,
         place: str = EMBEDDING,
     ) -> Float[np.ndarray, "row"]:
-        """Gradients of each row's target logit f at the given points, handed to `reduce` chunk by chunk.
+        """Gradients of a quantity of each row's target at the given points, handed to `reduce` chunk by chunk.
 
-        The points are embeddings, or what the model has at another place. Returns f of each row.
+        The points are embeddings, or what the model has at another place. The quantity is the logit f or the
+        probability m. Returns its value for each row.
         """
         model = self.model
         targets = torch.tensor([self.targets[int(i)] for i in index], device=model.device)
@@ -113,9 +116,19 @@ class Task:
         def compute(rows: slice) -> np.ndarray:
             batch = self.batch(index[rows])
             point = points(rows, batch).detach().requires_grad_()
-            logit = model.logits(batch, model.embedded(point, place)).gather(1, targets[rows, None])[:, 0]
-            (gradient,) = torch.autograd.grad(logit.sum(), point)
-            values = as_float64(logit)
+            logits = model.logits(batch, model.embedded(point, place))
+            if quantity == LOGIT:
+                value = logits.gather(1, targets[rows, None])[:, 0]
+                (gradient,) = torch.autograd.grad(value.sum(), point)
+            else:
+                wide = logits.detach().double().requires_grad_()
+                value = target_values(model, wide, targets[rows])
+                (slope,) = torch.autograd.grad(value.sum(), wide)
+                # Near certainty the slope is too small for half precision: its size is multiplied in afterwards.
+                size = slope.abs().amax(1, keepdim=True).clamp(min=torch.finfo(slope.dtype).tiny)
+                (unit,) = torch.autograd.grad(logits, point, (slope / size).to(logits.dtype))
+                gradient = unit * size[..., None]
+            values = as_float64(value)
             reduce(rows, gradient)  # last: a chunk that runs out of memory is done again
             return values
 

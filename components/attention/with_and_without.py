@@ -89,7 +89,7 @@ def _cards(state: AttentionState, picture: Picture, method: Explainer, made: Pai
     name, grid = key(state.kind, "pins"), made[0].grid
     if grid is not None:  # hovering and keys tell the numbers of both maps
         patch_pick(grid, tuple(st.session_state.get(name, ())), key(state.kind, "pick"), partial(_pin, name))
-    end = max(extent(method, one)[1] for one in made)
+    end = max(extent(method, one) for one in made)
     with st.container(gap=None, key=CARDS):
         st.html(picture_style(view_of(state.model).seen(picture.pixels)))
         st.html(picture_card_html("As the model sees it", (agreement_words(*made),)))

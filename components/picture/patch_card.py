@@ -26,7 +26,7 @@ def patch_card(
     `ends`: where the scales end that maps share (`look.shared_ends`); None as long as that is not known.
     """
     view = replace(patch_map(method, made), look=replace(look, scale=SCALES[0]) if ends is None else look)
-    group = scale_group(method, view.signed)
+    group = scale_group(method, made.provenance.params)
     if ends and group is not None and group in ends:
         view = replace(view, end=ends[group], sharing=group)
     notes = tuple(note for note in made.remarks if note not in set(said))
@@ -39,7 +39,6 @@ def patch_map(method: Explainer, made: Explanation) -> PatchMap:
     return PatchMap(made.on_grid, method.is_signed(origin.params), origin.target_label)
 
 
-def extent(method: Explainer, made: Explanation) -> tuple[bool, float]:
-    """Whether the map is signed, and its largest score."""
-    view = patch_map(method, made)
-    return view.signed, view.largest
+def extent(method: Explainer, made: Explanation) -> float:
+    """The map's largest score."""
+    return patch_map(method, made).largest

@@ -56,9 +56,8 @@ class Kept:
         """Where the scales end that maps share, if they are to share any."""
         return ends_of(self.shown, self._extent) if self.look.shared else {}
 
-    def _extent(self, method: Explainer, made: Explanation) -> tuple[bool, float]:
-        view = token_map(method, made, self.example, self.unit)
-        return view.signed, view.largest
+    def _extent(self, method: Explainer, made: Explanation) -> float:
+        return token_map(method, made, self.example, self.unit).largest
 
     @property
     def first(self) -> Explanation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from engine.registry import Explainer
@@ -39,16 +39,17 @@ class Look:
 PLAIN = Look()
 
 
-def scale_group(method: Explainer, signed: bool) -> str | None:
-    """What maps have in common that may share a scale, in words; None for a method whose scores have no unit.
+def scale_group(method: Explainer, params: Mapping[str, object]) -> str | None:
+    """What maps at these parameters have in common that may share a scale, in words; None where scores have no unit.
 
     Logits, probabilities and attention are different units. A gradient is a change per unit of embedding, so it is
     not comparable with a method that splits the logit itself.
     """
     if method.family in WITHOUT_UNIT:
         return None
-    kind = "sensitivities" if method.axes.removal.startswith("none:") else "maps"
-    return f"{'signed' if signed else 'unsigned'} {kind} of the {method.axes.behaviour.partition(',')[0]}"
+    axes, sign = method.axes_at(params), "signed" if method.is_signed(params) else "unsigned"
+    kind = "sensitivities" if axes.removal.startswith("none:") else "maps"
+    return f"{sign} {kind} of the {axes.behaviour.partition(',')[0]}"
 
 
 def shared_ends(maps: Iterable[tuple[str | None, float]]) -> dict[str, float]:

@@ -87,7 +87,6 @@ def _row(method: Explainer, made: Explanation, state: TextState, probe: Explanat
     return method_row(method, made, state.example, state.unit, probe.notes, state.look, ends)
 
 
-def _extent(method: Explainer, made: Explanation, state: TextState) -> tuple[bool, float]:
-    """Whether its map is signed, and the largest score that it shows."""
-    view = token_map(method, made, state.example, state.unit)
-    return view.signed, view.largest
+def _extent(method: Explainer, made: Explanation, state: TextState) -> float:
+    """The largest score that its map shows."""
+    return token_map(method, made, state.example, state.unit).largest

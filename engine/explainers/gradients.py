@@ -1,4 +1,4 @@
-"""Methods that read the gradient of the target logit f at the word embeddings (positions kept)."""
+"""Methods that read the gradient of the target's logit f or probability m at the word embeddings (positions kept)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.classifiers import AnyClassifier
 from engine.late import torch
 from engine.models.classifier import EMBEDDING
 from engine.models.text import as_float64
-from engine.params import option
+from engine.params import LOGIT, QuantityParams, option
 from engine.registry import Axes, register
 from engine.task import Attribution, Item, Task
 
@@ -32,18 +32,21 @@ _SIMONYAN = "Simonyan, Vedaldi and Zisserman (2014), Deep inside convolutional n
     "gradient",
     title="Gradient",
     family="gradients",
+    params=QuantityParams,
     axes=_AXES,
     differentiable=True,
     citation=_SIMONYAN,
     caution="The sum over embedding dimensions is not a size: positive and negative parts cancel.",
 )
-def gradient(task: Task, params: object) -> list[Attribution]:
+def gradient(task: Task, params: QuantityParams) -> list[Attribution]:
     """`sum_d df/dx_id`: signed, in logits per unit of every embedding dimension at once (Gradients of the thesis).
+
+    With `quantity` "probability", here and below, the derivative is that of m, and its unit is the probability.
 
     Where LayerNorm follows the embeddings the sum is zero by construction: LayerNorm takes away any constant that is
     added to all dimensions. Then the map is exactly zero, with words, instead of the rounding noise of the sum.
     """
-    return zero_by_construction(task, at_input(task, lambda x, g: g.sum(-1)))
+    return zero_by_construction(task, at_input(task, lambda x, g: g.sum(-1), params.quantity))
 
 
 def zero_by_construction(task: Task, sums: list[Attribution], words: str = _ZERO_BY_CONSTRUCTION) -> list[Attribution]:
@@ -75,33 +78,35 @@ def _alternating(embeds: torch.Tensor) -> torch.Tensor:
     "gradient_l2",
     title="Gradient L2 norm",
     family="gradients",
+    params=QuantityParams,
     axes=_AXES,
     differentiable=True,
     signed=False,
     citation=f"{_SIMONYAN}; as in Fernandes et al. (2022), SMaT",
     caution="It says how sensitive the class is to a word, not whether the word speaks for or against it.",
 )
-def gradient_l2(task: Task, params: object) -> list[Attribution]:
+def gradient_l2(task: Task, params: QuantityParams) -> list[Attribution]:
     """`||df/dx_i||_2`: unsigned, in logits per unit of embedding length."""
-    return at_input(task, lambda x, g: g.norm(dim=-1))
+    return at_input(task, lambda x, g: g.norm(dim=-1), params.quantity)
 
 
 @register(
     "gradient_x_input",
     title="Gradient x input",
     family="gradients",
+    params=QuantityParams,
     axes=Axes("zero embedding, to first order", "logit of the class", "first-order change"),
     differentiable=True,
     citation="Shrikumar et al. (2016), Not just a black box; Denil et al. (2014)",
     caution="A first-order guess: it is exact only where the model is linear between zero and the word.",
 )
-def gradient_x_input(task: Task, params: object) -> list[Attribution]:
+def gradient_x_input(task: Task, params: QuantityParams) -> list[Attribution]:
     """`x_i . df/dx_i`: signed, in logits."""
-    return at_input(task, lambda x, g: (x * g).sum(-1))
+    return at_input(task, lambda x, g: (x * g).sum(-1), params.quantity)
 
 
 @dataclass(frozen=True)
-class SmoothGradParams:
+class SmoothGradParams(QuantityParams):
     n_samples: int = option(32, "Noisy copies of the input", low=1, high=1000)
     noise: float = option(0.15, "Standard deviation, as a share of the range of the embedding values", low=0, high=2)
     reduction: str = option("l2", "Over embedding dimensions: length, or signed sum", choices=("l2", "sum"))
@@ -123,13 +128,15 @@ def smoothgrad(task: Task, params: SmoothGradParams) -> list[Attribution]:
 
     The default is `l2`, because the sum is zero by construction wherever `gradient` is.
     """
-    mean = noisy_gradients(task, params.n_samples, params.noise, EMBEDDING)
+    mean = noisy_gradients(task, params.n_samples, params.noise, params.quantity)
     if params.reduction == "l2":
         return [Attribution(as_float64(m.norm(dim=-1)), params.n_samples) for m in mean]
     return zero_by_construction(task, [Attribution(as_float64(m.sum(-1)), params.n_samples) for m in mean])
 
 
-def noisy_gradients(task: Task, samples: int, share: int | float, place: str) -> list[Float[torch.Tensor, "_ width"]]:
+def noisy_gradients(
+    task: Task, samples: int, share: int | float, quantity: str = LOGIT, place: str = EMBEDDING
+) -> list[Float[torch.Tensor, "_ width"]]:
     """Mean gradient, an item each, over copies with Gaussian noise; `share` is of the range of the point's values."""
     sigmas = [_sigma(task, i, share, place) for i in range(len(task.items))]
     index = np.repeat(np.arange(len(task.items)), samples)
@@ -142,7 +149,7 @@ def noisy_gradients(task: Task, samples: int, share: int | float, place: str) ->
             points[row, : len(noise)] += torch.from_numpy(noise).to(device=points.device, dtype=points.dtype)
         return points
 
-    return mean_gradients(task, index, noisy, np.full(len(index), 1 / samples), place)
+    return mean_gradients(task, index, noisy, np.full(len(index), 1 / samples), quantity, place)
 
 
 def mean_gradients(
@@ -150,6 +157,7 @@ def mean_gradients(
     index: np.ndarray,
     points: Callable[[slice, Any], Float[torch.Tensor, "row seq width"]],
     weights: Float[np.ndarray, "row"],
+    quantity: str = LOGIT,
     place: str = EMBEDDING,
 ) -> list[Float[torch.Tensor, "_ width"]]:
     """Weighted sums, an item each, of the gradients of its rows; summed in double precision on the device."""
@@ -169,11 +177,11 @@ def mean_gradients(
         for item, part in parts:
             total[item].add_(part)
 
-    task.gradients(index, points, add, place)
+    task.gradients(index, points, add, quantity, place)
     return total
 
 
-def at_input(task: Task, reduce: PerFeature, place: str = EMBEDDING) -> list[Attribution]:
+def at_input(task: Task, reduce: PerFeature, quantity: str = LOGIT, place: str = EMBEDDING) -> list[Attribution]:
     """One pass forward and back at the input itself, all examples together."""
     index = np.arange(len(task.items))
     scores: list[np.ndarray] = []
@@ -183,7 +191,7 @@ def at_input(task: Task, reduce: PerFeature, place: str = EMBEDDING) -> list[Att
         values = as_float64(reduce(task.model.points(batch, place).double(), gradient.double()))
         scores.extend(values[row, :length] for row, length in enumerate(batch.lengths.tolist()))
 
-    task.gradients(index, lambda rows, batch: task.model.points(batch, place), keep, place)
+    task.gradients(index, lambda rows, batch: task.model.points(batch, place), keep, quantity, place)
     return [Attribution(s, 1) for s in scores]
 
 

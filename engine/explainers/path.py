@@ -13,11 +13,11 @@ from engine.explainers.quadrature import RULES, nodes
 from engine.late import torch
 from engine.models.text import as_float64
 from engine.operators import BASELINES
-from engine.params import option
+from engine.params import LOGIT, QuantityParams, option
 from engine.registry import Axes, register
 from engine.removal import removed
 from engine.result import Check
-from engine.task import Attribution, Task
+from engine.task import Attribution, Item, Task
 
 GAP_LIMIT = 0.01
 FIRST_STEPS = 9
@@ -25,7 +25,7 @@ MOST_STEPS = 1025
 
 
 @dataclass(frozen=True)
-class IGParams:
+class IGParams(QuantityParams):
     baseline: str = option("mask", "Where the path starts: what stands for a removed word", choices=BASELINES)
     quadrature: str = option("clenshaw_curtis", "Rule of integration; the first keeps what it has", choices=RULES)
     steps: str = option("auto", "auto: until the gap is under 1 %; or fixed", choices=("auto", "fixed"))
@@ -47,11 +47,12 @@ class IGParams:
 def integrated_gradients(task: Task, params: IGParams) -> list[Attribution]:
     """`(x_i - x'_i) . ∫ df(x' + α(x - x'))/dx_i dα`, in logits, signed; sums to f(x) - f(x') but for the gap.
 
-    Gap = |sum a - (f(x) - f(x'))| / max(|f(x) - f(x')|, 1e-3). The thesis prints a plus inside m, which would
-    leave the path; the published definition is meant. `auto` doubles the intervals. Clenshaw-Curtis is its default,
-    not Gauss-Legendre: nearly as exact for as many nodes, and a doubling computes only the new half of them.
+    Gap = |sum a - (f(x) - f(x'))| / max(|f(x) - f(x')|, 1e-3). With `quantity` "probability" f is the probability m,
+    in the gap too. The thesis prints a plus inside m, which would leave the path; the published definition is meant.
+    `auto` doubles the intervals. Clenshaw-Curtis is its default, not Gauss-Legendre: nearly as exact for as many
+    nodes, and a doubling computes only the new half of them.
     """
-    paths = _Paths(task, params.baseline)
+    paths = _Paths(task, params.baseline, params.quantity)
     steps = FIRST_STEPS if params.steps == "auto" else params.n_steps
     wanting = np.arange(len(task.items))
     while True:
@@ -61,7 +62,9 @@ def integrated_gradients(task: Task, params: IGParams) -> list[Attribution]:
             break
         steps = 2 * steps - 1
     return [
-        Attribution(score, paths.evaluations(i), Check("completeness gap", float(gap), GAP_LIMIT), _words(gap))
+        Attribution(
+            score, paths.evaluations(i), Check("completeness gap", float(gap), GAP_LIMIT), _words(task, params, gap)
+        )
         for i, (score, gap) in enumerate(zip(scores, gaps, strict=True))
     ]
 
@@ -69,11 +72,11 @@ def integrated_gradients(task: Task, params: IGParams) -> list[Attribution]:
 class _Paths:
     """The straight path of each item, and what is known along it: nothing is evaluated twice."""
 
-    def __init__(self, task: Task, baseline: str) -> None:
-        self.task = task
+    def __init__(self, task: Task, baseline: str, quantity: str) -> None:
+        self.task, self.quantity = task, quantity
         self.start, self.end = _ends(task, baseline)
         self._shares: list[dict[float, np.ndarray]] = [{} for _ in task.items]
-        self._logits: list[dict[float, float]] = [{} for _ in task.items]
+        self._values: list[dict[float, float]] = [{} for _ in task.items]
         self._scores: list[np.ndarray] = [np.empty(0)] * len(task.items)
         self._gaps = np.zeros(len(task.items))
 
@@ -88,9 +91,14 @@ class _Paths:
         for i in items:
             share = np.stack([self._shares[i][alpha] for alpha in alphas.tolist()])
             self._scores[i] = weights @ share
-            change = self.task.items[i].prediction.logits[self.task.targets[i]] - self._logits[i][0.0]
+            change = self._at_end(self.task.items[i]) - self._values[i][0.0]
             self._gaps[i] = abs(self._scores[i].sum() - change) / max(abs(change), 1e-3)
         return self._scores, self._gaps
+
+    def _at_end(self, item: Item) -> float:
+        """f of the input, or m."""
+        made = item.prediction
+        return (made.logits if self.quantity == LOGIT else made.probabilities)[item.target]
 
     def _evaluate(self, items: np.ndarray, alphas: np.ndarray) -> None:
         fresh = [(int(i), alpha) for i in items for alpha in alphas.tolist() if alpha not in self._shares[i]]
@@ -109,11 +117,11 @@ class _Paths:
             for (i, alpha), share in zip(fresh[rows], shares, strict=True):
                 self._shares[i][alpha] = share[: len(self.task.examples[i])]
 
-        self._remember(fresh, self.task.gradients(index, on_path, keep))
+        self._remember(fresh, self.task.gradients(index, on_path, keep, self.quantity))
 
-    def _remember(self, fresh: Sequence[tuple[int, float]], logits: np.ndarray) -> None:
-        for (i, alpha), logit in zip(fresh, logits.tolist(), strict=True):
-            self._logits[i][alpha] = logit
+    def _remember(self, fresh: Sequence[tuple[int, float]], values: np.ndarray) -> None:
+        for (i, alpha), value in zip(fresh, values.tolist(), strict=True):
+            self._values[i][alpha] = value
 
 
 def _ends(
@@ -129,7 +137,10 @@ def _ends(
         return start, task.model.embed(batch)
 
 
-def _words(gap: float) -> tuple[str, ...]:
+def _words(task: Task, params: IGParams, gap: float) -> tuple[str, ...]:
     if gap < GAP_LIMIT:
         return ()
-    return (f"The completeness gap is {gap:.1%}: the scores do not add up to the change of the logit. Use more steps.",)
+    whole = "score" if task.model.regression else params.quantity
+    return (
+        f"The completeness gap is {gap:.1%}: the scores do not add up to the change of the {whole}. Use more steps.",
+    )

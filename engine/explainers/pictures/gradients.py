@@ -1,4 +1,4 @@
-"""Methods that read the gradient of the target logit f at a picture's pixels or at its patch embeddings."""
+"""Methods that read the gradient of the target's logit f or probability m at a picture's pixels or patch embeddings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.explainers.gradients import at_input, noisy_gradients, zero_by_const
 from engine.late import torch
 from engine.models.classifier import EMBEDDING
 from engine.models.text import as_float64
-from engine.params import option
+from engine.params import QuantityParams, option
 from engine.registry import Axes, register
 from engine.task import Attribution, Task
 
@@ -23,7 +23,7 @@ _ZERO = (
 
 
 @dataclass(frozen=True)
-class PlaceParams:
+class PlaceParams(QuantityParams):
     place: str = option(PLACES[0], _WHERE, choices=PLACES)
 
 
@@ -41,10 +41,12 @@ class PlaceParams:
 def gradient(task: Task, params: PlaceParams) -> list[Attribution]:
     """Sum of df/dx over the patch's pixels and colours, in logits per standard deviation of all of them at once.
 
+    With `quantity` "probability", here and below, the derivative is that of m, and its unit is the probability.
+
     At the embeddings it is the sum over dimensions, which is zero by construction where LayerNorm reads the patches:
     then the map is exactly zero, with words, instead of the rounding noise of the sum.
     """
-    sums = at_input(task, lambda x, g: g.sum(-1), params.place)
+    sums = at_input(task, lambda x, g: g.sum(-1), params.quantity, params.place)
     return zero_by_construction(task, sums, _ZERO) if params.place == EMBEDDING else sums
 
 
@@ -62,7 +64,7 @@ def gradient(task: Task, params: PlaceParams) -> list[Attribution]:
 )
 def gradient_l2(task: Task, params: PlaceParams) -> list[Attribution]:
     """Length of df/dx over the patch's pixels and colours, or over the dimensions of its embedding: unsigned."""
-    return at_input(task, lambda x, g: g.norm(dim=-1), params.place)
+    return at_input(task, lambda x, g: g.norm(dim=-1), params.quantity, params.place)
 
 
 @register(
@@ -78,11 +80,11 @@ def gradient_l2(task: Task, params: PlaceParams) -> list[Attribution]:
 )
 def gradient_x_input(task: Task, params: PlaceParams) -> list[Attribution]:
     """`x . df/dx` over the patch, signed, in logits; x are normalised pixels (0 is the mean colour) or embeddings."""
-    return at_input(task, lambda x, g: (x * g).sum(-1), params.place)
+    return at_input(task, lambda x, g: (x * g).sum(-1), params.quantity, params.place)
 
 
 @dataclass(frozen=True)
-class PictureSmoothGradParams:
+class PictureSmoothGradParams(QuantityParams):
     n_samples: int = option(32, "Noisy copies of the picture", low=1, high=1000)
     noise: float = option(0.15, "Standard deviation, as a share of the range of the values", low=0, high=2)
     reduction: str = option("l2", "Over the values of a patch: length, or signed sum", choices=("l2", "sum"))
@@ -103,7 +105,7 @@ class PictureSmoothGradParams:
 )
 def smoothgrad(task: Task, params: PictureSmoothGradParams) -> list[Attribution]:
     """Mean gradient over Gaussian-noised pixels or embeddings, then over the patch: unsigned (`l2`), signed (`sum`)."""
-    mean = noisy_gradients(task, params.n_samples, params.noise, params.place)
+    mean = noisy_gradients(task, params.n_samples, params.noise, params.quantity, params.place)
     if params.reduction == "l2":
         return [_attribution(each.norm(dim=-1), params) for each in mean]
     sums = [_attribution(each.sum(-1), params) for each in mean]

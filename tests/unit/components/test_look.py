@@ -46,7 +46,7 @@ def test_a_low_gamma_shows_what_is_weak_and_the_legend_says_so() -> None:
 
 
 def test_a_shared_scale_ends_at_the_largest_of_the_maps_and_names_them() -> None:
-    group = scale_group(explainer("occlusion"), True)
+    group = scale_group(explainer("occlusion"), {})
     assert group == "signed maps of the probability of the class"
     html = drawn(Look(scale="shared"), [0.5, -0.25, 0.0], ends={group: 1.0})
     assert steps(html) == [STEPS // 2, STEPS // 4]
@@ -63,12 +63,23 @@ def test_a_map_without_company_keeps_its_scale_and_says_so() -> None:
 def test_only_maps_of_one_unit_share() -> None:
     groups: dict[str | None, set[str]] = {}
     for id, method in all_explainers().items():
-        groups.setdefault(scale_group(method, method.is_signed({})), set()).add(id)
+        groups.setdefault(scale_group(method, {}), set()).add(id)
     assert groups[None] == {"random", "ensemble_all", "ensemble_top3"}
     for members in groups.values():
         assert len({explainer(id).axes.behaviour for id in members - groups[None]}) <= 1
     assert {"gradient_x_input", "integrated_gradients", "attn_lrp"} in groups.values()
     assert {"occlusion", "lime", "kernel_shap", "exact_shapley"} in groups.values()
+
+
+@pytest.mark.parametrize("method", ["gradient_x_input", "integrated_gradients"])
+def test_a_map_of_the_probability_shares_no_scale_with_one_of_the_logit(method: str) -> None:
+    probability = scale_group(explainer(method), {"quantity": "probability"})
+    assert probability == scale_group(explainer("occlusion"), {}) == "signed maps of the probability of the class"
+    assert scale_group(explainer(method), {"quantity": "logit"}) == scale_group(explainer(method), {})
+    made = explanation(EXAMPLE, [0.5, -0.25, 0.0], method=method, params={"quantity": "probability"})
+    row = method_row(explainer(method), made, EXAMPLE, "token", ends={str(probability): 2.0})
+    assert (row.view.end, row.view.sharing) == (2.0, probability)
+    assert ("explains", "probability of the class") in row.facts
 
 
 def test_a_group_of_one_has_no_shared_end() -> None:

@@ -60,6 +60,13 @@ def test_a_parameter_may_change_whether_scores_are_signed() -> None:
     assert [traits(method, {"reduction": way})["scores"] for way in ("l2", "sum")] == ["unsigned", "signed"]
 
 
+def test_a_parameter_may_change_what_is_explained() -> None:
+    method = explainer("gradient_l2")
+    told = [traits(method, {"quantity": what})["behaviour"] for what in ("logit", "probability")]
+    assert told == ["logit of the class", "probability of the class"]
+    assert "<dt>Explains</dt><dd>probability of the class</dd>" in traits_html(method, {"quantity": "probability"})
+
+
 def test_presets_hold_what_their_name_says_in_the_order_of_the_registry() -> None:
     made = presets(METHODS, START)
     assert made["Default"] == START

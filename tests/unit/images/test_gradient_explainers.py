@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,16 @@ import torch
 from torch import Tensor
 
 from engine.explain import predict_encoded
+from engine.explainers.pictures.gradients import PLACES
+from engine.explainers.quadrature import nodes
 from engine.models.classifier import EMBEDDING
-from engine.params import Plain, from_mapping
+from engine.params import PROBABILITY, Plain, from_mapping
 from engine.registry import explainer
 from engine.request import Picture
 from engine.task import Attribution, Item, Task
 from engine.vision.classifier import ImageClassifier
 from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import SIDE, blobs, patch_sums, plain_vit, values_of, vit
+from tests.unit.images.making import SIDE, blobs, patch_sums, pixel_baseline, plain_vit, values_of, vit
 
 GRID = (3, 4)
 STEP = 1e-4
@@ -54,9 +57,13 @@ def patch_of(number: int) -> tuple[slice, slice, slice, slice]:
     return slice(None), slice(None), *place
 
 
-def slope_along(values: Tensor, direction: Tensor) -> float:
+def probability(values: Tensor, target: int = 1) -> Tensor:
+    return torch.softmax(plain_vit()(pixel_values=values).logits, -1)[:, target]
+
+
+def slope_along(values: Tensor, direction: Tensor, of: Callable[[Tensor], Tensor] = logit) -> float:
     with torch.no_grad():
-        return float((logit(values + STEP * direction) - logit(values - STEP * direction)) / (2 * STEP))
+        return float((of(values + STEP * direction) - of(values - STEP * direction)) / (2 * STEP))
 
 
 @pytest.mark.parametrize("method", ["gradient", "gradient_x_input"])
@@ -172,3 +179,46 @@ def test_average_attention_is_that_of_the_plain_model() -> None:
     wanted = torch.stack(layers)[:, 0].mean((0, 1, 2)).detach().numpy()
     [made] = run("attention_mean", task_for(model, picture))
     np.testing.assert_allclose(made.scores, wanted, atol=1e-10)
+
+
+def test_of_the_probability_against_finite_differences_at_the_pixels() -> None:
+    model, picture = vit(), blobs()
+    values = values_of(model, picture)
+    task = task_for(model, picture)
+    [sums], [products] = (run(name, task, quantity=PROBABILITY) for name in ("gradient", "gradient_x_input"))
+    [smooth] = run("smoothgrad", task, quantity=PROBABILITY, reduction="sum", noise=0, n_samples=2)
+    for number in (0, 5, 11):
+        ones, own = (torch.zeros_like(values) for _ in range(2))
+        ones[patch_of(number)], own[patch_of(number)] = 1, values[patch_of(number)]
+        for direction, made in ((ones, sums), (ones, smooth), (own, products)):
+            slope = slope_along(values, direction, probability)
+            assert on_patches(made)[number] == pytest.approx(slope, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_gradient_of_the_probability_is_that_of_all_logits_by_the_rule_of_softmax(place: str) -> None:
+    """dm_c/dx = m_c (df_c/dx - sum_k m_k df_k/dx), at the pixels as at the embeddings."""
+    model, picture = vit(), blobs()
+    tasks = [task_for(model, picture, target=target) for target in range(len(model.labels))]
+    shares = np.array(tasks[0].items[0].prediction.probabilities)
+    slopes = np.stack([run("gradient_x_input", task, place=place)[0].scores for task in tasks])
+    for target, task in enumerate(tasks):
+        [made] = run("gradient_x_input", task, quantity=PROBABILITY, place=place)
+        np.testing.assert_allclose(made.scores, shares[target] * (slopes[target] - shares @ slopes), atol=1e-12)
+
+
+@pytest.mark.parametrize("baseline", ["mean", "blur"])
+def test_integrated_gradients_of_the_probability_at_the_pixels(baseline: str) -> None:
+    """Each patch is the path integral at its pixels on the plain model; together they are the change of m."""
+    model, picture = vit(), blobs()
+    values, start = values_of(model, picture), pixel_baseline(model, picture, baseline)
+    alphas, weights = nodes("gauss_legendre", 300)
+    total = torch.zeros_like(values)
+    for alpha, weight in zip(alphas, weights, strict=True):
+        point = (start + alpha * (values - start)).requires_grad_()
+        total += weight * torch.autograd.grad(probability(point).sum(), point)[0]
+    task = task_for(model, picture)
+    [made] = run("integrated_gradients", task, quantity=PROBABILITY, baseline=baseline, steps="fixed", n_steps=513)
+    np.testing.assert_allclose(on_patches(made), patch_sums((values - start) * total, GRID), atol=1e-8)
+    with torch.no_grad():
+        assert made.scores.sum() == pytest.approx(float(probability(values) - probability(start)), abs=1e-7)
