@@ -1,10 +1,11 @@
 """An attack of 16 examples x 500 steps against its bare passes: `python -m benchmarks.attack [--steps 500] [--json]`.
 
-Bare: the plain transformers module on the same real texts in the same batches, made beforehand. The map of the input
-is a pass forward and one back; so is that of the last point. Each step is a pass forward, one back that can be
-differentiated, and one back through that. They take turns step by step, the bare passes first. Integrated gradients has
-as many rows an example as nodes, and is timed for as many steps fewer. Then the same attack one example at a time.
-Models are loaded and warm; nothing is in the cache. Memory: the most above what was held before.
+From one start: further ones are further rows. Bare: the plain transformers module on the same real texts in the same
+batches, made beforehand. The map of the input is a pass forward and one back; so is that of the last point. Each step
+is a pass forward, one back that can be differentiated, and one back through that. They take turns step by step, the
+bare passes first. Integrated gradients has as many rows an example as nodes, and is timed for as many steps fewer. Then
+the same attack one example at a time. Models are loaded and warm; nothing is in the cache. Memory: the most above what
+was held before.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Rows = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]
 
 def attack(model: TextClassifier, items: Sequence[Item], method: str, steps: int, report: Report | None = None) -> None:
     """Constrained, which looks at the probability too."""
-    params = AttackParams(objective="constrained", steps=steps)
+    params = AttackParams(objective="constrained", steps=steps, starts=1)
     given = resolved(method, "text", {}, params)
     for group in _groups(items):
         with reporting(report):

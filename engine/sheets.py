@@ -13,7 +13,7 @@ from engine.cells import defused
 
 Row = Mapping[str, Any]
 Kinds = Mapping[str, type]
-"""The type of each column: `str`, `int` or `float`; any value may be None."""
+"""The type of each column: `str`, `int`, `float` or `bool`; any value may be None."""
 
 
 def as_csv(rows: Iterable[Row]) -> str:
@@ -37,7 +37,7 @@ def as_parquet(rows: Iterable[Row], kinds: Kinds) -> bytes:
     import pyarrow
     from pyarrow import parquet
 
-    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
+    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
     schema = pyarrow.schema([(name, types[kind]) for name, kind in kinds.items()])
     sink = io.BytesIO()
     parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=schema), sink)

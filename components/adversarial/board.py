@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from components.adversarial.moves import Move, moves, top_after, top_before
-from components.adversarial.told import lead_of, numbers_of, title_of
+from components.adversarial.told import SIGN, TROUBLES, lead_of, numbers_of, title_of
 from components.adversarial.views import View, factor_of, magnified
 from components.adversarial.words import GREY
 from components.numbers import signed
@@ -64,9 +64,16 @@ def board_html(sides: Sequence[Side]) -> str:
 
 
 def lead_html(founds: Sequence[Attacked]) -> str:
-    """A line for each attack, above everything else."""
-    lines = (f"<p><b>{escape(name)}:</b> {escape(said)}.</p>" for name, said in map(lead_of, founds))
-    return f'<div class="xg xg-lead">{"".join(lines)}</div>'
+    """A line for each attack, above everything else; in red, with a sign, where it does not count as fooled."""
+    return f'<div class="xg xg-lead">{"".join(map(_lead, founds))}</div>'
+
+
+def _lead(found: Attacked) -> str:
+    name, said = lead_of(found)
+    trouble = TROUBLES.get(found.outcome)
+    if trouble is None:
+        return f"<p><b>{escape(name)}:</b> {escape(said)}.</p>"
+    return f'<p class="xg-error" role="alert"><b>{escape(name)}: {escape(trouble)}:</b> {escape(said)}.</p>'
 
 
 def pictures_html(founds: Sequence[Attacked]) -> str:
@@ -172,5 +179,9 @@ def _arrow(move: Move, word: str, place: int) -> str:
 
 
 def _numbers(found: Attacked) -> str:
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(said)}</dd>" for name, said in numbers_of(found))
+    broken = ' class="xg-broken"'
+    rows = "".join(
+        f"<dt>{escape(name)}</dt><dd{broken * said.startswith(SIGN)}>{escape(said)}</dd>"
+        for name, said in numbers_of(found)
+    )
     return f'<dl class="xg-facts xg-small">{rows}</dl>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from functools import partial
 
@@ -11,16 +12,26 @@ from streamlit.delta_generator import DeltaGenerator
 from components.adversarial.session import SET, Opened, key
 from components.adversarial.state import CHOICES, MOST_POINTS, baselines
 from components.adversarial.strength import HELP, SAID_EPSILON
-from components.adversarial.words import BOTH, METHOD_HELP, OBJECTIVE_HELP, OBJECTIVE_TITLES, PLACE_TITLES
+from components.adversarial.words import (
+    BOTH,
+    METHOD_HELP,
+    OBJECTIVE_HELP,
+    OBJECTIVE_TITLES,
+    PLACE_TITLES,
+    QUANTITY_HELP,
+    QUANTITY_TITLES,
+)
 from components.kept import KEPT
 from components.picture import focus_controls as picture_focus_controls
 from components.request_link import MOST_SEED
 from components.text import focus_controls
 from components.text.open_data import OpenData
-from engine.attacks.params import METHODS
+from engine.attacks.notes import MIXED_SCALES
+from engine.attacks.params import METHODS, MIXED, AttackParams
 from engine.registry import Explainer
 
 WIDTH = 130
+MOST = {field.name: field.metadata.get("high") for field in dataclasses.fields(AttackParams)}
 PATH_HELP = "Of integrated gradients: each is a pass of the model in each step. More points, less error."
 MORE = {"steps": f"{HELP['steps']}. The thesis makes 500."}
 
@@ -66,10 +77,17 @@ def _strength_controls(kind: str) -> None:
 
 def _more(kind: str) -> None:
     number = partial(_number, kind)
+    st.segmented_control(
+        "Quantity", list(QUANTITY_TITLES), key=_name(kind, "quantity"), required=True, help=QUANTITY_HELP,
+        format_func=QUANTITY_TITLES.__getitem__, persist_state=KEPT,
+    )  # fmt: skip
+    if st.session_state[_name(kind, "quantity")] == MIXED:
+        st.caption(MIXED_SCALES)
     first, second = st.columns(2, gap="small")
     with first:
         number("α", "alpha", 0.1)
         number("Learning rate", "learning_rate", 0.05)
+        number("Starts", "starts", 1)
     with second:
         number("β", "beta", 0.1)
         st.number_input(
@@ -94,7 +112,7 @@ def _path(kind: str, methods: Mapping[str, Explainer]) -> None:
 
 
 def _number(kind: str, label: str, name: str, step: int | float) -> None:
-    most, shape = (100_000, "%d") if isinstance(step, int) else (None, "%g")
+    most, shape = (MOST[name], "%d") if isinstance(step, int) else (None, "%g")
     least = 1 if isinstance(step, int) else 0.0
     st.number_input(
         label, least, most, key=_name(kind, name), step=step, format=shape, width=WIDTH,

@@ -15,6 +15,7 @@ from components.adversarial.many_words import how, left_out, summary
 from components.adversarial.session import MANY, key, put
 from components.adversarial.session import show as show_above
 from components.adversarial.state import MEASURES, MOST_EXAMPLES, WHICH
+from components.adversarial.told import SIGN, starts_words
 from components.adversarial.words import (
     ASKED_HELP,
     ASKED_LESS,
@@ -102,10 +103,11 @@ def cost_words(plan: AttackPlan, size: int) -> str:
     number = size * len(plan.models) * len(plan.methods) * len(plan.objectives)
     asked = [count(size, "example"), count(len(plan.methods), "method"), count(len(plan.objectives), "objective"),
              count(len(plan.models), "model")]  # fmt: skip
-    steps = plan.chosen(plan.objectives[0]).steps
+    params = plan.chosen(plan.objectives[0])
     others = size * len(plan.models) * sum(len(plan.others(method)) for _, method in plan.pairs)
     more = f", then {count(others, 'map')} by the methods that are asked" if others else ""
-    return f"{', '.join(asked)}: {count(number, 'attack')} of at most {count(steps, 'step')}{more}. {FINDS}"
+    attacks = f"{count(number, 'attack')}{starts_words(params.starts)} of at most {count(params.steps, 'step')}"
+    return f"{', '.join(asked)}: {attacks}{more}. {FINDS}"
 
 
 def _work(plan: AttackPlan, seen: Known) -> None:
@@ -128,6 +130,8 @@ def _found(
     state: AdversarialState, seen: Known, whole: Findings, methods: Mapping[str, Explainer], opened: Opened
 ) -> None:
     st.caption(how(whole, seen.size))
+    for line in whole.troubles:
+        say_error(f"{SIGN} {line}")
     for line in whole.said:
         say_note(line)
     titles = {id: method.title for id, method in methods.items()}
@@ -238,7 +242,12 @@ def _behind(state: AdversarialState, seen: Known, means: Means, opened: Opened) 
             return
         facts = {one.example: one for one in found.facts if one.model == picked[0]}
         with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-            _open_one(state, {row.example: _label(row, facts.get(row.example), seen) for row in rows}, picked, opened)
+            troubles = {(skip.of, skip.example) for skip in found.left_out}
+            labels = {
+                row.example: _label(row, facts.get(row.example), seen, (row.of, row.example) in troubles)
+                for row in rows
+            }
+            _open_one(state, labels, picked, opened)
 
 
 def _open_one(state: AdversarialState, labels: Mapping[int, str], bar: Sequence[str], opened: Opened) -> None:
@@ -254,9 +263,9 @@ def _open_one(state: AdversarialState, labels: Mapping[int, str], bar: Sequence[
     )  # fmt: skip
 
 
-def _label(row: Row, fact: Facts | None, seen: Known) -> str:
-    """Its value, its place, what the model said before, and what it is."""
-    said = [plain(row.value), f"#{row.example}"]
+def _label(row: Row, fact: Facts | None, seen: Known, left_out: bool) -> str:
+    """Its value, its place, what the model said before, and what it is. `left_out`: it does not count in the mean."""
+    said = [plain(row.value), f"#{row.example}", *([f"{SIGN} not counted"] * left_out)]
     if fact is not None:
         said.append(f"{fact.predicted} {percent(fact.confidence)}{', wrong' if fact.right is False else ''}")
     return " · ".join([*said, _called(seen, row.example)])

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 def how(found: Findings, size: int) -> str:
     """How it was done, in one sentence."""
-    steps = count(found.plan.chosen(found.plan.objectives[0]).steps, "step")
-    return f"{count(size, 'example')}, at most {steps} each; means over examples with 95 % intervals."
+    params = found.plan.chosen(found.plan.objectives[0])
+    starts = f" from {count(params.starts, 'start')}" if params.starts > 1 else ""
+    return (
+        f"{count(size, 'example')}, at most {count(params.steps, 'step')} each{starts}; means over examples with 95 % "
+        "intervals."
+    )
 
 
 def summary(scores: Sequence[Score], titles: Mapping[str, str]) -> str:
@@ -39,7 +43,7 @@ def left_out(found: Findings, titles: Mapping[str, str]) -> list[tuple[str, str,
     """For each reason: how many examples on each model, and by which methods."""
     seen: dict[tuple[str, str], set[int]] = {}
     by: dict[tuple[str, str], Counter[str]] = {}
-    for skip in found.skips:
+    for skip in (*found.skips, *found.left_out):
         place = (skip.reason, skip.of.model)
         seen.setdefault(place, set()).add(skip.example)
         by.setdefault(place, Counter())[titles.get(skip.of.method, skip.of.method)] += 1

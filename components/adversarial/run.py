@@ -14,6 +14,7 @@ from components.adversarial.live import forget, live_of
 from components.adversarial.session import key
 from components.adversarial.state import PATH, AdversarialState
 from components.adversarial.strength import chosen
+from components.adversarial.told import starts_words
 from components.adversarial.words import EMPTY, OBJECTIVE_TITLES, STOPPED
 from components.engine_room import computed
 from components.numbers import count
@@ -51,12 +52,13 @@ def run_area(state: AdversarialState, place: DeltaGenerator) -> list[Attacked]:
 
 def cost_words(state: AdversarialState, attacks: int) -> str:
     """What a run costs at most, in passes of the model."""
-    steps = chosen(state.kind, state.strength).steps
+    params = chosen(state.kind, state.strength)
     nodes = state.points if state.method == PATH else 1
-    passes = attacks * steps * nodes
+    passes = attacks * params.starts * params.steps * nodes
     path = f", each at {nodes} points of the path" if nodes > 1 else ""
+    starts = starts_words(params.starts)
     return (
-        f"{count(attacks, 'attack')} of at most {count(steps, 'step')}{path}: {passes:,} "
+        f"{count(attacks, 'attack')}{starts} of at most {count(params.steps, 'step')}{path}: {passes:,} "
         f"{'pass' if passes == 1 else 'passes'} forwards through the model, and two backwards for each."
     )
 

@@ -39,7 +39,7 @@ SECTIONS = ("others",)
 SCALES = {"one": "One scale", "own": "Each its own"}
 """Of the colours of the maps before and after."""
 MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
-            "probability_distance", "class_kept")  # fmt: skip
+            "probability_distance", "class_kept", "constraint_kept", "fooled")  # fmt: skip
 MOST_POINTS = 1024
 """Of a path."""
 WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}

@@ -6,11 +6,24 @@ from collections.abc import Iterator, Sequence
 
 from components.adversarial.words import OBJECTIVE_TITLES
 from components.numbers import count, percent, plain, points, seconds, signed
-from engine.attacks.params import PIXELS
-from engine.attacks.result import Attacked
+from engine.attacks.notes import reach_words
+from engine.attacks.params import PIXELS, TOLERANCE, AttackParams
+from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, Attacked
+from engine.params import from_mapping
 
 Told = tuple[str, str]
 """A name and what is said of it."""
+SIGN = "✗"
+TROUBLES = {
+    FAILED: f"{SIGN} Attack failed",
+    CLASS_CHANGED: f"{SIGN} Class changed, not fooled",
+    BROKEN: f"{SIGN} Constraint broken, not fooled",
+}
+"""Outcomes that do not count as fooled, with a sign, so that color is not all that tells them."""
+FAILED_WORDS = (
+    "the ascent left the class for good or broke off, and found nothing before. This says nothing about the map: "
+    "it is not a robust one"
+)
 NO_SUM = "none: a map is zero everywhere, so that it cannot be divided by its sum"
 
 
@@ -22,6 +35,8 @@ def title_of(found: Attacked) -> str:
 def lead_of(found: Attacked) -> Told:
     """What matters of it: whether the map changed, and whether the answer did."""
     name = OBJECTIVE_TITLES[str(found.attack["objective"])]
+    if found.outcome == FAILED:
+        return name, FAILED_WORDS
     changed, unit = round(found.rank_change * found.k), "token" if found.grid is None else "patch"
     hands = f"{changed} of the first {count(found.k, 'place')} changed hands"
     if found.k == 1:
@@ -31,7 +46,9 @@ def lead_of(found: Attacked) -> Told:
 
 def _answer(found: Attacked) -> str:
     if found.class_kept is None:
-        return f"score {_probability(found)}"
+        return f"score {_probability(found)}" + (f"; {_broken(found)}" if found.outcome == BROKEN else "")
+    if found.outcome == BROKEN:
+        return f"the model still says {found.prediction.label}, but {_broken(found)}"
     said = found.prediction.label if found.class_kept else found.prediction_after.labels[found.prediction_after.index]
     return f"the model {'still says' if found.class_kept else 'now says'} {said} ({_probability(found)})"
 
@@ -48,6 +65,8 @@ def numbers_of(found: Attacked) -> Iterator[Told]:
     yield "Score change" if found.prediction.regression else "Probability change", _probability(found)
     if found.class_kept is not None:
         yield "Class", _class(found)
+    if found.attack["objective"] != "unconstrained":
+        yield "Constraint", "kept" if found.constraint_kept else f"{SIGN} broken: {_limit(found)}"
     yield "Moved", _moved(found)
     yield "Run", _run(found)
 
@@ -69,19 +88,40 @@ def _probability(found: Attacked) -> str:
 
 def _class(found: Attacked) -> str:
     now = found.prediction_after.labels[found.prediction_after.index]
-    return f"kept: {now}" if found.class_kept else f"not kept: {now} now"
+    return f"kept: {now}" if found.class_kept else f"{SIGN} not kept: {now} now"
+
+
+def _broken(found: Attacked) -> str:
+    what = "the score" if found.prediction.regression else "its probability"
+    return f"{what} changed more than allowed ({_probability(found)}; {_limit(found)})"
+
+
+def _limit(found: Attacked) -> str:
+    """Up to which change the constraint counts as kept."""
+    if found.prediction.regression:
+        return f"at most {TOLERANCE:g} is allowed"
+    return f"at most {100 * TOLERANCE:g} points and the same class are allowed"
 
 
 def _moved(found: Attacked) -> str:
     bound, largest = float(str(found.attack["epsilon"])), float(found.largest.max())
     what = "colour (0 to 1)" if found.attack["place"] == PIXELS else "number of an embedding"
-    return f"each {what} by at most ε = {plain(bound)}; the largest moved by {plain(largest)}"
+    reach = reach_words(from_mapping(AttackParams, found.attack, "attack"), found.relative_epsilon)
+    more = f". {reach[0].upper()}{reach[1:]}" if reach else ""
+    return f"each {what} by at most ε = {plain(bound)}; the largest moved by {plain(largest)}{more}"
 
 
 def _run(found: Attacked) -> str:
     kept = "the input as it was is kept" if found.best is None else f"step {found.best:,} is kept"
     source = "from the cache" if found.cached else seconds(found.seconds)
-    return f"{count(found.steps, 'step')}, {kept}; {source}"
+    starts = int(str(found.attack["starts"]))
+    which = f", from start {found.start + 1} of {starts}" if starts > 1 else ""
+    return f"{count(found.steps, 'step')}, {kept}{which}; {source}"
+
+
+def starts_words(starts: int) -> str:
+    """How often each attack is made; empty where once."""
+    return f" from {count(starts, 'start')} each" if starts > 1 else ""
 
 
 def notes_of(founds: Sequence[Attacked]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.attacks.params import METHODS, OBJECTIVES
+from engine.attacks.params import METHODS, MIXED, OBJECTIVES, TOLERANCE
+from engine.params import LOGIT, PROBABILITY
 
 ABOUT = (
     "The input is moved a little, so that the features with the highest scores lose them while the model answers as "
@@ -17,10 +18,16 @@ CITED = (
     "Top-k form, both objectives and the measures: sections 2.3 and 3.5 of the thesis."
 )
 OBJECTIVE_TITLES = {OBJECTIVES[0]: "Unconstrained", OBJECTIVES[1]: "Constrained"}
+QUANTITY_TITLES = {LOGIT: "Logit", PROBABILITY: "Probability", MIXED: "Mixed"}
+QUANTITY_HELP = (
+    "The quantity of map and penalty. Logit or probability: both are of the same. Mixed: the map is of the logit and "
+    "the penalty of the probability. A model that gives a score and no class has the score alone."
+)
 BOTH = "both"
 OBJECTIVE_HELP = (
     "Unconstrained: the top scores fall as far as they can while the predicted class stays. Constrained: changes of "
-    "its probability count against the attack too. A model that gives a score and no class has the second alone."
+    "its probability or logit count against the attack too; the constraint is broken where the probability moves by "
+    f"more than {TOLERANCE:g} or where the class changes. A model that gives a score and no class has the second alone."
 )
 METHOD_HELP = (
     "Attacked is the map of one method. Only a map that can be differentiated again can be attacked: "

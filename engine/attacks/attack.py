@@ -31,7 +31,7 @@ from engine.result import Provenance
 from engine.store import result_store
 from engine.task import Item
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the numbers of an attack change."""
 EXAMPLES_AT_ONCE = 16
 
@@ -191,6 +191,9 @@ def _result(model: AnyClassifier, plan: _Plan, item: Item, ended: Ascended, seco
         trail=ended.trail.thinned([] if ended.best is None else [ended.best]),
         best=ended.best,
         steps=ended.steps,
+        start=ended.start,
+        failed=ended.failed,
+        relative_epsilon=ended.relative_epsilon,
         seconds=seconds,
         notes=notes_of(item, plan.chosen, ended),
         nearest=nearest_words(model, encoded, ended.delta) if isinstance(encoded, Encoded) else (),

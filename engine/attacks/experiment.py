@@ -8,9 +8,9 @@ from functools import partial
 
 from engine.attacks import transfer
 from engine.attacks.attack import AttackRequest, attack_many
-from engine.attacks.findings import METRICS, TRANSFERRED, ZERO, Findings, Of, Row, Skip, values_of
+from engine.attacks.findings import METRICS, TRANSFERRED, ZERO, AttackOutcome, Findings, Of, Row, Skip, values_of
 from engine.attacks.keeping import complete, finished, keep
-from engine.attacks.notes import notes_of_many
+from engine.attacks.notes import notes_of_many, reach_of_many
 from engine.attacks.plan import AttackPlan, check
 from engine.attacks.result import Attacked
 from engine.data.classes import match_classes
@@ -77,8 +77,9 @@ def of_some(plan: AttackPlan, sample: Sample, report: Report = silent) -> Work:
 def _gathered(work: Work) -> Findings:
     plan = work.plan
     facts = tuple(work.facts[key] for key in sorted(work.facts, key=lambda key: (plan.models.index(key[0]), key[1])))
-    said = (*dict.fromkeys(work.said), *notes_of_many(work.notes), *_wrong(facts))
-    return Findings(plan, tuple(work.rows), tuple(work.skips), facts, said)
+    reach = reach_of_many(work.outcomes, plan.chosen(plan.objectives[0]))
+    said = (*dict.fromkeys(work.said), *reach, *notes_of_many(work.notes), *_wrong(facts))
+    return Findings(plan, tuple(work.rows), tuple(work.skips), facts, said, tuple(work.outcomes))
 
 
 def _wrong(facts: Sequence[Facts]) -> Iterator[str]:
@@ -103,6 +104,7 @@ class Work:
     facts: dict[tuple[str, int], Facts] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
+    outcomes: list[AttackOutcome] = field(default_factory=list)
     done: int = 0
 
     @property
@@ -131,6 +133,10 @@ class Work:
                 continue
             self._note(Of(model, self.plan.dataset, method, "", objective, method), one.index, values_of(found))
             self._remember(model, one, found)
+            self.outcomes.append(
+                AttackOutcome(model, objective, method, one.index, found.outcome, found.class_kept,
+                              found.constraint_kept, found.start, found.relative_epsilon)
+            )  # fmt: skip
             self.notes += [(f"{method}, {objective}, {model}, example {one.index}", note) for note in found.notes]
             for other in self.plan.others(method):
                 self._transfer(Of(model, self.plan.dataset, other, "", objective, method), one.index, request, found)

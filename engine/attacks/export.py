@@ -9,22 +9,24 @@ from engine.sheets import as_csv, as_json, as_parquet
 
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "objective": str,
-    "attacked": str,
+    "attacked": str, "outcome": str, "class_kept": bool, "constraint_kept": bool, "start": int,
+    "relative_epsilon": float,
 }  # fmt: skip
 """`example`: the place in the data set. `attacked`: the method under attack; `method`, whose map is measured, is
-another one where it is asked whether the attack transfers."""
+another one where it is asked whether the attack transfers. `outcome` and what follows: of the attack, see
+`engine.attacks.result.Attacked`; all rows are there, also those that count in no mean."""
 
 
 def _csv(found: Findings) -> bytes:
-    return (as_csv(row.as_plain() for row in found.rows) or ",".join(COLUMNS) + "\n").encode()
+    return (as_csv(found.table()) or ",".join(COLUMNS) + "\n").encode()
 
 
 def _json(found: Findings) -> bytes:
-    return as_json(row.as_plain() for row in found.rows).encode()
+    return as_json(found.table()).encode()
 
 
 def _parquet(found: Findings) -> bytes:
-    return as_parquet((row.as_plain() for row in found.rows), COLUMNS)
+    return as_parquet(found.table(), COLUMNS)
 
 
 FORMATS: Mapping[str, Callable[[Findings], bytes]] = {"csv": _csv, "json": _json, "parquet": _parquet}

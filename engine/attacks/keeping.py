@@ -8,7 +8,7 @@ from typing import Any
 from cache import key_for
 from engine import runtime
 from engine.attacks import attack, transfer
-from engine.attacks.findings import ZERO, Findings, Of, Row, Skip
+from engine.attacks.findings import ZERO, AttackOutcome, Findings, Of, Row, Skip
 from engine.attacks.plan import AttackPlan
 from engine.evaluation.result import Facts
 from engine.evaluation.sample import Sample, sample_of
@@ -17,7 +17,7 @@ from engine.models import catalog
 from engine.registry import explainer
 from engine.store import result_store
 
-VERSION = 1
+VERSION = 2
 """Raised whenever what is noted of each attack changes."""
 
 
@@ -65,6 +65,7 @@ def keep(found: Findings, sample: Sample) -> None:
         "skips": [[*dataclasses.astuple(skip.of), skip.example, skip.reason] for skip in found.skips],
         "facts": [dataclasses.asdict(fact) for fact in found.facts],
         "said": list(found.said),
+        "outcomes": [list(dataclasses.astuple(one)) for one in found.outcomes],
     }
     result_store().put(key_of(found.plan, sample), meta, {})
 
@@ -76,4 +77,5 @@ def _unpacked(plan: AttackPlan, meta: dict[str, Any]) -> Findings:
         tuple(Skip(Of(*of), example, reason) for *of, example, reason in meta["skips"]),
         tuple(Facts(**fact) for fact in meta["facts"]),
         tuple(meta["said"]),
+        tuple(AttackOutcome(*one) for one in meta["outcomes"]),
     )

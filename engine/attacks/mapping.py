@@ -23,7 +23,7 @@ from engine.explainers.quadrature import nodes
 from engine.late import torch
 from engine.models.attention import twice_differentiable
 from engine.models.classifier import EMBEDDING
-from engine.params import Plain, as_plain, from_mapping
+from engine.params import LOGIT, PROBABILITY, Plain, as_plain, from_mapping
 from engine.registry import explainer
 from engine.removal import removed, target_values
 from engine.runtime import in_chunks, rows_at_once
@@ -53,12 +53,20 @@ _SCORES: Mapping[str, Score] = {
 def resolved(method: str, kind: str, given: Mapping[str, Plain], params: AttackParams) -> dict[str, Plain]:
     """The method's parameters, all of them, as they can be attacked.
 
-    Moved embeddings have no pixels, so the gradient is taken at them. A path has a fixed number of steps, for a number
-    that changes cannot be differentiated. Errors: what is asked for by name and cannot be.
+    The map is of the attack's quantity. Moved embeddings have no pixels, so the gradient is taken at them. A path has
+    a fixed number of steps, for a number that changes cannot be differentiated. Errors: what is asked for by name and
+    cannot be.
     """
     spec = explainer(method, kind)
     made = from_mapping(spec.params, given, method)
     plain = as_plain(made)
+    if "quantity" in plain:
+        plain["quantity"] = mapped = PROBABILITY if params.quantity == PROBABILITY else LOGIT
+        if given.get("quantity", mapped) != mapped:
+            raise UsageError(
+                f"{method}.quantity: must be {mapped}, as the attack's quantity {params.quantity} has it, got "
+                f"{given['quantity']}. Set the attack's quantity instead."
+            )
     if "place" in plain and params.place == EMBEDDING:
         if given.get("place") == PIXELS:
             raise UsageError(f"{method}.place: moved embeddings have no pixels. Set the attack's place to pixels too.")
@@ -74,40 +82,48 @@ def resolved(method: str, kind: str, given: Mapping[str, Plain], params: AttackP
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What is known of each item at one point; `gradient`: of the sum of the objectives by delta, where asked for."""
+    """What is known of each item at one point; `gradient`: of the sum of the objectives by delta, where asked for.
+
+    `answer`: what the penalty keeps, the probability or the logit of the predicted class.
+    """
 
     scores: Float[torch.Tensor, "item seq"]
     logits: Float[torch.Tensor, "item label"]
     probability: Float[torch.Tensor, "item"]
+    answer: Float[torch.Tensor, "item"]
     gradient: Float[torch.Tensor, "item seq width"] | None
 
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """What is maximised, an item each: the features attacked, and the probability to be kept."""
+    """What is maximised, an item each: the features attacked, and the answer to be kept."""
 
     top: Bool[torch.Tensor, "item seq"]
-    probability: Float[torch.Tensor, "item"]
+    answer: Float[torch.Tensor, "item"]
     alpha: int | float
     beta: int | float
 
     def value(self, found: Found, items: torch.Tensor) -> Float[torch.Tensor, "item"]:
         """`alpha D - beta (m(x) - m(x + delta))^2`, in the unit of the map."""
         fall = (found.scores * self.top[items]).sum(1)
-        return -self.alpha * fall - self.beta * (self.probability[items] - found.probability) ** 2
+        return -self.alpha * fall - self.beta * (self.answer[items] - found.answer) ** 2
 
 
 class Mapper:
-    """The map of one method on some items of like length, wherever they are moved. The caller holds the turn."""
+    """The map of one method on some items of like length, wherever they are moved. The caller holds the turn.
+
+    Each item stands there as often as the attack has starts, one after the other.
+    """
 
     def __init__(
         self, model: AnyClassifier, items: Sequence[Item], method: str, given: Mapping[str, Plain], params: AttackParams
     ) -> None:
-        self.model, self.items, self.method = model, items, method
+        self.model, self.method, self.quantity = model, method, params.quantity
+        self.items = [item for item in items for _ in range(params.starts)]
         self.score = _SCORES[method]
-        self.batch: Any = model.collate([item.encoded for item in items])
-        self.space: Space = space_of(model, self.batch, items, params)
-        self.targets = torch.tensor([item.target for item in items], device=model.device)
+        self.batch: Any = model.collate([item.encoded for item in self.items])
+        self.space: Space = space_of(model, self.batch, self.items, params)
+        self.targets = torch.tensor([item.target for item in self.items], device=model.device)
         self.place = str(given.get("place", EMBEDDING))
         self.baseline = str(given["baseline"]) if "baseline" in given else None
         self.alphas, self.weights = _nodes(given)
@@ -145,7 +161,21 @@ class Mapper:
                 gradient.add_(slope)
 
         in_chunks(compute, len(owner), self._rows_at_once())
-        return Found(scores, logits, target_values(self.model, logits, self.targets[there]), gradient)
+        targets = self.targets[there]
+        probability = target_values(self.model, logits, targets)
+        return Found(scores, logits, probability, self._answers(logits, targets), gradient)
+
+    def _answers(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """What the penalty keeps, in double precision."""
+        if self.quantity == LOGIT:
+            return logits.double().gather(1, targets[:, None])[:, 0]
+        return target_values(self.model, logits, targets)
+
+    def _mapped(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """What the map is of."""
+        if self.quantity == PROBABILITY:
+            return target_values(self.model, logits, targets)
+        return logits.gather(1, targets[:, None])
 
     def _rows(self, leaf: torch.Tensor, there: torch.Tensor, owner: np.ndarray, node: np.ndarray, second: bool
               ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
@@ -159,8 +189,8 @@ class Mapper:
         if not point.requires_grad:
             point = point.detach().requires_grad_()
         answers = self.model.logits(batch, self.model.embedded(point, self.place))
-        logit = answers.gather(1, self.targets[there[mine], None])
-        (slope,) = torch.autograd.grad(logit.sum(), point, create_graph=second)
+        mapped = self._mapped(answers, self.targets[there[mine]])
+        (slope,) = torch.autograd.grad(mapped.sum(), point, create_graph=second)
         weight = torch.from_numpy(self.weights[node]).to(end)[:, None]
         step = end if start is None else end - start
         part = weight * self.score(step, slope)
@@ -187,8 +217,8 @@ class Mapper:
         value = -aim.alpha * (part * aim.top[items]).sum()
         if aim.beta:
             at_end = torch.from_numpy(self.alphas[node] == 1).to(items.device)
-            now = target_values(self.model, answers, self.targets[items])
-            value = value - aim.beta * ((aim.probability[items] - now)[at_end] ** 2).sum()
+            now = self._answers(answers, self.targets[items])
+            value = value - aim.beta * ((aim.answer[items] - now)[at_end] ** 2).sum()
         (slope,) = torch.autograd.grad(value, leaf)
         return slope
 

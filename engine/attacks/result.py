@@ -11,12 +11,18 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from cache.codec import Arrays, Meta
+from engine.attacks.params import TOLERANCE
 from engine.attacks.ranks import normalised_sum_change, rank_change, sum_change
 from engine.attacks.trail import Trail
 from engine.attacks.words import Near
 from engine.params import Plain
 from engine.records import unpack_prediction
 from engine.result import Prediction, Provenance, Token
+
+FOOLED, ROBUST, CLASS_CHANGED, BROKEN, FAILED = OUTCOMES = (
+    "fooled", "robust", "class changed", "constraint broken", "failed"
+)  # fmt: skip
+"""What an attack can come to: see `Attacked.outcome`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +44,10 @@ class Attacked:
     `largest` and `length` are the size of each position's change, its largest number and its Euclidean length (of
     pixels in colours from 0 to 1). `nearest`: of texts, the words nearest to each moved embedding. `best`: the step
     that is kept, None where none was better than to change nothing. `delta` is what is added, in the attack's unit.
+    `start`: which random start is kept, from 0; `best`, `steps` and `trail` are its own. `failed`: the ascent left the
+    class for good, or met what was no finite number, before it found anything. `relative_epsilon`: the longest change
+    of a position that epsilon allows, `sqrt(d) epsilon`, over the median Euclidean length of the embeddings that may
+    move, None where that is 0; of pixels epsilon over the range of a color.
     """
 
     tokens: tuple[Token, ...]
@@ -57,6 +67,9 @@ class Attacked:
     best: int | None
     steps: int
     seconds: float
+    start: int = 0
+    failed: bool = False
+    relative_epsilon: float | None = None
     notes: tuple[str, ...] = ()
     nearest: tuple[Near, ...] = ()
     picture: Shown | None = None
@@ -113,13 +126,40 @@ class Attacked:
             return None
         return self.prediction.index == self.prediction_after.index
 
+    @property
+    def constraint_kept(self) -> bool:
+        """Whether the class stayed and, constrained, the probability or score changed by at most `TOLERANCE`."""
+        near = self.attack["objective"] == "unconstrained" or self.probability_distance <= TOLERANCE
+        return near and self.class_kept is not False
+
+    @property
+    def outcome(self) -> str:
+        """One of `OUTCOMES`, the first of these that applies: failed, class changed, constraint broken.
+
+        Else robust, where the first k places are as they were, or fooled.
+        """
+        if self.failed:
+            return FAILED
+        if self.class_kept is False:
+            return CLASS_CHANGED
+        if not self.constraint_kept:
+            return BROKEN
+        return FOOLED if self.rank_change > 0 else ROBUST
+
+    @property
+    def fooled(self) -> bool:
+        """Whether the first k places changed while the constraint was kept."""
+        return self.outcome == FOOLED
+
     def _of_target(self, prediction: Prediction) -> float:
         values = prediction.logits if prediction.regression else prediction.probabilities
         return values[self.provenance.target]
 
 
 ARRAYS = ("before", "after", "order_before", "order_after", "largest", "length", "delta")
-PLAIN = ("attack", "k", "best", "steps", "seconds", "notes", "nearest", "grid")
+PLAIN = (
+    "attack", "k", "best", "steps", "start", "failed", "relative_epsilon", "seconds", "notes", "nearest", "grid"
+)  # fmt: skip
 
 
 def pack(found: Attacked) -> tuple[Meta, Arrays]:

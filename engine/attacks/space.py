@@ -41,18 +41,33 @@ class Space:
         """The moved points of these items."""
         return self.points[items] + self.unit * delta
 
+    def relative(self, row: int, item: Item, params: AttackParams) -> float | None:
+        """The longest change of a position that epsilon allows, `sqrt(d) epsilon`, as a multiple of what is there.
+
+        That is the median Euclidean length of the item's own embeddings that may move; None where it is 0. Of pixels
+        it is epsilon over the range of a color, which is 1.
+        """
+        if params.place == PIXELS:
+            return params.bound
+        points = self.points[row, : len(item.encoded)].double()
+        free = torch.from_numpy(_free([item], len(points), params.specials)[0]).to(points.device)
+        usual = float(np.median(points[free].norm(dim=-1).cpu().numpy()))
+        return points.shape[1] ** 0.5 * params.bound / usual if usual > 0 else None
+
     def cut(
         self, delta: Float[torch.Tensor, "row seq width"], items: torch.Tensor
     ) -> Float[torch.Tensor, "row seq width"]:
         """Delta brought back to where it may be."""
         return torch.minimum(torch.maximum(delta, self.low[items]), self.high[items])
 
-    def start(self, items: Sequence[Item]) -> Float[torch.Tensor, "item seq width"]:
-        """Each item's own draw, whatever it stands beside."""
+    def start(self, items: Sequence[Item], starts: int = 1) -> Float[torch.Tensor, "item seq width"]:
+        """Each item's own draw, whatever it stands beside; each stands there `starts` times, for a draw each."""
         drawn = np.zeros(tuple(self.points.shape))
         for row, item in enumerate(items):
-            shape = (len(item.encoded), drawn.shape[-1])
-            drawn[row, : shape[0]] = item.generator(ATTACK).uniform(-START, START, shape)
+            shape, start = (len(item.encoded), drawn.shape[-1]), row % starts
+            # The first start is drawn as it was before there were several.
+            generator = item.generator(ATTACK, start) if start else item.generator(ATTACK)
+            drawn[row, : shape[0]] = generator.uniform(-START, START, shape)
         everyone = torch.arange(len(items), device=self.points.device)
         return self.cut(torch.from_numpy(drawn).to(self.points), everyone)
 

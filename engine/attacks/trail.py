@@ -34,7 +34,10 @@ class Trail:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """All examples that are attacked together, after a step; one whose attack is over has its last values."""
+    """All examples that are attacked together, after a step; one whose attack is over has its last values.
+
+    Of several starts it is the first: which is the best is known at the end.
+    """
 
     step: int
     steps: int
@@ -48,13 +51,13 @@ Watch = Callable[[Moment], None]
 
 
 class Trails:
-    """Collects the trails of items that are attacked together."""
+    """Collects the trails of items that are attacked together, each from as many `starts`, one after the other."""
 
     NAMES = ("objective", "rank_change", "probability", "class_kept")
 
-    def __init__(self, items: int, steps: int, watch: Watch | None) -> None:
+    def __init__(self, items: int, steps: int, watch: Watch | None, starts: int = 1) -> None:
         self._points: list[list[tuple[float, ...]]] = [[] for _ in range(items)]
-        self._steps, self._watch = steps, watch
+        self._steps, self._watch, self._starts = steps, watch, starts
 
     def add(self, step: int, items: Sequence[int], values: Float[np.ndarray, "item 4"]) -> None:
         """The values of these items after a step; only finite ones are kept."""
@@ -70,5 +73,6 @@ class Trails:
         return Trail(points[:, 0].astype(np.int64), points[:, 1], points[:, 2], points[:, 3], points[:, 4] == 1)
 
     def _moment(self, step: int) -> Moment:
-        last = np.array([own[-1] if own else (step, *[np.nan] * 4) for own in self._points])
+        first = self._points[:: self._starts]
+        last = np.array([own[-1] if own else (step, *[np.nan] * 4) for own in first])
         return Moment(step, self._steps, last[:, 1], last[:, 2], last[:, 3])

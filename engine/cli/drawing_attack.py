@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.attacks.params import TOLERANCE
 from engine.cli.output import console, table, visible
 
 if TYPE_CHECKING:
@@ -22,12 +23,14 @@ HEADS = {
     "probability_change": "probability change",
     "probability_distance": "distance",
     "class_kept": "class kept",
+    "fooled": "fooled",
 }
 LEGEND = (
     "mean [95 % interval]. rank change: share of the top k places that another feature holds after the attack. top-k "
     "sum change: by how much the scores of the top fell; normalised: of maps divided by their sum of absolute values. "
-    "A robust method has low values although probability and class stayed. -> method: its map of an input that fooled "
-    "the attacked one."
+    "fooled: share of all attacks that changed the top k and kept their constraint: the class and, constrained, its "
+    f"probability within {TOLERANCE:g}. Maps of other attacks are left out of the means. A robust method has low "
+    "values although probability and class stayed. -> method: its map of an input that fooled the attacked one."
 )
 
 
@@ -49,6 +52,7 @@ def _parts(found: Findings) -> Iterator[RenderableType]:
         yield _board(scores)
         yield from (Text(visible(line)) for line in _skipped(scores))
         yield ""
+    yield from (Text(visible(f"! {line}"), style="bold red") for line in found.troubles)
     yield from (Text(visible(line)) for line in found.said)
     yield Text(LEGEND, style="dim")
 

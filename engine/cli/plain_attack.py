@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,16 +10,19 @@ if TYPE_CHECKING:
 
 
 def as_plain(found: Findings) -> dict[str, Any]:
-    """The plan, a score for each model, objective, attacked method, measured method and metric, and what was wrong."""
+    """The plan, a score for each model, objective, attacked method, measured method and metric, what each attack came
+    to (the fields of `engine.attacks.findings.AttackOutcome`), and what was wrong.
+    """
     return {
         "plan": found.plan.as_plain(),
         "scores": [_score(score) for score in found.scores],
+        "attacks": [dataclasses.asdict(one) for one in found.outcomes],
         "examples": [
             {"model": one.model, "example": one.example, "label": one.label, "predicted": one.predicted,
              "confidence": one.confidence, "right": one.right, "length": one.length}
             for one in found.facts
         ],
-        "notes": list(found.said),
+        "notes": [*found.troubles, *found.said],
     }  # fmt: skip
 
 

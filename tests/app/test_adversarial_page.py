@@ -17,6 +17,7 @@ from engine.attacks.mapping import Found, Mapper
 from engine.attacks.plan import AttackPlan
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
+from tests.unit.attacks.making import leaving
 from tests.unit.evaluation.making import REVIEWS, written
 
 TEXT = "a slow film with a fine and funny end"
@@ -45,7 +46,7 @@ def button(page: AppTest, label: str) -> list[object]:
 def test_an_attack_runs_when_it_is_asked_for_and_shows_both_objectives(model: str) -> None:
     page = opened(model=model, text=TEXT, steps="4", top_k="3")
     assert not page.exception
-    assert "2 attacks of at most 4 steps: 8 passes" in said(page)
+    assert "2 attacks from 3 starts each of at most 4 steps: 24 passes" in said(page)
     assert "Rank change" not in said(page)
     [run] = button(page, "Run the attack")
     run.click()  # type: ignore[attr-defined]
@@ -60,6 +61,33 @@ def test_an_attack_runs_when_it_is_asked_for_and_shows_both_objectives(model: st
     again = opened(model=model, text=TEXT, steps="4", top_k="3")
     assert "After, constrained" in said(again), "a finished attack opens from its link"
     assert "from the cache" in said(again)
+
+
+def test_what_does_not_count_as_fooled_is_said_in_red_with_a_sign(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaving(monkeypatch)
+    data = written(tmp_path / "reviews.jsonl", REVIEWS[:2])
+    page = opened(model=model, data=data, steps="4", examples="2", attacked="gradient_x_input", asked="none")
+    told = run_it(page)
+    assert '<p class="xg-error" role="alert"><b>Unconstrained: ✗ Attack failed:</b> the ascent left the class' in told
+    assert '<p class="xg-error" role="alert"><b>Constrained: ✗ Class changed, not fooled:</b>' in told
+    assert '<dd class="xg-broken">✗ not kept:' in told
+    assert "allows a change of up to" in told
+    carry_out(AttackPlan((model,), data, ("gradient_x_input",), examples=2,
+                         attack=given_of(chosen("text", {"steps": "4"}))))  # fmt: skip
+    page = opened(model=model, data=data, steps="4", examples="2", attacked="gradient_x_input", asked="none")
+    assert not page.exception
+    for words in ("failed: the ascent left the class for good", "changed the class"):
+        line = f"{model}: 2 of 2 attacks {words}"
+        assert any("xg-error" in one.proto.body and line in one.proto.body for one in page.get("html"))
+
+
+def test_the_mixture_tells_its_scales_where_it_is_chosen(model: str) -> None:
+    assert "at most 1, so that it hardly counts" not in said(opened(model=model, text=TEXT, steps="2"))
+    page = opened(model=model, text=TEXT, steps="2", quantity="mixed", objective="constrained")
+    assert "at most 1, so that it hardly counts" in said(page)
+    assert page.query_params["quantity"] == "mixed"
 
 
 def test_epsilon_zero_and_a_k_larger_than_the_text_are_said(model: str) -> None:
@@ -93,7 +121,10 @@ def test_other_methods_are_asked_of_the_attacked_input(model: str) -> None:
 def test_many_examples_are_attacked_by_a_job_that_says_what_it_costs(model: str) -> None:
     page = opened(model=model, text=TEXT, steps="4", examples="2", attacked="gradient_l2")
     assert not page.exception
-    assert "2 examples, 1 method, 2 objectives, 1 model: 4 attacks of at most 4 steps, then 8 maps by" in said(page)
+    assert (
+        "2 examples, 1 method, 2 objectives, 1 model: 4 attacks from 3 starts each of at most 4 steps, then 8"
+        in said(page)
+    )
     assert button(page, "Attack them all")
 
 
@@ -121,7 +152,7 @@ def test_a_gradient_that_is_no_number_stops_the_attack_and_is_said(model: str, m
         return found
 
     monkeypatch.setattr(Mapper, "at", broken)
-    page = opened(model=model, text=TEXT, steps="6", seed="3", objective="constrained")
+    page = opened(model=model, text=TEXT, steps="6", seed="3", objective="constrained", starts="1")
     told = run_it(page)
     assert "Stopped at step 2: the gradient of the objective was no finite number." in told + notes(page)
     assert 'aria-label="After, constrained"' in told
@@ -142,9 +173,9 @@ def test_an_example_that_the_model_gets_wrong_is_attacked_and_said(model: str, t
 
 def test_the_path_of_integrated_gradients_is_chosen_and_counted(model: str) -> None:
     page = opened(model=model, text=TEXT, steps="2", method="integrated_gradients", points="3", start="zero")
-    assert "each at 3 points of the path: 12 passes" in said(page)
+    assert "each at 3 points of the path: 36 passes" in said(page)
     page.number_input(key=key("text", "points")).set_value(5).run()
-    assert "each at 5 points of the path: 20 passes" in said(page)
+    assert "each at 5 points of the path: 60 passes" in said(page)
     assert page.query_params["points"] == "5"
     assert page.query_params["start"] == "zero"
 

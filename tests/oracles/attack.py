@@ -21,19 +21,23 @@ DRAW = 0xA77C
 
 @dataclass
 class Kept:
-    """What the loop ends with."""
+    """What the loop ends with. `logits`: at the kept step; `label`: predicted at the last one."""
 
     delta: Tensor
     scores: list[float]
     probability: float
     step: int | None
+    logits: Tensor
+    highest: float
     steps: int = 0
+    start: int = 0
+    label: int = -1
     objectives: list[float] = field(default_factory=list)
 
 
 @dataclass
 class Slow:
-    """An attack on one text. `cut` brings a change back to where it may be."""
+    """An attack on one text, from one start after the other. `cut` brings a change back to where it may be."""
 
     world: World
     method: str
@@ -46,25 +50,45 @@ class Slow:
     share: float = 0.15
     sign: bool = False
     nodes: int = 3
+    quantity: str = "mixed"
+    starts: int = 1
 
     def run(self) -> Kept:
+        """Of starts that found something or stayed in the class those that keep the constraint, then the highest."""
+        every = [self._from(start) for start in range(self.starts)]
+        sound = [one for one in every if not self._failed(one)] or every
+        valid = [one for one in sound if self._valid(one)] or sound
+        return max(valid, key=lambda one: (one.highest, -one.start))
+
+    def _failed(self, one: Kept) -> bool:
+        return one.step in (None, 0) and not self.constrained and one.label != self.world.target
+
+    def _valid(self, one: Kept) -> bool:
+        before = torch.softmax(self.world.module(inputs_embeds=self.world.embedded()[None]).logits[0], 0)
+        near = abs(before[self.world.target].item() - one.probability) <= 0.05
+        return int(one.logits.argmax()) == self.world.target and (near or not self.constrained)
+
+    def _from(self, start: int) -> Kept:
         x = self.world.embedded().detach()
-        scores, probability, _ = self._look(torch.zeros_like(x), x)
+        scores, logits = self._look(torch.zeros_like(x), x)
+        kept_answer = self._answer(logits)
         places = sorted(self.world.features, key=lambda place: -scores[place].item())
         top = places[: max(1, math.floor(self.share * len(places)))]
-        delta = self._cut(self._start(x))
-        kept = Kept(torch.zeros_like(x), scores.tolist(), probability.item(), None)
-        highest = self._value(scores, top, probability, probability).item()
+        delta = self._cut(self._start(x, start))
+        value = self._value(scores, top, kept_answer, kept_answer).item()
+        kept = Kept(torch.zeros_like(x), scores.tolist(), self._probability(logits).item(), None, logits, value)
+        kept.start = start
         quiet = 0
         for step in range(self.steps + 1):
             leaf = delta.clone().requires_grad_()
-            now, answer, label = self._look(leaf, x)
-            value = self._value(now, top, probability, answer)
+            now, logits = self._look(leaf, x)
+            value = self._value(now, top, kept_answer, self._answer(logits))
             kept.objectives.append(value.item())
-            if value.item() > highest and (self.constrained or label == self.world.target):
-                highest = value.item()
+            kept.label = int(logits.argmax())
+            if value.item() > kept.highest and (self.constrained or kept.label == self.world.target):
+                kept.highest, kept.logits = value.item(), logits.detach()
                 kept.delta, kept.scores = delta.clone(), now.tolist()
-                kept.probability, kept.step = answer.item(), step
+                kept.probability, kept.step = self._probability(logits).item(), step
             if step == self.steps:
                 break
             slope = torch.autograd.grad(value, leaf)[0]
@@ -77,8 +101,9 @@ class Slow:
                 break
         return kept
 
-    def _start(self, x: Tensor) -> Tensor:
-        return torch.from_numpy(self.world.random(DRAW).uniform(-1e-3, 1e-3, tuple(x.shape))).to(x.dtype)
+    def _start(self, x: Tensor, start: int) -> Tensor:
+        part = (DRAW, start) if start > 0 else (DRAW,)
+        return torch.from_numpy(self.world.random(*part).uniform(-1e-3, 1e-3, tuple(x.shape))).to(x.dtype)
 
     def _cut(self, delta: Tensor) -> Tensor:
         found = torch.zeros_like(delta)
@@ -92,11 +117,17 @@ class Slow:
             return distance  # type: ignore[return-value]
         return self.alpha * distance - self.beta * (before.detach() - after) ** 2
 
-    def _look(self, delta: Tensor, x: Tensor) -> tuple[Tensor, Tensor, int]:
-        """The map at the moved point, the probability of the class there, and which class is predicted."""
+    def _look(self, delta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The map at the moved point, and the logits there."""
         point = x + delta
-        logits = self.world.module(inputs_embeds=point[None]).logits[0]
-        return self._map(point), torch.softmax(logits, 0)[self.world.target], int(logits.argmax())
+        return self._map(point), self.world.module(inputs_embeds=point[None]).logits[0]
+
+    def _probability(self, logits: Tensor) -> Tensor:
+        return torch.softmax(logits, 0)[self.world.target]
+
+    def _answer(self, logits: Tensor) -> Tensor:
+        """What the penalty keeps."""
+        return logits[self.world.target] if self.quantity == "logit" else self._probability(logits)
 
     def _map(self, point: Tensor) -> Tensor:
         if self.method == "integrated_gradients":
@@ -118,7 +149,9 @@ class Slow:
 
     def _slope(self, point: Tensor) -> Tensor:
         here = point if point.requires_grad else point.detach().requires_grad_()
-        return torch.autograd.grad(self.world.logit(here), here, create_graph=True)[0]
+        logits = self.world.module(inputs_embeds=here[None]).logits[0]
+        explained = self._probability(logits) if self.quantity == "probability" else logits[self.world.target]
+        return torch.autograd.grad(explained, here, create_graph=True)[0]
 
 
 def rank_change(before: list[float], after: list[float], k: int) -> float:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pytest
+import torch
+
 from engine.attacks.attack import AttackRequest, attack_many
+from engine.attacks.mapping import Found, Mapper
 from engine.attacks.result import Attacked
 from engine.request import Example, Input
 from tests.explaining import checkpoint
@@ -30,3 +36,17 @@ def asked(
 
 def attacked(requests: Sequence[AttackRequest]) -> list[Attacked]:
     return attack_many(list(requests))
+
+
+def leaving(monkeypatch: pytest.MonkeyPatch, rows: slice = slice(None)) -> None:
+    """Another class is predicted wherever something moved further than a start is drawn."""
+    at = Mapper.at
+
+    def elsewhere(self: Mapper, delta: torch.Tensor, items: np.ndarray, aim: Any = None) -> Found:
+        found = at(self, delta, items, aim)
+        left = delta.abs().amax((1, 2)) > 2e-3
+        left &= torch.from_numpy(np.isin(items, np.arange(len(self.items))[rows]))
+        target = torch.nn.functional.one_hot(self.targets[torch.from_numpy(items)], found.logits.shape[1])
+        return dataclasses.replace(found, logits=found.logits - 100 * left[:, None] * target)
+
+    monkeypatch.setattr(Mapper, "at", elsewhere)

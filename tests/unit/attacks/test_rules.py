@@ -124,7 +124,7 @@ def test_what_is_not_finite_stops_that_example_and_says_where(monkeypatch: pytes
         return found
 
     monkeypatch.setattr(Mapper, "at", broken)
-    one, other = attacked([asked("the plot drags", steps=6, seed=5), asked("the film drags", steps=6, seed=5)])
+    one, other = attacked([asked(f"the {word} drags", steps=6, seed=5, starts=1) for word in ("plot", "film")])
     assert "Stopped at step 3: the gradient of the objective was no finite number." in one.notes[0]
     assert (one.steps, other.steps, other.notes) == (3, 6, ())
     assert one.best is not None

@@ -17,18 +17,19 @@ from tests.unit.images.making import blobs, vit
 
 STEP = 1e-5
 TEXT = [
-    ("bert", "gradient_l2"),
-    ("bert", "integrated_gradients"),
-    ("electra", "gradient_x_input"),
-    ("distilbert", "gradient_x_input"),
-    ("xlm-roberta", "gradient_l2"),
-    ("gpt2", "integrated_gradients"),
+    ("bert", "gradient_l2", "probability"),
+    ("bert", "gradient_x_input", "probability"),
+    ("bert", "integrated_gradients", "logit"),
+    ("electra", "gradient_x_input", "mixed"),
+    ("distilbert", "gradient_x_input", "logit"),
+    ("xlm-roberta", "gradient_l2", "logit"),
+    ("gpt2", "integrated_gradients", "probability"),
 ]
 PICTURE = [
-    ("gradient", "pixels"),
-    ("gradient_x_input", "pixels"),
-    ("gradient_l2", "embedding"),
-    ("integrated_gradients", "pixels"),
+    ("gradient", "pixels", "logit"),
+    ("gradient_x_input", "pixels", "probability"),
+    ("gradient_l2", "embedding", "mixed"),
+    ("integrated_gradients", "pixels", "probability"),
 ]
 
 
@@ -36,15 +37,15 @@ def given_to(method: str) -> dict[str, int]:
     return {"n_steps": 4} if method == "integrated_gradients" else {}
 
 
-def _agree(model: Any, given: list[Any], method: str, place: str) -> None:
-    params = AttackParams(place=place, epsilon=0.1, objective="constrained")
+def _agree(model: Any, given: list[Any], method: str, place: str, quantity: str) -> None:
+    params = AttackParams(place=place, epsilon=0.1, objective="constrained", quantity=quantity, starts=1)
     items = task_for(model, given).items
     everyone = np.arange(len(items))
     with twice_differentiable(model.module):
         mapper = Mapper(model, items, method, resolved(method, model.kind, given_to(method), params), params)
         start = mapper.space.cut(30 * mapper.space.start(items), torch.arange(len(items)))
         here = mapper.at(torch.zeros_like(start), everyone)
-        aim = Aim(here.scores > here.scores.median(), here.probability, 1.3, 20)
+        aim = Aim(here.scores > here.scores.median(), here.answer, 1.3, 20)
         found = mapper.at(start, everyone, aim).gradient
         assert found is not None
         way = torch.from_numpy(np.random.default_rng(0).normal(size=tuple(start.shape))) * (mapper.space.high > 0)
@@ -54,14 +55,14 @@ def _agree(model: Any, given: list[Any], method: str, place: str) -> None:
     assert measured.abs().min() > 1e-4, "something to agree on"
 
 
-@pytest.mark.parametrize(("family", "method"), TEXT)
-def test_of_text_models(family: str, method: str) -> None:
-    _agree(classifier(family), list(TEXTS), method, "embedding")
+@pytest.mark.parametrize(("family", "method", "quantity"), TEXT)
+def test_of_text_models(family: str, method: str, quantity: str) -> None:
+    _agree(classifier(family), list(TEXTS), method, "embedding", quantity)
 
 
-@pytest.mark.parametrize(("method", "place"), PICTURE)
-def test_of_pictures(method: str, place: str) -> None:
-    _agree(vit(), [blobs(0), blobs(1)], method, place)
+@pytest.mark.parametrize(("method", "place", "quantity"), PICTURE)
+def test_of_pictures(method: str, place: str, quantity: str) -> None:
+    _agree(vit(), [blobs(0), blobs(1)], method, place, quantity)
 
 
 def test_a_map_of_zeros_has_a_slope_of_zeros() -> None:

@@ -49,8 +49,14 @@ def test_every_method_sees_the_moved_picture(method: str, picture: Attacked) -> 
     assert same == (method == "random")
 
 
-def test_the_attacked_method_finds_what_the_attack_found(text: Attacked) -> None:
-    found = transferred(asked(steps=4), text, "gradient_x_input", {})
+@pytest.mark.parametrize("quantity", ["logit", "probability", "mixed"])
+def test_the_attacked_method_finds_what_the_attack_found(quantity: str) -> None:
+    """The map that is attacked is the explainer's own, of the attack's quantity."""
+    request = asked(steps=4, quantity=quantity)
+    text = attack(request)
+    own = {"quantity": "probability" if quantity == "probability" else "logit"}
+    assert text.provenance.params == own
+    found = transferred(request, text, "gradient_x_input", own)
     np.testing.assert_allclose(found.before, text.before, atol=1e-9)
     np.testing.assert_allclose(found.after, text.after, atol=1e-9)
     assert found.rank_change == text.rank_change

@@ -8,10 +8,13 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from rich.text import Text
 
 from engine.attacks.export import COLUMNS
-from engine.attacks.findings import Score
-from engine.cli.drawing_attack import _cell
+from engine.attacks.findings import AttackOutcome, Findings, Of, Row, Score
+from engine.attacks.params import AttackParams
+from engine.attacks.plan import AttackPlan
+from engine.cli.drawing_attack import _cell, _parts
 from tests.unit.cli.conftest import Ran, Run
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -40,8 +43,8 @@ def test_the_table_the_file_and_the_json_agree(run: Run, bert: str, reviews: str
     plain = json.loads(ran(run, bert, reviews, "--transfer", "gradient_x_input", "--epsilon", "1/2", "--json").out)
     assert plain["plan"]["attack"]["epsilon"] == 0.5
     score = plain["scores"][0]
-    values = [float(row["value"]) for row in rows if all(row[name] == score[name] for name in
-                                                         ("method", "metric", "objective", "attacked"))]  # fmt: skip
+    values = [float(row["value"]) for row in rows if row["outcome"] in ("fooled", "robust") and all(
+        row[name] == score[name] for name in ("method", "metric", "objective", "attacked"))]  # fmt: skip
     assert score["value"] == pytest.approx(sum(values) / len(values))
     assert [one["right"] for one in plain["examples"]] != []
 
@@ -50,7 +53,7 @@ def test_one_example_is_attacked_by_its_place(run: Run, bert: str, reviews: str)
     told = ("--transfer", "gradient_l2,gradient_x_input", "--json")
     one = json.loads(ran(run, bert, reviews, "--index", "2", *told).out)
     assert {example["example"] for example in one["examples"]} == {2}
-    assert {score["n"] for score in one["scores"]} == {1}
+    assert {score["n"] + sum(score["skipped"].values()) for score in one["scores"]} == {1}
     # What is attacked is asked for among the others too: it has its own numbers, once.
     assert {(score["attacked"], score["method"]) for score in one["scores"]} == {
         ("gradient_l2", "gradient_l2"), ("gradient_l2", "gradient_x_input")
@@ -71,6 +74,8 @@ def test_a_map_of_zeros_is_said_and_fails(run: Run, bert: str, reviews: str) -> 
     ("--methods", "lime", "lime cannot be attacked"),
     ("--objective", "free", "--objective: must be one of unconstrained, constrained, both"),
     ("--epsilon", "2/0", "a fraction such as 8/255"),
+    ("--quantity", "odds", "quantity: must be one of logit, probability, mixed"),
+    ("--starts", "0", "--starts: must be"),
     ("--top-k", "1.5", "a share above 0 and below 1, or a whole number"),
     ("--place", "pixels", "a text has no pixels"),
     ("--out", "rows.txt", "--out: must be a file whose name ends with"),
@@ -91,6 +96,29 @@ def test_what_makes_no_sense_is_refused_in_one_line(
 def test_without_methods_it_says_which_can_be_attacked(run: Run, bert: str, reviews: str) -> None:
     done = run("attack", "--models", bert, "--dataset", reviews)
     assert (done.code, done.err.count("gradient_x_input")) == (2, 1)
+
+
+def test_what_does_not_count_as_fooled_is_said_in_red() -> None:
+    of = Of("m", "reviews", "gradient_l2", "rank_change", "constrained", "gradient_l2")
+    outcomes = tuple(
+        AttackOutcome("m", "constrained", "gradient_l2", at, outcome, True, outcome == "fooled", 0, 7.5)
+        for at, outcome in enumerate(("fooled", "constraint broken"))
+    )
+    found = Findings(AttackPlan(("m",), "reviews", ("gradient_l2",)), (Row(of, 0, 0.25), Row(of, 1, 1.0)), (), (),
+                     outcomes=outcomes)  # fmt: skip
+    [told] = [part for part in _parts(found) if isinstance(part, Text) and "red" in str(part.style)]
+    assert told.plain.startswith("! gradient_l2, constrained, m: 1 of 2 attacks broke the constraint")
+    assert [(score.value, score.n) for score in found.scores] == [(0.25, 1)]
+
+
+@pytest.mark.parametrize(("option", "name"), [("--quantity", "quantity"), ("--starts", "starts"), ("--beta", "beta")])
+def test_defaults_are_those_of_the_engine(run: Run, bert: str, reviews: str, option: str, name: str) -> None:
+    default = getattr(AttackParams(), name)
+    left_out, said = (
+        json.loads(ran(run, bert, reviews, "--index", "0", "--json", *more).out)["plan"]["attack"][name]
+        for more in ((), (option, str(default)))
+    )
+    assert left_out == said == default
 
 
 @pytest.mark.parametrize(("doubt", "told"), [("", "0.5 [0.25, 0.75]"), ("too few examples", "0.5")])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.attacks.params import AttackParams
 from engine.attacks.result import Attacked, Shown
 from engine.attacks.trail import Trail
+from engine.params import as_plain
 from engine.request import Example
 from engine.result import Prediction, Provenance, Token
 
@@ -34,7 +36,7 @@ def text_attack(objective: str = "unconstrained", positive: float = 0.8, **more:
         "order_before": np.array([0, 2, 1]), "order_after": np.array([1, 2, 0]), "prediction": prediction(0.9),
         "prediction_after": prediction(positive),
         "provenance": Provenance("m", "r", "gradient_x_input", 1, {}, 1, "positive", 0, "float32", "cpu"),
-        "attack": {"objective": objective, "place": "embedding", "epsilon": 2.0}, "k": 1,
+        "attack": as_plain(AttackParams(objective=objective, epsilon=2.0)), "relative_epsilon": 7.5, "k": 1,
         "largest": np.array([0.0, 2.0, 0.5, 0.1, 0.0]), "length": np.array([0.0, 3.0, 1.0, 0.2, 0.0]),
         "delta": np.zeros((5, 2), np.float32), "trail": TRAIL, "best": 2, "steps": 2, "seconds": 1.0,
         "nearest": ((), (("good", 1.5), ("fine", 2.0)), (("old", 0.5),), (("film", 0.1),), ()),
@@ -53,6 +55,7 @@ def picture_attack() -> Attacked:
         tokens=tokens, before=np.array([4.0, 3.0, 2.0, 1.0]), after=np.array([1.0, 3.0, 2.0, 4.0]),
         order_before=np.array([0, 1, 2, 3]), order_after=np.array([3, 1, 2, 0]), largest=np.array([8 / 255, 0, 0, 0]),
         length=np.array([8 / 255, 0, 0, 0]), delta=np.zeros((4, 3), np.float32), nearest=(),
-        attack={"objective": "constrained", "place": "pixels", "epsilon": 8 / 255}, grid=(2, 2),
+        attack=as_plain(AttackParams(objective="constrained", place="pixels", epsilon=8 / 255)), grid=(2, 2),
+        relative_epsilon=8 / 255, prediction_after=prediction(0.88),
         picture=Shown(before, after, difference),
     )  # fmt: skip

@@ -71,8 +71,12 @@ def test_the_numbers_are_told_in_words() -> None:
     assert told["Probability change"] == "−10.0 points: 90.0\u00a0% before, 80.0\u00a0% after"
     assert told["Class"] == "kept: positive"
     assert "ε = 2; the largest moved by 2" in told["Moved"]
-    assert told["Run"].startswith("2 steps, step 2 is kept")
-    assert dict(numbers_of(text_attack(positive=0.3)))["Class"] == "not kept: negative now"
+    assert "Epsilon 2 allows a change of up to 7.5 times the median length of the embeddings" in told["Moved"]
+    assert told["Run"].startswith("2 steps, step 2 is kept, from start 1 of 3")
+    assert "Constraint" not in told
+    assert dict(numbers_of(text_attack(positive=0.3)))["Class"] == "✗ not kept: negative now"
+    assert dict(numbers_of(text_attack("constrained", positive=0.89)))["Constraint"] == "kept"
+    assert "epsilon 0.0314 is 3.1% of the range of a color" in dict(numbers_of(picture_attack()))["Moved"].lower()
     assert dict(numbers_of(text_attack(best=None, prediction_after=prediction(0.9))))["Run"].startswith(
         "2 steps, the input as it was is kept"
     )
@@ -82,7 +86,23 @@ def test_what_matters_stands_first() -> None:
     kept, lost = text_attack(), text_attack("constrained", positive=0.3)
     told = lead_html([kept, lost])
     assert "<b>Unconstrained:</b> another token holds the first place; the model still says positive" in told
-    assert "<b>Constrained:</b> another token holds the first place; the model now says negative" in told
+    assert "another token holds the first place; the model now says negative" in told
+
+
+@pytest.mark.parametrize(("found", "title", "words"), [
+    (text_attack("constrained", 0.3), "Constrained: ✗ Class changed, not fooled:", "the model now says negative"),
+    (text_attack("constrained", 0.6), "Constrained: ✗ Constraint broken, not fooled:",
+     "still says positive, but its probability changed more than allowed (−30.0 points: 90.0 % before, 60.0 % "
+     "after; at most 5 points and the same class are allowed)"),
+    (text_attack(failed=True), "Unconstrained: ✗ Attack failed:", "says nothing about the map"),
+])  # fmt: skip
+def test_what_does_not_count_as_fooled_is_said_in_words_with_a_sign(found: Attacked, title: str, words: str) -> None:
+    told = lead_html([found])
+    assert f'<p class="xg-error" role="alert"><b>{title}</b>' in told
+    assert words in told
+    assert "xg-error" not in lead_html([text_attack(), text_attack("constrained", 0.88)])
+    if found.outcome == "constraint broken":
+        assert '<dd class="xg-broken">✗ broken: at most 5 points and the same class are allowed</dd>' in board([found])
 
 
 def test_a_map_that_is_pale_on_one_scale_is_said_to_be() -> None:

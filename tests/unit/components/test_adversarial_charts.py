@@ -13,7 +13,7 @@ from components.adversarial.live import Live, forget, live_of
 from components.adversarial.many import behind
 from components.adversarial.many_words import how, left_out, summary
 from components.evaluate.charts.frame import Frame
-from engine.attacks.findings import Findings, Of, Row, Skip
+from engine.attacks.findings import AttackOutcome, Findings, Of, Row, Skip
 from engine.attacks.plan import AttackPlan
 from engine.attacks.trail import Moment
 from engine.evaluation.result import Facts
@@ -91,7 +91,11 @@ def test_examples_behind_a_bar_come_the_highest_first() -> None:
 
 def test_what_was_left_out_is_counted_in_words() -> None:
     assert left_out(FOUND, TITLES) == [("too long", "1 example on m", "Gradient x input")]
-    assert how(FOUND, 2).startswith("2 examples, at most 500 steps each")
+    assert how(FOUND, 2).startswith("2 examples, at most 500 steps each from 3 starts")
+    outcome = AttackOutcome("m", "unconstrained", "gradient_l2", 1, "class changed", False, False, 0, 7.5)
+    broken = dataclasses.replace(FOUND, outcomes=(outcome,))
+    assert left_out(broken, TITLES)[1] == ("the attack changed the class", "1 example on m", "Gradient, size")
+    assert [score.value for score in broken.scores][:1] == [0.2]
     told = summary([score for score in FOUND.scores if score.of.metric == "rank_change"], TITLES)
     assert told.startswith("Least, unconstrained: Gradient, size (0.4); most: Gradient x input (1).")
 
