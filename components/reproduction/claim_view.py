@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 import streamlit as st
@@ -9,16 +10,25 @@ import streamlit as st
 from components.evaluate.look import Look
 from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, PageEntry
 from components.reproduction.session import OPEN, key
-from components.reproduction.words import LOOKS
+from components.reproduction.words import LOOKS, NOT_FINDINGS
 from components.results.numbers import numbers
 from components.text.focus import Query
 from engine.reproduction.asked import experiment_names
 from engine.reproduction.claims import Claim, Declaration
 from engine.reproduction.outcome import ExperimentFound, Outcome, Reproduction
 from engine.reproduction.scales import SIZES, Scale, scale_of
-from engine.reproduction.words import INSIDE, decides, name_told, rule_told, seen_told, statistic_told, sum_told
+from engine.reproduction.verdicts import FINDINGS, LABELS, Verdict
+from engine.reproduction.words import (
+    INSIDE,
+    counted,
+    decides,
+    name_told,
+    rule_told,
+    seen_told,
+    statistic_told,
+    sum_told,
+)
 
-NOT_RUN = "not run"
 BELOW_THE_TOP = "scroll-margin-top:6.5rem"
 """So that a link shows the verdict above the words too, under the bar at the top of the page."""
 
@@ -32,6 +42,23 @@ def claim_card(claim: Claim, anchor: str, outcome: Outcome | None, found: Reprod
             st.html(decided_html(claim, outcome, scale_of(found.scale)))
         if outcome is not None and found is not None and outcome.numbers:
             _numbers(claim, outcome, found)
+
+
+def counts_row(counts: Mapping[Verdict, int]) -> None:
+    """How many claims are findings, with each verdict, and below them what became of the others."""
+    with st.container(gap="xsmall", key="reproduction_counts"):
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            _badges({verdict: counts[verdict] for verdict in FINDINGS})
+        if others := {verdict: counts[verdict] for verdict in LABELS if counts[verdict]}:
+            with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+                st.caption(NOT_FINDINGS, width="content")
+                _badges(others)
+
+
+def _badges(counts: Mapping[Verdict, int]) -> None:
+    for verdict, number in counts.items():
+        color, icon = LOOKS[verdict]
+        st.badge(counted(verdict, number), color=color, icon=icon)
 
 
 def verdict_row(claim: Declaration, outcome: Outcome | None) -> None:
@@ -57,7 +84,7 @@ def claim_html(claim: Declaration, anchor: str, declared: str) -> str:
 
 def decided_html(claim: Declaration, outcome: Outcome, scale: Scale) -> str:
     """What the verdict hangs on, and what else was seen."""
-    lead = "Why" if outcome.verdict == NOT_RUN else "What decides"
+    lead = "Why" if outcome.why else "What decides"
     seen = f"<br>Seen: {escape(seen_told(outcome))}." if seen_told(outcome) else ""
     return f'<div class="xg"><p class="xg-small">{lead}: {escape(decides(claim, outcome, scale))}{seen}</p></div>'
 

@@ -12,7 +12,7 @@ from engine.reproduction.claims import Declaration
 from engine.reproduction.outcome import Outcome
 from engine.reproduction.scales import Scale
 from engine.reproduction.verdicts import VERDICTS, Verdict
-from engine.reproduction.words import decisive, interval_told, name_told, number_told, rule_told
+from engine.reproduction.words import counted, decisive, interval_told, name_told, number_told, rule_told
 
 NOTHING = "–"
 D = TypeVar("D", bound=Declaration)
@@ -31,7 +31,7 @@ def sections_html(counts: Mapping[str, Mapping[Verdict, int]]) -> str:
     """A line a section that leads to it. `counts`: by section, how many claims have each verdict."""
     lines = (
         f'<li><a href="#section-{name}">{name} {escape(EVERY_SECTION[name])}</a>: '
-        f"{', '.join(f'{own[verdict]} {verdict}' for verdict in VERDICTS if own.get(verdict))}</li>"
+        f"{', '.join(counted(verdict, own[verdict]) for verdict in VERDICTS if own.get(verdict))}</li>"
         for name, own in counts.items()
     )
     return f'<nav class="xg xg-small" aria-label="Sections"><ul>{"".join(lines)}</ul></nav>'

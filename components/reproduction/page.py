@@ -11,7 +11,7 @@ from components.job_area import JobArea
 from components.keeping import file_button
 from components.kept import KEPT
 from components.reproduction import session
-from components.reproduction.claim_view import claim_card, made_html
+from components.reproduction.claim_view import claim_card, counts_row, made_html
 from components.reproduction.known import Known, known
 from components.reproduction.overview import (
     by_section,
@@ -32,7 +32,6 @@ from components.reproduction.words import (
     FILE_OF,
     FULL,
     HERE,
-    LOOKS,
     NOTHING,
     OF_TOPIC,
     PAPER_TITLES,
@@ -48,8 +47,8 @@ from engine.reproduction.asked import Asked
 from engine.reproduction.claims import FILES, TOPICS, Claim, declared, every_claim
 from engine.reproduction.outcome import Outcome, Reproduction
 from engine.reproduction.scales import scale_of
-from engine.reproduction.verdicts import VERDICTS
-from engine.reproduction.words import FLAT, LEVEL, SANITY, TOP, right_told, same_data_told
+from engine.reproduction.verdicts import NOT_RUN, VERDICTS
+from engine.reproduction.words import FLAT, LEVEL, NO_FINDINGS, SANITY, TOP, quantities_told, right_told, same_data_told
 
 JOBS = {topic: JobArea("reproduction" if topic == TOPICS[0] else f"reproduction_{topic}") for topic in TOPICS}
 Reports = Mapping[str, Reproduction]
@@ -93,7 +92,7 @@ def _thesis(loaded: ReproductionState) -> None:
         _summary(reports, {topic: one.made for topic, one in seen.items()})
     _overview(state, reports)
     with st.expander("How numbers become a verdict", key="reproduction.level"):
-        st.markdown(f"{LEVEL} {FLAT}")
+        st.markdown(f"{LEVEL} {NO_FINDINGS} {FLAT}")
     _claims(state, reports)
     _declared(state.asked)
 
@@ -135,15 +134,12 @@ def _start(asked: Asked, seen: Known) -> None:
 
 
 def _summary(reports: Reports, made: Mapping[str, str]) -> None:
-    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="reproduction_counts"):
-        for verdict, number in totals(counts_of(every_claim(), _outcomes(reports))).items():
-            colour, icon = LOOKS[verdict]
-            st.badge(f"{number} {verdict}", color=colour, icon=icon)
-    if any(found.counts["not run"] for found in reports.values()):
+    counts_row(totals(counts_of(every_claim(), _outcomes(reports))))
+    if any(found.counts[NOT_RUN] for found in reports.values()):
         say_note(SOME_MISSING)
     for topic, found in reports.items():
-        if right := right_told(found, topic):
-            say_note(f"{right} {same_data_told(scale_of(found.scale), topic)}".strip())
+        told = quantities_told(found, topic), right_told(found), same_data_told(scale_of(found.scale), topic)
+        say_note(" ".join(filter(None, told)))
     st.pills(
         "Show", VERDICTS, selection_mode="multi", key=session.key("show"), persist_state=KEPT,
         help="Claims with these verdicts; none chosen shows all.",

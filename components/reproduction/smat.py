@@ -11,14 +11,13 @@ from components.job_area import JobArea
 from components.keeping import file_button
 from components.kept import KEPT
 from components.reproduction import session
-from components.reproduction.claim_view import made_html
+from components.reproduction.claim_view import counts_row, made_html
 from components.reproduction.overview import (
     by_section,
     claim_anchor,
     counts_of,
     overview_html,
     sections_html,
-    totals,
     verdict_of,
 )
 from components.reproduction.smat_claim import smat_card
@@ -26,7 +25,6 @@ from components.reproduction.smat_known import KnownSmat, known_smat
 from components.reproduction.state import SCALE, ReproductionState
 from components.reproduction.words import (
     DECLARED,
-    LOOKS,
     SMAT_ABOUT,
     SMAT_FULL,
     SMAT_HERE,
@@ -45,8 +43,9 @@ from engine.reproduction.smat.asked import Asked
 from engine.reproduction.smat.claims import Claim
 from engine.reproduction.smat.examined import examined
 from engine.reproduction.smat.report import SmatReport
-from engine.reproduction.smat.words import ABOUT, LEVEL
+from engine.reproduction.smat.words import ABOUT, LEVEL, QUANTITY
 from engine.reproduction.verdicts import VERDICTS
+from engine.reproduction.words import NO_FINDINGS, right_told
 
 JOBS = JobArea("reproduction_smat")
 
@@ -69,7 +68,7 @@ def smat_claims(state: ReproductionState) -> None:
     st.caption(ABOUT)
     _claims(state, asked, claims, outcomes, found)
     with st.expander("How numbers become a verdict", key="reproduction_smat.level"):
-        st.markdown(LEVEL)
+        st.markdown(f"{LEVEL} {NO_FINDINGS}")
     _declared(asked)
 
 
@@ -95,10 +94,8 @@ def _start(asked: Asked, seen: KnownSmat) -> None:
 
 
 def _summary(asked: Asked, found: SmatReport, made: str) -> None:
-    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="reproduction_counts"):
-        for verdict, number in totals({"": found.counts}).items():
-            colour, icon = LOOKS[verdict]
-            st.badge(f"{number} {verdict}", color=colour, icon=icon)
+    counts_row(found.counts)
+    say_note(" ".join(filter(None, (QUANTITY, right_told(found)))))
     st.pills(
         "Show", VERDICTS, selection_mode="multi", key=session.key("show"), persist_state=KEPT,
         help="Claims with these verdicts; none chosen shows all.",

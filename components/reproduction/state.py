@@ -12,7 +12,7 @@ from engine.errors import not_allowed, unknown
 from engine.reproduction.asked import Asked, of_topics
 from engine.reproduction.claims import declared, every_claim
 from engine.reproduction.smat.claims import declared as smat_declared
-from engine.reproduction.verdicts import VERDICTS
+from engine.reproduction.verdicts import RENAMED, VERDICTS
 
 SCALE = "embedded"
 THESIS, SMAT = PAPERS = ("thesis", "smat")
@@ -50,7 +50,7 @@ def read(query: Query) -> tuple[ReproductionState, list[str]]:
     state = ReproductionState(
         examples=_examples(last.get("examples"), said),
         seed=read_seed(last, said),
-        show=_known("show", query.get("show", []), VERDICTS, said),
+        show=_known("show", [RENAMED.get(one, one) for one in query.get("show", [])], VERDICTS, said),
         opened=_known("claim", query.get("claim", []), claim_ids(), said),
         paper=_paper(last.get("paper"), said),
     )

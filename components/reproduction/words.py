@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import Literal
 
-from engine.reproduction.verdicts import Verdict
+from engine.reproduction.verdicts import CEILING, CONSTRUCTION, NOT_RUN, TWIN, UNLEARNED, Verdict
 
 Colour = Literal["blue", "orange", "violet", "gray"]
 LOOKS: dict[Verdict, tuple[Colour, str]] = {
     "holds": ("blue", ":material/check:"),
     "does not hold": ("orange", ":material/close:"),
-    "cannot be told": ("violet", ":material/question_mark:"),
-    "not run": ("gray", ":material/hourglass_empty:"),
+    "undecided": ("violet", ":material/question_mark:"),
+    CONSTRUCTION: ("gray", ":material/architecture:"),
+    CEILING: ("gray", ":material/vertical_align_top:"),
+    TWIN: ("gray", ":material/link:"),
+    UNLEARNED: ("gray", ":material/school:"),
+    NOT_RUN: ("gray", ":material/hourglass_empty:"),
 }
-SIGNS: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "cannot be told": "?", "not run": "–"}
+SIGNS: dict[Verdict, str] = {
+    "holds": "✓", "does not hold": "✗", "undecided": "?", CONSTRUCTION: "≡", CEILING: "⊤", TWIN: "=", UNLEARNED: "–",
+    NOT_RUN: "–",
+}  # fmt: skip
+NOT_FINDINGS = "Not counted as findings:"
 SECTIONS = {
     "4.1.1": "One added word decides, T5 in four sizes",
     "4.1.2": "Natural language inference, T5 in four sizes",

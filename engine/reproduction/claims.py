@@ -44,6 +44,8 @@ class Declaration(Protocol):
     def bounds(self) -> Bounds: ...
     @property
     def least(self) -> int | None: ...
+    @property
+    def by_construction(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Claim:
 
     `asked`: entries that must follow the rule; an entry follows it as soon as one of its contrasts does. `least`: how
     many must, None for all. `bounds`: what a contrast must lie between, None where there is no such bound.
+    `by_construction`: why it holds with random weights too, else empty.
     """
 
     id: str
@@ -87,6 +90,7 @@ class Claim:
     bounds: Bounds
     asked: tuple[tuple[Contrast, ...], ...]
     least: int | None = None
+    by_construction: str = ""
 
     @property
     def strict(self) -> bool:
@@ -169,7 +173,7 @@ class _Reader:
         bounds = bounds_of(plain["rule"], plain["threshold"])
         return Claim(
             plain["id"], plain["title"], plain["section"], plain["says"], plain["rule"], bounds, tuple(asked),
-            plain.get("least"),
+            plain.get("least"), plain.get("by_construction", ""),
         )  # fmt: skip
 
     def _through(self, over: Over) -> list[dict[str, str]]:

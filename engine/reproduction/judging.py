@@ -10,10 +10,11 @@ from typing import Any
 from engine.reproduction.asked import Asked, Experiment
 from engine.reproduction.claims import Claim, Contrast
 from engine.reproduction.estimates import Cell, NoNumber, Values, estimate
+from engine.reproduction.labels import CEILING_WIDTH, best_measure
 from engine.reproduction.measures import Source, measure
 from engine.reproduction.outcome import Number, Outcome
 from engine.reproduction.scales import Scale, scale_of
-from engine.reproduction.verdicts import CHANCE, Margin, chances, judged, margin, most
+from engine.reproduction.verdicts import CHANCE, ROUNDING, Margin, chances, judged, margin, most
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def judge(asked: Asked, found: Findings) -> tuple[Outcome, ...]:
 
 
 def _outcome(claim: Claim, scale: Scale, found: Findings, seed: int) -> Outcome:
-    asked = list(dict.fromkeys(tuple(_on(scale, one) for one in choices) for choices in claim.asked))
+    asked = entries_at(scale, claim)
     if why := _absent(asked, found):
         return Outcome(claim.id, "not run", why=why)
     entries, choices = len(asked), max(map(len, asked))
@@ -85,7 +86,30 @@ class _Rule:
         made = estimate(contrast, found.values, self.seed, (CHANCE, *self.chances))
         plain, inner, outer = made.intervals
         inside = margin(made.value, inner, outer, self.claim.bounds, made.n, self.claim.strict, self.chances)
-        return Number(contrast.name, made.value, *plain, *outer, made.n, inside.verdict), inside
+        number = Number(
+            contrast.name, made.value, *plain, *outer, made.n, inside.verdict, _at_best(contrast, found.values)
+        )
+        return number, inside
+
+
+def _at_best(contrast: Contrast, values: Mapping[Cell, Values]) -> bool:
+    """Whether each method on each model has the best mean that its score can have, or one that is hardly below."""
+    cells = [
+        (term.task, model, method, best_measure(term.metric))
+        for term in contrast.terms
+        for model in term.models
+        for method in term.methods
+    ]
+    return all(cell in values and _is_best(values[cell], measure(cell[3]).high) for cell in cells)
+
+
+def _is_best(values: Values, best: float) -> bool:
+    return sum(values.values()) / len(values) >= best - CEILING_WIDTH - ROUNDING
+
+
+def entries_at(scale: Scale, claim: Claim) -> list[tuple[Contrast, ...]]:
+    """The claim's entries with the data sets that stand for its tasks, each once."""
+    return list(dict.fromkeys(tuple(_on(scale, one) for one in choices) for choices in claim.asked))
 
 
 def _on(scale: Scale, contrast: Contrast) -> Contrast:

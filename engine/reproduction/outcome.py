@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.reproduction.measures import Source
-from engine.reproduction.verdicts import VERDICTS, Verdict
+from engine.reproduction.verdicts import CHANCE, RENAMED, VERDICTS, Finding, Verdict, p_of_correlation, p_of_share
 
 
 @dataclass(frozen=True)
 class Number:
     """A contrast with the ends of its 95 % interval, and of the one that is widened for all numbers of its claim.
-    `verdict`: whether it is inside its bounds."""
+    `verdict`: whether it is inside its bounds. `at_best`: all that it compares is the best that its score can be.
+    """
 
     name: str
     value: float
@@ -24,14 +25,15 @@ class Number:
     wide_low: float
     wide_high: float
     n: int
-    verdict: Verdict
+    verdict: Finding
+    at_best: bool = False
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What became of a claim. `entries`: what must hold, each by one of its numbers.
 
-    `why`: why it was not run, or has no number. `settled_by`, `on_bound`: those of `verdicts.Judgement`, in `unit`.
+    `why`: why it was not run, or is no finding. `settled_by`, `on_bound`: those of `verdicts.Judgement`, in `unit`.
     """
 
     id: str
@@ -50,7 +52,10 @@ class Outcome:
 @dataclass(frozen=True)
 class ModelFound:
     """`accuracy`: on the `n` examples that were evaluated, None where labels are not known or it was not there.
-    `revision`: a hash of its weights."""
+
+    `revision`: a hash of its weights. `classes`: of the data set, 0 where it is not known. `correlation`: of a
+    regression model in the place of the accuracy, Pearson's with the labels.
+    """
 
     name: str
     data: str
@@ -58,6 +63,22 @@ class ModelFound:
     accuracy: float | None
     n: int
     revision: str = ""
+    classes: int = 0
+    correlation: float | None = None
+
+    @property
+    def p_value(self) -> float | None:
+        """Of being right so often, or correlated so much, by chance; None where that is not known."""
+        if self.correlation is not None:
+            return p_of_correlation(self.correlation, self.n)
+        if self.accuracy is None or self.classes < 2:
+            return None
+        return p_of_share(round(self.accuracy * self.n), self.n, self.classes)
+
+    @property
+    def unlearned(self) -> bool:
+        """Whether it is known to be no better than chance: its p is above 0.05."""
+        return self.p_value is not None and self.p_value > CHANCE
 
 
 @dataclass(frozen=True)
@@ -98,7 +119,7 @@ class Reproduction:
 
 
 def from_plain(plain: Mapping[str, Any]) -> Reproduction:
-    """The opposite of `as_plain`."""
+    """The opposite of `as_plain`; verdicts of older reports get their names of now."""
     return Reproduction(
         **{
             **plain,
@@ -111,5 +132,9 @@ def from_plain(plain: Mapping[str, Any]) -> Reproduction:
 
 
 def _outcome(plain: Mapping[str, Any]) -> Outcome:
-    entries = tuple(tuple(Number(**number) for number in entry) for entry in plain["entries"])
-    return Outcome(**{**plain, "entries": entries})
+    entries = tuple(tuple(Number(**_renamed(number)) for number in entry) for entry in plain["entries"])
+    return Outcome(**{**_renamed(plain), "entries": entries})
+
+
+def _renamed(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {**plain, "verdict": RENAMED.get(plain["verdict"], plain["verdict"])}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -13,13 +13,15 @@ from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.sample import reason
 from engine.home import product_version
 from engine.progress import CancelToken, Report, cancellable, silent
-from engine.reproduction.asked import Asked, Experiment, Player, experiments
+from engine.reproduction.asked import Asked, Experiment, experiments
 from engine.reproduction.finetuning import to_do
 from engine.reproduction.judging import findings, judge
-from engine.reproduction.outcome import ExperimentFound, ModelFound, Reproduction, from_plain
+from engine.reproduction.labels import Labels, models_of, twins_of
+from engine.reproduction.outcome import ExperimentFound, ModelFound, Outcome, Reproduction, from_plain
+from engine.reproduction.scales import scale_of
 from engine.store import result_store
 
-VERSION = 3
+VERSION = 4
 """Raised whenever the numbers of a report change."""
 LIBRARIES = ("torch", "transformers", "numpy")
 
@@ -78,10 +80,7 @@ def _ran(experiment: Experiment, asked: Asked, report: Report) -> Ran:
 
 
 def _reproduction(asked: Asked, ran: Sequence[Ran]) -> Reproduction:
-    models: dict[tuple[str, str], ModelFound] = {}
-    for one in (_model(player, experiment, found) for experiment, found in ran for player in experiment.players):
-        if one.n or (one.name, one.data) not in models:
-            models[one.name, one.data] = one
+    models = _models(asked, ran)
     return Reproduction(
         asked.command(),
         asked.scale,
@@ -89,18 +88,38 @@ def _reproduction(asked: Asked, ran: Sequence[Ran]) -> Reproduction:
         asked.seed,
         asked.declared.digest,
         {"Exegesis": product_version(), **{name: version(name) for name in LIBRARIES}},
-        tuple(models.values()),
+        models,
         tuple(_experiment(experiment, found, asked) for experiment, found in ran),
-        judge(asked, findings(ran)),
+        labelled(asked, judge(asked, findings(ran)), models),
         tuple(sorted(asked.places)),
     )
 
 
-def _model(player: Player, experiment: Experiment, found: Any) -> ModelFound:
-    rights = () if isinstance(found, str) else experiment.way.rights(found)
-    right = [one for model, one in rights if model == player.place and one is not None]
-    accuracy = sum(right) / len(right) if right else None
-    return ModelFound(player.name, player.data.dataset, player.why, accuracy, len(right), player.revision)
+def labelled(asked: Asked, outcomes: Sequence[Outcome], models: Sequence[ModelFound]) -> tuple[Outcome, ...]:
+    """The outcomes of the chosen claims, in their order, with labels on those that are no findings."""
+    scale = scale_of(asked.scale)
+    labels = Labels(models_of(asked.chosen, scale, models), twins_of(asked.chosen, scale))
+    return tuple(labels.label(claim, one) for claim, one in zip(asked.chosen, outcomes, strict=True))
+
+
+def _models(asked: Asked, ran: Sequence[Ran]) -> tuple[ModelFound, ...]:
+    """Each model once on each data set: with how often it is right on the most examples that an experiment used."""
+    models: dict[tuple[str, str], ModelFound] = {}
+    for experiment, found in ran:
+        for one in _models_of(experiment, found, asked):
+            if (one.name, one.data) not in models or one.n > models[one.name, one.data].n:
+                models[one.name, one.data] = one
+    return tuple(models.values())
+
+
+def _models_of(experiment: Experiment, found: Any, asked: Asked) -> Iterator[ModelFound]:
+    there = not isinstance(found, str)
+    rights = list(experiment.way.rights(found)) if there else []
+    classes = len(experiment.way.sample(experiment.plan(asked)).source.labels) if there else 0
+    for player in experiment.players:
+        right = [one for model, one in rights if model == player.place and one is not None]
+        accuracy = sum(right) / len(right) if right else None
+        yield ModelFound(player.name, player.data.dataset, player.why, accuracy, len(right), player.revision, classes)
 
 
 def _experiment(experiment: Experiment, found: Any, asked: Asked) -> ExperimentFound:

@@ -17,20 +17,30 @@ FILE = Path(__file__).with_name("embedded.json")
 
 @dataclass(frozen=True)
 class Shipped:
-    """`date`: of the run, year first. `revision`: of the project that it ran with, as its version control names it."""
+    """`date`: of the run, year first. `revision`: of the project that it ran with, as its version control names it.
+
+    `revised`: how verdicts were labelled anew without a run, when, and why; else empty.
+    """
 
     report: Reproduction
     date: str
     revision: str
+    revised: str = ""
 
     @property
     def told(self) -> str:
-        """How it was made, in one sentence."""
-        return f"Made on {self.date}, with revision {self.revision} of the project, by: {self.report.command}"
+        """How it was made."""
+        made = f"Made on {self.date}, with revision {self.revision} of the project, by: {self.report.command}"
+        return f"{made}. {self.revised}" if self.revised else made
 
     def as_json(self) -> str:
         """What the file holds."""
-        plain = {"date": self.date, "revision": self.revision, "report": self.report.as_plain()}
+        plain = {
+            "date": self.date,
+            "revision": self.revision,
+            "revised": self.revised,
+            "report": self.report.as_plain(),
+        }
         return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -44,7 +54,7 @@ def shipped(file: Path = FILE) -> Shipped | None:
     if not file.exists():
         return None
     plain = json.loads(file.read_text(encoding="utf-8"))
-    return Shipped(from_plain(plain["report"]), plain["date"], plain["revision"])
+    return Shipped(from_plain(plain["report"]), plain["date"], plain["revision"], plain.get("revised", ""))
 
 
 def shipped_for(asked: Asked) -> Shipped | None:

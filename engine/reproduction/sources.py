@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.attacks.findings import Findings
     from engine.attacks.plan import AttackPlan
     from engine.evaluation.result import Evaluation
+    from engine.evaluation.sample import Sample
     from engine.metrics.results import Row
     from engine.randomization.plan import Plan as RandomizationPlan
     from engine.randomization.result import Randomization
@@ -67,6 +68,10 @@ class Way(ABC):
         """The cache keys of what it finds. Errors: those of reading the data set."""
 
     @abstractmethod
+    def sample(self, plan: Any) -> Sample:
+        """The examples. Errors: those of reading the data set."""
+
+    @abstractmethod
     def rows(self, found: Any) -> Iterable[Row]:
         """A value of an example by model, method and measure."""
 
@@ -92,11 +97,16 @@ class Evaluations(Way):
 
     def keys(self, plan: Plan) -> list[str]:
         from engine.evaluation.keeping import key_of
-        from engine.evaluation.sample import sample_of, with_metrics
+        from engine.evaluation.sample import with_metrics
 
-        sample = sample_of(plan)
+        sample = self.sample(plan)
         whole = with_metrics(plan, sample)
         return [key_of(whole, model, sample) for model in whole.models]
+
+    def sample(self, plan: Plan) -> Sample:
+        from engine.evaluation.sample import sample_of
+
+        return sample_of(plan)
 
     def rows(self, found: Evaluation) -> Iterable[Row]:
         return (*found.rows, *_by_chance(found))
@@ -132,16 +142,25 @@ class Randomizations(Way):
 
     def keys(self, plan: RandomizationPlan) -> list[str]:
         from engine.randomization.keeping import key_of
+
+        sample = self.sample(plan)
+        return [key_of(plan, model, sample) for model in plan.models]
+
+    def sample(self, plan: RandomizationPlan) -> Sample:
         from engine.randomization.run import sample_of
 
-        sample = sample_of(plan)
-        return [key_of(plan, model, sample) for model in plan.models]
+        return sample_of(plan)
 
     def rows(self, found: Randomization) -> Iterable[Row]:
         return rows_of_models(found.models)
 
     def rights(self, found: Randomization) -> Rights:
-        return ()
+        from engine.reproduction.accuracy import predicted, rights_of
+
+        source = self.sample(found.plan).source
+        for one in found.models:
+            pairs = predicted(one.model, source, one.examples, found.plan.dtype)
+            yield from ((one.model, right) for right in rights_of(pairs, source))
 
     def skipped(self, found: Randomization) -> int:
         return sum(len(one.failed) for one in found.models)
@@ -166,9 +185,13 @@ class Attacks(Way):
 
     def keys(self, plan: AttackPlan) -> list[str]:
         from engine.attacks.keeping import key_of
+
+        return [key_of(plan, self.sample(plan))]
+
+    def sample(self, plan: AttackPlan) -> Sample:
         from engine.evaluation.sample import sample_of
 
-        return [key_of(plan, sample_of(plan.sampled))]
+        return sample_of(plan.sampled)
 
     def rows(self, found: Findings) -> Iterable[Row]:
         return rows_of_attacks(found.rows)

@@ -6,10 +6,30 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, get_args
 
-Verdict = Literal["holds", "does not hold", "cannot be told", "not run"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "cannot be told", "not run")
+Finding = Literal["holds", "does not hold", "undecided"]
+Label = Literal[
+    "true by construction",
+    "at a ceiling",
+    "counted with another claim",
+    "not run: the model has not learned the task",
+    "not run",
+]
+Verdict = Literal[Finding, Label]
+FINDINGS: tuple[Finding, ...] = get_args(Finding)
+"""Verdicts that say something about explanations."""
+LABELS: tuple[Label, ...] = get_args(Label)
+"""Verdicts that are no finding: what was compared could not have come out otherwise, or was not measured.
+
+True by construction: the numbers hold, and would with random weights. At a ceiling: every number that is compared is
+the best that its score can be. Counted with another claim: at this scale one data set stands for both of theirs, so
+that both rest on the same numbers.
+"""
+CONSTRUCTION, CEILING, TWIN, UNLEARNED, NOT_RUN = LABELS
+VERDICTS: tuple[Verdict, ...] = (*FINDINGS, *LABELS)
+RENAMED: dict[str, Verdict] = {"cannot be told": "undecided"}
+"""Verdicts of older reports and links by their names now."""
 Bounds = tuple[int | float | None, int | float | None]
 Ends = tuple[int | float, int | float]
 ROUNDING = 1e-9
@@ -36,11 +56,11 @@ class Margin:
     chances: tuple[float, float] = (CHANCE, CHANCE)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Finding:
         least = ROUNDING if self.strict else -ROUNDING
         if self.low >= least:
             return "holds"
-        return "does not hold" if self.high < least else "cannot be told"
+        return "does not hold" if self.high < least else "undecided"
 
     @property
     def settled_by(self) -> int | None:
@@ -60,10 +80,10 @@ class Margin:
 
 @dataclass(frozen=True)
 class Judgement:
-    """`settled_by`: the n that would settle what cannot be told. `on_bound`: numbers for which no n would, and without
+    """`settled_by`: the n that would settle what is undecided. `on_bound`: numbers for which no n would, and without
     which nothing is settled; the n is then that of the others, None where there are none."""
 
-    verdict: Verdict
+    verdict: Finding
     settled_by: int | None = None
     on_bound: int = 0
 
@@ -126,11 +146,27 @@ def judged(asked: Sequence[Margin], least: int | None = None) -> Judgement:
     need_outside = len(asked) - wanted + 1 - verdicts.count("does not hold")
     if need_inside <= 0 or need_outside <= 0:
         return Judgement("holds" if need_inside <= 0 else "does not hold")
-    unsettled = [one for one in asked if one.verdict == "cannot be told"]
+    unsettled = [one for one in asked if one.verdict == "undecided"]
     inside = sorted(n for one in unsettled if one.value > 0 and (n := one.settled_by) is not None)
     outside = sorted(n for one in unsettled if one.value < 0 and (n := one.settled_by) is not None)
     for counts, need in ((inside, need_inside), (outside, need_outside)):
         if len(counts) >= need:
-            return Judgement("cannot be told", counts[need - 1])
+            return Judgement("undecided", counts[need - 1])
     known = inside + outside
-    return Judgement("cannot be told", max(known, default=None), len(unsettled) - len(known))
+    return Judgement("undecided", max(known, default=None), len(unsettled) - len(known))
+
+
+def p_of_share(hits: int, n: int, classes: int) -> float:
+    """The exact binomial test's p, one-sided: so often right, or more often, by choosing classes at random."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(hits, n, 1 / classes, alternative="greater").pvalue)
+
+
+def p_of_correlation(r: float, n: int) -> float:
+    """Student's t test's p, one-sided: a correlation as high, or higher, where there is none; 1 of fewer than three."""
+    from scipy.stats import t
+
+    if n < 3 or r >= 1:
+        return 0.0 if n >= 3 else 1.0
+    return float(t.sf(r * ((n - 2) / (1 - r * r)) ** 0.5, n - 2))

@@ -11,16 +11,25 @@ from engine.reproduction.measures import MEASURES, measure
 from engine.reproduction.outcome import Number, Outcome, Reproduction
 from engine.reproduction.scales import Scale
 from engine.reproduction.sources import METHODS
-from engine.reproduction.verdicts import Verdict, margin
+from engine.reproduction.verdicts import CONSTRUCTION, FINDINGS, LABELS, TWIN, UNLEARNED, Finding, Verdict, margin
 
 LEVEL = (
     "Intervals are 95 % intervals over examples, paired wherever the examples are the same. A claim holds when the "
     "intervals of all its numbers lie inside their bounds (Berger, 1982). It does not hold when one lies outside even "
     "after it was widened for as many numbers as the claim has (Bonferroni); where some of several numbers are enough, "
     "those must be inside so widened. So each of the two verdicts is given to at most 5 % of the claims of which it is "
-    "wrong, however many numbers they have. Everything else cannot be told: the number of examples that would then "
+    "wrong, however many numbers they have. Everything else is undecided: the number of examples that would then "
     "tell does so with power 0.8 for each number that is open, if that lies where it now seems to."
 )
+NO_FINDINGS = (
+    "Only these three verdicts are findings. A claim is not run where one of its models has not learned the task: "
+    "where it is right on the examples used no more often than by chance (one-sided exact binomial test against "
+    "1/classes; a correlation against 0; level 0.05). It is true by construction where its numbers would hold with "
+    "random weights too. It is at a ceiling where every overlap, AUC or agreement that it compares is within 0.01 of "
+    "1 (of ranks: where the words that count are the top ones as often), so that nothing could differ. It is counted "
+    "with another claim where both rest on the same numbers, because one data set stands for both of theirs."
+)
+"""Follows `LEVEL`."""
 FLAT = (
     "A map whose scores are all equal orders nothing and has no value by its order: claims about a method that gives "
     "nothing else on a model are not run."
@@ -36,16 +45,31 @@ TOP = (
 )
 ABOUT = dict(zip(TOPICS, (TOP, SANITY), strict=True))
 """What words of the claims mean, by topic."""
-SELDOM = (
-    "Where they are seldom right, faithfulness is that to a model that has learned little, and people highlighted what "
-    "it may not have read."
+QUANTITY = (
+    "Gradients and integrated gradients explain the logit of the predicted class, LIME and Kernel SHAP its "
+    "probability, attention neither; comprehensiveness and sufficiency are falls of the probability."
 )
-LITTLE = "Where they are seldom right, what is randomized and attacked is a model that has learned little."
-SELDOM_OF = dict(zip(TOPICS, (SELDOM, LITTLE), strict=True))
+MAPS = (
+    "Gradients and integrated gradients explain the logit of the predicted class, attention neither its logit nor its "
+    "probability."
+)
+MIXED = "mixed"
+ATTACKED = {
+    MIXED: "Attacks move a map of the logit, and the constrained objective keeps the probability.",
+    "logit": "Attacks move a map of the logit, and the constrained objective keeps the logit.",
+    "probability": "Attacks move a map of the probability, and the constrained objective keeps the probability.",
+}
+"""By the quantity of the attack; runs from before there was one were mixed."""
 SAME_DATA = "MultiNLI and e-SNLI are stood for by one data set, so that claims of {} rest on the same examples."
 SAME_OF = dict(zip(TOPICS, ("4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3,", "both"), strict=True))
-INSIDE: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", "cannot be told": "open"}
+INSIDE: dict[Finding, str] = {"holds": "yes", "does not hold": "no", "undecided": "open"}
 """Whether one number is inside its bounds."""
+COUNTED: dict[Verdict, str] = {
+    "holds": "hold",
+    "does not hold": "do not",
+    UNLEARNED: "not run (the model has not learned the task)",
+}
+"""Verdicts as they stand behind a number of claims, where that differs."""
 NO_N = "lies on the bound itself, where no number of {} would tell"
 """Of one number."""
 
@@ -106,7 +130,7 @@ def _term(term: Term, oriented: bool, scale: Scale, first: bool) -> str:
 
 
 def settled_told(outcome: Outcome) -> str:
-    """What would settle a claim that cannot be told."""
+    """What would settle an undecided claim."""
     if not outcome.numbers:
         return outcome.why
     told = f"about {outcome.settled_by or 0:,} {outcome.unit} would tell"
@@ -122,8 +146,17 @@ def same_data_told(scale: Scale, topic: str = TOPICS[0]) -> str:
     return SAME_DATA.format(SAME_OF[topic]) if len(scale.data) < len(scale.tasks) else ""
 
 
-def right_told(found: Reproduction, topic: str = TOPICS[0]) -> str:
-    """How often the models of each data set are right, and what that means for its claims; empty where none is known.
+def quantities_told(found: Reproduction, topic: str = TOPICS[0]) -> str:
+    """Of what the maps are and what was measured: the logit of a class or its probability."""
+    if topic == TOPICS[0]:
+        return QUANTITY
+    attacks = (one.plan["attack"] for one in found.experiments if one.source == "attack" and one.plan)
+    kinds = dict.fromkeys(str(attack.get("quantity", MIXED)) for attack in attacks)
+    return " ".join((MAPS, *(ATTACKED[kind] for kind in kinds)))
+
+
+def right_told(found: Reproduction) -> str:
+    """How often the models of each data set are right; empty where none is known.
 
     A range of percentages over models.
     """
@@ -133,7 +166,7 @@ def right_told(found: Reproduction, topic: str = TOPICS[0]) -> str:
             by.setdefault(one.data, []).append(one.accuracy)
     told = (f"on {data} the models are right on {_range(shares)} of the examples" for data, shares in by.items())
     said = "; ".join(told)
-    return f"{said[0].upper()}{said[1:]}. {SELDOM_OF[topic]}" if said else ""
+    return f"{said[0].upper()}{said[1:]}." if said else ""
 
 
 def _range(shares: Sequence[float]) -> str:
@@ -141,11 +174,24 @@ def _range(shares: Sequence[float]) -> str:
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 
+def counted(verdict: Verdict, number: int) -> str:
+    """So many claims with that verdict, such as `9 hold`."""
+    return f"{number} {verdict if number == 1 and verdict in FINDINGS else COUNTED.get(verdict, verdict)}"
+
+
 def sentence(found: Reproduction) -> str:
-    """How many claims have each verdict."""
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items() if count)
-    claims = "claim" if len(found.outcomes) == 1 else "claims"
-    return f"Of {len(found.outcomes)} {claims}: {counts}."
+    """How many claims are findings, with each verdict, and what became of the others. Claims that share their numbers
+    at this scale are one."""
+    counts = found.counts
+    claims = len(found.outcomes) - counts[TWIN]
+    findings, others = (
+        ", ".join(counted(one, counts[one]) for one in verdicts if counts[one] and one != TWIN)
+        for verdicts in (FINDINGS, LABELS)
+    )
+    told = f"Of {claims} {'claim' if claims == 1 else 'claims'}"
+    rest = f" Not counted as findings: {others}." if others else ""
+    more = f" {counts[TWIN]} more {'is' if counts[TWIN] == 1 else 'are'} {TWIN}." if counts[TWIN] else ""
+    return f"{told}: {findings or 'no findings'}.{rest}{more}"
 
 
 def interval_told(number: Number) -> str:
@@ -175,7 +221,7 @@ def seen_told(outcome: Outcome) -> str:
     if len(outcome.numbers) < 2:
         return ""
     found = Counter(number.verdict for number in outcome.numbers)
-    where = {"inside their bounds": found["holds"], "outside": found["does not hold"], "open": found["cannot be told"]}
+    where = {"inside their bounds": found["holds"], "outside": found["does not hold"], "open": found["undecided"]}
     counts = ", ".join(f"{count} {place}" for place, count in where.items() if count)
     values = sorted(number.value for number in outcome.numbers)
     ends = f"from {number_told(values[0])} to {number_told(values[-1])}"
@@ -186,11 +232,17 @@ def decides(claim: Declaration, outcome: Outcome, scale: Scale) -> str:
     """The number that the verdict hangs on, or why there is none."""
     if not outcome.numbers:
         return outcome.why
+    if outcome.why:
+        return f"{outcome.why} {_number_decides(claim, outcome, scale)}"
+    return _number_decides(claim, outcome, scale)
+
+
+def _number_decides(claim: Declaration, outcome: Outcome, scale: Scale) -> str:
     number = decisive(claim, outcome)
     named = f"{name_told(number.name, scale)}: " if number.name else ""
     wide = "" if interval_told(number) == wide_told(number) else f", widened {wide_told(number)}"
     told = f"{named}{number_told(number.value)} ({interval_told(number)}{wide}), n {number.n:,}"
-    return f"{told}; {settled_told(outcome)}" if outcome.verdict == "cannot be told" else told
+    return f"{told}; {settled_told(outcome)}" if outcome.verdict == "undecided" else told
 
 
 def decisive(claim: Declaration, outcome: Outcome) -> Number:
@@ -202,7 +254,7 @@ def decisive(claim: Declaration, outcome: Outcome) -> Number:
         wide = number.wide_low, number.wide_high
         plain = wide if widens else (number.low, number.high)
         found = margin(number.value, plain, wide, claim.bounds, number.n)
-        ends = {"holds": found.low, "does not hold": found.high}
+        ends = {"holds": found.low, CONSTRUCTION: found.low, "does not hold": found.high}
         return ends.get(outcome.verdict, found.value)
 
     best = sorted((max(entry, key=inside) for entry in outcome.entries), key=inside, reverse=True)

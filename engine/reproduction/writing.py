@@ -13,10 +13,12 @@ from engine.reproduction.words import (
     FLAT,
     INSIDE,
     LEVEL,
+    NO_FINDINGS,
     decides,
     interval_told,
     name_told,
     number_told,
+    quantities_told,
     right_told,
     rule_told,
     same_data_told,
@@ -44,7 +46,9 @@ def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
         f"{declared.source}. {sentence(found)}",
         "",
         *([made, ""] if made else []),
-        *([right, ""] if (right := right_told(found, topic)) else []),
+        quantities_told(found, topic),
+        "",
+        *([right, ""] if (right := right_told(found)) else []),
         ABOUT[topic],
         "",
         *table(
@@ -54,8 +58,8 @@ def markdown(found: Reproduction, declared: Declared, made: str = "") -> str:
         "",
         "## How numbers become a verdict",
         "",
-        f"{LEVEL} The claims, their statistics, bounds and number of examples were declared before the run, in "
-        f"`engine/reproduction/{FILES[topic].name}`; the digest above is the SHA-256 of its content. "
+        f"{LEVEL} {NO_FINDINGS} The claims, their statistics, bounds and number of examples were declared before the "
+        f"run, in `engine/reproduction/{FILES[topic].name}`; the digest above is the SHA-256 of its content. "
         f"{declared.revised}",
         "",
         *(f"{said}\n" for said in _of_what(found, topic)),
@@ -103,12 +107,13 @@ def _claim(claim: Claim, outcome: Outcome, scale: Scale) -> Iterator[str]:
     yield from ("", f'<a id="{claim.id}"></a>', "", f"### {claim.title}: {outcome.verdict}", "")
     yield f"Section {claim.section}, `{claim.id}`. {claim.says}"
     yield from ("", f"Statistic: {statistic_told(claim)}. Rule: {rule_told(claim)}.", "")
-    if outcome.verdict == "not run":
-        yield f"Not run. {outcome.why}"
+    if outcome.why:
+        yield from (f"Why: {outcome.why}", "")
+    if not outcome.numbers:
         return
     if seen := seen_told(outcome):
         yield from (f"Seen: {seen}.", "")
-    if outcome.verdict == "cannot be told":
+    if outcome.verdict == "undecided":
         yield from (f"To tell: {settled_told(outcome)}.", "")
     head = ["what", "value", "95 % interval", "widened", "n", "inside"]
     yield from table(head, [_number(one, scale) for one in outcome.numbers])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
 
@@ -18,8 +19,8 @@ from engine.reproduction.asked import Asked
 from engine.reproduction.claims import FILES, TOPICS, declared, every_claim
 from engine.reproduction.outcome import Reproduction
 from engine.reproduction.run import kept
-from engine.reproduction.verdicts import VERDICTS
-from engine.reproduction.words import LEVEL
+from engine.reproduction.verdicts import FINDINGS, VERDICTS, Verdict
+from engine.reproduction.words import LEVEL, counted
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -63,7 +64,12 @@ def badges_of(*found: Reproduction) -> list[str]:
     """The counts of all claims, and the verdict of each."""
     known = {one.id: one.verdict for report in found for one in report.outcomes}
     verdicts = [known.get(claim.id, "not run") for claim in CLAIMS]
-    return [*(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS), *verdicts]
+    return [*counts_of(verdicts), *verdicts]
+
+
+def counts_of(verdicts: Sequence[Verdict]) -> list[str]:
+    """The findings, and what else there is."""
+    return [counted(one, verdicts.count(one)) for one in VERDICTS if one in FINDINGS or one in verdicts]
 
 
 def button(page: AppTest, label: str) -> bool:
@@ -103,9 +109,9 @@ def test_a_run_ends_with_a_verdict_for_each_claim() -> None:
     assert jobs.wait(job.id, SECONDS).state == "done"
     page = opened(examples="3")
     assert badges(page) == [
-        "0 holds",
-        "0 does not hold",
-        "0 cannot be told",
+        "0 hold",
+        "0 do not",
+        "0 undecided",
         f"{len(CLAIMS)} not run",
         *["not run"] * len(CLAIMS),
     ]
@@ -171,9 +177,29 @@ def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -
 def test_claims_are_chosen_by_verdict() -> None:
     found = keep_report(Asked())
     page = opened(show=["holds", "not run"])
-    shown = badges(page)[4:]
-    assert shown == [verdict for verdict in badges_of(found)[4:] if verdict in ("holds", "not run")]
+    known = {one.id: one.verdict for one in found.outcomes}
+    verdicts = [known.get(claim.id, "not run") for claim in CLAIMS]
+    shown = badges(page)[len(counts_of(verdicts)) :]
+    assert shown == [verdict for verdict in verdicts if verdict in ("holds", "not run")]
     assert page.query_params["show"] == ["holds", "not run"]
+
+
+def test_a_link_with_an_older_word_shows_the_same_claims() -> None:
+    found = keep_report(Asked())
+    page = opened(show=["cannot be told"])
+    undecided = [one for one in found.outcomes if one.verdict == "undecided"]
+    assert badges(page)[-len(undecided) :] == ["undecided"] * len(undecided)
+    assert "holds" not in badges(page)
+    assert not errors(page)
+
+
+def test_the_quantity_that_is_explained_stands_on_the_page() -> None:
+    keep_report(Asked())
+    keep_report(Asked(topic="sanity"))
+    text = html_of(opened())
+    assert "LIME and Kernel SHAP its probability" in text
+    assert "Attacks move a map of the " in text
+    assert "Gradient explanations are of the teacher's logit" in html_of(opened(paper="smat"))
 
 
 def test_numbers_open_by_the_link_and_lead_to_the_evaluation(tmp_path: Path) -> None:

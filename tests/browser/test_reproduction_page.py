@@ -12,6 +12,7 @@ from components.frame import EVALUATE, REPRODUCTION
 from engine.reproduction.asked import Asked
 from engine.reproduction.claims import TOPICS, declared, every_claim
 from engine.reproduction.verdicts import VERDICTS
+from engine.reproduction.words import counted
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.unit.reproduction.standing_in import keep_report
@@ -30,7 +31,8 @@ def test_verdicts_lead_to_numbers_and_to_the_evaluation(
     page = open_page(f"{server.url}/{REPRODUCTION.url_path}")
     counts = page.locator(".st-key-reproduction_counts")
     for verdict, number in counts_of.items():
-        expect(counts.get_by_text(f"{number} {verdict}")).to_be_visible(timeout=TIMEOUT_MS)
+        told = counts.get_by_text(counted(verdict, number), exact=True)
+        expect(told).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("button", name="holds", exact=True).click()
     expect(page).to_have_url(re.compile("show=holds"))
     cards = page.locator("[class*='st-key-claim-']")

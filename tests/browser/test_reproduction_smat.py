@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from components.frame import REPRODUCTION, SCAFFOLD
 from components.reproduction.words import PAPER_TITLES
 from engine.reproduction.smat.asked import Asked
+from engine.reproduction.words import counted
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.unit.reproduction.smat_standing_in import keep_report
@@ -28,7 +29,8 @@ def test_the_paper_is_chosen_and_its_numbers_lead_to_the_students(
     page.get_by_text(PAPER_TITLES["smat"], exact=True).click()
     counts = page.locator(".st-key-reproduction_counts")
     for verdict, number in made.counts.items():
-        expect(counts.get_by_text(f"{number} {verdict}")).to_be_visible(timeout=TIMEOUT_MS)
+        if number:
+            expect(counts.get_by_text(counted(verdict, number), exact=True)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile("paper=smat"))
     card = page.locator(f".st-key-claim-{CLAIM}")
     card.get_by_text("Numbers", exact=True).click()

@@ -65,6 +65,7 @@ class Claim:
     least: int | None = None
     people: str = ""
     why: str = ""
+    by_construction: str = ""
 
     @property
     def strict(self) -> bool:
@@ -157,7 +158,7 @@ class _Reader:
         return Claim(
             plain["id"], plain["title"], plain["section"], plain["says"], plain["rule"],
             bounds_of(plain["rule"], plain["threshold"]), () if people else asked, plain.get("least"),
-            people, "" if asked or people else ONE_SIZE,
+            people, "" if asked or people else ONE_SIZE, plain.get("by_construction", ""),
         )  # fmt: skip
 
     def _entry(self, plain: Mapping[str, Any], each: Mapping[str, str]) -> tuple[Contrast, ...]:

@@ -11,10 +11,11 @@ import numpy as np
 
 from engine.reproduction.estimates import NoNumber
 from engine.reproduction.intervals import widened, with_room
+from engine.reproduction.labels import CEILING_WIDTH
 from engine.reproduction.outcome import Number
-from engine.reproduction.smat.claims import AUC, Claim, Contrast
+from engine.reproduction.smat.claims import AUC, SIMULABILITY, Claim, Contrast
 from engine.reproduction.smat.findings import Findings
-from engine.reproduction.verdicts import CHANCE, POWER, ROUNDING, Margin, Verdict, margin
+from engine.reproduction.verdicts import CHANCE, POWER, ROUNDING, Finding, Margin, margin
 from engine.scaffold.result import Cell
 
 QUARTILES = 1.349
@@ -33,9 +34,9 @@ class BySeeds(Margin):
     seeds: int | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Finding:
         told = super().verdict
-        return "cannot be told" if told == "does not hold" and self.high >= -ROUNDING else told
+        return "undecided" if told == "does not hold" and self.high >= -ROUNDING else told
 
     @property
     def settled_by(self) -> int | None:
@@ -61,7 +62,11 @@ def _of_seeds(claim: Claim, contrast: Contrast, found: Findings) -> tuple[Number
     n = min(len(cell.values) for cell in cells)
     held = margin(value, (low, high), (low, high), claim.bounds, n, claim.strict)
     inside = BySeeds(held.value, held.low, held.high, n, claim.strict, seeds=seeds_needed(held.value, times, cells))
-    return Number(contrast.name, value, low, high, low, high, n, inside.verdict), inside
+    best = all(
+        term.measure == SIMULABILITY and cell.median >= 1 - CEILING_WIDTH
+        for term, cell in zip(contrast.terms, cells, strict=True)
+    )
+    return Number(contrast.name, value, low, high, low, high, n, inside.verdict, best), inside
 
 
 def seeds_needed(distance: int | float, times: Sequence[int | float], cells: Sequence[Cell]) -> int | None:
@@ -92,4 +97,5 @@ def _of_examples(
     )
     value = float(values.mean())
     inside = margin(value, inner, outer, claim.bounds, len(common), claim.strict, chances)
-    return Number(contrast.name, value, *plain, *outer, len(common), inside.verdict), inside
+    best = all(np.mean(list(one.values())) >= 1 - CEILING_WIDTH for one in each)
+    return Number(contrast.name, value, *plain, *outer, len(common), inside.verdict, best), inside

@@ -24,7 +24,7 @@ def outcome_of(claim: Claim, found: Findings, seed: int) -> Outcome:
     """What becomes of a claim."""
     unit = SEEDS if claim.by_seeds else EXAMPLES
     if claim.people:
-        return Outcome(claim.id, "cannot be told", why=claim.people)
+        return Outcome(claim.id, "not run", why=claim.people)
     if claim.why:
         return Outcome(claim.id, "not run", why=claim.why, unit=unit)
     choices = max(map(len, claim.asked))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from cache import key_for
@@ -13,7 +13,9 @@ from engine.evaluation.sample import reason
 from engine.home import product_version
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, silent
-from engine.reproduction.outcome import ExperimentFound, ModelFound
+from engine.reproduction.accuracy import correlation_of, predicted, rights_of
+from engine.reproduction.labels import Labels
+from engine.reproduction.outcome import ExperimentFound, ModelFound, Outcome
 from engine.reproduction.run import LIBRARIES
 from engine.reproduction.smat.asked import MIDDLE, Asked, Key
 from engine.reproduction.smat.claims import AUC, SPARSEMAX
@@ -24,13 +26,15 @@ from engine.reproduction.smat.report import SmatReport, from_plain
 from engine.reproduction.smat.tables import rows_of
 from engine.scaffold import keeping
 from engine.scaffold.asked import asked_of, learned_of
+from engine.scaffold.examples import examples_of
 from engine.scaffold.plan import Plan
 from engine.scaffold.plausibility import Plausibility, plausibility
 from engine.scaffold.result import Scaffold
-from engine.scaffold.run import finished, scaffold
+from engine.scaffold.run import finished, is_regression, scaffold
+from engine.scaffold.splits import splits_of
 from engine.store import result_store
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the numbers of a report change."""
 NO_STUDENT = "no student is finished."
 
@@ -54,6 +58,7 @@ def judged(asked: Asked, taught: Mapping[Key, Scaffold | str] | None = None, rep
     students = {key: _students(asked, key, (taught or {}).get(key)) for key in asked.needed}
     plausible = {task: _plausible(asked, task, students) for task in _marked(asked)}
     found = Findings(students, plausible, asked.sizes, asked.declared.least_seeds)
+    models = tuple(_model(task, asked.plan((task, normal))) for task, normal in asked.needed if normal == SPARSEMAX)
     made = SmatReport(
         asked.command(),
         asked.scale,
@@ -61,9 +66,9 @@ def judged(asked: Asked, taught: Mapping[Key, Scaffold | str] | None = None, rep
         asked.seed,
         asked.declared.digest,
         {"Exegesis": product_version(), **{name: version(name) for name in LIBRARIES}},
-        tuple(_model(task, asked.plan((task, normal))) for task, normal in asked.needed if normal == SPARSEMAX),
+        models,
         tuple(_experiment(key, students[key]) for key in asked.needed),
-        judge(asked, found),
+        labelled(asked, judge(asked, found), models),
         tuple(sorted(asked.places)),
         rows_of(found),
     )
@@ -156,13 +161,41 @@ def _plausible(asked: Asked, task: str, students: Mapping[Key, Scaffold | str]) 
         return reason(error)
 
 
+def labelled(asked: Asked, outcomes: Sequence[Outcome], models: Sequence[ModelFound]) -> tuple[Outcome, ...]:
+    """The outcomes of the chosen claims, in their order, with labels on those that are no findings."""
+    teachers = {one.name: one for one in models}
+    plans = {task: plan.teacher for task, plan in asked.tasks.items() if isinstance(plan, Plan)}
+    found = {
+        claim.id: [teachers[plans[task]] for task in claim.tasks if plans.get(task) in teachers]
+        for claim in asked.chosen
+    }
+    labels = Labels(found)
+    return tuple(labels.label(claim, one) for claim, one in zip(asked.chosen, outcomes, strict=True))
+
+
 def _model(task: str, plan: Plan | str) -> ModelFound:
     if isinstance(plan, str):
         return ModelFound(f"teacher of {TASKS[task]}", "", plan, None, 0)
     try:
-        return ModelFound(plan.teacher, plan.dataset, "", None, 0, catalog.revision(plan.teacher))
+        return teacher_found(plan)
     except ExegesisError as error:
         return ModelFound(plan.teacher, plan.dataset, reason(error), None, 0)
+
+
+def teacher_found(plan: Plan) -> ModelFound:
+    """The teacher, with how often it is right on the examples on which students are tested.
+
+    Errors: those of the teacher and of the data set.
+    """
+    source = examples_of(plan)
+    pairs = predicted(plan.teacher, source, splits_of(source.count, plan).test)
+    made = ModelFound(plan.teacher, plan.dataset, "", None, 0, catalog.revision(plan.teacher))
+    if is_regression(plan.teacher):
+        r, n = correlation_of(pairs) or (None, 0)
+        return dataclasses.replace(made, correlation=r, n=n)
+    right = [one for one in rights_of(pairs, source) if one is not None]
+    accuracy = sum(right) / len(right) if right else None
+    return dataclasses.replace(made, accuracy=accuracy, n=len(right), classes=len(source.labels))
 
 
 def _experiment(key: Key, found: Scaffold | str) -> ExperimentFound:

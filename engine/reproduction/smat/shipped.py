@@ -33,7 +33,7 @@ def shipped_smat() -> ShippedSmat | None:
     if not FILE.exists():
         return None
     plain = json.loads(FILE.read_text(encoding="utf-8"))
-    return ShippedSmat(from_plain(plain["report"]), plain["date"], plain["revision"])
+    return ShippedSmat(from_plain(plain["report"]), plain["date"], plain["revision"], plain.get("revised", ""))
 
 
 def shipped_for(asked: Asked) -> ShippedSmat | None:

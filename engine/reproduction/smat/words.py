@@ -7,17 +7,21 @@ from engine.reproduction.smat.naming import MEASURES, NORMALISATIONS, SIDES, TAS
 from engine.reproduction.words import number_told
 
 LEVEL = (
-    "Of students the median over the seeds is compared, and its ends are the quartiles, as in the paper: a claim holds "
-    "when the ends of all its numbers lie inside their bounds, does not hold when those of one lie outside, and cannot "
-    "be told where quartiles overlap. Quartiles do not narrow with more students; the number of seeds that is told is "
-    "that with which a 95 % interval of the difference of medians would leave the bound with power 0.8, if they are "
-    "as spread as they now seem. Plausibility has 95 % intervals over examples, paired, widened for as many numbers as "
-    "the claim has before it is said not to hold (Bonferroni)."
+    "Of students the median over the seeds is compared, and its ends are the quartiles, as in the paper: a claim "
+    "holds when the ends of all its numbers lie inside their bounds, does not hold when those of one lie outside, and "
+    "is undecided where quartiles overlap. Quartiles do not narrow with more students; the number of seeds that is "
+    "told is that with which a 95 % interval of the difference of medians would leave the bound with power 0.8, if "
+    "they are as spread as they now seem. Plausibility has 95 % intervals over examples, paired, widened for as many "
+    "numbers as the claim has before it is said not to hold (Bonferroni)."
 )
 ABOUT = (
     "Simulability is how often a student's answer is the teacher's, from 0 to 1, for scores their correlation, from −1 "
     "to 1. Texts, pictures and scores stand for the paper's IMDB, CIFAR-100 and MLQE; the sizes are the examples that "
     "a student learns from."
+)
+QUANTITY = (
+    "Gradient explanations are of the teacher's logit of the class that it predicts (of a regression model its score), "
+    "not of the probability; attention explanations are of neither."
 )
 NOT_EXAMINED = "not examined"
 

@@ -14,12 +14,14 @@ from engine.reproduction.smat.claims import ACTIVE, AUC, DEPTH, SIMULABILITY, Cl
 from engine.reproduction.smat.examined import Examined, examined_told
 from engine.reproduction.smat.naming import NORMALISATIONS, SIDES, TASKS, setting_named
 from engine.reproduction.smat.report import Row, SmatReport
-from engine.reproduction.smat.words import ABOUT, LEVEL, statistic_told
+from engine.reproduction.smat.words import ABOUT, LEVEL, QUANTITY, statistic_told
 from engine.reproduction.words import (
     INSIDE,
+    NO_FINDINGS,
     decides,
     interval_told,
     number_told,
+    right_told,
     rule_told,
     seen_told,
     sentence,
@@ -58,6 +60,9 @@ def markdown(
         f"{declared.source}. {sentence(found)}",
         "",
         *([made, ""] if made else []),
+        QUANTITY,
+        "",
+        *([right, ""] if (right := right_told(found)) else []),
         ABOUT,
         "",
         *table(
@@ -67,7 +72,7 @@ def markdown(
         "",
         "## How numbers become a verdict",
         "",
-        f"{LEVEL} The claims, their statistics and bounds were declared before the run, in "
+        f"{LEVEL} {NO_FINDINGS} The claims, their statistics and bounds were declared before the run, in "
         f"`engine/reproduction/smat.json`; the digest above is the SHA-256 of its content. {declared.revised}",
         "",
         *([places, ""] if places else []),
@@ -77,7 +82,10 @@ def markdown(
         *(line for id in TABLES for line in _rows(id, found.rows)),
         "## Teachers",
         "",
-        *table(["teacher", "revision", "data set"], [_model(one) for one in found.models]),
+        *table(
+            ["teacher", "revision", "data set", "accuracy or correlation on the test examples", "n"],
+            [_model(one) for one in found.models],
+        ),
         "",
         "## Students",
         "",
@@ -124,12 +132,13 @@ def _claim(claim: Claim, outcome: Outcome, found: SmatReport, known: Mapping[str
     yield f"Section {claim.section}, `{claim.id}`. {claim.says}"
     rule = f" Rule: {rule_told(claim)}." if claim.contrasts else ""
     yield from ("", f"Statistic: {statistic_told(claim)}.{rule}", "")
+    if outcome.why:
+        yield from (f"Why: {outcome.why}", "")
     if not outcome.numbers:
-        yield f"Not run. {outcome.why}" if outcome.verdict == "not run" else outcome.why
         return
     if seen := seen_told(outcome):
         yield from (f"Seen: {seen}.", "")
-    if outcome.verdict == "cannot be told":
+    if outcome.verdict == "undecided":
         yield from (f"To tell: {settled_told(outcome)}.", "")
     if told := examined_told(outcome, known):
         yield from (told, "")
@@ -164,7 +173,9 @@ def _cell(row: Row) -> list[str]:
 
 
 def _model(one: ModelFound) -> list[str]:
-    return [one.name, f"not there: {one.why}" if one.why else one.revision, one.data]
+    score = one.accuracy if one.correlation is None else one.correlation
+    told = "not known" if score is None else number_told(score)
+    return [one.name, f"not there: {one.why}" if one.why else one.revision, one.data, told, f"{one.n:,}"]
 
 
 def _students(name: str, plan: Mapping[str, object], why: str, missing: int) -> str:

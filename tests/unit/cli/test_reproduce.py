@@ -10,7 +10,7 @@ import pytest
 from engine.reproduction.claims import declared
 from tests.tiny import save_checkpoint
 from tests.unit.cli.conftest import Run
-from tests.unit.reproduction.standing_in import PHRASES, marked, written
+from tests.unit.reproduction.standing_in import PHRASES, marked, take_as_learned, written
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -30,23 +30,39 @@ def places(tmp_path: Path) -> str:
     return str(tmp_path / "places.json")
 
 
-def test_it_writes_the_same_report_each_time(run: Run, places: str, tmp_path: Path) -> None:
+def test_it_writes_the_same_report_each_time(
+    run: Run, places: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_as_learned(monkeypatch)
     done = run("reproduce", "thesis", *MORE, "--places", places, "--out", str(tmp_path / "out"))
     assert (done.code, done.err) == (0, ""), done.err
     assert CLAIM in done.out
-    assert "Of 1 claim: 1 cannot be told." in done.out
+    assert "Of 1 claim: 1 undecided." in done.out
     report = (tmp_path / "out" / "thesis-embedded.md").read_bytes()
     first = report.decode().splitlines()[0]
     command = f"exegesis reproduce thesis --scale embedded --examples 3 --seed 0 --claims {CLAIM} --places places.json"
     assert first.startswith(f"`{command}`, seed 0, ")
     assert first.endswith(f"claims {declared().digest}")
     plain = json.loads((tmp_path / "out" / "thesis-embedded.json").read_text(encoding="utf-8"))
-    assert [one["verdict"] for one in plain["outcomes"]] == ["cannot be told"], "three examples are too few"
+    assert [one["verdict"] for one in plain["outcomes"]] == ["undecided"], "three examples are too few"
     [[number], _] = plain["outcomes"][0]["entries"]
     assert number["value"] == 1.0, "GPT-2 looks back, so the last word is last"
     again = run("reproduce", "thesis", *MORE, "--places", places, "--out", str(tmp_path / "again"), "--json")
     assert again.json == plain
     assert (tmp_path / "again" / "thesis-embedded.md").read_bytes() == report
+
+
+def test_claims_on_a_model_at_chance_are_not_run(run: Run, places: str, tmp_path: Path) -> None:
+    done = run("reproduce", "thesis", *MORE, "--places", places, "--out", str(tmp_path / "out"))
+    told = "Of 1 claim: no findings. Not counted as findings: 1 not run (the model has not learned the task)."
+    assert told in done.out
+    report = (tmp_path / "out" / "thesis-embedded.md").read_text(encoding="utf-8")
+    assert told in report
+    assert "Why: gpt2-marked is right on " in report
+    plain = json.loads((tmp_path / "out" / "thesis-embedded.json").read_text(encoding="utf-8"))
+    [outcome], [model] = plain["outcomes"], plain["models"]
+    assert (outcome["verdict"], outcome["entries"]) == ("not run: the model has not learned the task", [])
+    assert (model["n"], model["classes"]) == (3, 2), "of three examples of two classes none can be enough"
 
 
 def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None:

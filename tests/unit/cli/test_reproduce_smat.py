@@ -12,6 +12,7 @@ from engine.reproduction.smat.claims import declared
 from engine.scaffold import opening
 from engine.scaffold.plan import NONE, SEEDS, SMAT, Plan
 from tests.unit.cli.conftest import Run
+from tests.unit.reproduction.standing_in import take_as_learned
 from tests.unit.scaffold.plans import plan
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -27,7 +28,10 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return made
 
 
-def test_what_is_missing_is_taught_once_and_judged(run: Run, tiny: Plan, tmp_path: Path) -> None:
+def test_what_is_missing_is_taught_once_and_judged(
+    run: Run, tiny: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_as_learned(monkeypatch)
     given = ("reproduce", "smat", "--claims", CLAIM, "--out", str(tmp_path / "out"))
     done = run(*given)
     assert (done.code, CLAIM in done.out) == (0, True), done.err
@@ -44,6 +48,14 @@ def test_what_is_missing_is_taught_once_and_judged(run: Run, tiny: Plan, tmp_pat
     again = run(*given, "--json")
     assert again.json == plain
     assert (tmp_path / "out" / "smat-embedded.md").read_bytes() == report
+
+
+def test_claims_on_a_teacher_at_chance_are_not_run(run: Run, tiny: Plan, tmp_path: Path) -> None:
+    done = run("reproduce", "smat", "--claims", CLAIM, "--out", str(tmp_path / "out"), "--json")
+    [outcome], [teacher] = done.json["outcomes"], done.json["models"]
+    assert teacher["n"] == tiny.recipe.test, "the examples on which students are tested"
+    assert outcome["verdict"] == "not run: the model has not learned the task", teacher
+    assert outcome["why"].startswith(f"{tiny.teacher} is right on ")
 
 
 def test_a_teacher_that_is_not_here_leaves_its_claims_not_run(

@@ -11,10 +11,10 @@ import engine.explain
 import engine.metrics.curves as curves
 from cache.keys import plain
 from engine.reproduction.asked import Asked, experiments
-from engine.reproduction.outcome import ExperimentFound, Number, Outcome, Reproduction
+from engine.reproduction.outcome import ExperimentFound, ModelFound, Number, Outcome, Reproduction
 from engine.reproduction.run import report_key
 from engine.reproduction.scales import EMBEDDED, FULL
-from engine.reproduction.verdicts import VERDICTS
+from engine.reproduction.verdicts import FINDINGS, VERDICTS, Verdict
 from engine.store import result_store
 from tests.tiny import save_checkpoint
 
@@ -86,21 +86,28 @@ def without_models(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "load_classifier", lambda *given: pytest.fail("nothing is left to run"))
 
 
+def take_as_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random models on few examples are at chance, and claims on such are not run: here they are."""
+    monkeypatch.setattr(ModelFound, "unlearned", False)
+
+
 def _family(base: str) -> str:
     return base.rpartition("/")[2].partition("-")[0]
 
 
 def report_of(asked: Asked, model: str) -> Reproduction:
     """A report in which the verdicts come by turns, each with the numbers that lead to it."""
-    ends = {"holds": (0.95, 0.93, 0.97), "does not hold": (-0.9, -0.95, -0.8), "cannot be told": (0.0, -0.9, 0.9)}
+    ends: dict[Verdict, tuple[float, float, float]] = {
+        "holds": (0.95, 0.93, 0.97), "does not hold": (-0.9, -0.95, -0.8), "undecided": (0.0, -0.9, 0.9),
+    }  # fmt: skip
     outcomes = []
     for number, claim in enumerate(asked.chosen):
         verdict = VERDICTS[number % len(VERDICTS)]
-        if verdict == "not run":
+        if verdict not in FINDINGS:
             outcomes.append(Outcome(claim.id, verdict, why="gpt2-marked: <b>is not here</b> [x](http://evil.example)."))
             continue
         found = Number(claim.contrasts[0].name, *ends[verdict], *ends[verdict][1:], asked.count, verdict)
-        settled_by = 4321 if verdict == "cannot be told" else None
+        settled_by = 4321 if verdict == "undecided" else None
         outcomes.append(Outcome(claim.id, verdict, ((found,),), settled_by=settled_by))
     needed = experiments(asked)
     plans = [one.way.plan(asked.wanted(one.source, (model,), one.data, one.metrics)) for one in needed]

@@ -18,7 +18,7 @@ from engine.reproduction.asked import Asked
 from engine.reproduction.claims import Declared, declared
 from engine.reproduction.run import kept, reproduce
 from engine.reproduction.sources import GRADIENTS, RANDOMIZED
-from tests.unit.reproduction.standing_in import without_models
+from tests.unit.reproduction.standing_in import take_as_learned, without_models
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -28,7 +28,8 @@ CLAIMS = ("families-random-gpt2", "families-attack-unconstrained-gpt2")
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As declared, but one seed and two steps."""
+    """As declared, but one seed and two steps; what is random has learned enough."""
+    take_as_learned(monkeypatch)
 
     def shorter(file: Path) -> Declared:
         settings = {"embedded": {"randomization": {"seeds": 1}, "attack": {"attack": {"steps": STEPS}}}}
@@ -49,7 +50,7 @@ def test_a_run_finds_what_both_engines_find(
     assert found.command.startswith("exegesis reproduce thesis --topic sanity --scale embedded --examples 3 --seed 0 ")
     assert [one.source for one in found.experiments] == ["randomization", "attack"]
     [model] = found.models
-    assert (model.name, model.n) == ("gpt2-marked", 3), "how often it is right, from the attacks"
+    assert (model.name, model.n, model.classes) == ("gpt2-marked", 3, 2), "how often it is right"
     random, attack = found.outcomes
     given: Any = (places["gpt2-marked"],), places["reviews-marked"]
     [one] = randomize(*given, RANDOMIZED, examples=3, seeds=1).models

@@ -180,4 +180,4 @@ def test_the_report_says_what_was_randomized_and_attacked() -> None:
     assert "each part made random 3 times, cascading and independent; methods gradient_l2" in text
     assert "up to 16 examples, attacked unconstrained and constrained, place embedding, top_k 0.15" in text
     assert "steps 100" in text
-    assert "Not run. not there." in text
+    assert "Why: not there." in text

@@ -33,9 +33,9 @@ WIDE = (0.60, 0.70, 0.75, 0.82, 0.95)
     [
         (HIGH, LOW, "holds"),
         (LOW, HIGH, "does not hold"),
-        (WIDE, LOW, "cannot be told"),
-        ((0.7,) * 5, (0.7,) * 5, "cannot be told"),
-        ((0.70, 0.71, 0.72, 0.73, 0.74), (0.73, 0.73, 0.75, 0.76, 0.77), "cannot be told"),
+        (WIDE, LOW, "undecided"),
+        ((0.7,) * 5, (0.7,) * 5, "undecided"),
+        ((0.70, 0.71, 0.72, 0.73, 0.74), (0.73, 0.73, 0.75, 0.76, 0.77), "undecided"),
     ],
     ids=["apart", "apart the other way", "overlapping", "equal", "touching"],
 )
@@ -78,7 +78,7 @@ def test_one_number_outside_is_enough_and_one_open_keeps_it_open() -> None:
     cells = {("smat", 10): HIGH, ("none", 10): LOW, ("smat", 20): LOW, ("none", 20): HIGH}
     assert outcome_of(claim(sizes), found(students(cells)), 0).verdict == "does not hold"
     cells[("smat", 20)], cells[("none", 20)] = WIDE, LOW
-    assert outcome_of(claim(sizes), found(students(cells)), 0).verdict == "cannot be told"
+    assert outcome_of(claim(sizes), found(students(cells)), 0).verdict == "undecided"
 
 
 def test_what_is_not_there_is_not_run_and_says_why() -> None:
@@ -132,7 +132,7 @@ def test_plausibility_is_told_by_intervals_over_examples() -> None:
     assert (above.verdict, above.unit, above.numbers[0].n) == ("holds", "examples", 60)
     assert above.numbers[0].value == pytest.approx(0.3)
     same = outcome_of(claim((auc((1, "smat"), (-1, "attention_logits")),)), measured, 0)
-    assert same.verdict == "cannot be told", "the same values in another order"
+    assert same.verdict == "undecided", "the same values in another order"
     best = outcome_of(claim((auc((1, "best_head")),)), measured, 0)
     assert best.numbers[0].value == pytest.approx(heads[:, 3].mean())
     active = outcome_of(claim((auc((1, "active_heads"), (-1, "inactive_heads")),)), measured, 0)
@@ -144,7 +144,7 @@ def test_plausibility_is_told_by_intervals_over_examples() -> None:
 def test_people_alone_can_tell_of_people() -> None:
     one = next(one for one in Asked(claims=("image-people-smat",)).chosen)
     outcome = outcome_of(one, Findings({}), 0)
-    assert outcome.verdict == "cannot be told"
+    assert outcome.verdict == "not run", "nothing was measured"
     assert settled_told(outcome) == one.people
     assert "study with people" in one.people
 

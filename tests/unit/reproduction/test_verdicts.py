@@ -43,12 +43,12 @@ def test_a_number_on_its_bound_is_inside_unless_more_is_asked() -> None:
     for strict, verdict in ((False, "holds"), (True, "does not hold")):
         assert margin(0.0, (0.0, 0.0), (0.0, 0.0), (0.0, None), 9, strict).verdict == verdict
     assert margin(0.1 + 0.2 - 0.3, (0.0, 0.5), (0.0, 0.5), (0.0, None), 9).verdict == "holds", "rounding does not count"
-    assert margin(0.2, (0.0, 0.5), (0.0, 0.5), (0.0, None), 9, strict=True).verdict == "cannot be told"
+    assert margin(0.2, (0.0, 0.5), (0.0, 0.5), (0.0, None), 9, strict=True).verdict == "undecided"
 
 
 def test_what_holds_is_inside_by_the_plain_interval_and_what_does_not_outside_by_the_wide_one() -> None:
     assert margin(0.1, (0.05, 0.15), (-0.1, 0.3), (0.0, None), 9).verdict == "holds"
-    assert margin(-0.1, (-0.15, -0.05), (-0.3, 0.1), (0.0, None), 9).verdict == "cannot be told"
+    assert margin(-0.1, (-0.15, -0.05), (-0.3, 0.1), (0.0, None), 9).verdict == "undecided"
     assert margin(-0.1, (-0.15, -0.05), (-0.2, -0.01), (0.0, None), 9).verdict == "does not hold"
 
 
@@ -57,16 +57,16 @@ def test_what_holds_is_inside_by_the_plain_interval_and_what_does_not_outside_by
     [
         ([INSIDE, INSIDE], None, Judgement("holds")),
         ([INSIDE, OUTSIDE, OPEN], None, Judgement("does not hold")),
-        ([INSIDE, OPEN], None, Judgement("cannot be told", FOUR)),
-        ([OPEN, Margin(0.1, -0.2, 0.3, 100)], None, Judgement("cannot be told", NINE)),
-        ([OPEN, DOUBTFUL], None, Judgement("cannot be told", SIXTEEN)),
-        ([BOUND, INSIDE], None, Judgement("cannot be told", None, 1)),
-        ([BOUND, OPEN, BOUND], None, Judgement("cannot be told", FOUR, 2)),
-        ([BOUND, DOUBTFUL], None, Judgement("cannot be told", SIXTEEN)),
+        ([INSIDE, OPEN], None, Judgement("undecided", FOUR)),
+        ([OPEN, Margin(0.1, -0.2, 0.3, 100)], None, Judgement("undecided", NINE)),
+        ([OPEN, DOUBTFUL], None, Judgement("undecided", SIXTEEN)),
+        ([BOUND, INSIDE], None, Judgement("undecided", None, 1)),
+        ([BOUND, OPEN, BOUND], None, Judgement("undecided", FOUR, 2)),
+        ([BOUND, DOUBTFUL], None, Judgement("undecided", SIXTEEN)),
         ([INSIDE, OUTSIDE, OPEN], 1, Judgement("holds")),
-        ([INSIDE, OUTSIDE, OPEN], 2, Judgement("cannot be told", FOUR)),
+        ([INSIDE, OUTSIDE, OPEN], 2, Judgement("undecided", FOUR)),
         ([INSIDE, OUTSIDE, OUTSIDE], 2, Judgement("does not hold")),
-        ([OUTSIDE, DOUBTFUL, OPEN], 2, Judgement("cannot be told", SIXTEEN)),
+        ([OUTSIDE, DOUBTFUL, OPEN], 2, Judgement("undecided", SIXTEEN)),
     ],
 )
 def test_as_many_must_hold_as_are_asked(asked: list[Margin], least: int | None, expected: Judgement) -> None:
@@ -76,7 +76,7 @@ def test_as_many_must_hold_as_are_asked(asked: list[Margin], least: int | None, 
 def test_where_one_of_several_is_enough_the_best_counts() -> None:
     best = most([OUTSIDE, OPEN, INSIDE])
     assert best == INSIDE
-    assert judged([most([OUTSIDE, OPEN])]).verdict == "cannot be told"
+    assert judged([most([OUTSIDE, OPEN])]).verdict == "undecided"
     assert judged([most([OUTSIDE, OUTSIDE])]).verdict == "does not hold"
 
 

@@ -12,7 +12,7 @@ from engine.reproduction.outcome import ModelFound, Number, Outcome
 from engine.reproduction.scales import EMBEDDED, FULL
 from engine.reproduction.timing import NO_TIME, SECONDS, seconds_of, time_told
 from engine.reproduction.verdicts import Verdict
-from engine.reproduction.words import SELDOM, name_told, right_told, seen_told
+from engine.reproduction.words import name_told, right_told, seen_told
 from tests.unit.reproduction.standing_in import report_of
 
 
@@ -40,7 +40,7 @@ def test_how_often_models_are_right_is_told_by_data_set() -> None:
     rights = (("a", "nli", 0.31), ("b", "nli", 0.406), ("c", "reviews", 1.0), ("d", "reviews", None))
     models = tuple(ModelFound(name, data, "", share, 100) for name, data, share in rights)
     told = "On nli the models are right on 31 to 41 % of the examples; on reviews the models are right on 100 % of the "
-    assert right_told(replace(found, models=models)) == f"{told}examples. {SELDOM}"
+    assert right_told(replace(found, models=models)) == f"{told}examples."
 
 
 def test_time_is_that_of_the_models_that_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
