@@ -142,12 +142,13 @@ def noisy_gradients(
     index = np.repeat(np.arange(len(task.items)), samples)
 
     def noisy(rows: slice, batch: Any) -> torch.Tensor:
-        points = task.model.points(batch, place).clone()
+        points = task.model.points(batch, place)
+        noise = np.zeros(points.shape)  # of all rows, so that a GPU is sent it at once
         for row, at in enumerate(range(rows.start, rows.stop)):
             item = task.items[index[at]]
-            noise = _noise(item, at % samples, points.shape[-1]) * sigmas[index[at]]
-            points[row, : len(noise)] += torch.from_numpy(noise).to(device=points.device, dtype=points.dtype)
-        return points
+            drawn = _noise(item, at % samples, points.shape[-1])
+            noise[row, : len(drawn)] = drawn * sigmas[index[at]]
+        return points + torch.from_numpy(noise).to(device=points.device, dtype=points.dtype)
 
     return mean_gradients(task, index, noisy, np.full(len(index), 1 / samples), quantity, place)
 
@@ -160,7 +161,10 @@ def mean_gradients(
     quantity: str = LOGIT,
     place: str = EMBEDDING,
 ) -> list[Float[torch.Tensor, "_ width"]]:
-    """Weighted sums, an item each, of the gradients of its rows; summed in double precision on the device."""
+    """Weighted sums, an item each, of the gradients of its rows; summed in double precision on the device.
+
+    `index` rises: the rows of an item are neighbors.
+    """
     shape = task.model.points(task.batch([0]), place).shape[-1]
     wide = torch.float64 if task.model.device.type != "mps" else torch.float32
     total = [torch.zeros(len(e), shape, dtype=wide, device=task.model.device) for e in task.examples]
@@ -170,7 +174,7 @@ def mean_gradients(
         owners = index[rows]
         parts = []
         for item in np.unique(owners):
-            mine = torch.from_numpy(np.flatnonzero(owners == item)).to(gradient.device)
+            mine = slice(*np.searchsorted(owners, [item, item + 1]).tolist())
             part = gradient[mine, : len(total[item])].to(wide)
             parts.append((item, torch.tensordot(weight[rows][mine], part, dims=1)))
         # All or nothing: had memory run out after some were added, the retry would add them twice.

@@ -109,9 +109,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         """The embeddings of such numbers, through which gradients flow."""
         if place == EMBEDDING:
             return points
-        patches = points[:, len(self.adapter.specials) :]
-        weight = self.embedding.weight
-        return self._with_specials(torch.nn.functional.linear(patches, weight.flatten(1), self.embedding.bias))
+        return self._with_specials(self._vectors(points[:, len(self.adapter.specials) :]))
 
     def logits(
         self, batch: PictureBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
@@ -132,7 +130,11 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return self.module.get_submodule(self.adapter.norm)(hidden)
 
     def _projected(self, values: Float[torch.Tensor, "batch 3 height width"]) -> torch.Tensor:
-        return self.embedding(values).flatten(2).transpose(1, 2)
+        return self._vectors(pixels.patches(values, self.patch))
+
+    def _vectors(self, patches: Float[torch.Tensor, "batch patch pixel"]) -> Float[torch.Tensor, "batch patch d_model"]:
+        # A product, not the module's convolution: of that a GPU rounds single precision to 10 bits (TF32).
+        return torch.nn.functional.linear(patches, self.embedding.weight.flatten(1), self.embedding.bias)
 
     def _with_specials(self, patches: Float[torch.Tensor, "batch patch d_model"]) -> torch.Tensor:
         specials = [getattr(self._embeddings, name).expand(len(patches), -1, -1) for name in self.adapter.specials]

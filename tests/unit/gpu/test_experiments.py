@@ -1,0 +1,172 @@
+"""Metrics, heads, randomization, attacks and teaching on a GPU give the CPU's numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engine import runtime
+from engine.attacks.attack import AttackRequest, attack_many
+from engine.attacks.params import METHODS as ATTACKED
+from engine.attacks.params import OBJECTIVES, QUANTITIES
+from engine.attacks.transfer import transferred
+from engine.data.sources import source_of
+from engine.evaluation.evaluate import evaluate
+from engine.explain import explain_many
+from engine.heads.reading import read_heads
+from engine.heads.scales import HeadScales
+from engine.heads.switching import switch_off_each
+from engine.metrics.catalog import METRICS
+from engine.metrics.curves import WAYS, removal_curves
+from engine.metrics.without import predictions_without
+from engine.models.inspection import inspect_model
+from engine.predictions import predictions
+from engine.randomization.run import randomize
+from engine.request import Request
+from engine.scaffold.asked import Asked
+from engine.scaffold.beside import beside
+from engine.scaffold.bilevel import Objective, Rates
+from engine.scaffold.normalising import normalisation
+from engine.scaffold.plan import ATTENTION, GRADIENTS, NONE, SMAT
+from engine.scaffold.plausibility import plausibility
+from engine.scaffold.protocols import protocols
+from engine.scaffold.run import scaffold
+from engine.scaffold.student import Student, head_count
+from engine.scaffold.together import Together
+from tests.unit.evaluation.making import REVIEWS, written
+from tests.unit.gpu.machine import assert_same, both, folder, inputs, loaded
+from tests.unit.scaffold.making import taught
+from tests.unit.scaffold.marking import marked_file
+from tests.unit.scaffold.plans import plan, saved
+
+pytestmark = pytest.mark.usefixtures("home")
+
+KINDS = ("gpt2", "vit")
+TIMED = ("seconds",)
+
+
+def request(kind: str, method: str = "gradient_x_input", **more: Any) -> Request:
+    return Request(folder(kind), method, inputs(kind)[-1], **more)
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> str:
+    return written(tmp_path / "reviews.jsonl", REVIEWS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_and_maps_with_heads_scaled(kind: str) -> None:
+    heads = HeadScales.off([(0, 1), (2, 3)])
+    methods = ("gradient_l2", "attention_rollout", "occlusion")
+    assert_same(*both(lambda: predictions(folder(kind), inputs(kind), heads=heads)))
+    assert_same(*both(lambda: explain_many([request(kind, method, heads=heads) for method in methods])))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_removal_curves_and_predictions_without_features(kind: str) -> None:
+    methods = ("gradient_x_input", "random")
+    assert_same(*both(lambda: removal_curves([request(kind, method) for method in methods], ways=WAYS)))
+    assert_same(*both(lambda: predictions_without(request(kind), (2, 4))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_heads_read_and_each_switched_off(kind: str) -> None:
+    assert_same(*both(lambda: read_heads(request(kind))))
+    assert_same(*both(lambda: switch_off_each(request(kind))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_is_inspected(kind: str) -> None:
+    expected, got = both(lambda: inspect_model(folder(kind)))
+    assert got == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_metric(kind: str, reviews: str) -> None:
+    """One row is a time."""
+    data = reviews if kind == "gpt2" else "scenes:count=4"
+    methods = ("gradient_x_input", "occlusion", "attention_mean")
+
+    def measured() -> Any:
+        found = evaluate([folder(kind, 2)], data, methods, tuple(METRICS), examples=3, samples=2)
+        assert {"sensitivity", "comprehensiveness", "gt_overlap"} <= {row.of.metric for row in found.rows}
+        return [row for row in found.rows if row.of.metric not in TIMED]
+
+    assert_same(*both(measured))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_randomization(kind: str, reviews: str) -> None:
+    """Weights are drawn on the CPU, so that the same seed gives the same ones on any device."""
+    data = reviews if kind == "gpt2" else "scenes:count=4"
+    methods = ("gradient_l2", "attention_rollout")
+    more = {"examples": 2, "seeds": 1, "head": True, "embeddings": True}
+    assert_same(*both(lambda: randomize([folder(kind, 2)], data, methods, **more).models))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("method", ATTACKED)
+def test_attacks(method: str, objective: str) -> None:
+    """In double precision, for an ascent makes rounding grow. At embeddings a plain gradient is zero: at pixels then."""
+    kind = "vit" if method == "gradient" else "gpt2"
+    attack = {"steps": 3, "starts": 2, "objective": objective} | ({"place": "pixels"} if kind == "vit" else {})
+    asked = [AttackRequest(folder(kind), method, one, attack, dtype="float64") for one in inputs(kind, 2)]
+    assert_same(*both(lambda: attack_many(asked)))
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_attacks_carry_over_to_other_methods(quantity: str) -> None:
+    attack = {"steps": 2, "starts": 2, "objective": "constrained", "quantity": quantity}
+    asked = AttackRequest(folder("bert"), "gradient_l2", inputs("bert")[-1], attack, dtype="float64")
+
+    def carried() -> Any:
+        [attacked] = attack_many([asked])
+        return attacked, [transferred(asked, attacked, method, {}) for method in ("occlusion", "attention_rollout")]
+
+    assert_same(*both(carried))
+
+
+SETTINGS = (NONE, SMAT, *GRADIENTS, *ATTENTION)
+
+
+@pytest.mark.parametrize("kind", ["bert", "t5"])
+def test_students_and_explainers_that_teach_them(kind: str, tmp_path: Path) -> None:
+    settings = SETTINGS if kind == "bert" else (SMAT,)
+    asked = plan(tmp_path, teacher=saved(kind), base=saved(kind, seed=1), settings=settings)
+    assert_same(*both(lambda: scaffold(asked).outcomes))
+
+
+def test_students_taught_together() -> None:
+    rows = ((0, 2, 4), (1, 3, 5))
+
+    def taught_once() -> Any:
+        model = loaded("bert")
+        split, held, count = taught(model, 6), taught(model, 6, seed=5), head_count(model)
+        phi = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 2, count)).astype(np.float32)).to(model.device)
+        objective, rates = Objective(normalisation("sparsemax"), 5.0, False), Rates(inner=0.05, clip=0.5)
+        together = Together([Student(model, 2, seed, False) for seed in (0, 1)], phi[0], objective, rates)
+        lessons = [[part.lesson(mine, model) for mine in rows] for part in (split, held)]
+        stepped = together.step(phi[1], *lessons)
+        return stepped.losses, stepped.gradients, stepped.outer_losses, together.weights
+
+    assert_same(*both(taught_once))
+
+
+def test_learned_explainers_are_judged(tmp_path: Path) -> None:
+    data = str(marked_file(tmp_path / "data.jsonl"))
+    source = source_of("text", data, None, tolerant=True)
+    asked = Asked(folder("bert", 2), data, None, tuple(range(source.count)), source)
+    assert_same(*both(lambda: plausibility(asked, None)))
+    assert_same(*both(lambda: protocols(asked, None)))
+    assert_same(*both(lambda: beside(asked, 0, None)))
+
+
+def test_the_device_is_told_with_each_result() -> None:
+    expected, got = both(lambda: explain_many([request("gpt2")]))
+    assert (expected[0].provenance.device, got[0].provenance.device) == ("cpu", "cuda")
+    with pytest.raises(AssertionError):
+        both(lambda: runtime.device())
