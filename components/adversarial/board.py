@@ -5,7 +5,7 @@ Everything that is not ours is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -66,6 +66,12 @@ def board_html(sides: Sequence[Side]) -> str:
 def lead_html(founds: Sequence[Attacked]) -> str:
     """A line for each attack, above everything else; in red, with a sign, where it does not count as fooled."""
     return f'<div class="xg xg-lead">{"".join(map(_lead, founds))}</div>'
+
+
+def troubles_html(lines: Iterable[str]) -> str:
+    """Why attacks on many examples do not count as fooled: a line each, in red, with a sign."""
+    told = (f'<p class="xg-error xg-broken" role="alert">{SIGN} {escape(line)}</p>' for line in lines)
+    return f'<div class="xg xg-lead">{"".join(told)}</div>'
 
 
 def _lead(found: Attacked) -> str:

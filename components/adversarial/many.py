@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from components.adversarial.board import troubles_html
 from components.adversarial.charts import means_chart, span_of
 from components.adversarial.known import Known, known, spec_of, trouble_of
 from components.adversarial.many_keep import Means, keep_many
@@ -15,6 +16,7 @@ from components.adversarial.many_words import how, left_out, summary
 from components.adversarial.session import MANY, key, put
 from components.adversarial.session import show as show_above
 from components.adversarial.state import MEASURES, MOST_EXAMPLES, WHICH
+from components.adversarial.styles import use_adversarial_styles
 from components.adversarial.told import SIGN, starts_words
 from components.adversarial.words import (
     ASKED_HELP,
@@ -130,8 +132,9 @@ def _found(
     state: AdversarialState, seen: Known, whole: Findings, methods: Mapping[str, Explainer], opened: Opened
 ) -> None:
     st.caption(how(whole, seen.size))
-    for line in whole.troubles:
-        say_error(f"{SIGN} {line}")
+    if troubles := list(whole.troubles):
+        use_adversarial_styles()
+        st.html(troubles_html(troubles))
     for line in whole.said:
         say_note(line)
     titles = {id: method.title for id, method in methods.items()}
