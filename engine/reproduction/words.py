@@ -55,7 +55,8 @@ MAPS = (
 )
 MIXED = "mixed"
 ATTACKED = {
-    MIXED: "Attacks move a map of the logit, and the constrained objective keeps the probability.",
+    MIXED: "Attacks move a map of the logit, and the constrained objective keeps the probability: a mixture, of whose "
+    "scales the penalty hardly counts (docs/attacks.md). Attacks that changed the class are among the numbers.",
     "logit": "Attacks move a map of the logit, and the constrained objective keeps the logit.",
     "probability": "Attacks move a map of the probability, and the constrained objective keeps the probability.",
 }

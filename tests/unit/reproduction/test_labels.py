@@ -179,6 +179,9 @@ def test_the_revision_moved_no_claim(file: Path, digest: str, tmp_path: Path) ->
     plain["revised"], told = plain["revised"].split(" Revised on 2026-11-24")
     assert told.endswith(f"Without this revision the digest is {digest}.")
     assert [one.pop("by_construction") for one in plain["claims"] if "by_construction" in one] or file == SMAT_FILE
+    if file == FILES["sanity"]:
+        attack = plain["settings"]["embedded"]["attack"]["attack"]
+        assert (attack.pop("quantity"), attack.pop("starts")) == ("mixed", 1), "as those attacks were made"
     (tmp_path / "before.json").write_text(json.dumps(plain), encoding="utf-8")
     read_by = smat_declared if file == SMAT_FILE else declared
     assert read_by(tmp_path / "before.json").digest == digest

@@ -18,7 +18,7 @@ from engine.reproduction.sources import GRADIENTS, RANDOMIZED
 from engine.reproduction.words import statistic_told, sum_told
 
 DECLARED = declared(FILES["sanity"])
-DIGEST = "f8fb967f54de1aaca88700fe0f258c69b5a06eaa8d052fe9d19581933c9882f7"
+DIGEST = "075a1d7cedf0b02bf7841420f5590ba8aa432cc9c74b238da91a762bf745affb"
 """Of the claims as they were last revised: what that changed is tested in `test_labels`. It changes with any of them.
 """
 SECTIONS = {"4.1.4", "4.1.6", "4.2.4", "4.2.6"}
