@@ -55,6 +55,19 @@ def coalition_values(
 
     Rows of several examples share passes; `index` says whose row it is.
     """
+    return coalition_quantities(model, examples, targets, index, keep, operator)[:, 0]
+
+
+def coalition_quantities(
+    model: AnyClassifier,
+    examples: Sequence[Coded],
+    targets: Sequence[int],
+    index: Int[np.ndarray, "row"],
+    keep: Bool[np.ndarray, "row seq"],
+    operator: str,
+) -> Float[np.ndarray, "row 2"]:
+    """m as in `coalition_values`, and f, the logit of the target, from the same passes; of a regression both are the
+    score."""
     check_operator(operator, model.kind)
     order = np.argsort([len(examples[i]) for i in index], kind="stable")
     longest = max(len(e) for e in examples)
@@ -65,11 +78,13 @@ def coalition_values(
         batch = model.collate([examples[i] for i in chosen])
         kept = torch.from_numpy(keep[order[rows], : batch.visible.shape[1]]).to(model.device)
         with torch.inference_mode():
-            values = target_values(model, model.logits(*removed(model, batch, kept, operator)), of_row[rows])
+            logits = model.logits(*removed(model, batch, kept, operator)).double()
+            targeted = logits.gather(1, of_row[rows, None])[:, 0]
+            values = torch.stack([target_values(model, logits, of_row[rows]), targeted], dim=1)
         return as_float64(values)
 
     chunks = in_chunks(compute, len(index), rows_at_once(model, longest))
-    values = np.empty(len(index))
+    values = np.empty((len(index), 2))
     values[order] = np.concatenate(chunks)
     return values
 

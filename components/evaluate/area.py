@@ -56,7 +56,7 @@ def _found(state: EvaluateState, held: Held, methods: Methods) -> None:
         return
     titles = {id: method.title for id, method in methods.items()}
     _told(found.plan, held)
-    for said in found.said:
+    for said in (*found.said, *found.notes):
         say_note(said)
     st.segmented_control(
         "View", list(VIEWS), key=key(state.kind, f"{LOOK}view"), required=True, format_func=VIEWS.__getitem__,

@@ -98,8 +98,8 @@ def _more(kind: str) -> None:
     st.multiselect(
         "Metrics", list(METRICS), key=key(kind, "metrics"), format_func=lambda id: METRICS[id].title, wrap=True,
         placeholder="All that suit the data set", persist_state=KEPT,
-        help="None chosen: all that the data set allows for. Sensitivity is only measured where it is chosen: it "
-        "explains each example many times over.",
+        help="None chosen: all that the data set allows for. Only where they are chosen: sensitivity, which "
+        "explains each example many times over, and falls of the logit.",
     )  # fmt: skip
     first, second = st.columns(2, gap="small")
     first.text_input("Split", key=key(kind, "split"), placeholder="the usual one", persist_state=KEPT)

@@ -53,7 +53,7 @@ def _parts(found: Evaluation, everything: bool) -> Iterator[RenderableType]:
         yield ""
     for model, scores in groupby((one.score for one in standings), key=lambda score: score.model):
         yield from (Text(visible(f"skipped on {model}: {line}")) for line in _skipped(list(scores)))
-    yield from (Text(visible(line)) for line in found.said)
+    yield from (Text(visible(line)) for line in (*found.said, *found.notes))
     yield Text(LEGEND, style="dim")
     if len(shown) < len(standings):
         yield Text(LEFT_OUT, style="dim")

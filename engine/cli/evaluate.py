@@ -28,7 +28,9 @@ def evaluate(
     models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = DEFAULT_MODEL,
     dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
     methods: Annotated[str, typer.Option(metavar="A,B", help="Methods between commas, or 'all'.")] = "",
-    metrics: Annotated[str, typer.Option(metavar="A,B", help="[default: all that suit but sensitivity]")] = "",
+    metrics: Annotated[
+        str, typer.Option(metavar="A,B", help="[default: all that suit but sensitivity and falls of the logit]")
+    ] = "",
     examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "500",
     seed: Seed = "0",
     split: Split = None,

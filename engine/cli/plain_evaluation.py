@@ -10,13 +10,17 @@ if TYPE_CHECKING:
 
 
 def as_plain(found: Evaluation) -> dict[str, Any]:
-    """The plan, with company and metrics filled in, and a score for each model, metric and method."""
+    """The plan, with company and metrics filled in, and a score for each model, metric and method.
+
+    `notes`: sentences on what the numbers do not say of themselves.
+    """
     from engine.evaluation.leaderboard import leaderboard
 
     return {
         "plan": {**found.plan.as_plain(), "company": list(found.plan.company)},
         "scores": [_score(standing) for standing in leaderboard(found)],
         "classes": list(found.said),
+        "notes": list(found.notes),
         "removal_rows": {"asked": found.asked, "run": found.run},
     }
 

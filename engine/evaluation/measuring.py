@@ -9,9 +9,11 @@ from engine.evaluation.maps import Explained, requests_of, surviving
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan
 from engine.evaluation.sample import reason
+from engine.metrics.catalog import METRICS
 from engine.metrics.faithfulness import Faithfulness, faithfulness
 from engine.metrics.sensitivity import Sensitivity, sensitivities
 from engine.metrics.shared_rows import Tally
+from engine.params import PROBABILITY
 from engine.request import Request
 
 Removed = dict[str, Faithfulness]
@@ -21,7 +23,7 @@ Removed = dict[str, Faithfulness]
 def removal(plan: Plan, model: str, made: Sequence[Explained], tally: Tally | None = None) -> list[Removed]:
     """All curves of these examples, planned together so that what they share is run once."""
     asked = [request for one in made for request in requests_of(plan, model, one).values()]
-    found = iter(faithfulness(asked, plan.percents, plan.removal, plan.unit, tally=tally))
+    found = iter(faithfulness(asked, plan.percents, plan.removal, plan.unit, tally=tally, logits=plan.logits))
     return [{method: next(found) for method in one.made} for one in made]
 
 
@@ -39,10 +41,10 @@ def note_removal(plan: Plan, notes: Notes, made: Sequence[Explained], tally: Tal
 def _note_curves(plan: Plan, notes: Notes, example: int, method: str, id: str, found: Faithfulness | str) -> None:
     if isinstance(found, str):
         notes.note(example, method, id, found)
-    elif id == "comprehensiveness":
-        notes.note(example, method, id, found.comprehensiveness(plan.shares))
-    elif id == "sufficiency":
-        notes.note(example, method, id, found.sufficiency(plan.shares))
+    elif not METRICS[id].by_percent:
+        name, _, of_logit = id.partition("_")
+        fall = found.comprehensiveness if name == "comprehensiveness" else found.sufficiency
+        notes.note(example, method, id, fall(plan.shares, of_logit or PROBABILITY))
     else:
         curve = found.without if id == "without_top" else found.alone
         for percent in curve.percents:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from engine.errors import UsageError, not_allowed, unknown
 from engine.explainers.ensemble import SEVEN, TOP_THREE
-from engine.metrics.catalog import METRICS, Needs, metric
+from engine.metrics.catalog import FALL_OF_LOGIT, METRICS, Needs, metric
 from engine.metrics.curves import PERCENTS, UNITS_OF, check_percents
 from engine.metrics.faithfulness import SHARES
 from engine.metrics.plausibility import K
@@ -27,7 +27,8 @@ MEMBERS = {"ensemble_all": SEVEN, "ensemble_top3": TOP_THREE}
 
 @dataclass(frozen=True)
 class Plan:
-    """`metrics`: none for all that suit the data set (sensitivity only where it is named, for it costs most).
+    """`metrics`: none for all that suit the data set (only where they are named: sensitivity, for it costs most, and
+    falls of the logit).
 
     `unit`, `removal`: the first of the input's kind where they are None. `shares`: the percentages over which
     comprehensiveness and sufficiency are means. `k`: of `recall_at_k`. `samples`: of sensitivity. `params`: of methods,
@@ -70,6 +71,11 @@ class Plan:
         """Those that the means need, and of the full curves where they are asked for."""
         curves = not self.metrics or any(METRICS[id].by_percent for id in self.metrics)
         return tuple(sorted({0, 100, *self.shares, *(PERCENTS if curves else ())}))
+
+    @property
+    def logits(self) -> bool:
+        """Whether a metric is of the class's logit."""
+        return any(METRICS[id].unit == FALL_OF_LOGIT for id in self.metrics)
 
     def needs(self, what: Needs) -> list[str]:
         """The metrics asked for that need it."""

@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from engine.errors import ExegesisError
 from engine.evaluation.plan import Plan
 from engine.metrics.results import Row, Score, Skip, scores
+from engine.models.labels import labels_of
+
+SATURATED = 0.99
+"""A probability above it hardly moves where the logit moves much."""
+FALLING = {"comprehensiveness", "sufficiency", "without_top", "with_top"}
+"""The metrics that tell little then."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,12 @@ class Evaluation:
         """A score for each model, method and metric (pair of methods, percent), with its 95 % interval."""
         return scores(self.rows, self.skips, self.plan.seed)
 
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What the numbers do not say of themselves: the models whose probabilities are too near 1 to fall."""
+        told = _saturated(self) if FALLING & set(self.plan.metrics) else ""
+        return (told,) if told else ()
+
     def slice(self, wanted: Callable[[Facts], bool]) -> Evaluation:
         """The same of some examples only. F1 keeps the share of the whole."""
         kept = {(one.model, one.example) for one in self.facts if wanted(one)}
@@ -91,6 +104,34 @@ def joined(plan: Plan, models: Sequence[OfModel], asked: int, run: int) -> Evalu
         run=run,
         said=(*dict.fromkeys(one.said for one in models if one.said), *_one_class(models)),
     )
+
+
+def _saturated(found: Evaluation) -> str:
+    """Which classifiers have a probability above `SATURATED` on more than half of the examples; empty where none."""
+    models = []
+    for model in found.plan.models:
+        shares = [fact.confidence for fact in found.facts if fact.model == model]
+        above = sum(share > SATURATED for share in shares)
+        if 2 * above > len(shares) and not _is_regression(model):
+            models.append(f"{model} on {above:,} of {len(shares):,}")
+    return (
+        ""
+        if not models
+        else (
+            f"The probability of the class is above {SATURATED} on most examples: {', '.join(models)}. So near 1 it hardly "
+            "falls, and comprehensiveness, sufficiency and removal curves say little. "
+            f"{'Read' if found.plan.logits else 'Measure'} comprehensiveness_logit and sufficiency_logit, which are falls "
+            "of the logit."
+        )
+    )
+
+
+def _is_regression(model: str) -> bool:
+    """By its files; a model that is gone is taken for a classifier."""
+    try:
+        return len(labels_of(model)) == 1
+    except (ExegesisError, TypeError, ValueError, LookupError, AttributeError):
+        return False
 
 
 def _one_class(models: Sequence[OfModel]) -> Iterator[str]:

@@ -95,7 +95,7 @@ def _suited(sample: Sample) -> tuple[str, ...]:
     known = {"nothing", "removal", "others"}
     if _marked(sample):
         known |= {"marks", "pair"} if sample.source.pairs else {"marks"}
-    return tuple(metric.id for metric in METRICS.values() if metric.needs in known)
+    return tuple(metric.id for metric in METRICS.values() if metric.needs in known and not metric.on_request)
 
 
 def _marked(sample: Sample) -> bool:

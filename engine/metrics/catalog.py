@@ -10,6 +10,9 @@ from engine.errors import unknown
 Better = Literal["high", "low", "neither"]
 Needs = Literal["nothing", "removal", "marks", "pair", "others", "perturbation"]
 
+FALL = "fall of the probability"
+FALL_OF_LOGIT = "fall of the logit"
+"""The units of metrics that compare the class's quantity with all units and without some."""
 OF_EXAMPLES = "share of examples"
 """The unit of metrics that are 1 or 0 on each example."""
 SIDES = {"first": 0, "second": 1}
@@ -20,7 +23,8 @@ SIDES = {"first": 0, "second": 1}
 class Metric:
     """`needs`: nothing but the map; inputs with features `removal`; `marks` of what is true or what people marked, of
     one text of a `pair`; the maps of `others`; maps of inputs under small `perturbation`. `by_batch`: examples that
-    were worked on together share one measurement, so that they tell nothing of how sure it is.
+    were worked on together share one measurement, so that they tell nothing of how sure it is. `on_request`: it is
+    measured only where it is named.
     """
 
     id: str
@@ -33,6 +37,7 @@ class Metric:
     by_percent: bool = False
     side: str = ""
     by_batch: bool = False
+    on_request: bool = False
 
     @property
     def is_share(self) -> bool:
@@ -68,10 +73,18 @@ def _of_side(metric: Metric, side: str) -> Metric:
 METRICS = {
     metric.id: metric
     for metric in (
-        Metric("comprehensiveness", "Comprehensiveness", "high", "fall of the probability",
+        Metric("comprehensiveness", "Comprehensiveness", "high", FALL,
                "What the class loses when the units with the highest scores go.", _DEYOUNG, "removal"),
-        Metric("sufficiency", "Sufficiency", "low", "fall of the probability",
+        Metric("sufficiency", "Sufficiency", "low", FALL,
                "What the class loses when only the units with the highest scores stay.", _DEYOUNG, "removal"),
+        Metric("comprehensiveness_logit", "Comprehensiveness, logit", "high", FALL_OF_LOGIT,
+               "What the logit of the class loses when the units with the highest scores go; it moves where the "
+               "probability is too near 1 to.",
+               f"{_DEYOUNG}, with the logit for the probability", "removal", on_request=True),
+        Metric("sufficiency_logit", "Sufficiency, logit", "low", FALL_OF_LOGIT,
+               "What the logit of the class loses when only the units with the highest scores stay; it moves where the "
+               "probability is too near 1 to.",
+               f"{_DEYOUNG}, with the logit for the probability", "removal", on_request=True),
         Metric("without_top", "Probability without the highest", "low", "probability",
                "The class when a share of the units with the highest scores is gone.",
                "Samek et al. (2017), section III", "removal", by_percent=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from engine.heads.scales import HeadScales
 from engine.metrics.ranking import number_of, ranking
 from engine.metrics.shared_rows import SharedRows, Tally
 from engine.operators import check_operator, operators_of
+from engine.params import PROBABILITY
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.request import Example, Input, Picture, Request
 from engine.result import Explanation
@@ -38,7 +39,8 @@ class RemovalCurve:
     """m(x) along the shares of the units, `removed[i]` of them being removed at `percents[i]`.
 
     Deletion: so many of those with the highest scores are removed. Insertion: all but those are. `values` are
-    probabilities of the explained class, from 0 to 1; for a regression head they are scores.
+    probabilities of the explained class, from 0 to 1, and `logits` its logits f(x), None where they were not asked for;
+    for a regression head both are scores.
     """
 
     method: str
@@ -47,11 +49,12 @@ class RemovalCurve:
     cached: bool = False
     way: str = WAYS[0]
     percents: tuple[int, ...] = PERCENTS
+    logits: Float[np.ndarray, "percent"] | None = None
 
     def __post_init__(self) -> None:
         if not len(self.values) == len(self.removed) == (wanted := len(self.percents)):
             raise ValueError(f"values, removed: {wanted} each, got {len(self.values)} and {len(self.removed)}")
-        if not np.isfinite(self.values).all():
+        if not np.isfinite([self.values, *([] if self.logits is None else [self.logits])]).all():
             raise ExegesisError(
                 f"removal curve of {self.method}: the model's answers with features removed are not finite numbers. "
                 "Use a wider precision or another removal."
@@ -76,9 +79,15 @@ class RemovalCurve:
         """
         return float(np.trapezoid(self.values, np.array(self.percents) / 100))
 
-    def at(self, percent: int) -> float:
-        """m where that share of the units with the highest scores is removed, or is back."""
-        return float(self.values[self.percents.index(percent)])
+    def at(self, percent: int, quantity: str = PROBABILITY) -> float:
+        """m, or the logit f, where that share of the units with the highest scores is removed, or is back.
+
+        Errors: a logit of a curve that has none.
+        """
+        found = self.values if quantity == PROBABILITY else self.logits
+        if found is None:
+            raise ValueError("quantity: this curve has no logits. Ask for them with logits=True.")
+        return float(found[self.percents.index(percent)])
 
 
 def removal_curves(
@@ -90,6 +99,7 @@ def removal_curves(
     ways: Sequence[str] = WAYS[:1],
     percents: Sequence[int] = PERCENTS,
     tally: Tally | None = None,
+    logits: bool = False,
 ) -> list[RemovalCurve]:
     """A curve a request, in the order asked, of the first way, then of the next.
 
@@ -99,7 +109,8 @@ def removal_curves(
     `engine.words.unit_scores`; of a picture a patch. The number removed or brought back is max(1, round(k n)); the
     most important for the target go first, which is the highest score, for unsigned methods too. Ties:
     `engine.metrics.ranking`. Without `removal` and `unit`, the first of the input's kind. `tally` counts the rows that
-    were asked for and run; what is found in the cache is neither.
+    were asked for and run; what is found in the cache is neither. `logits`: whether the curves must have those of the
+    target too, which come from the same passes; curves that were kept without them are then measured again.
 
     Sources: Samek et al. (2017), section III (most relevant first); Petsiuk et al. (2018), section 3.3 (deletion and
     insertion); DeYoung et al. (2020), section 5, whose comprehensiveness and sufficiency are mean heights of the fall.
@@ -108,7 +119,7 @@ def removal_curves(
     check_percents(percents)
     with cancellable(cancel):
         pairs = list(zip(requests, explain_many(requests), strict=True))
-        hows = [_How(removal, unit, way, tuple(percents)) for way in ways]
+        hows = [_How(removal, unit, way, tuple(percents), logits) for way in ways]
         asked = [_Asked(request, made, how) for how in hows for request, made in pairs]
         answers = _found(asked)
         for group in _groups([a for a in asked if a.key not in answers]):
@@ -144,6 +155,7 @@ class _How:
     unit: str | None
     way: str
     percents: tuple[int, ...]
+    logits: bool
 
 
 class _Asked:
@@ -153,7 +165,7 @@ class _Asked:
         kind = request.example.kind
         # By its index, so that "the predicted class" and its name are one curve.
         self.request = dataclasses.replace(request, target=made.provenance.target)
-        self.made, self.way, self.percents = made, how.way, how.percents
+        self.made, self.way, self.percents, self.logits = made, how.way, how.percents, how.logits
         self.removal = operators_of(kind)[0] if how.removal is None else how.removal
         self.unit = UNITS_OF[kind][0] if how.unit is None else how.unit
         named = {
@@ -176,8 +188,9 @@ class _Asked:
         removed = tuple((~kept).sum(axis=1).tolist())
         return removed, rows.ask(encoded, self.made.provenance.target, kept[:, owner])
 
-    def curve(self, values: Float[np.ndarray, "percent"], removed: Sequence[int], cached: bool = False) -> RemovalCurve:
-        return RemovalCurve(self.request.method, values, tuple(removed), cached, self.way, self.percents)
+    def curve(self, found: Mapping[str, np.ndarray], removed: Sequence[int], cached: bool = False) -> RemovalCurve:
+        values, logits = found["values"], found.get("logits")
+        return RemovalCurve(self.request.method, values, tuple(removed), cached, self.way, self.percents, logits)
 
 
 def _groups(asked: Sequence[_Asked]) -> list[list[_Asked]]:
@@ -193,7 +206,9 @@ def _found(asked: Sequence[_Asked]) -> dict[str, RemovalCurve]:
         entry = store.get(one.key)
         if entry is not None:
             meta, arrays = entry
-            found[one.key] = one.curve(np.array(arrays["values"]), meta["removed"], cached=True)
+            if "logits" in arrays or not one.logits:
+                numbers = {name: np.array(array) for name, array in arrays.items()}
+                found[one.key] = one.curve(numbers, meta["removed"], cached=True)
     return found
 
 
@@ -210,8 +225,9 @@ def _measure(asked: Sequence[_Asked], report: Report, tally: Tally | None) -> di
         values = rows.values(running, asked[0].removal, report)
     made = {}
     for one, (removed, places) in zip(asked, plans, strict=True):
-        curve = one.curve(values[places], removed)
-        result_store().put(one.key, {"removed": list(removed)}, {"values": curve.values})
+        numbers = {"values": values[places, 0], "logits": values[places, 1]}
+        curve = one.curve(numbers, removed)
+        result_store().put(one.key, {"removed": list(removed)}, numbers)
         made[one.key] = curve
     return made
 

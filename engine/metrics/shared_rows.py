@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from engine import runtime
 from engine.classifiers import AnyClassifier, Coded
 from engine.progress import Report, check_cancelled, silent
-from engine.removal import coalition_values, token_masks
+from engine.removal import coalition_quantities, token_masks
 
 ALIKE = 0.8
 """A row shorter than this share of the longest goes into the next pass: the rest of it would be padding."""
@@ -46,9 +46,12 @@ class SharedRows:
         case = self._case(encoded, target)
         return np.array([self._row(case, row) for row in kept])
 
-    def values(self, model: AnyClassifier, removal: str, report: Report = silent) -> Float[np.ndarray, "row"]:
-        """m of every row: the probability of its target, of a regression head the score. The caller holds the turn."""
-        values = np.empty(len(self._kept))
+    def values(self, model: AnyClassifier, removal: str, report: Report = silent) -> Float[np.ndarray, "row 2"]:
+        """m and f of every row: the probability and the logit of its target, of a regression head the score twice.
+
+        The caller holds the turn.
+        """
+        values = np.empty((len(self._kept), 2))
         done = 0
         for rows in self._passes(model):
             check_cancelled()
@@ -88,10 +91,10 @@ class SharedRows:
     def _length(self, row: int) -> int:
         return len(self._examples[self._kept[row][0]])
 
-    def _measured(self, model: AnyClassifier, rows: list[int], removal: str) -> Float[np.ndarray, "row"]:
+    def _measured(self, model: AnyClassifier, rows: list[int], removal: str) -> Float[np.ndarray, "row 2"]:
         cases, index = np.unique([self._kept[row][0] for row in rows], return_inverse=True)
         examples = [self._examples[case] for case in cases]
         width = max(len(example) for example in examples)
         masks = [token_masks(examples[i], self._kept[row][1][None], width) for i, row in zip(index, rows, strict=True)]
         targets = [self._targets[case] for case in cases]
-        return coalition_values(model, examples, targets, index, np.concatenate(masks), removal)
+        return coalition_quantities(model, examples, targets, index, np.concatenate(masks), removal)

@@ -3,15 +3,14 @@ what attacks changed."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from engine.errors import unknown
-from engine.metrics.catalog import METRICS, Better
+from engine.metrics.catalog import FALL, FALL_OF_LOGIT, METRICS, Better, Metric
 
 Source = Literal["evaluation", "randomization", "attack", "scaffold"]
-FALLS = "fall of the probability"
-"""The unit of metrics that compare a class's probability before and after."""
 ATTACKS = ("unconstrained", "constrained")
 """Both objectives, by which the names of an attack's measures begin."""
 
@@ -50,11 +49,15 @@ _CHANGES = {
 
 
 def _of_evaluations() -> list[Measure]:
-    falls = {one.id: one.unit == FALLS for one in METRICS.values()}
     return [
-        Measure(one.id, one.title, "evaluation", -1.0 if falls[one.id] else 0.0, 1.0, one.better, falls[one.id])
-        for one in METRICS.values()
+        Measure(one.id, one.title, "evaluation", *_ends(one), one.better, one.unit == FALL) for one in METRICS.values()
     ]
+
+
+def _ends(metric: Metric) -> tuple[float, float]:
+    if metric.unit == FALL_OF_LOGIT:
+        return -math.inf, math.inf
+    return (-1.0 if metric.unit == FALL else 0.0), 1.0
 
 
 def _of_attacks() -> list[Measure]:

@@ -19,6 +19,7 @@ from components.kept import KEPT
 from engine import explain as explaining
 from engine import jobs
 from engine.errors import ExegesisError
+from engine.evaluation import result
 from engine.evaluation.evaluate import carry_out, evaluate
 from engine.evaluation.plan import Plan
 from engine.evaluation.views.strength import at_strengths
@@ -136,6 +137,13 @@ def test_what_is_pressed_is_evaluated_shown_and_opens_again_without_a_model(
     other.button(key=f"evaluate.recent.{job.id}").click().run()
     assert board(other) == drawn
     assert data in other.query_params["data"]
+
+
+def test_probabilities_too_near_1_are_told(model: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate([model], data, METHODS, METRICS, examples=6)
+    told = "So near 1 it hardly falls, and comprehensiveness, sufficiency and removal curves say little."
+    monkeypatch.setattr(result, "SATURATED", 0.49)
+    assert any(told in one for one in notes(opened(**asked(model, data))))
 
 
 def test_what_the_command_made_meanwhile_is_found(model: str, data: str) -> None:

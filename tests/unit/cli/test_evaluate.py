@@ -14,7 +14,7 @@ import pytest
 import engine.evaluation.maps as maps
 from engine.cells import as_written
 from engine.errors import ExegesisError
-from engine.evaluation import executors
+from engine.evaluation import executors, result
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.export import COLUMNS
 from engine.jobs import list_jobs
@@ -75,7 +75,7 @@ def test_a_name_that_a_spreadsheet_would_run_is_defused(run: Run, bert: str, tmp
 
 def test_the_json_says_what_was_planned_and_what_came_of_it(run: Run, bert: str, reviews: str) -> None:
     told = ran(run, bert, reviews, "--metrics", "plausibility_auc,comprehensiveness", "--json").json
-    assert set(told) == {"plan", "scores", "classes", "removal_rows"}
+    assert set(told) == {"plan", "scores", "classes", "notes", "removal_rows"}
     assert told["plan"]["company"] == [*METHODS, "random"]
     found = evaluate([bert], reviews, METHODS, ["plausibility_auc", "comprehensiveness"])
     by_name = {(one["metric"], one["method"]): one for one in told["scores"]}
@@ -85,6 +85,19 @@ def test_the_json_says_what_was_planned_and_what_came_of_it(run: Run, bert: str,
         assert score.interval == (one["low"], one["high"])
     assert by_name["plausibility_auc", "random"]["skipped"] == {NOTHING: 1, ALL: 1}
     assert [one["best"] for one in told["scores"]].count(True) == 2
+
+
+def test_probabilities_too_near_1_are_told_and_their_logits_measured(
+    run: Run, bert: str, reviews: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result, "SATURATED", 0.49)
+    asked = ("--metrics", "comprehensiveness,comprehensiveness_logit")
+    told = f"The probability of the class is above 0.49 on most examples: {bert} on 6 of 6."
+    out = ran(run, bert, reviews, *asked).out
+    assert told in " ".join(out.split())
+    assert "comprehensiveness_logit ↑" in out
+    made = ran(run, bert, reviews, *asked, "--json").json
+    assert [one.startswith(told) for one in made["notes"]] == [True]
 
 
 def test_seconds_come_without_interval_and_rank_in_words(run: Run, bert: str, reviews: str) -> None:

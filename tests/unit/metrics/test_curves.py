@@ -27,7 +27,7 @@ METHODS = ("gradient_x_input", "gradient_l2", "random")
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many shortened texts each call of the engine measured."""
-    return counted(monkeypatch, shared_rows, "coalition_values", lambda *given: len(given[3]))
+    return counted(monkeypatch, shared_rows, "coalition_quantities", lambda *given: len(given[3]))
 
 
 def asked(family: str = "bert", methods: tuple[str, ...] = METHODS, text: str = TEXT, labels: int = 2) -> list[Request]:

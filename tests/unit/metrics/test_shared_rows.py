@@ -21,16 +21,23 @@ def small_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "rows_at_once", lambda model, length, **more: max(1, 60 // length))
 
 
+def lengths_of_passes(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Of each pass, the lengths of its rows."""
+    return counted(
+        monkeypatch, shared_rows, "coalition_quantities", lambda *given: [len(given[1][i]) for i in given[3]]
+    )
+
+
 @pytest.mark.usefixtures("small_passes")
 def test_rows_of_many_examples_are_those_of_one_text_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model, rng = classifier("bert", 3, "float32"), np.random.default_rng(3)
-    seen = counted(monkeypatch, shared_rows, "coalition_values", lambda *given: [len(given[1][i]) for i in given[3]])
+    seen = lengths_of_passes(monkeypatch)
     rows, asked = SharedRows(), []
     for number, text in enumerate(TEXTS):
         encoded = model.encode(Example(text))
         kept = rng.random((5, len(encoded.features))) < 0.5
         asked.append((encoded, number % 3, kept, rows.ask(encoded, number % 3, kept)))
-    values = rows.values(model, "mask")
+    values = rows.values(model, "mask")[:, 0]
     for encoded, target, kept, places in asked:
         for row, place in zip(kept, places, strict=True):
             gone = set(encoded.features[~row].tolist())
@@ -52,14 +59,14 @@ def test_a_row_that_is_asked_for_again_is_run_once_and_other_targets_are_other_r
     other = rows.ask(encoded, 1, np.ones((1, n), dtype=bool))
     assert again.tolist() == first.tolist()[::-1]
     assert other[0] not in first
-    values = rows.values(model, "mask")
+    values = rows.values(model, "mask")[:, 0]
     assert tally == Tally(asked=5, run=3)
     assert values[first[0]] + values[other[0]] < 1
 
 
 def test_short_texts_are_not_padded_to_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     model = classifier("bert", 3, "float32")
-    seen = counted(monkeypatch, shared_rows, "coalition_values", lambda *given: [len(given[1][i]) for i in given[3]])
+    seen = lengths_of_passes(monkeypatch)
     rows, rng = SharedRows(), np.random.default_rng(0)
     for text in TEXTS:
         encoded = model.encode(Example(text))

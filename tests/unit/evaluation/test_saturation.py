@@ -1,0 +1,59 @@
+"""Where probabilities are too near 1 to fall, an evaluation says so, and of which models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.cli.plain_evaluation import as_plain
+from engine.evaluation.evaluate import evaluate
+from engine.evaluation.result import Evaluation
+from tests.explaining import checkpoint
+from tests.unit.evaluation.by_hand import by_hand, fact
+from tests.unit.evaluation.making import REVIEWS, written
+
+
+def found(confidences: dict[str, Sequence[float]], *metrics: str) -> Evaluation:
+    """Of models with these probabilities of the class that they predict."""
+    facts = [
+        replace(fact(example, model=model), confidence=share)
+        for model, shares in confidences.items()
+        for example, share in enumerate(shares)
+    ]
+    return by_hand({(model, "lime", metric): [0.1] for model in confidences for metric in metrics}, facts)
+
+
+def test_models_that_are_sure_of_most_examples_are_named() -> None:
+    made = found({"sure": (0.995, 0.999, 0.5), "half": (0.995, 0.5), "unsure": (0.99, 0.98)}, "comprehensiveness")
+    [told] = made.notes
+    assert told.startswith("The probability of the class is above 0.99 on most examples: sure on 2 of 3. ")
+    assert told.endswith("Measure comprehensiveness_logit and sufficiency_logit, which are falls of the logit.")
+    assert as_plain(made)["notes"] == [told]
+    assert not found({"half": (0.995, 0.5), "unsure": (0.99, 0.98)}, "comprehensiveness").notes
+
+
+def test_it_is_told_of_the_examples_that_are_looked_at() -> None:
+    made = found({"m": (0.995, 0.5, 0.5)}, "sufficiency")
+    assert not made.notes
+    assert "m on 1 of 1." in made.slice(lambda one: one.example == 0).notes[0]
+
+
+@pytest.mark.parametrize("metric", ["plausibility_auc", "comprehensiveness_logit"])
+def test_metrics_that_do_not_rest_on_the_probability_say_nothing(metric: str) -> None:
+    assert not found({"m": (0.995,)}, metric).notes
+
+
+def test_where_the_logit_was_measured_too_it_is_pointed_to() -> None:
+    [told] = found({"m": (0.995,)}, "with_top", "sufficiency_logit").notes
+    assert told.endswith("Read comprehensiveness_logit and sufficiency_logit, which are falls of the logit.")
+
+
+def test_a_score_has_no_ceiling(tmp_path: Path, home: Path) -> None:
+    reviews = written(tmp_path / "reviews.jsonl", [{**one, "label": 0.5} for one in REVIEWS])
+    made = evaluate([str(checkpoint("bert", 1))], reviews, ["gradient_l2"], ["comprehensiveness"])
+    sure = replace(made, facts=tuple(replace(one, confidence=2.0) for one in made.facts))
+    assert sure.facts
+    assert not sure.notes
