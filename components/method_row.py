@@ -125,11 +125,13 @@ def foot_html(row: MethodRow) -> str:
 
 
 def check_html(check: Check | None) -> str:
-    """The method's own check in words: name, value, good or not."""
-    if check is None:
-        return ""
-    name, value, limit = escape(check.name), escape(small(check.value)), plain(check.limit)
-    if check.ok:
+    """The method's own check in words: name, value, good or not, a line for each number."""
+    return "" if check is None else "".join(map(_part_html, check.parts))
+
+
+def _part_html(part: Check) -> str:
+    name, value, limit = escape(part.name), escape(small(part.value)), plain(part.limit)
+    if part.ok:
         return f'<p class="xg-small" title="good: at most {limit}">✓ {name}: {value}</p>'
     return f'<p class="xg-small xg-bad">✗ {name}: {value}, not good (above {limit})</p>'
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.result import Explanation
+    from engine.result import Check, Explanation
 
 
 def as_plain(explanation: Explanation) -> dict[str, Any]:
@@ -21,7 +20,7 @@ def as_plain(explanation: Explanation) -> dict[str, Any]:
         "prediction": prediction_as_plain(explanation),
         "target": origin.target_label,
         **({"features": _features(explanation)} if explanation.grid is None else _patches(explanation)),
-        "check": None if check is None else {**dataclasses.asdict(check), "ok": check.ok},
+        "check": None if check is None else {**check_as_plain(check), "ok": check.ok},
         "evaluations": explanation.evaluations,
         "seconds": explanation.seconds,
         "cached": explanation.cached,
@@ -33,6 +32,12 @@ def as_plain(explanation: Explanation) -> dict[str, Any]:
         "truncated": explanation.truncated,
         "notes": list(explanation.remarks),
     }
+
+
+def check_as_plain(check: Check) -> dict[str, Any]:
+    """A check as plain values; without a second number nothing is said of one."""
+    own: dict[str, Any] = {"name": check.name, "value": check.value, "limit": check.limit}
+    return own if check.also is None else {**own, "also": check_as_plain(check.also)}
 
 
 def _features(explanation: Explanation) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.plain import check_as_plain
 from engine.result import Check, Explanation, Prediction, Provenance, Token
 
 Meta = dict[str, Any]
@@ -22,7 +23,7 @@ def pack(explanation: Explanation) -> tuple[Meta, Arrays]:
         "provenance": _plain_provenance(explanation.provenance),
         "evaluations": explanation.evaluations,
         "seconds": explanation.seconds,
-        "check": None if explanation.check is None else dataclasses.asdict(explanation.check),
+        "check": None if explanation.check is None else check_as_plain(explanation.check),
         "notes": list(explanation.notes),
         "truncated": explanation.truncated,
         "extras": dict(explanation.extras),
@@ -40,13 +41,17 @@ def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Explana
         provenance=_provenance(meta["provenance"]),
         evaluations=meta["evaluations"],
         seconds=meta["seconds"],
-        check=None if meta["check"] is None else Check(**meta["check"]),
+        check=None if meta["check"] is None else _check(meta["check"]),
         notes=tuple(meta["notes"]),
         truncated=meta["truncated"],
         extras=meta["extras"],
         cached=True,
         grid=tuple(meta["grid"]) if meta.get("grid") else None,
     )
+
+
+def _check(meta: Mapping[str, Any]) -> Check:
+    return Check(**{**meta, "also": _check(meta["also"])}) if "also" in meta else Check(**meta)
 
 
 def _plain_provenance(provenance: Provenance) -> Meta:

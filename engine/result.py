@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,16 +35,24 @@ LARGEST_REST = 0.5
 class Check:
     """The method's own check: how far it is from the identity that it promises.
 
-    `value` is 0 for a perfect result; `limit` is the largest value that counts as good.
+    `value` is 0 for a perfect result; `limit` is the largest value that counts as good. `also`: a second number that
+    has to be good too.
     """
 
     name: str
     value: float
     limit: float
+    also: Check | None = None
 
     @property
     def ok(self) -> bool:
-        return self.value <= self.limit
+        """Whether every number is good."""
+        return all(part.value <= part.limit for part in self.parts)
+
+    @property
+    def parts(self) -> tuple[Check, ...]:
+        """Each number as a check of its own."""
+        return (self,) if self.also is None else (replace(self, also=None), *self.also.parts)
 
 
 @dataclass(frozen=True)
@@ -119,8 +127,9 @@ class Explanation:
             raise ValueError(f"scores: one a token, {len(self.tokens)} expected, got shape {self.scores.shape}")
         if not np.isfinite(self.scores).all():
             raise ValueError(f"scores of {self.provenance.method}: must be finite numbers, got NaN or infinity")
-        if self.check is not None and not math.isfinite(self.check.value):
-            raise ValueError(f"check {self.check.name}: must be finite, got {self.check.value}")
+        for part in () if self.check is None else self.check.parts:
+            if not math.isfinite(part.value):
+                raise ValueError(f"check {part.name}: must be finite, got {part.value}")
         self.scores.setflags(write=False)
 
     @property

@@ -76,16 +76,18 @@ def check_mark(check: Check | None) -> str:
     """The method's own check in one line; what it measured stands in the details, and here if it is not good."""
     if check is None or not check.ok:
         return check_html(check)
-    measured = escape(f"{check.name}: {small(check.value)}")
+    measured = escape(", ".join(f"{part.name}: {small(part.value)}" for part in check.parts))
     return f'<p class="xg-small" title="{measured}">✓ checked</p>'
 
 
 def check_facts(check: Check | None) -> Facts:
-    """The method's own check as a detail."""
-    if check is None:
-        return ()
-    judged = "good: at most" if check.ok else "not good: above"
-    return (("check", f"{check.name}: {small(check.value)}, {judged} {plain(check.limit)}"),)
+    """The method's own check as details, one for each number."""
+    return () if check is None else tuple(("check", _judged(part)) for part in check.parts)
+
+
+def _judged(part: Check) -> str:
+    verdict = "good: at most" if part.ok else "not good: above"
+    return f"{part.name}: {small(part.value)}, {verdict} {plain(part.limit)}"
 
 
 def patches_html(title: str, view: PatchMap) -> str:

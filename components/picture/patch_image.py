@@ -129,8 +129,9 @@ def _picture(sheet: Sheet, card: PatchCard | None, theme: Theme) -> UInt8[np.nda
 def _head(card: PatchCard | None) -> list[_Words]:
     if card is None:
         return [_Words("Picture", TEXT, bold=True)]
-    check = [] if card.check is None else [_Words(_check(card.check), muted=card.check.ok, bold=not card.check.ok)]
-    return [_Words(card.title, TEXT, bold=True), _Words(card.cost, muted=True), *check]
+    parts = () if card.check is None else card.check.parts
+    checks = [_Words(_check(part), muted=part.ok, bold=not part.ok) for part in parts]
+    return [_Words(card.title, TEXT, bold=True), _Words(card.cost, muted=True), *checks]
 
 
 def _check(check: Check) -> str:

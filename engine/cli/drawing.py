@@ -73,7 +73,10 @@ def _table(group: Sequence[Explanation]) -> Table:
     for position, token in enumerate(group[0].tokens):
         name = Text(visible(token.text)[:LONGEST_TOKEN], style="dim" if token.special else "")
         made.add_row(name, *(column[position] for column in columns), end_section=position == last)
-    made.add_row("check", *(_checked(e.check) for e in group))
+    checks = [() if e.check is None else e.check.parts for e in group]
+    made.add_row("check", *(_checked(parts[0]) if parts else "none" for parts in checks))
+    if any(len(parts) > 1 for parts in checks):
+        made.add_row("second check", *(_checked(parts[1]) if len(parts) > 1 else "" for parts in checks))
     made.add_row("evaluations", *(f"{e.evaluations:,}" for e in group))
     made.add_row("seconds", *(f"{e.seconds:.3f}{' (cached)' if e.cached else ''}" for e in group))
     return made
@@ -91,19 +94,21 @@ def _scores(explanation: Explanation) -> Iterator[Text]:
         yield Text(f"{score:.4f}" if fixed else f"{score:.3e}", style=style)
 
 
-def _checked(check: Check | None) -> str:
-    return "none" if check is None else f"{check.value:.1e} {'ok' if check.ok else 'too large'}"
+def _checked(check: Check) -> str:
+    return f"{check.value:.1e} {'ok' if check.ok else 'too large'}"
 
 
 def _notes(explanations: Sequence[Explanation]) -> Iterator[Text]:
     """Each note once, with the methods that it belongs to, unless that is all of them."""
     owners: dict[str, list[str]] = {}
     for explanation in explanations:
-        name, check = explanation.provenance.method, explanation.check
+        name = explanation.provenance.method
         for note in explanation.remarks:
             owners.setdefault(note, []).append(name)
-        if check is not None and not check.ok:
-            owners.setdefault(f"{check.name} is {check.value:.2e}, above its limit {check.limit:.0e}.", []).append(name)
+        for part in () if explanation.check is None else explanation.check.parts:
+            if not part.ok:
+                said = f"{part.name} is {part.value:.2e}, above its limit {part.limit:.0e}."
+                owners.setdefault(said, []).append(name)
     for note, names in owners.items():
         who = "" if len(names) == len(explanations) else f"{', '.join(names)}: "
         yield Text(f"note: {who}{visible(note)}")

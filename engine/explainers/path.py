@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from engine.result import Check
 from engine.task import Attribution, Item, Task
 
 GAP_LIMIT = 0.01
+CHANGE_LIMIT = 0.01
+"""The largest change of a score at a doubling, relative to the largest score, at which the scores have settled."""
 FIRST_STEPS = 9
 MOST_STEPS = 1025
 
@@ -28,7 +30,9 @@ MOST_STEPS = 1025
 class IGParams(QuantityParams):
     baseline: str = option("mask", "Where the path starts: what stands for a removed word", choices=BASELINES)
     quadrature: str = option("clenshaw_curtis", "Rule of integration; the first keeps what it has", choices=RULES)
-    steps: str = option("auto", "auto: until the gap is under 1 %; or fixed", choices=("auto", "fixed"))
+    steps: str = option(
+        "auto", "auto: until the gap is under 1 % and the scores settle; or fixed", choices=("auto", "fixed")
+    )
     n_steps: int = option(50, "Gradient evaluations when steps are fixed", low=1, high=1024)
 
 
@@ -37,7 +41,7 @@ class IGParams(QuantityParams):
     title="Integrated gradients",
     family="gradients",
     params=IGParams,
-    version=2,
+    version=3,
     axes=Axes("baseline embedding, reached along a straight path", "logit of the class", "path integral"),
     differentiable=True,
     cheap=False,
@@ -49,24 +53,20 @@ def integrated_gradients(task: Task, params: IGParams) -> list[Attribution]:
 
     Gap = |sum a - (f(x) - f(x'))| / max(|f(x) - f(x')|, 1e-3). With `quantity` "probability" f is the probability m,
     in the gap too. The thesis prints a plus inside m, which would leave the path; the published definition is meant.
-    `auto` doubles the intervals. Clenshaw-Curtis is its default, not Gauss-Legendre: nearly as exact for as many
-    nodes, and a doubling computes only the new half of them.
+    `auto` doubles the intervals until the gap is under 1 % and the scores have settled: the gap bounds their sum alone,
+    for errors of two features may cancel. The check says both. Clenshaw-Curtis is the default, not Gauss-Legendre:
+    nearly as exact for as many nodes, and a doubling computes only the new half of them.
     """
     paths = _Paths(task, params.baseline, params.quantity)
     steps = FIRST_STEPS if params.steps == "auto" else params.n_steps
     wanting = np.arange(len(task.items))
     while True:
-        scores, gaps = paths.integrate(wanting, params.quadrature, steps)
-        wanting = np.flatnonzero(gaps >= GAP_LIMIT)
+        paths.integrate(wanting, params.quadrature, steps)
+        wanting = np.flatnonzero((paths.gaps >= GAP_LIMIT) | (paths.changes >= CHANGE_LIMIT))
         if params.steps == "fixed" or steps >= MOST_STEPS or not len(wanting):
             break
         steps = 2 * steps - 1
-    return [
-        Attribution(
-            score, paths.evaluations(i), Check("completeness gap", float(gap), GAP_LIMIT), _words(task, params, gap)
-        )
-        for i, (score, gap) in enumerate(zip(scores, gaps, strict=True))
-    ]
+    return [paths.attribution(i, params.steps == "auto") for i in range(len(task.items))]
 
 
 class _Paths:
@@ -77,23 +77,44 @@ class _Paths:
         self.start, self.end = _ends(task, baseline)
         self._shares: list[dict[float, np.ndarray]] = [{} for _ in task.items]
         self._values: list[dict[float, float]] = [{} for _ in task.items]
-        self._scores: list[np.ndarray] = [np.empty(0)] * len(task.items)
-        self._gaps = np.zeros(len(task.items))
+        self._scores: list[np.ndarray | None] = [None] * len(task.items)
+        self.gaps = np.full(len(task.items), np.inf)
+        self.changes = np.full(len(task.items), np.inf)
+        """The largest change of a score since the nodes before, relative to the largest score; at first not known."""
 
-    def evaluations(self, i: int) -> int:
-        """Passes forward and back on item i's path, its start included."""
-        return len(self._shares[i])
+    def attribution(self, i: int, doubled: bool) -> Attribution:
+        """Scores, check and cost of item i. `doubled`: the nodes were, so the check says how far the scores settled."""
+        scores, gap, change = self._scores[i], float(self.gaps[i]), float(self.changes[i])
+        assert scores is not None
+        also = Check("score change at the last doubling", change, CHANGE_LIMIT) if doubled else None
+        check = Check("completeness gap", gap, GAP_LIMIT, also)
+        return Attribution(scores, len(self._shares[i]), check, tuple(self._words(check)))
 
-    def integrate(self, items: np.ndarray, rule: str, steps: int) -> tuple[list[np.ndarray], Float[np.ndarray, "item"]]:
-        """Scores and gaps of all items, those of `items` anew with so many nodes."""
+    def _words(self, check: Check) -> Iterator[str]:
+        whole = "score" if self.task.model.regression else self.quantity
+        if check.value >= GAP_LIMIT:
+            yield (
+                f"The completeness gap is {check.value:.1%}: the scores do not add up to the change of the {whole}. "
+                "Use more steps."
+            )
+        if check.also is not None and check.also.value >= CHANGE_LIMIT:
+            yield (
+                f"The scores have not settled at {MOST_STEPS:,} nodes: the last doubling still changed one by "
+                f"{check.also.value:.1%} of the largest score."
+            )
+
+    def integrate(self, items: np.ndarray, rule: str, steps: int) -> None:
+        """Scores, gaps and changes of `items` with so many nodes."""
         alphas, weights = nodes(rule, steps)
         self._evaluate(items, np.union1d(alphas, [0.0]))
         for i in items:
             share = np.stack([self._shares[i][alpha] for alpha in alphas.tolist()])
-            self._scores[i] = weights @ share
-            change = self._at_end(self.task.items[i]) - self._values[i][0.0]
-            self._gaps[i] = abs(self._scores[i].sum() - change) / max(abs(change), 1e-3)
-        return self._scores, self._gaps
+            before, now = self._scores[i], weights @ share
+            self._scores[i] = now
+            whole = self._at_end(self.task.items[i]) - self._values[i][0.0]
+            self.gaps[i] = abs(now.sum() - whole) / max(abs(whole), 1e-3)
+            if before is not None:
+                self.changes[i] = np.abs(now - before).max() / max(np.abs(now).max(), np.finfo(now.dtype).tiny)
 
     def _at_end(self, item: Item) -> float:
         """f of the input, or m."""
@@ -135,12 +156,3 @@ def _ends(
     with torch.no_grad():
         _, start = removed(task.model, batch, keep.to(batch.visible.device), baseline)
         return start, task.model.embed(batch)
-
-
-def _words(task: Task, params: IGParams, gap: float) -> tuple[str, ...]:
-    if gap < GAP_LIMIT:
-        return ()
-    whole = "score" if task.model.regression else params.quantity
-    return (
-        f"The completeness gap is {gap:.1%}: the scores do not add up to the change of the {whole}. Use more steps.",
-    )

@@ -21,6 +21,7 @@ class PictureIGParams(IGParams):
     title="Integrated gradients",
     family="gradients",
     params=PictureIGParams,
+    version=2,
     inputs=("image",),
     axes=Axes("baseline picture, reached along a straight path", "logit of the class", "path integral"),
     differentiable=True,

@@ -70,7 +70,9 @@ def test_the_json_holds_the_engines_numbers(run: Run, bert: str) -> None:
     assert one["prediction"]["label"] == answer.prediction.label
     assert (one["target"], one["seed"]) == ("LABEL_0", 3)
     assert answer.check is not None
-    assert (one["check"]["name"], one["check"]["value"]) == (answer.check.name, answer.check.value)
+    for told, part in zip((one["check"], one["check"]["also"]), answer.check.parts, strict=True):
+        assert (told["name"], told["value"], told["limit"]) == (part.name, part.value, part.limit)
+    assert one["check"]["ok"] == answer.check.ok
     assert one["revision"] == answer.provenance.revision
 
 
@@ -190,8 +192,10 @@ def test_the_table_for_people(run: Run, bert: str) -> None:
     head = next(line for line in lines if line.startswith("token"))
     assert head.split() == ["token", "integrated_gradients", "random"]
     assert any(line.startswith("[CLS]") for line in lines)
-    for name in ("check", "evaluations", "seconds"):
+    for name in ("check", "second check", "evaluations", "seconds"):
         assert any(line.startswith(name) for line in lines)
+    (settled,) = (line for line in lines if line.startswith("second check"))
+    assert settled.split()[-1] == "ok", "random has no check"
 
 
 def test_the_table_holds_no_colour_codes_and_nothing_acts_on_the_terminal(run: Run, checkpoint: Any) -> None:

@@ -78,6 +78,8 @@ def test_the_name_has_check_scale_and_cost_in_short() -> None:
     assert '<p class="xg-small">✓ ±0.5 · cached</p>' in line_html(good)
     bad = row("attention_mean", scores=[0.5, 0.25, 0, 0, 0], check=Check("gap", 1.0, 0.1))
     assert '<p class="xg-small">✗ 0 to 0.5 · 250 ms</p>' in line_html(bad)
+    half = row(scores=[0.5, -0.25, 0, 0, 0], check=Check("gap", 0.0, 0.1, Check("change", 1.0, 0.1)), cached=True)
+    assert '<p class="xg-small">✗ ±0.5 · cached</p>' in line_html(half)
 
 
 def test_the_list_says_all_that_the_rows_say() -> None:

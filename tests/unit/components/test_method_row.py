@@ -39,6 +39,12 @@ def test_a_bad_check_says_so_in_words() -> None:
     assert "✗ completeness gap: 0.2, not good (above 0.01)" in html
 
 
+def test_each_number_of_a_check_has_its_line_and_its_verdict() -> None:
+    html = check_html(Check("completeness gap", 0.003, 0.01, Check("score change at the last doubling", 0.02, 0.01)))
+    assert "✓ completeness gap: 0.003" in html
+    assert "✗ score change at the last doubling: 0.02, not good (above 0.01)" in html
+
+
 def test_rounding_noise_is_not_spelled_out() -> None:
     assert "additivity gap: &lt;\u00a01e\u22126</p>" in check_html(Check("additivity gap", 3.8e-17, 1e-6))
 

@@ -191,6 +191,18 @@ def test_a_good_check_is_a_mark_with_its_numbers_in_the_details_and_a_bad_one_is
     assert "<dd>gap: 0.5, not good: above 0.01</dd>" in details
 
 
+def test_a_card_has_both_numbers_of_a_check() -> None:
+    good, bad = (
+        patch_card_html(PatchCard("A method", drawn(), Check("gap", 0.003, 0.01, Check("change", value, 0.01)), "1 s"))
+        for value in (0.002, 0.5)
+    )
+    assert 'title="gap: 0.003, change: 0.002">✓ checked</p>' in good
+    assert "<dt>check</dt><dd>change: 0.002, good: at most 0.01</dd>" in good
+    assert "✗ change: 0.5, not good (above 0.01)" in bad.split('<div class="xg-patches"')[0]
+    assert "<dd>gap: 0.003, good: at most 0.01</dd>" in bad
+    assert "<dd>change: 0.5, not good: above 0.01</dd>" in bad
+
+
 def test_a_card_of_196_patches_is_light() -> None:
     scores = np.random.default_rng(0).normal(size=(14, 14))
     card = PatchCard("Integrated gradients", drawn(scores), Check("completeness gap", 0.003, 0.01), "50 evaluations")

@@ -258,7 +258,7 @@ def test_an_ensemble_takes_its_members_from_the_cache(calls: Callable[[str], lis
 
 def test_an_ensemble_tells_the_warnings_of_its_members_and_says_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(path, "GAP_LIMIT", 0.0)
-    monkeypatch.setattr(path, "MOST_STEPS", 9)
+    monkeypatch.setattr(path, "MOST_STEPS", 17)
     text = "good " * 100
     (gap,) = (n for n in explain(ask("integrated_gradients", text)).notes if "completeness gap" in n)
     made = explain(ask("ensemble_top3", text))
