@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from components.adversarial.moves import Move, moves, top_after, top_before
-from components.adversarial.told import SIGN, TROUBLES, lead_of, numbers_of, title_of
+from components.adversarial.told import SIGN, TROUBLES, numbers_of, title_of, titled_lead_of
 from components.adversarial.views import View, factor_of, magnified
 from components.adversarial.words import GREY
 from components.numbers import signed
@@ -75,11 +75,9 @@ def troubles_html(lines: Iterable[str]) -> str:
 
 
 def _lead(found: Attacked) -> str:
-    name, said = lead_of(found)
-    trouble = TROUBLES.get(found.outcome)
-    if trouble is None:
-        return f"<p><b>{escape(name)}:</b> {escape(said)}.</p>"
-    return f'<p class="xg-error" role="alert"><b>{escape(name)}: {escape(trouble)}:</b> {escape(said)}.</p>'
+    name, said = titled_lead_of(found)
+    alert = ' class="xg-error" role="alert"' if found.outcome in TROUBLES else ""
+    return f"<p{alert}><b>{escape(name)}:</b> {escape(said)}.</p>"
 
 
 def pictures_html(founds: Sequence[Attacked]) -> str:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 HTML_HELP = "Before and after as one page that needs no network and runs no script."
 MAPS_HELP = "The maps before and after, light, with what made them and references."
-CSV_HELP = "A row a token or patch and attack: scores and places before and after, and how far it was moved."
+CSV_HELP = (
+    "A row a token or patch and attack: scores and places before and after, how far it was moved, the attack's outcome."
+)
 JSON_HELP = "Everything but the change of each number: predictions, scores, curves, parameters, notes."
 NPY_HELP = "What is added to each number: an array of tokens or patches by numbers, as NumPy reads it."
 PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits a colour."
@@ -81,6 +83,7 @@ def csv_of(founds: Sequence[Attacked]) -> str:
             "token": found.tokens[move.position].text, "score_before": found.before[move.position],
             "score_after": found.after[move.position], "place_before": move.before, "place_after": move.after,
             "largest_change": found.largest[move.position], "length_of_change": found.length[move.position],
+            "outcome": found.outcome,
         }
         for found in founds
         for move in moves(found.features.tolist(), found.order_before, found.order_after)
@@ -118,6 +121,7 @@ def _plain(found: Attacked) -> dict[str, object]:
         "rank_change": found.rank_change, "top_k_sum_change": found.top_k_sum_change,
         "top_k_sum_change_normalised": found.top_k_sum_change_normalised,
         "probability_change": found.probability_change, "class_kept": found.class_kept,
+        "constraint_kept": found.constraint_kept, "outcome": found.outcome,
     }  # fmt: skip
     return {
         "title": title_of(found), **numbers, **meta,

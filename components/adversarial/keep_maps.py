@@ -12,7 +12,7 @@ from components.adversarial.cited import cite, references
 from components.adversarial.many_keep import command
 from components.adversarial.state import PATH, AdversarialState
 from components.adversarial.styles import adversarial_sheet
-from components.adversarial.told import lead_of, title_of
+from components.adversarial.told import title_of, titled_lead_of
 from components.adversarial.views import View, sizes_of
 from components.adversarial.words import CAUTION
 from components.citing import cited_html
@@ -104,4 +104,4 @@ def command_of_one(state: AdversarialState) -> str:
 
 
 def _leads(kept: Kept) -> list[str]:
-    return [f"{name}: {said}." for name, said in map(lead_of, kept.founds)]
+    return [f"{name}: {said}." for name, said in map(titled_lead_of, kept.founds)]

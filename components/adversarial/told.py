@@ -44,6 +44,13 @@ def lead_of(found: Attacked) -> Told:
     return name, f"{hands}; {_answer(found)}"
 
 
+def titled_lead_of(found: Attacked) -> Told:
+    """The same, with why it does not count as fooled in its name."""
+    name, said = lead_of(found)
+    trouble = TROUBLES.get(found.outcome)
+    return (f"{name}: {trouble}" if trouble else name), said
+
+
 def _answer(found: Attacked) -> str:
     if found.class_kept is None:
         return f"score {_probability(found)}" + (f"; {_broken(found)}" if found.outcome == BROKEN else "")

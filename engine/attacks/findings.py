@@ -21,6 +21,9 @@ from engine.metrics.results import EQUAL, ONE
 CLASS_KEPT, CONSTRAINT_KEPT = "class_kept", "constraint_kept"
 
 
+COUNTED = "Only attacks that kept their constraint count."
+
+
 @dataclass(frozen=True)
 class AttackMetric:
     """`better`: for the method; where the attack is strong, a robust method still has low values."""
@@ -36,11 +39,11 @@ METRICS = {
     metric.id: metric
     for metric in (
         AttackMetric("rank_change", "Rank change", "share of the top k",
-                     "The share of the first k places that another feature holds after the attack."),
+                     "The share of the first k places that another feature holds after the attack. " + COUNTED),
         AttackMetric("top_k_sum_change", "Top-k sum change", "the unit of the map",
-                     "By how much the scores of the features that were the top fell, together."),
+                     "By how much the scores of the features that were the top fell, together. " + COUNTED),
         AttackMetric("top_k_sum_change_normalised", "Top-k sum change, normalised", "from -2 to 2",
-                     "The same, each map divided by its sum of absolute values, so that methods compare."),
+                     "The same, each map divided by its sum of absolute values, so that methods compare. " + COUNTED),
         AttackMetric("probability_change", "Probability change", "probability",
                      "The probability of the predicted class before the attack less that after it. Near 0: the model "
                      "answers as before; rises and falls cancel in the mean.", "near 0"),
@@ -64,6 +67,8 @@ TROUBLES = {
     BROKEN: f"broke the constraint: the probability of the class, or the score, moved by more than {TOLERANCE:g}",
 }
 """Outcomes of attacks whose maps do not count in means, and why. A failed attack counts in no other mean either."""
+LEFT_OUT = {outcome: f"the attack {words}" for outcome, words in TROUBLES.items()}
+"""The same as reasons of observations that do not count."""
 ATTACK_COLUMNS = ("outcome", "class_kept", "constraint_kept", "start", "relative_epsilon")
 """What is told of an attack beside each of its numbers."""
 TRANSFERRED = ("rank_change", "top_k_sum_change", "top_k_sum_change_normalised")
@@ -173,7 +178,7 @@ class Findings:
             if one is None or one.outcome not in TROUBLES or row.of.metric == FOOLED:
                 continue
             if row.of.metric in TRANSFERRED or one.outcome == FAILED:
-                skips.append(Skip(row.of, row.example, f"the attack {TROUBLES[one.outcome]}"))
+                skips.append(Skip(row.of, row.example, LEFT_OUT[one.outcome]))
         return skips
 
     @property

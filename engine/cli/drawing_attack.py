@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.attacks.findings import LEFT_OUT
 from engine.attacks.params import TOLERANCE
 from engine.cli.output import console, table, visible
 
@@ -83,8 +84,9 @@ def _cell(score: Score) -> str:
 
 
 def _skipped(scores: Sequence[Score]) -> Iterator[str]:
-    """A line for each reason and method, once for all metrics that share it."""
+    """A line for each reason and method, once for all metrics that share it; `Findings.troubles` are said apart."""
     said = {(score.of.objective, score.of.method, reason, count): None
             for score in scores for reason, count in score.skipped.items()}  # fmt: skip
     for objective, method, reason, count in said:
-        yield f"skipped, {method}, {objective}: {count} {'example' if count == 1 else 'examples'}: {reason}"
+        if reason not in LEFT_OUT.values():
+            yield f"skipped, {method}, {objective}: {count} {'example' if count == 1 else 'examples'}: {reason}"

@@ -13,7 +13,7 @@ import engine.attacks.attack as attack_module
 from engine.attacks.attack import VERSION, AttackRequest, attack
 from engine.attacks.experiment import attack_examples
 from engine.attacks.export import COLUMNS, FORMATS
-from engine.attacks.findings import FOOLED, TRANSFERRED, TROUBLES, Findings
+from engine.attacks.findings import FOOLED, LEFT_OUT, TRANSFERRED, TROUBLES, Findings
 from engine.attacks.keeping import complete, finished
 from engine.attacks.mapping import Found, Mapper
 from engine.attacks.notes import MIXED_SCALES, NOTHING_FOUND
@@ -168,7 +168,7 @@ def test_what_broke_or_failed_counts_in_no_mean_of_maps_and_as_not_fooled(broken
             assert (score.value, score.n) == (0, 2)
         elif metric in TRANSFERRED or objective == "unconstrained":
             assert (score.value, score.n) == (None, 0)
-            assert score.skipped == {f"the attack {TROUBLES[outcomes[objective]]}": 2}
+            assert score.skipped == {LEFT_OUT[outcomes[objective]]: 2}
         else:
             assert score.n == 2
     assert scores["constrained", "gradient_l2", "class_kept"].value == 0

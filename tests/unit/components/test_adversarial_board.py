@@ -155,6 +155,7 @@ def test_files_hold_the_numbers() -> None:
     ]  # fmt: skip
     [told] = json.loads(json_of([text_attack()]))
     assert told["rank_change"] == 1.0
+    assert (told["outcome"], told["constraint_kept"], rows[0]["outcome"]) == ("fooled", True, "fooled")
     assert told["probability_change"] == pytest.approx(0.1)
     assert "delta" not in told
     assert np.load(io.BytesIO(npy_of(text_attack().delta))).shape == (5, 2)

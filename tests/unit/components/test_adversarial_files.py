@@ -77,6 +77,13 @@ def test_the_maps_of_a_text_are_a_picture_of_lines_and_letters() -> None:
     assert made.count(">film</text>") == 3
 
 
+def test_a_broken_constraint_is_said_in_files_too() -> None:
+    founds = [text_attack("constrained", positive=0.6)]
+    kept = Kept(STATE, founds, maps_of(founds, explainer("gradient_x_input", "text"), TEXT), None, METHODS)
+    for made in (html(kept), svg(kept)):
+        assert "Constrained: ✗ Constraint broken, not fooled:" in made
+
+
 def test_the_maps_of_a_picture_are_a_png() -> None:
     with Image.open(io.BytesIO(png(kept_picture()))) as made:
         assert made.format == "PNG"
