@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from engine import runtime
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.progress import CancelToken, Report
 from engine.store import result_store
@@ -86,7 +87,7 @@ def keep(task: Task, found: Found) -> None:
 
 def _gather(ray: Any, tasks: Sequence[Task], report: Report, cancel: CancelToken, counted: str) -> None:
     run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=_gpus(ray))(_run)
-    waiting = {run.remote(task): task for task in tasks}
+    waiting = {run.remote(task, runtime.device_type()): task for task in tasks}
     done, total = 0, sum(task.size for task in tasks)
     while waiting:
         cancel.check()
@@ -98,8 +99,10 @@ def _gather(ray: Any, tasks: Sequence[Task], report: Report, cancel: CancelToken
                 keep(task, ray.get(reference))
 
 
-def _run(task: Task) -> Found:
-    return task.run()
+def _run(task: Task, asker: str) -> Found:
+    """On a worker. `asker`: the kind of device of who looks for the results; the worker's may be another."""
+    with runtime.kept_for(asker):
+        return task.run()
 
 
 def _gpus(ray: Any) -> int:

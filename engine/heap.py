@@ -1,7 +1,7 @@
 """What a computation has freed goes back to the system.
 
 The C library keeps freed memory, for each thread apart: a server that computed for many sessions seemed to grow by
-hundreds of MB and held nothing (benchmarks/page_memory.py).
+hundreds of MB and held nothing (benchmarks/page_memory.py). Torch keeps that of a GPU, which other programs use too.
 """
 
 from __future__ import annotations
@@ -10,20 +10,25 @@ import ctypes
 import functools
 import gc
 import math
+import sys
 import time
 from collections.abc import Callable
+
+from engine.late import torch
 
 REST_SECONDS = 1.0
 _last = -math.inf
 
 
 def give_back() -> None:
-    """Gives free memory back, at most once in `REST_SECONDS`. Nothing happens where the C library has no such call."""
+    """Gives free memory back, at most once in `REST_SECONDS`, as far as the C library has such a call."""
     global _last
     now = time.monotonic()
     if now - _last >= REST_SECONDS:
         _last = now
         _trim()(0)
+        if "torch" in sys.modules and torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
 
 
 def settle() -> None:

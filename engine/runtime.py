@@ -27,6 +27,11 @@ CPU_TOKENS_LENT = 4_096
 """Where the turn may be lent: a pass is what a person waits for, and on a few cores the short ones cost no more."""
 CPU_BUDGET = 1 << 30
 CUDA_SHARE = 0.5
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
+"""What CUDA, the allocators of CPUs, cuBLAS and cuDNN say where they raise no error of memory."""
+
+
+_NEXT_STEP = "Use a shorter text, a smaller model, or another device."
 
 
 @dataclass
@@ -38,12 +43,23 @@ class _Turn:
 
 
 _turn: ContextVar[_Turn | None] = ContextVar("exegesis_turn", default=None)
+_asker: ContextVar[str | None] = ContextVar("exegesis_asker", default=None)
 _notes: ContextVar[list[str] | None] = ContextVar("exegesis_runtime_notes", default=None)
 
 
 def device_type() -> str:
-    """The kind of the device. Where it can only be the CPU, the answer does not wait for torch."""
-    return "cpu" if _only_cpu() else device().type
+    """The kind of the device, by which results are kept. Where it can only be the CPU, nothing waits for torch."""
+    return _asker.get() or ("cpu" if _only_cpu() else device().type)
+
+
+@contextlib.contextmanager
+def kept_for(asker: str) -> Iterator[None]:
+    """Results inside are kept as those of the kind of device that their asker has, whatever this machine has."""
+    token = _asker.set(asker)
+    try:
+        yield
+    finally:
+        _asker.reset(token)
 
 
 @functools.cache
@@ -85,6 +101,7 @@ def turns() -> Turns:
 def turn(lends: bool = False) -> Iterator[None]:
     """The device is the caller's inside, and then its free memory goes back. A cancelled caller waits no longer.
 
+    Memory that runs out inside is an `ExegesisError`.
     `lends`: between two chunks of `in_chunks` a job may let those pass behind whom a person waits. That is for work
     which leaves the model as it is: what changes a model for longer than a chunk does so inside `unlent`.
     """
@@ -92,6 +109,10 @@ def turn(lends: bool = False) -> Iterator[None]:
     token = _turn.set(_Turn(lends and behind()))
     try:
         yield
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        raise ExegesisError(f"out of memory: the work does not fit. {_NEXT_STEP}") from error
     finally:
         _turn.reset(token)
         turns().give()
@@ -123,14 +144,18 @@ def lend() -> None:
 
 
 def memory_budget() -> int:
-    """Bytes that one pass may use: `EXEGESIS_MEMORY_BYTES`, else 1 GiB on a CPU, half of what is free on a GPU."""
+    """Bytes that one pass may use: `EXEGESIS_MEMORY_BYTES`, else 1 GiB on a CPU, half of what is free on a GPU.
+
+    What torch holds of a GPU's memory and uses for nothing is free as well.
+    """
     wanted = os.environ.get("EXEGESIS_MEMORY_BYTES")
     if wanted is not None:
         if not wanted.isdigit() or int(wanted) == 0:
             raise not_allowed("EXEGESIS_MEMORY_BYTES", "a whole number of bytes above 0", wanted)
         return int(wanted)
     if device().type == "cuda":
-        return int(torch.cuda.mem_get_info(device())[0] * CUDA_SHARE)
+        unused = torch.cuda.memory_reserved(device()) - torch.cuda.memory_allocated(device())
+        return int((torch.cuda.mem_get_info(device())[0] + unused) * CUDA_SHARE)
     return CPU_BUDGET
 
 
@@ -166,35 +191,42 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
         check_cancelled()
         lend()
         tell(start, rows, "model evaluations")
-        result = _attempt(compute, slice(start, min(rows, start + size)))
+        chunk = slice(start, min(rows, start + size))
+        result = attempt(lambda chunk=chunk: compute(chunk))
         if result is not None:
             results.append(result[0])
             start += size
             continue
         if size == 1:
-            raise ExegesisError(
-                "out of memory: even one row does not fit. Use a shorter text, a smaller model, or another device."
-            )
+            raise ExegesisError(f"out of memory: even one row does not fit. {_NEXT_STEP}")
         size = max(1, min(size, rows - start) // 2)
         note(f"Memory ran out, so the work went on with {size} rows at a time; the numbers are the same.")
-        _free()
+        free()
     tell(rows, rows, "model evaluations")
     return results
 
 
-def _attempt(compute: Callable[[slice], T], rows: slice) -> tuple[T] | None:
-    # None means out of memory. The exception must be gone before the retry: its traceback holds the tensors.
+def attempt(compute: Callable[[], T]) -> tuple[T] | None:
+    """Run `compute`; None where memory ran out.
+
+    The exception is gone then, whose traceback would hold the tensors while the work is tried again.
+    """
     try:
-        return (compute(rows),)
-    except (torch.OutOfMemoryError, MemoryError):
-        return None
-    except RuntimeError as error:
-        if "can't allocate memory" in str(error) or "not enough memory" in str(error):
+        return (compute(),)
+    except (MemoryError, RuntimeError) as error:
+        if out_of_memory(error):
             return None
         raise
 
 
-def _free() -> None:
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on any device."""
+    told = any(words in str(error) for words in OUT_OF_MEMORY)
+    return told or isinstance(error, (MemoryError, torch.OutOfMemoryError))
+
+
+def free() -> None:
+    """Give back what nobody uses any more, on any device."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

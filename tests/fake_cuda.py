@@ -46,7 +46,7 @@ READS = {
 }  # fmt: skip
 """Operators whose result, or its shape, the host must know."""
 INDEXED = {aten.index, aten.index_put, aten.index_put_, aten._unsafe_index}
-PRODUCTS = {aten.mm, aten.bmm, aten.addmm, aten.baddbmm}
+ROUNDED = {aten.convolution, aten.mm, aten.bmm, aten.addmm, aten.baddbmm}
 TOLD = {torch.Tensor.device: CUDA, torch.Tensor.is_cuda: True, torch.Tensor.is_cpu: False}  # type: ignore[attr-defined]
 _run_backward = torch.autograd.graph._engine_run_backward  # type: ignore[attr-defined]
 
@@ -163,8 +163,10 @@ class FakeCuda(TorchFunctionMode):
 
     def mark(self, made: Any, there: bool) -> Any:
         """The same, on that device from now on."""
-        for tensor in _tensors(made):
-            _plain(tensor).untyped_storage().on_cuda = there
+        for tensor in map(_plain, _tensors(made)):
+            if there and not on_cuda(tensor) and tensor.nbytes > self.largest:
+                raise torch.OutOfMemoryError("CUDA out of memory. (pretended)")
+            tensor.untyped_storage().on_cuda = there
         return made
 
     @contextlib.contextmanager
@@ -235,17 +237,12 @@ class _Operators(TorchDispatchMode):
             made = func(*args, **kwargs)
         if there:
             cuda.kernels += 1
-            if any(tensor.nbytes > cuda.largest for tensor in _tensors(made)):
-                raise torch.OutOfMemoryError("CUDA out of memory. (pretended)")
             cuda.mark(made, True)
-            self._rounds(packet, tensors)
+            if packet in ROUNDED and all(tensor.dtype == torch.float32 for tensor in tensors):
+                cudnn, matmul = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+                if cudnn if packet is aten.convolution else matmul:
+                    cuda.rounded[_line()] += 1
         return made
-
-    def _rounds(self, packet: Any, tensors: list[Tensor]) -> None:
-        convolves, multiplies = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
-        may = (convolves and packet is aten.convolution) or (multiplies and packet in PRODUCTS)
-        if may and all(tensor.dtype == torch.float32 for tensor in tensors):
-            self.cuda.rounded[_line()] += 1
 
 
 def _line() -> str:
@@ -271,6 +268,7 @@ def fake_cuda(free: int = TOTAL) -> Iterator[FakeCuda]:
 
     told: dict[str, Callable[..., Any]] = {
         "is_available": lambda: True,
+        "is_initialized": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "is_bf16_supported": lambda including_emulation=True: True,
@@ -284,6 +282,7 @@ def fake_cuda(free: int = TOTAL) -> Iterator[FakeCuda]:
         "get_rng_state": lambda device=None: cuda.generator.get_state(),
         "set_rng_state": lambda state, device=None: cuda.generator.set_state(state),
     }
-    with mock.patch.multiple(torch.cuda, **told), mock.patch.object(torch, "autocast", _Autocast):
-        with mock.patch.object(torch.autograd, "_engine_run_backward", cuda.backward), cuda, cuda.ops:
-            yield cuda
+    engine = mock.patch.object(torch.autograd, "_engine_run_backward", cuda.backward)
+    autocast = mock.patch.object(torch, "autocast", _Autocast)
+    with mock.patch.multiple(torch.cuda, **told), autocast, engine, cuda, cuda.ops:
+        yield cuda

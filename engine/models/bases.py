@@ -47,7 +47,8 @@ def merged(base: torch.nn.Module, adapter: Path) -> torch.nn.Module:
     from peft import PeftModel
 
     with quiet():
-        return PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().float()
+        # Where it goes is for the caller to say: peft would read it onto the first GPU there is.
+        return PeftModel.from_pretrained(base, str(adapter), torch_device="cpu").merge_and_unload().float()
 
 
 def load_tokenizer(path: Path) -> Any:

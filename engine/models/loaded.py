@@ -7,7 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from engine.errors import not_allowed
+from engine import runtime
+from engine.errors import ExegesisError, not_allowed
 from engine.late import torch
 from engine.models import catalog, sandbox
 from engine.request import DTYPES
@@ -37,8 +38,22 @@ class Loaded(Generic[Model]):
             if key not in self._kept:
                 source = catalog.locate(model)
                 sandbox.check_opening(source, self._kind)
-                self._kept[key] = self._load(source, key[1], getattr(torch, dtype), place)
+                self._kept[key] = self._fitted(lambda: self._load(source, key[1], getattr(torch, dtype), place), key)
                 while len(self._kept) > LOADED_AT_ONCE:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
             return self._kept[key]
+
+    def _fitted(self, load: Callable[[], Model], key: Key) -> Model:
+        """The model; where memory runs out, those that are in memory make room for it. Error: it still does not fit."""
+        loaded = runtime.attempt(load)
+        if loaded is None and self._kept:
+            self._kept.clear()
+            runtime.free()
+            loaded = runtime.attempt(load)
+        if loaded is None:
+            raise ExegesisError(
+                f"model {key[0]}: does not fit into the memory of {key[3]}. Use a smaller model, half precision, or "
+                "another device."
+            )
+        return loaded[0]

@@ -8,20 +8,18 @@ from cache import key_for
 from engine import cluster
 from engine.cluster import Found
 from engine.progress import CancelToken, Report, silent
-from engine.scaffold.keeping import Kept, packed
+from engine.scaffold.keeping import Kept
 from engine.scaffold.plan import Plan, Pupil, check
 from engine.scaffold.result import Scaffold
 from engine.scaffold.run import Work, scaffold
-from engine.store import result_store
 
 
 @dataclass(frozen=True)
 class Task:
-    """One student. `of`: its key in the cache of who asked. `key`: of the note that it is done."""
+    """One student. `key`: of the note that it is done."""
 
     plan: Plan
     pupil: Pupil
-    of: str
     key: str
 
     @property
@@ -31,9 +29,7 @@ class Task:
     def run(self) -> Found:
         """Teaches it. Runs on a worker."""
         with cluster.on_worker() as found:
-            outcome = Work(self.plan).teach(self.pupil)
-            # A worker with a GPU keeps it under another key than the one by which this is looked for.
-            result_store().put(self.of, *packed(outcome))
+            Work(self.plan).teach(self.pupil)
         return found
 
 
@@ -59,4 +55,4 @@ def _left(plan: Plan) -> list[cluster.Task]:
 
 def _task(plan: Plan, pupil: Pupil, of: str) -> Task:
     alone = replace(plan, settings=(pupil.setting,), seeds=(pupil.seed,))
-    return Task(alone, pupil, of, key_for({"kind": "scaffold student", "what": "task", "of": of}))
+    return Task(alone, pupil, key_for({"kind": "scaffold student", "what": "task", "of": of}))

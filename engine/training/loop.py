@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.progress import CancelToken, Report
+from engine.runtime import out_of_memory
 from engine.training.batches import Examples, plan, targets
 from engine.training.checkpoint import CheckpointFolder
 from engine.training.config import LoopConfig
@@ -80,7 +81,15 @@ class Loop:
         """Goes on from the checkpoint in `folder` if there is one; on cancelling it leaves one."""
         self._resume(folder)
         while self.at.epoch < self.config.epochs and not self._stopped():
-            self._epoch(folder, report, cancel)
+            try:
+                self._epoch(folder, report, cancel)
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                raise ExegesisError(
+                    f"batch_size: memory ran out with {self.config.batch_size} examples a step. Give a lower one and "
+                    "another --out."
+                ) from error
             self._close_epoch(report)
             self.save(folder)
         return self.best
@@ -203,7 +212,7 @@ class Loop:
         self.best = {n: t.to(self.device) for n, t in groups.get("best", {}).items()}
         self._restore_moments(groups["optimizer"])
         torch.set_rng_state(groups["random"]["cpu"])
-        if self.device.type == "cuda":
+        if self.device.type == "cuda" and "cuda" in groups["random"]:  # not where the run began on a CPU
             torch.cuda.set_rng_state(groups["random"]["cuda"], self.device)
 
     def _moments(self) -> Tensors:

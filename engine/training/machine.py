@@ -7,12 +7,15 @@ import platform
 
 import torch
 
+from engine import runtime
 from engine.errors import not_allowed
 
 
 def device_named(name: str) -> str:
-    """`auto` is the best device that is there; one that is not there is refused."""
+    """`auto` is what `EXEGESIS_DEVICE` names, else the best device that is there; one that is not there is refused."""
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto" and os.environ.get("EXEGESIS_DEVICE"):
+        return str(runtime.device())
     if name == "auto":
         return next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
     if not available.get(name):

@@ -1,4 +1,4 @@
-"""What these tests share: the same work on the CPU and on a GPU, a real one where there is one, else a pretended one."""
+"""What these tests share: the same work on the CPU and on a GPU, a real one if there is one, else a pretended one."""
 
 from __future__ import annotations
 

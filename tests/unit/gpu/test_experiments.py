@@ -111,7 +111,7 @@ def test_randomization(kind: str, reviews: str) -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("method", ATTACKED)
 def test_attacks(method: str, objective: str) -> None:
-    """In double precision, for an ascent makes rounding grow. At embeddings a plain gradient is zero: at pixels then."""
+    """In double precision, for an ascent makes rounding grow. At embeddings the plain gradient is zero: at pixels."""
     kind = "vit" if method == "gradient" else "gpt2"
     attack = {"steps": 3, "starts": 2, "objective": objective} | ({"place": "pixels"} if kind == "vit" else {})
     asked = [AttackRequest(folder(kind), method, one, attack, dtype="float64") for one in inputs(kind, 2)]
@@ -130,12 +130,15 @@ def test_attacks_carry_over_to_other_methods(quantity: str) -> None:
     assert_same(*both(carried))
 
 
-SETTINGS = (NONE, SMAT, *GRADIENTS, *ATTENTION)
-
-
-@pytest.mark.parametrize("kind", ["bert", "t5"])
-def test_students_and_explainers_that_teach_them(kind: str, tmp_path: Path) -> None:
-    settings = SETTINGS if kind == "bert" else (SMAT,)
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("bert", (SMAT, GRADIENTS[-1], ATTENTION[1])),
+        ("t5", (SMAT,)),
+        pytest.param("gpt2", (NONE, SMAT, *GRADIENTS, *ATTENTION), marks=pytest.mark.slow(reason="seven students")),
+    ],
+)
+def test_students_and_explainers_that_teach_them(kind: str, settings: tuple[str, ...], tmp_path: Path) -> None:
     asked = plan(tmp_path, teacher=saved(kind), base=saved(kind, seed=1), settings=settings)
     assert_same(*both(lambda: scaffold(asked).outcomes))
 

@@ -18,8 +18,7 @@ That is 84, 20 and 13 units of the last place. Measured on a CPU, whose rounding
 most 2.2e-6, 9.3e-3 and 7.0e-2. float32 rounded to TF32 would be off by as much as float16.
 """
 METHODS = (
-    "gradient_x_input", "gradient_l2", "integrated_gradients", "occlusion", "lime", "attention_rollout",
-    "attention_logits", "attention_x_gradient", "attn_lrp",
+    "gradient_x_input", "integrated_gradients", "occlusion", "attention_logits", "attention_x_gradient", "attn_lrp",
 )  # fmt: skip
 
 

@@ -42,11 +42,11 @@ class Handing(ModuleType):
         self.answers.clear()
 
     def remote(self, **_: object) -> Callable[[Any], Any]:
-        return lambda run: SimpleNamespace(remote=lambda task: pickle.dumps((run, task)))
+        return lambda run: SimpleNamespace(remote=lambda *given: pickle.dumps((run, given)))
 
     def wait(self, waiting: list[bytes], timeout: float) -> tuple[list[bytes], list[bytes]]:
-        run, task = pickle.loads(waiting[0])  # noqa: S301 - made above
-        self.answers[waiting[0]] = pickle.dumps(run(task))
+        run, given = pickle.loads(waiting[0])  # noqa: S301 - made above
+        self.answers[waiting[0]] = pickle.dumps(run(*given))
         return waiting[:1], waiting[1:]
 
     def get(self, reference: bytes) -> Any:

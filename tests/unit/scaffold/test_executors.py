@@ -14,7 +14,6 @@ import pytest
 
 import engine.cluster as cluster_work
 import engine.scaffold.executors as executors
-from engine import runtime
 from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import UsageError
 from engine.scaffold.executors import scaffold_on
@@ -58,16 +57,6 @@ def test_what_tasks_hand_over_is_what_would_be_found_here(plan: Plan, monkeypatc
         there = scaffold_on("local", plan)
     result_store().clear()
     assert told(there.outcomes) == told(scaffold(plan).outcomes)
-
-
-def test_a_worker_of_another_kind_of_device_teaches_for_who_asked(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = executors._left(plan)
-    with monkeypatch.context() as patch:
-        patch.setattr(runtime, "device_type", lambda: "cuda")
-        handed = [task.run() for task in tasks]
-    for task, found in zip(tasks, handed, strict=True):
-        cluster_work.keep(task, found)
-    assert len(finished(plan).outcomes) == 2
 
 
 def test_a_cluster_teaches_all_students(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,63 @@
+"""Workers with a GPU, and one without who asked them: what they hand over is found, and nothing is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import cluster, runtime
+from engine.attacks import executors as attacks
+from engine.attacks.plan import AttackPlan
+from engine.evaluation import executors as evaluation
+from engine.evaluation.plan import Plan as EvaluationPlan
+from engine.models.loaded import Loaded
+from engine.randomization import executors as randomization
+from engine.randomization.plan import Plan as RandomizationPlan
+from engine.scaffold import executors as scaffold
+from tests.unit.evaluation.making import REVIEWS, written
+from tests.unit.gpu.machine import folder, gpu, on
+from tests.unit.scaffold.plans import plan as scaffold_plan
+
+pytestmark = pytest.mark.usefixtures("home")
+
+Planned = tuple[list[cluster.Task], Callable[[], Any]]
+
+
+def evaluated(data: str, place: Path) -> Planned:
+    plan = EvaluationPlan((folder("bert", 2),), data, ("gradient_x_input",), ("comprehensiveness",), examples=3)
+    return evaluation._left(plan), lambda: evaluation.carry_out_on("local", plan).rows
+
+
+def randomized(data: str, place: Path) -> Planned:
+    plan = RandomizationPlan((folder("bert", 2),), data, ("gradient_l2",), modes=("cascading",), seeds=1, examples=2)
+    return randomization._left(plan), lambda: randomization.carry_out_on("local", plan).models
+
+
+def attacked(data: str, place: Path) -> Planned:
+    plan = AttackPlan((folder("bert", 2),), data, ("gradient_l2",), attack={"steps": 2}, examples=2)
+    return list(attacks._tasks(plan)), lambda: attacks.carry_out_on("local", plan).rows
+
+
+def taught(data: str, place: Path) -> Planned:
+    plan = scaffold_plan(place, settings=("none",))
+    return scaffold._left(plan), lambda: scaffold.scaffold_on("local", plan).outcomes
+
+
+@pytest.mark.parametrize("planned", [evaluated, randomized, attacked, taught])
+def test_what_gpu_workers_hand_over_is_found_where_there_is_none(
+    planned: Callable[[str, Path], Planned], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with on("cpu"):
+        tasks, assembled = planned(written(tmp_path / "reviews.jsonl", REVIEWS), tmp_path)
+        asker = runtime.device_type()
+    with gpu() as seen:
+        handed = [cluster._run(task, asker) for task in tasks]
+    assert seen.kernels
+    with on("cpu"):
+        for task, found in zip(tasks, handed, strict=True):
+            cluster.keep(task, found)
+        monkeypatch.setattr(Loaded, "get", lambda *given: pytest.fail("a model was run"))
+        assert len(assembled()) > 0
