@@ -54,7 +54,8 @@ TEXT_WORDS = QuestionWords(
     removals={
         "mask": "the mask token in its place",
         "pad": "the padding token in its place",
-        "delete": "hidden from attention",
+        "delete": "taken out of the text",
+        "hide": "hidden from attention, its place kept",
         "zero": "a zero embedding in its place",
         "mean": "the mean embedding in its place",
     },

@@ -15,6 +15,7 @@ from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.heads.running import under
 from engine.late import torch
 from engine.models import catalog
+from engine.operators import keyed_params
 from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import Explainer, explainer
@@ -85,7 +86,7 @@ class _Plan:
                 "device": device or runtime.device_type(),
                 "method": self.method.id,
                 "version": versions_of(self.method),
-                "params": as_plain(self.params),
+                "params": keyed_params(as_plain(self.params)),
                 "example": request.example.as_plain(),
                 "target": request.target,
                 "seed": request.seed,

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from engine.errors import unknown
 
-OPERATORS = ("mask", "pad", "delete", "zero", "mean")
+OPERATORS = ("mask", "pad", "delete", "hide", "zero", "mean")
 """How tokens of a text are removed."""
 PATCH_OPERATORS = ("mean", "zero", "blur", "drop")
 """How patches of a picture are removed."""
-HIDING = ("delete", "drop")
-"""The operators that hide a position from attention; the others put an embedding in place."""
-BASELINES = tuple(operator for operator in OPERATORS if operator not in HIDING)
+DELETE = "delete"
+"""The operator that takes tokens out of the sequence."""
+HIDING = ("hide", "drop")
+"""The operators that hide a position from attention; all others but `delete` put an embedding in place."""
+BASELINES = tuple(operator for operator in OPERATORS if operator not in (DELETE, *HIDING))
 """The operators that put an embedding in place, so that a path can lead there."""
 PATCH_BASELINES = tuple(operator for operator in PATCH_OPERATORS if operator not in HIDING)
+IN_KEYS = {DELETE: "delete, positions closed up"}
+"""What cache keys call an operator that once meant something else (`delete` hid the position), so that nothing older is
+served for it."""
+
+Named = TypeVar("Named")
 
 _OF_KIND = {"text": OPERATORS, "image": PATCH_OPERATORS}
 
@@ -20,6 +30,16 @@ _OF_KIND = {"text": OPERATORS, "image": PATCH_OPERATORS}
 def operators_of(kind: str) -> tuple[str, ...]:
     """The operators for inputs of a kind, "text" or "image"."""
     return _OF_KIND[kind]
+
+
+def keyed(operator: Named) -> Named | str:
+    """An operator, or any other parameter, as cache keys name it."""
+    return IN_KEYS.get(operator, operator) if isinstance(operator, str) else operator
+
+
+def keyed_params(params: Mapping[str, Named]) -> dict[str, Named | str]:
+    """A method's parameters as cache keys have them."""
+    return {name: keyed(value) if name == "removal" else value for name, value in params.items()}
 
 
 def check_operator(operator: str, kind: str) -> None:

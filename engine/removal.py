@@ -1,9 +1,13 @@
 """How features are removed: one module for LIME, SHAP, occlusion, IG's baseline and the faithfulness metrics.
 
-Texts: `mask` puts the mask token in place (models without one: pad, else end of text), `pad` the pad token, `delete`
-hides the position from attention, `zero` and `mean` put the zero or the mean word embedding in place. Patches: `mean`
-puts a patch of the mean colour in place, `zero` the zero embedding, `blur` the blurred patch, `drop` hides the
-position. Positions and special tokens are always kept.
+Texts: `mask` puts the mask token in place (models without one: pad, else end of text), `pad` the pad token, `zero` and
+`mean` the zero or the mean word embedding. `delete` takes the token out: the model reads the sequence without it, those
+after it move up. `hide` keeps the position, blank, and hides it from attention; a causal model whose last token is
+hidden still reads the head there. Patches: `mean` puts a patch of the mean color in place, `zero` the zero embedding,
+`blur` the blurred patch. `drop` hides the position, which is the same as taking the patch out: ViT and DeiT read
+special tokens alone, and the others keep the places that their position embeddings give them.
+
+Special tokens are always kept. Positions are kept by all but `delete`.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from jaxtyping import Bool, Float, Int
 from engine.classifiers import AnyClassifier, Coded
 from engine.late import torch
 from engine.models.text import as_float64
-from engine.operators import HIDING, check_operator
+from engine.operators import DELETE, HIDING, check_operator
 from engine.runtime import in_chunks, rows_at_once
 
 
@@ -26,6 +30,8 @@ def removed(
     model: AnyClassifier, batch: Any, keep: Bool[torch.Tensor, "batch seq"], operator: str
 ) -> tuple[Any, Float[torch.Tensor, "batch seq d_model"]]:
     """The batch and its embeddings with every position outside `keep` removed."""
+    if operator == DELETE:
+        return _deleted(model, batch, keep)
     embeds = model.embed(batch)
     # A hidden position is blank besides: a causal model reads its last position, hidden or not.
     blank = model.blank(batch, "zero" if operator in HIDING else operator)
@@ -34,6 +40,30 @@ def removed(
         return batch, embeds
     visible = batch.visible & keep
     return dataclasses.replace(batch, visible=visible, whole=batch.whole and bool(keep.all())), embeds
+
+
+def _deleted(
+    model: AnyClassifier, batch: Any, keep: Bool[torch.Tensor, "batch seq"]
+) -> tuple[Any, Float[torch.Tensor, "batch seq d_model"]]:
+    """The sequences without the other tokens, padded on the right.
+
+    Where nothing is left, as no special token is kept, the sequence is what stands for a masked token: GPT-2's end of
+    text, with which its texts begin.
+    """
+    left = batch.visible & keep
+    order = (~left).int().argsort(dim=1, stable=True)
+    lengths = left.sum(1)
+    at_least_one = lengths.clamp(min=1)
+    moved = dataclasses.replace(
+        batch,
+        ids=batch.ids.gather(1, order),
+        types=batch.types.gather(1, order),
+        visible=torch.arange(order.shape[1], device=order.device) < at_least_one[:, None],
+        lengths=at_least_one,
+        whole=False,
+    )
+    nothing = (lengths == 0)[:, None, None]
+    return moved, torch.where(nothing, model.blank(batch, "mask"), model.embed(moved))
 
 
 def token_masks(encoded: Coded, kept: Bool[np.ndarray, "row feature"], width: int) -> Bool[np.ndarray, "row seq"]:

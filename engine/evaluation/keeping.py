@@ -17,6 +17,7 @@ from engine.explain import told_of
 from engine.metrics import curves, sensitivity
 from engine.metrics.results import Of, Row, Skip
 from engine.models import catalog
+from engine.operators import keyed, keyed_params
 from engine.registry import explainer
 from engine.store import result_store
 
@@ -29,6 +30,8 @@ Arrays = dict[str, np.ndarray]
 def key_of(plan: Plan, model: str, sample: Sample) -> str:
     """The cache key. Reads the model's files, never loads it."""
     asked = {name: value for name, value in plan.as_plain().items() if name != "models"}
+    params = {method: keyed_params(plan.params_of(method)) for method in plan.params}
+    asked |= {"removal": keyed(plan.removal), "params": params}
     source = sample.source
     return key_for(
         {

@@ -114,15 +114,13 @@ def _saturated(found: Evaluation) -> str:
         above = sum(share > SATURATED for share in shares)
         if 2 * above > len(shares) and not _is_regression(model):
             models.append(f"{model} on {above:,} of {len(shares):,}")
+    if not models:
+        return ""
     return (
-        ""
-        if not models
-        else (
-            f"The probability of the class is above {SATURATED} on most examples: {', '.join(models)}. So near 1 it hardly "
-            "falls, and comprehensiveness, sufficiency and removal curves say little. "
-            f"{'Read' if found.plan.logits else 'Measure'} comprehensiveness_logit and sufficiency_logit, which are falls "
-            "of the logit."
-        )
+        f"The probability of the class is above {SATURATED} on most examples: {', '.join(models)}. So near 1 it "
+        "hardly falls, and comprehensiveness, sufficiency and removal curves say little. "
+        f"{'Read' if found.plan.logits else 'Measure'} comprehensiveness_logit and sufficiency_logit, which are "
+        "falls of the logit."
     )
 
 

@@ -18,7 +18,7 @@ from engine.heads.running import under
 from engine.heads.scales import HeadScales
 from engine.metrics.ranking import number_of, ranking
 from engine.metrics.shared_rows import SharedRows, Tally
-from engine.operators import check_operator, operators_of
+from engine.operators import check_operator, keyed, operators_of
 from engine.params import PROBABILITY
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.request import Example, Input, Picture, Request
@@ -172,7 +172,7 @@ class _Asked:
             "kind": "removal_curve",
             "version": VERSION,
             "explanation": key_of(self.request),
-            "removal": self.removal,
+            "removal": keyed(self.removal),
             "unit": self.unit,
             "percents": list(self.percents),
         }

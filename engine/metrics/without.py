@@ -15,7 +15,7 @@ from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.explain import explain, key_of
 from engine.heads.running import under
 from engine.late import torch
-from engine.operators import check_operator, operators_of
+from engine.operators import check_operator, keyed, operators_of
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.removal import removed, token_masks
 from engine.request import Request
@@ -101,7 +101,13 @@ def _removable(chosen: Sequence[int], tokens: Sequence[Token]) -> tuple[int, ...
 def _key(request: Request, gone: Sequence[int], removal: str) -> str:
     """One for all explained classes and seeds: every class is kept."""
     probe = dataclasses.replace(request, method=PROBE, params={}, target=None, seed=0)
-    named = {"kind": "without", "version": VERSION, "of": key_of(probe), "tokens": list(gone), "removal": removal}
+    named = {
+        "kind": "without",
+        "version": VERSION,
+        "of": key_of(probe),
+        "tokens": list(gone),
+        "removal": keyed(removal),
+    }
     return key_for(named)
 
 

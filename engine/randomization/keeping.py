@@ -11,6 +11,7 @@ from engine import runtime
 from engine.evaluation.sample import Sample
 from engine.explain import told_of
 from engine.models import catalog
+from engine.operators import keyed_params
 from engine.randomization import pieces
 from engine.randomization.plan import Plan
 from engine.randomization.result import OfModel
@@ -43,7 +44,7 @@ def key_of(plan: Plan, model: str, sample: Sample) -> str:
 
 def _told(plan: Plan, method: str, model: str) -> list[object]:
     given = plan.params_of(method)
-    return [method, told_of(explainer(method, plan.kind), given, model), given]
+    return [method, told_of(explainer(method, plan.kind), given, model), keyed_params(given)]
 
 
 def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:

@@ -14,6 +14,7 @@ from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.explain import told_of
 from engine.models import catalog
+from engine.operators import keyed_params
 from engine.params import as_plain, from_mapping
 from engine.randomization.plan import Plan
 from engine.records import unpack_prediction
@@ -150,4 +151,4 @@ class Naming:
             return None
         known = explainer(method, self.plan.kind)
         params = as_plain(from_mapping(known.params, self.plan.params_of(method), method))
-        return [method, told_of(known, params, self.model), params, self.plan.seed]
+        return [method, told_of(known, params, self.model), keyed_params(params), self.plan.seed]

@@ -18,6 +18,8 @@ def probabilities_without(
     table = module.get_input_embeddings().weight
     with torch.no_grad():
         if removal == "delete":
+            logits = module(input_ids=torch.tensor([[t for place, t in enumerate(ids) if place not in gone]])).logits
+        elif removal == "hide":
             seen = torch.tensor([[int(place not in gone) for place in range(len(ids))]])
             logits = module(input_ids=torch.tensor([ids]), attention_mask=seen, **places).logits
         elif removal in ("mask", "pad"):

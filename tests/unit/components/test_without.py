@@ -42,7 +42,7 @@ def test_a_row_an_operator_below_the_whole_text() -> None:
     assert rows(html) == [
         ["not removed: the whole text", "80.0\u00a0%", "", "positive"],
         ["the mask token in its place", "70.0\u00a0%", "\u221210.0", "positive"],
-        ["hidden from attention", "35.0\u00a0%", "\u221245.0", "negative, changed"],
+        ["taken out of the text", "35.0\u00a0%", "\u221245.0", "negative, changed"],
     ]
     assert "<b><bdi>negative</bdi>, changed</b>" in html
     assert "probability of <bdi>positive</bdi>" in html

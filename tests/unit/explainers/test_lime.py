@@ -118,7 +118,7 @@ def test_a_text_of_one_word() -> None:
     assert made.evaluations == 2
 
 
-@pytest.mark.parametrize("removal", ["mask", "pad", "delete", "zero", "mean"])
+@pytest.mark.parametrize("removal", ["mask", "pad", "delete", "hide", "zero", "mean"])
 def test_more_draws_settle_on_the_same_map(removal: str) -> None:
     model = classifier("bert")
     maps = [run("lime", task_for(model, [TEXT], seed=s), n_samples=3000, removal=removal)[0].scores for s in (0, 1)]

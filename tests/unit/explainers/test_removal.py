@@ -72,7 +72,7 @@ def test_models_without_a_mask_token_use_pad_else_end_of_text() -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "electra", "distilbert", "roberta", "xlm-roberta"])
-def test_delete_hides_the_position_and_keeps_the_places_of_the_others(family: str) -> None:
+def test_hide_hides_the_position_and_keeps_the_places_of_the_others(family: str) -> None:
     """The plain module with attention mask 0 there, its position ids spelt out."""
     model = classifier(family, 3)
     encoded = model.encode(Example(TEXTS[0]))
@@ -83,7 +83,7 @@ def test_delete_hides_the_position_and_keeps_the_places_of_the_others(family: st
     with torch.no_grad():
         ids = torch.from_numpy(encoded.ids)[None]
         expected = share(model.module(input_ids=ids, attention_mask=mask, **extra).logits)
-    assert value(model, encoded, kept, "delete") == pytest.approx(expected, abs=1e-6)
+    assert value(model, encoded, kept, "hide") == pytest.approx(expected, abs=1e-6)
 
 
 def _places(model: TextClassifier, length: int) -> Tensor:
@@ -105,7 +105,7 @@ def test_pads_do_not_move_robertas_positions() -> None:
     assert value(model, encoded, kept, "pad") == pytest.approx(stayed, abs=1e-6)
 
 
-def test_delete_on_t5_leaves_the_pool_too() -> None:
+def test_hide_on_t5_leaves_the_pool_too() -> None:
     model = classifier("t5", 3)
     encoded = model.encode(Example(TEXTS[0]))
     gone = int(encoded.features[1])
@@ -117,10 +117,10 @@ def test_delete_on_t5_leaves_the_pool_too() -> None:
         pooled = torch.stack([h for i, h in enumerate(hidden) if i != gone]).mean(0)
         expected = share(model.module.classifier(pooled)[None])
     kept = [i != 1 for i in range(len(encoded.features))]
-    assert value(model, encoded, kept, "delete") == pytest.approx(expected, abs=1e-6)
+    assert value(model, encoded, kept, "hide") == pytest.approx(expected, abs=1e-6)
 
 
-def test_delete_on_gpt2_inside_the_text() -> None:
+def test_hide_on_gpt2_inside_the_text() -> None:
     """The key is hidden from every later query; the last position reads the head."""
     model = classifier("gpt2", 3)
     encoded = model.encode(Example(TEXTS[0]))
@@ -135,7 +135,7 @@ def test_delete_on_gpt2_inside_the_text() -> None:
         ).last_hidden_state
         expected = share(model.module.score(hidden[:, -1]))
     kept = [i != 1 for i in range(n)]
-    assert value(model, encoded, kept, "delete") == pytest.approx(expected, abs=1e-6)
+    assert value(model, encoded, kept, "hide") == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("place", ["first", "middle", "last", "all"])
@@ -171,6 +171,59 @@ def test_rows_of_different_examples_are_as_if_alone(family: str, operator: str) 
         np.testing.assert_allclose(values, alone, atol=1e-6)
 
 
+def without(model: TextClassifier, encoded: Encoded, kept: list[bool]) -> float:
+    """The module as transformers has it, on the ids that are left and nothing else."""
+    gone = set(encoded.features[~np.array(kept)].tolist())
+    left = [place for place in range(len(encoded)) if place not in gone]
+    read = model.module.config.model_type in ("bert", "electra")
+    types = {"token_type_ids": torch.from_numpy(encoded.types[left])[None]} if read else {}
+    with torch.no_grad():
+        return share(model.module(input_ids=torch.from_numpy(encoded.ids[left])[None], **types).logits)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_delete_is_the_sequence_without_the_tokens(family: str) -> None:
+    """Rows of two examples and of different numbers of removed tokens, in one padded batch."""
+    model = classifier(family, 3)
+    examples = [model.encode(Example(*texts)) for texts in ((TEXTS[0], TEXTS[1]), (TEXTS[2],))]
+    masks = [
+        [[True] * n, [False] + [True] * (n - 1), [True] * (n - 1) + [False], [at % 3 == 1 for at in range(n)],
+         [at == n - 1 for at in range(n)], [at == 0 for at in range(n)]]
+        for n in (len(encoded.features) for encoded in examples)
+    ]  # fmt: skip
+    width = max(len(encoded) for encoded in examples)
+    keep = np.concatenate([token_masks(e, np.array(m), width) for e, m in zip(examples, masks, strict=True)])
+    index = np.repeat([0, 1], len(masks[0]))
+    values = coalition_values(model, examples, [0, 0], index, keep, "delete")
+    expected = [without(model, e, kept) for e, own in zip(examples, masks, strict=True) for kept in own]
+    np.testing.assert_allclose(values, expected, atol=1e-9)
+    assert values[2] != pytest.approx(value(model, examples[0], masks[0][2], "hide"), abs=1e-4), "no place is kept"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_with_all_tokens_deleted_the_special_ones_are_left_or_what_stands_for_a_removed_one(family: str) -> None:
+    model = classifier(family, 3)
+    encoded = model.encode(Example(TEXTS[0]))
+    kept = [False] * len(encoded.features)
+    if encoded.special.any():
+        expected = without(model, encoded, kept)
+    else:
+        with torch.no_grad():
+            expected = share(model.module(input_ids=torch.tensor([[model.tokenizer.eos_token_id]])).logits)
+    assert family == "gpt2" or encoded.special.any()
+    assert value(model, encoded, kept, "delete") == pytest.approx(expected, abs=1e-9)
+
+
+def test_hidden_last_words_of_gpt2_are_still_read_blank_and_deleted_ones_are_not() -> None:
+    model = classifier("gpt2", 3)
+    encoded = model.encode(Example(TEXTS[0]))
+    n = len(encoded)
+    last = [True] * (n - 1) + [False]
+    shorter = Encoded(encoded.ids[:-1], encoded.types[:-1], encoded.tokens[:-1], 0)
+    assert value(model, encoded, last, "delete") == pytest.approx(value(model, shorter, [True] * (n - 1), "mask"))
+    assert value(model, encoded, last, "hide") != pytest.approx(value(model, encoded, last, "delete"), abs=1e-4)
+
+
 def test_special_tokens_and_padding_are_always_kept() -> None:
     encoded = classifier("bert").encode(Example("good"))
     keep = token_masks(encoded, np.zeros((1, len(encoded.features)), dtype=bool), len(encoded) + 3)
@@ -182,7 +235,9 @@ def test_unknown_operators_are_named() -> None:
     encoded = model.encode(Example("good"))
     kept = [True] * len(encoded.features)
     for ask in (lambda: model.blank(model.collate([encoded]), "blur"), lambda: value(model, encoded, kept, "blur")):
-        with pytest.raises(UsageError, match=r"removal: unknown name 'blur'\. Known: delete, mask, mean, pad, zero"):
+        with pytest.raises(
+            UsageError, match=r"removal: unknown name 'blur'\. Known: delete, hide, mask, mean, pad, zero"
+        ):
             ask()
 
 

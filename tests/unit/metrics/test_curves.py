@@ -141,7 +141,7 @@ def test_progress_is_reported_and_a_cancelled_curve_stops() -> None:
 
 
 def test_wrong_arguments_and_broken_numbers_are_named() -> None:
-    with pytest.raises(UsageError, match=r"removal: unknown name 'burn'\. Known: delete, mask"):
+    with pytest.raises(UsageError, match=r"removal: unknown name 'burn'\. Known: delete, hide, mask"):
         removal_curves(asked(), "burn")
     with pytest.raises(ExegesisError, match=r"removal curve of lime: .* not finite"):
         RemovalCurve("lime", np.full(11, np.nan), tuple(range(11)))

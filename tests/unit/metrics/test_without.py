@@ -69,7 +69,7 @@ def test_what_is_known_is_not_measured_again(measured: list[str]) -> None:
     assert measured == ["mask", "zero"]
     assert not any(answer.cached for answer in first)
     again = predictions_without(asked(seed=5), (9, 2, 5, 2), OPERATORS)
-    assert measured == ["mask", "zero", "pad", "delete", "mean"]
+    assert measured == ["mask", "zero", "pad", "delete", "hide", "mean"]
     assert [answer.removal for answer in again if answer.cached] == ["mask", "zero"]
     by_name = {answer.removal: answer for answer in again}
     assert [answer.left for answer in first] == [by_name["mask"].left, by_name["zero"].left]
@@ -101,7 +101,7 @@ def test_wrong_arguments_are_named() -> None:
         predictions_without(asked(), [-1])
     with pytest.raises(UsageError, match="tokens: must name at least one token"):
         predictions_without(asked(), [])
-    with pytest.raises(UsageError, match=r"removal: unknown name 'burn'\. Known: delete, mask"):
+    with pytest.raises(UsageError, match=r"removal: unknown name 'burn'\. Known: delete, hide, mask"):
         predictions_without(asked(), [2], ["burn"])
 
 
