@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 from engine.errors import unknown
+from engine.params import Plain
 
 OPERATORS = ("mask", "pad", "delete", "hide", "zero", "mean")
 """How tokens of a text are removed."""
@@ -22,8 +22,6 @@ IN_KEYS = {DELETE: "delete, positions closed up"}
 """What cache keys call an operator that once meant something else (`delete` hid the position), so that nothing older is
 served for it."""
 
-Named = TypeVar("Named")
-
 _OF_KIND = {"text": OPERATORS, "image": PATCH_OPERATORS}
 
 
@@ -32,12 +30,12 @@ def operators_of(kind: str) -> tuple[str, ...]:
     return _OF_KIND[kind]
 
 
-def keyed(operator: Named) -> Named | str:
-    """An operator, or any other parameter, as cache keys name it."""
+def keyed(operator: Plain) -> Plain:
+    """An operator, or None where none is named, as cache keys have it."""
     return IN_KEYS.get(operator, operator) if isinstance(operator, str) else operator
 
 
-def keyed_params(params: Mapping[str, Named]) -> dict[str, Named | str]:
+def keyed_params(params: Mapping[str, Plain]) -> dict[str, Plain]:
     """A method's parameters as cache keys have them."""
     return {name: keyed(value) if name == "removal" else value for name, value in params.items()}
 

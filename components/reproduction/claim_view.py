@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import streamlit as st
@@ -48,17 +48,17 @@ def counts_row(counts: Mapping[Verdict, int]) -> None:
     """How many claims are findings, with each verdict, and below them what became of the others."""
     with st.container(gap="xsmall", key="reproduction_counts"):
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            _badges({verdict: counts[verdict] for verdict in FINDINGS})
-        if others := {verdict: counts[verdict] for verdict in LABELS if counts[verdict]}:
+            _badges(counts, FINDINGS)
+        if others := [verdict for verdict in LABELS if counts[verdict]]:
             with st.container(horizontal=True, gap="small", vertical_alignment="center"):
                 st.caption(NOT_FINDINGS, width="content")
-                _badges(others)
+                _badges(counts, others)
 
 
-def _badges(counts: Mapping[Verdict, int]) -> None:
-    for verdict, number in counts.items():
+def _badges(counts: Mapping[Verdict, int], verdicts: Sequence[Verdict]) -> None:
+    for verdict in verdicts:
         color, icon = LOOKS[verdict]
-        st.badge(counted(verdict, number), color=color, icon=icon)
+        st.badge(counted(verdict, counts[verdict]), color=color, icon=icon)
 
 
 def verdict_row(claim: Declaration, outcome: Outcome | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -140,7 +140,7 @@ def with_ceilings(found: Reproduction, asked: Asked) -> tuple[Outcome, ...]:
     )
 
 
-def _cells(contrast: Contrast, bases: dict[str, str]) -> dict[Cell, float]:
+def _cells(contrast: Contrast, bases: Mapping[str, str]) -> dict[Cell, float]:
     """The weight of each method on each model in the sum."""
     weights: dict[Cell, float] = {}
     for term in contrast.terms:
