@@ -191,8 +191,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
         check_cancelled()
         lend()
         tell(start, rows, "model evaluations")
-        chunk = slice(start, min(rows, start + size))
-        result = attempt(lambda chunk=chunk: compute(chunk))
+        result = attempt(functools.partial(compute, slice(start, min(rows, start + size))))
         if result is not None:
             results.append(result[0])
             start += size

@@ -187,14 +187,14 @@ def test_many_askers_compute_once_even_without_a_cache(
 
 def test_a_long_computation_stops_between_its_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     token, passes = CancelToken(), []
-    own = runtime._attempt
+    own = runtime.attempt
 
-    def attempt(compute: Any, rows: slice) -> Any:
-        passes.append(rows)
+    def attempt(compute: Any) -> Any:
+        passes.append(compute)
         token.cancel()
-        return own(compute, rows)
+        return own(compute)
 
-    monkeypatch.setattr(runtime, "_attempt", attempt)
+    monkeypatch.setattr(runtime, "attempt", attempt)
     with pytest.raises(Cancelled):
         explain_many([ask("lime", "the plot drags and drags")], cancel=token)
     assert len(passes) == 1

@@ -205,17 +205,17 @@ def test_a_page_overtakes_a_job_that_runs_and_no_number_changes(
     texts = [f"the plot drags {word}" for word in ("on", "and bores", "but the cast is good", "again")]
     spec = {"model": model, "methods": ["lime"], "examples": [{"text": text} for text in texts]}
     half, asked = threading.Event(), threading.Event()
-    own, chunks = runtime._attempt, list[str]()
+    own, chunks = runtime.attempt, list[str]()
 
-    def attempt(compute: Any, rows: slice) -> Any:
+    def attempt(compute: Any) -> Any:
         chunks.append(threading.current_thread().name)
         if len(chunks) == 3:
             half.set()
             asked.wait(10)
             until(lambda: turns().waiting == 1)
-        return own(compute, rows)
+        return own(compute)
 
-    monkeypatch.setattr(runtime, "_attempt", attempt)
+    monkeypatch.setattr(runtime, "attempt", attempt)
     job = jobs.submit("explain", spec)
     assert half.wait(20)
     asked.set()
