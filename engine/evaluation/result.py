@@ -117,8 +117,8 @@ def _saturated(found: Evaluation) -> str:
     if not models:
         return ""
     return (
-        f"The probability of the class is above {SATURATED} on most examples: {', '.join(models)}. So near 1 it "
-        "hardly falls, and comprehensiveness, sufficiency and removal curves say little. "
+        f"The probability of the class is above {SATURATED} on most examples: {', '.join(models)}. There a fall of "
+        "the logit hardly shows in it, so comprehensiveness, sufficiency and removal curves say little. "
         f"{'Read' if found.plan.logits else 'Measure'} comprehensiveness_logit and sufficiency_logit, which are "
         "falls of the logit."
     )

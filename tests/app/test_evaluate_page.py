@@ -141,7 +141,9 @@ def test_what_is_pressed_is_evaluated_shown_and_opens_again_without_a_model(
 
 def test_probabilities_too_near_1_are_told(model: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluate([model], data, METHODS, METRICS, examples=6)
-    told = "So near 1 it hardly falls, and comprehensiveness, sufficiency and removal curves say little."
+    told = (
+        "There a fall of the logit hardly shows in it, so comprehensiveness, sufficiency and removal curves say little."
+    )
     monkeypatch.setattr(result, "SATURATED", 0.49)
     assert any(told in one for one in notes(opened(**asked(model, data))))
 
