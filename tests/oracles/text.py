@@ -141,15 +141,17 @@ def integrated_gradients_auto(world: World) -> np.ndarray:
     for place in world.features:
         start[place] = world.table[world.stand_in]
     change = (world.logit(x) - world.logit(start)).item()
-    steps = 9
+    steps, before = 9, None
     while True:
         nodes = -np.cos(np.pi * np.arange(steps) / (steps - 1))
         moments = [0.0 if j % 2 else 2 / (1 - j * j) for j in range(steps)]
         weights = np.linalg.solve(np.polynomial.chebyshev.chebvander(nodes, steps - 1).T, moments)
         scores = _path(world, [((a + 1) / 2, w / 2) for a, w in zip(nodes.tolist(), weights.tolist(), strict=True)])
-        if abs(scores.sum() - change) / max(abs(change), 1e-3) < 0.01 or steps >= 1025:
+        complete = abs(scores.sum() - change) / max(abs(change), 1e-3) < 0.01
+        settled = before is not None and np.abs(scores - before).max() < 0.01 * np.abs(scores).max()
+        if (complete and settled) or steps >= 1025:
             return scores
-        steps = 2 * steps - 1
+        steps, before = 2 * steps - 1, scores
 
 
 def occlusion(world: World) -> np.ndarray:
