@@ -50,7 +50,7 @@ def trained(tmp_path: Path) -> Train:
     data, numbers = texts(tmp_path), iter(range(99))
 
     def run(base: str, device: str, *given: Any, out: str = "", **more: Any) -> TrainResult:
-        quick = {"epochs": 2, "batch_size": 8, "learning_rate": 1e-3, "held_out": 8, "device": device}
+        quick = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-3, "held_out": 8, "device": device}
         place = str(tmp_path / (out or f"out-{next(numbers)}"))
         return train(TrainConfig(base=base, dataset=data, out=place, **{**quick, **more}), *given)
 

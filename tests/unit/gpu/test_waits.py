@@ -22,7 +22,7 @@ A_LESSON = 40
 Waits = collections.Counter[str]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def ready() -> None:
     """What is looked up but once is known."""
     waits(lambda: task_for(loaded("bert", labels=2), ALIKE))
