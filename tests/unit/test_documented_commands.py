@@ -14,7 +14,7 @@ from engine.params import from_mapping
 from engine.registry import explainer
 from tests.project import ROOT
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/study.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/attacks.md", "docs/study.md")
 
 
 def documented() -> list[list[str]]:
