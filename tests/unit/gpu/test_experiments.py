@@ -108,7 +108,7 @@ def test_randomization(kind: str, reviews: str) -> None:
     assert_same(*both(lambda: randomize([folder(kind, 2)], data, methods, **more).models))
 
 
-@pytest.mark.parametrize(("method", "objective"), zip(ATTACKED, OBJECTIVES * 2, strict=True))
+@pytest.mark.parametrize(("method", "objective"), list(zip(ATTACKED, OBJECTIVES * 2, strict=True)))
 def test_attacks(method: str, objective: str) -> None:
     """In double precision, for an ascent makes rounding grow. At embeddings the plain gradient is zero: at pixels."""
     kind = "vit" if method == "gradient" else "gpt2"
