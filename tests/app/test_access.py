@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from components import organiser
 from components.frame import ANNOTATE, HOME, IMAGES, LIBRARY, PAGES, RESULTS, STUDY, TEXT, PageEntry
 from components.organiser import CLOSED, NOT_OPEN
-from engine import access, jobs
+from engine import jobs
 from engine.access import DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY
 from engine.errors import shown
 from engine.study.limits import Tries
