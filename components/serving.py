@@ -13,15 +13,18 @@ import streamlit as st
 from anyio import to_thread
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import cli_util, net_util
 from streamlit.runtime.app_session import AppSession
 
+from engine.access import STUDY_ONLY
 from engine.errors import not_allowed
 
 EVERYWHERE = ("", "0.0.0.0", "::")
 EMBEDDERS = "EXEGESIS_EMBEDDERS"
 """The other sites that may show the pages in a frame, separated by spaces, such as "https://lab.example"."""
+UPLOAD = "/_stcore/upload_file"
 ORIGIN = re.compile(r"https?://(\*\.)?[\w.-]+(:\d+)?")
 
 
@@ -36,12 +39,35 @@ class Headers:
             self.headers["X-Frame-Options"] = "SAMEORIGIN"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
         async def sending(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(self.headers)
+                begun = True
             await send(message)
 
-        await self.app(scope, receive, sending if scope["type"] == "http" else send)
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        try:
+            await self.app(scope, receive, sending)
+        except Exception:
+            if not begun:
+                await PlainTextResponse("Internal Server Error", 500)(scope, receive, sending)
+            raise  # the server logs it
+
+
+class NoUploads:
+    """Middleware of a server that only serves studies: nothing on their pages takes a file."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and UPLOAD in scope["path"]:
+            return await PlainTextResponse("This server takes no files.", 403)(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def middleware() -> list[Middleware]:
@@ -50,7 +76,8 @@ def middleware() -> list[Middleware]:
     for site in embedders:
         if not ORIGIN.fullmatch(site):
             raise not_allowed(EMBEDDERS, "sites such as https://lab.example, separated by spaces", site)
-    return [Middleware(Headers, embedders=" ".join(embedders))]
+    uploads = [Middleware(NoUploads)] if os.environ.get(STUDY_ONLY) == "1" else []
+    return [Middleware(Headers, embedders=" ".join(embedders)), *uploads]
 
 
 def ask_no_network() -> None:

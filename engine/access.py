@@ -77,7 +77,7 @@ def check_spec(spec: Mapping[str, Any]) -> None:
         check_model(code.partition("@")[2])
     examples = spec.get("examples")
     for part in (spec, *(examples if isinstance(examples, list) else [])):
-        for name in _named(part, DATASET_FIELDS) if isinstance(part, dict) else []:
+        for name in _named(part, DATASET_FIELDS) if isinstance(part, Mapping) else []:
             check_dataset(name)
     if spec.get("places"):
         raise UsageError("places: only the organiser may name folders. Leave places out, or log in.")
@@ -89,7 +89,8 @@ def _named(spec: Mapping[str, Any], fields: Iterable[str]) -> list[str]:
 
 
 def _check(argument: str, name: str, variable: str) -> None:
-    if name not in offered(variable):
+    names = offered(variable)
+    if name not in {*names, *map(os.path.realpath, filter(os.path.exists, names))}:  # jobs name files by whole paths
         raise UsageError(
             f"{argument}: {shown(name)} is not offered on this server. Pick one from the list, or ask whoever runs the "
             f"server to add it to {variable}."

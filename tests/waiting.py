@@ -8,9 +8,9 @@ from collections.abc import Callable
 SECONDS = 20.0
 
 
-def until(condition: Callable[[], object]) -> None:
+def until(condition: Callable[[], object], seconds: float = SECONDS) -> None:
     """Returns when the condition holds; fails when it does not in time."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.002)

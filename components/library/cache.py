@@ -23,7 +23,10 @@ def cache_area() -> None:
         st.html(trouble_html(sentence(error)))
         return
     st.progress(min(1.0, found.bytes / found.max_bytes) if found.max_bytes else 1.0, filling(found))
-    st.html(facts_html(cache_facts(found)))
+    facts = cache_facts(found)
+    if not is_organiser():
+        del facts["folder"]
+    st.html(facts_html(facts))
     if found.status:
         st.html(trouble_html(found.status))
     if is_organiser():

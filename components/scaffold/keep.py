@@ -11,6 +11,7 @@ from components.citing import cited_html
 from components.evaluate.keep import TYPES
 from components.keeping import REPEATS, cite_box, file_button
 from components.library_html import note_html
+from components.organiser import is_organiser
 from components.scaffold.session import key
 from components.scaffold.words import CITED, SAVE_HELP
 from components.trouble import say_error, sentence
@@ -42,7 +43,7 @@ def keep_area(state: ScaffoldState, found: Scaffold, size: int) -> None:
                 f"Rows, {ending.upper()}", f"exegesis-scaffold.{ending}", TYPES[ending], _rows(found, write),
                 ROWS_HELP, key(state.kind, f"keep.{ending}"),
             )  # fmt: skip
-        if found.median_outcome(size) is not None:
+        if found.median_outcome(size) is not None and is_organiser():
             _save_button(state, found, size)
     _said(state)
     cite_box(cited_html(cite(found.plan), [CITED]), [(f"{REPEATS}:", command(found.plan))], key(state.kind, "cite"))

@@ -195,8 +195,7 @@ class Ascent:
 
     def _failed(self, row: int) -> bool:
         """Whether nothing beyond the draw itself is kept of an ascent that ended in another class or broke off."""
-        left = self.params.objective == "unconstrained" and not self.within[row]
-        return int(self.best.step[row]) <= 0 and (left or row in self._broken)
+        return int(self.best.step[row]) <= 0 and (not self.within[row] or row in self._broken)
 
     def _constraint_kept(self, row: int) -> bool:
         """Whether what is kept has the class and, constrained, the probability of before."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from engine.access import ADMINS, DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY
+from engine.access import ADMINS, DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY, offered
 from engine.errors import UsageError, not_allowed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,6 +79,8 @@ def launch(
     study_only: bool = False,
 ) -> NoReturn:
     """Replaces this process by the server, so that signals and the exit status reach the caller."""
+    for variable in (MODELS, DATASETS):
+        offered(variable)  # an open quotation mark is an error now, not on each page
     chosen = environment(os.environ, everybody, study_only)
     warning = check_admission(host, chosen)
     check_port(port, host)

@@ -67,9 +67,13 @@ def listed_datasets(kind: str) -> list[str]:
 
 @functools.cache
 def _kind(dataset: str) -> str:
+    """What a data set holds; "text" where its files cannot be read, which is told as soon as it is chosen."""
     from engine.data.images.datasets import is_images
 
-    return "image" if is_images(dataset) else "text"
+    try:
+        return "image" if is_images(dataset) else "text"
+    except ExegesisError:
+        return "text"
 
 
 def _check_kind(kind: str, dataset: str) -> None:

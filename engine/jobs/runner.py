@@ -64,9 +64,13 @@ def run_now(job: Job, report: Report = silent, cancel: CancelToken | None = None
 
 
 def resume(id: int) -> Job:
-    """Queues an interrupted, failed or cancelled job again; what is finished is found, not computed."""
+    """Queues an interrupted, failed or cancelled job again; what is finished is found, not computed.
+
+    Errors: the visitor may not name what the job names.
+    """
     job = get(id)
     kind_of(job.kind)
+    access.check_spec(job.spec)
     if job.state in _CAN_RESUME and ledger().queue_again(id, [job.state], device_queue(), me()):
         _wake(device_queue())
     return get(id)

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from engine import access
 from engine.errors import ExegesisError, shown
 from engine.models import catalog, minilm
 
@@ -80,7 +81,7 @@ class Sandbox:
         if self.process is None or self.process.poll() is not None:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stderr=subprocess.DEVNULL, env=_environment(),
             )  # fmt: skip
             self._read(self.process, START_SECONDS)
         return self.process
@@ -163,6 +164,12 @@ def _is_foreign(folder: str) -> bool:
     return not any(place is not None and Path(folder).is_relative_to(place) for place in own)
 
 
+def _environment() -> dict[str, str]:
+    """Without the organiser's password."""
+    own = {name: value for name, value in os.environ.items() if name != access.PASSWORD}
+    return {**own, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
 def main(tasks: IO[bytes], answers: IO[bytes]) -> None:
     """The process itself: a line of JSON a task, and one an answer. It ends with its parent, which closes `tasks`."""
     from engine.vision.load import load_image_model  # noqa: F401
@@ -192,7 +199,9 @@ def _limit(memory: int) -> None:
         import resource
 
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + memory, resource.RLIM_INFINITY))
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = pages * resource.getpagesize() + memory
+        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 def _open(task: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import PropertyMock, patch
@@ -54,6 +55,11 @@ def opened(entry: PageEntry, **query: str) -> AppTest:
 
 def buttons(page: AppTest) -> list[str]:
     return [button.label for button in page.button]
+
+
+def drawn(page: AppTest) -> str:
+    """All HTML on the page."""
+    return "".join(html.proto.body for html in page.get("html"))
 
 
 def said(page: AppTest) -> str:
@@ -141,7 +147,9 @@ def test_only_the_organiser_cancels_removes_and_clears(monkeypatch: pytest.Monke
     page = opened(LIBRARY)
     assert any(f"#{job.id}" in caption.value for caption in page.caption)
     assert "Remove" not in buttons(page)
-    assert not {"Clear …", "Check every entry"} & set(buttons(opened(LIBRARY, section="cache")))
+    cache = opened(LIBRARY, section="cache")
+    assert not {"Clear …", "Check every entry"} & set(buttons(cache))
+    assert os.environ["EXEGESIS_HOME"] not in drawn(cache)
 
 
 @pytest.mark.usefixtures("own_home")
@@ -149,7 +157,9 @@ def test_the_organiser_is_offered_them() -> None:
     job = jobs.submit("explain", {"model": "reviews-minilm", "methods": ["random"], "examples": [{"text": "good"}]})
     jobs.wait(job.id, SECONDS)
     assert "Remove" in buttons(opened(LIBRARY))
-    assert {"Clear …", "Check every entry"} <= set(buttons(opened(LIBRARY, section="cache")))
+    cache = opened(LIBRARY, section="cache")
+    assert {"Clear …", "Check every entry"} <= set(buttons(cache))
+    assert os.environ["EXEGESIS_HOME"] in drawn(cache)
 
 
 def test_a_server_of_studies_alone_serves_take_part_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,33 @@ def test_what_is_offered_is_open_and_listed(monkeypatch: pytest.MonkeyPatch, tmp
         catalog.locate(f"{model}/../model")
 
 
+def test_an_offered_relative_path_can_be_computed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("text,label\ngood,1\n", encoding="utf-8")
+    monkeypatch.setenv(DATASETS, "a.csv")
+    for name in ("a.csv", str(tmp_path.resolve() / "a.csv")):
+        access.check_spec({"model": "reviews-minilm", "dataset": name})
+    with pytest.raises(UsageError, match="is not offered"):
+        access.check_spec({"model": "reviews-minilm", "dataset": str(tmp_path / "b.csv")})
+
+
+def test_an_offered_data_set_that_cannot_be_reached_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATASETS, "hub:owner/name")
+    assert "hub:owner/name" in listed_datasets("text")
+
+
+def test_a_visitor_resumes_no_job_that_the_visitor_may_not_begin(home: Path) -> None:
+    table = home / "a.csv"
+    table.write_text("text,label\ngood,1\n", encoding="utf-8")
+    access.restrict(access.nobody)
+    job = jobs.create("predict", {"model": "reviews-minilm", "data": str(table)})
+    jobs.cancel(job.id)
+    access.restrict(lambda: True)
+    with pytest.raises(UsageError, match="is not offered"):
+        jobs.resume(job.id)
+    assert jobs.get(job.id).state == "cancelled"
+
+
 def test_an_open_quotation_mark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MODELS, "'one two")
     with pytest.raises(UsageError, match=r"EXEGESIS_MODELS: must be names .* \(No closing quotation\)"):

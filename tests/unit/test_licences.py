@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from unittest.mock import Mock
 
 import pytest
 from packaging.requirements import Requirement
@@ -12,10 +13,12 @@ from packaging.utils import canonicalize_name
 PERMISSIVE = re.compile(r"MIT|BSD|Apache|ISC|PSF|Mozilla|MPL-2\.0")
 BINDING = re.compile(r"GPL|General Public|SSPL|Commons Clause|NonCommercial|Proprietary", re.IGNORECASE)
 """Terms that would bind the whole product, or forbid some of its uses."""
+CUDA = re.compile(r"nvidia-|cuda-")
+"""What a build of torch for NVIDIA's GPUs brings with it, under NVIDIA's terms; the product runs without."""
 
 
 def installed(name: str) -> dict[str, Distribution]:
-    """The distribution and all that it requires on this machine, by name."""
+    """The distribution and all that it requires on this machine but CUDA, by name."""
     waiting, seen = [(name, "")], set[tuple[str, str]]()
     found: dict[str, Distribution] = {}
     while waiting:
@@ -25,6 +28,8 @@ def installed(name: str) -> dict[str, Distribution]:
         seen.add(one)
         found[canonicalize_name(one[0])] = of = distribution(one[0])
         for wanted in map(Requirement, of.requires or ()):
+            if CUDA.match(canonicalize_name(wanted.name)):
+                continue
             if wanted.marker is None or wanted.marker.evaluate({"extra": one[1]}):
                 waiting += [(wanted.name, extra) for extra in ("", *wanted.extras)]
     return found
@@ -63,6 +68,13 @@ def test_the_licence_of_all_that_is_installed_is_permissive() -> None:
 )
 def test_what_is_permissive(said: str, permissive: bool) -> None:
     assert is_permissive(said) is permissive
+
+
+def test_cuda_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = Mock(requires=["nvidia-cublas>=13", "cuda-bindings", "sympy"], metadata={})
+    named = {"torch": torch, "sympy": Mock(requires=None)}
+    monkeypatch.setattr(f"{__name__}.distribution", named.__getitem__)
+    assert installed("torch").keys() == {"torch", "sympy"}
 
 
 def test_a_package_that_is_missing_is_no_licence() -> None:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from components.serving import EMBEDDERS, middleware
+from engine.access import STUDY_ONLY
 from engine.errors import UsageError
 from tests.browser.server import free_port
 from tests.project import ROOT
+from tests.waiting import until
 
 WATCHER = """
 import socket, sys
@@ -32,6 +36,7 @@ def watch(event, given):
 
 sys.addaudithook(watch)
 """
+STARTS_SECONDS = 60.0
 HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "same-origin"}
 
 
@@ -39,6 +44,26 @@ def answer_of(monkeypatch: pytest.MonkeyPatch, embedders: str) -> dict[str, str]
     monkeypatch.setenv(EMBEDDERS, embedders)
     app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("here"))], middleware=middleware())
     return dict(TestClient(app).get("/").headers)
+
+
+def test_an_answer_that_failed_says_its_headers_too() -> None:
+    def fail(_: Request) -> PlainTextResponse:
+        raise KeyError("missing")
+
+    app = Starlette(routes=[Route("/", fail)], middleware=middleware())
+    found = TestClient(app, raise_server_exceptions=False).get("/")
+    assert found.status_code == 500
+    assert "missing" not in found.text
+    assert HEADERS.items() <= dict(found.headers).items()
+
+
+def test_a_server_of_studies_alone_takes_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(study_only: str) -> int:
+        monkeypatch.setenv(STUDY_ONLY, study_only)
+        route = Route("/_stcore/upload_file/{session}/{file}", lambda _: PlainTextResponse(""), methods=["PUT"])
+        return TestClient(Starlette(routes=[route], middleware=middleware())).put(route.path).status_code
+
+    assert [answer(study_only) for study_only in ("1", "")] == [403, 200]
 
 
 def test_no_other_site_may_frame_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +85,13 @@ def get(url: str, origin: str = "") -> tuple[int, dict[str, str]]:
     asked = urllib.request.Request(url, headers={"Origin": origin} if origin else {})
     with urllib.request.urlopen(asked, timeout=10) as found:
         return found.status, {name.lower(): value for name, value in found.headers.items()}
+
+
+def answers(port: int) -> bool:
+    """Whether the server has started."""
+    with contextlib.suppress(OSError):
+        return get(f"http://localhost:{port}/_stcore/health")[0] == 200
+    return False
 
 
 def shake_hands(port: int, origin: str) -> bytes:
@@ -84,12 +116,8 @@ def test_a_server_that_others_reach_asks_nobody_and_says_its_headers(
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
     try:
-        for _ in range(600):
-            try:
-                status, headers = get(f"http://localhost:{port}/_stcore/health")
-                break
-            except OSError:
-                time.sleep(0.1)
+        until(partial(answers, port), STARTS_SECONDS)
+        status, headers = get(f"http://localhost:{port}/_stcore/health")
         assert status == 200
         assert HEADERS.items() <= headers.items()
         assert headers["content-security-policy"] == "frame-ancestors 'self'"

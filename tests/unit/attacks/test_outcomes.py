@@ -61,6 +61,9 @@ def test_an_ascent_that_leaves_the_class_for_good_failed_and_one_that_finds_noth
     assert (still.outcome, still.failed) == (ROBUST, False)
     (bound,) = attacked([asked(steps=4, objective="constrained")])
     assert (bound.outcome, bound.failed) == (CLASS_CHANGED, False)
+    # A penalty that no step outweighs: nothing is kept, and the class is gone all the same.
+    (held,) = attacked([asked(steps=4, objective="constrained", alpha=0, beta=1e6)])
+    assert (held.best or 0, held.outcome, held.failed) == (0, FAILED, True)
 
 
 def test_the_best_start_is_one_that_did_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
