@@ -11,12 +11,12 @@ import contextlib
 import functools
 import json
 import os
-import select
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any
 
@@ -96,7 +96,7 @@ class Sandbox:
         end, line = time.monotonic() + seconds, b""
         while not line.endswith(b"\n"):
             left = end - time.monotonic()
-            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            if left <= 0 or not wait([process.stdout], left):
                 raise TimeoutError
             part = os.read(process.stdout.fileno(), 65_536)
             if not part:

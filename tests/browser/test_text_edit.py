@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from components.frame import TEXT
 from components.palette import PALETTES
+from engine.operators import OPERATORS
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import settled
@@ -39,7 +40,7 @@ def test_a_pinned_token_is_replaced_and_the_link_keeps_it(server: Server, model:
     heading = page.get_by_role("heading", name="Without «warm»")
     expect(heading).to_be_visible(timeout=TIMEOUT_MS)
     expect(heading).to_have_css("color", rgb(PALETTES["dark"].text))
-    expect(page.get_by_role("cell", name=re.compile(r"^(LABEL_\d)"))).to_have_count(6)
+    expect(page.get_by_role("cell", name=re.compile(r"^(LABEL_\d)"))).to_have_count(1 + len(OPERATORS))
     field = page.get_by_role("textbox", name="Replace «warm» with")
     field.fill("cold")
     field.press("Enter")

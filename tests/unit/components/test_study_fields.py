@@ -10,12 +10,13 @@ import pytest
 
 from components.study.fields import control_names, design_of, fields_of, read_indices, write_indices
 from engine.errors import UsageError
-from engine.study.design import Design, ExclusionRules, ItemChoice, MethodChoice
+from engine.study.design import BY_SIGN, Design, ExclusionRules, ItemChoice, MethodChoice
 
 ZURICH = ZoneInfo("Europe/Zurich")
 SUMMER = datetime(2027, 7, 1, 18, 30, tzinfo=UTC).timestamp()
 FULL = Design(
     title="T",
+    colors=BY_SIGN,
     question="Q?",
     consent="C",
     instructions="I",

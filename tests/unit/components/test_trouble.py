@@ -66,6 +66,7 @@ SAFE = {
     ("components/compare/results.py", "missing"): "one of three sentences",
     ("components/compare/search.py", "list_words(found, compared)"): "numbers and our words",
     ("components/compare/search.py", "f'Nothing is compared yet. Press {label}.'"): "a number",
+    ("components/study/methods.py", "COLOR_COSTS[value('colors')]"): "one of three sentences",
     ("components/text/edited.py", "trouble"): "one of three sentences",
     ("components/engine_room.py", "f'Computing: {words}'"): "numbers, and what is counted",
     (
