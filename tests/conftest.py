@@ -71,6 +71,16 @@ def unrestricted() -> Iterator[None]:
         access.restrict(access.nobody)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def closed_homes() -> Iterator[None]:
+    """What a module's tests have opened in their homes is closed: all homes together are more files than many machines
+    let a process open."""
+    yield
+    for module, name in (("engine.store", "_stores"), ("engine.jobs.runner", "_ledgers")):
+        for opened in list(getattr(sys.modules.get(module), name, {}).values()):
+            opened.close()
+
+
 @pytest.fixture
 def ray_cluster() -> Iterator[Any]:
     """Without a node that works: add some."""
