@@ -96,7 +96,7 @@ class Sandbox:
         end, line = time.monotonic() + seconds, b""
         while not line.endswith(b"\n"):
             left = end - time.monotonic()
-            if left <= 0 or not wait([process.stdout], left):
+            if left <= 0 or not wait([process.stdout.fileno()], left):
                 raise TimeoutError
             part = os.read(process.stdout.fileno(), 65_536)
             if not part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Page,
     Request,
     ViewportSize,
@@ -34,6 +35,18 @@ RUNNING = "[data-testid=stApp][data-test-script-state=running]"
 """Is there while the page's script runs."""
 KEPT = "cookies,local_storage,indexeddb,service_workers"
 """What a browser keeps of an address, beside what it has read there."""
+HAND = """
+  window.handLog = [];
+  const say = (event) => window.handLog.push([
+    event.type, Math.round(event.timeStamp), Math.round(event.clientX), Math.round(event.clientY),
+    document.querySelector("[data-testid=stApp]")?.dataset.testScriptState, event.defaultPrevented,
+    event.target.isConnected, event.target.outerHTML?.slice(0, 120),
+  ].join(" "));
+  for (const kind of ["pointerdown", "mouseup", "click", "popstate"]) addEventListener(kind, say, { capture: true });
+  addEventListener("click", say);
+"""
+"""What the hand did in a page, for the report of a test that failed. A click that reached its end is there twice."""
+MOST_TOLD = 4_000
 expect.set_options(timeout=TIMEOUT_MS)
 
 
@@ -91,6 +104,7 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext
             tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=ARGUMENTS
         )
         context.set_default_timeout(TIMEOUT_MS)
+        context.add_init_script(HAND)
         yield context
         context.close()
 
@@ -184,6 +198,7 @@ def open_page(
             if touch or apart:
                 context = browser.new_context(color_scheme=scheme, viewport=size, has_touch=touch, is_mobile=touch)
                 context.set_default_timeout(TIMEOUT_MS)
+                context.add_init_script(HAND)
                 watch.attach(context)
                 stack.callback(context.close)
                 page = context.new_page()
@@ -201,6 +216,32 @@ def open_page(
 
         stack.callback(forget, profile, addresses)
         yield opener
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With a failed test stand what its pages showed, what the hand did there and what its servers have said."""
+    report = yield
+    if report.when == "call" and report.failed:
+        found = getattr(item, "funcargs", {})
+        if "browser" in found:
+            for page in (page for context in found["browser"].contexts for page in context.pages):
+                report.sections.append((f"Page {page.url}", told(page)))
+        for server in (one for one in found.values() if isinstance(one, Server)):
+            report.sections.append((f"Server {server.url}", server.log[-MOST_TOLD:]))
+    return report
+
+
+def told(page: Page) -> str:
+    """The end of what the hand did, whether the script runs, and the beginning of what is read."""
+    try:
+        hand, state, text = page.evaluate(
+            "[window.handLog ?? [], document.querySelector('[data-testid=stApp]')?.dataset.testScriptState ?? '',"
+            "document.body?.innerText ?? '']"
+        )
+    except Error as error:
+        return str(error)
+    return "\n".join([*hand[-20:], f"script: {state}", text[:MOST_TOLD]])
 
 
 def tab_of(profile: BrowserContext) -> Page:
