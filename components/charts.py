@@ -1,8 +1,9 @@
-"""Statistical charts of the pages of maps: curves as lines, the agreement of methods as a matrix."""
+"""Statistical charts that several pages draw: curves as lines, points with intervals, agreement as a matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import altair as alt
 import pandas as pd
@@ -20,6 +21,8 @@ SOLID, DASHED, DASH_DOT, DOTTED = [1, 0], [9, 3], [9, 3, 2, 3], [2, 3]
 DASHES = (SOLID, DASHED, DASH_DOT)
 CHART_HEIGHT, CELL, MARGIN = 460, 46, 190
 LEGEND_COLUMNS = 4
+INTERVAL_HEIGHT, AXIS_HEIGHT, NAME_ABOVE = 52, 60, -15
+"""Pixels: of an interval with its name above it, of the axis below all, and from an interval to its name."""
 MOVED = {"deletion": "removed", "insertion": "kept"}
 """What becomes of the units with the highest scores."""
 AREAS = {
@@ -116,6 +119,40 @@ def area_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str]) -> pd.
         row = rows.setdefault(curve.method, {"Method": titles[curve.method]})
         row[names[curve.way]] = round(curve.area, 3)
     return pd.DataFrame(list(rows.values())).sort_values(names["deletion"], kind="stable")
+
+
+def interval_chart(
+    table: pd.DataFrame, names: Sequence[str], columns: tuple[str, str], axis: alt.X, shaded: str | None, theme: Theme
+) -> alt.LayerChart:
+    """A point and its interval, Low to High, for each row of the table, under the row's name in the column Method.
+
+    `columns`: those of the points and of the words at the right; hovering shows all columns after them.
+    `shaded`: whose interval runs through the whole chart. `names`: in the order that gives them their colors.
+    """
+    point, right = columns
+    base = alt.Chart(table).encode(
+        y=alt.Y("Method:N", sort=table["Method"].tolist(), axis=None),
+        color=alt.Color("Method:N", scale=alt.Scale(domain=list(names)), legend=None),
+    )
+    last = list(table.columns)
+    tips = [alt.Tooltip(f"{name}:N") for name in ("Method", *last[last.index(right) :])]
+    palette = PALETTES[theme]
+    layers = [
+        base.mark_rule(strokeWidth=4, strokeCap="round").encode(x=axis, x2="High:Q", tooltip=tips),
+        base.mark_point(filled=True, opacity=1, size=130).encode(x=f"{point}:Q", tooltip=tips),
+        _text_above(base, "Method", 0, "left", palette.text),
+        _text_above(base, right, "width", "right", palette.muted),
+    ]
+    if shaded is not None:
+        ground = alt.Chart(table[table["Method"] == shaded]).mark_rect(color=palette.line, opacity=0.6)
+        layers.insert(0, ground.encode(x="Low:Q", x2="High:Q"))
+    return finished(alt.LayerChart(layer=layers), INTERVAL_HEIGHT * len(table) + AXIS_HEIGHT, theme)
+
+
+def _text_above(base: alt.Chart, field: str, x: int | str, align: Literal["left", "right"], color: str) -> alt.Chart:
+    """Words above the interval, at one side of the chart: so they need no column of their own."""
+    words = base.mark_text(align=align, dy=NAME_ABOVE, fontSize=13)
+    return words.encode(x=alt.value(x), text=f"{field}:N", color=alt.value(color))
 
 
 def agreement_figure(found: Agreement, titles: Mapping[str, str], theme: Theme) -> go.Figure:

@@ -21,6 +21,8 @@ CORPUS = [
     "good food, bad service, lovely view over the harbour",
     "a premise is here, and a hypothesis follows from it or contradicts it",
 ]
+configs: Any = transformers
+"""The configurations: their signatures leave out what all of them take, such as `num_labels`."""
 FAMILIES = ("bert", "roberta", "electra", "distilbert", "xlm-roberta", "gpt2", "t5")
 SIZE = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
 
@@ -84,8 +86,9 @@ def _byte_bpe(bos: bool) -> Any:
     if not bos:
         tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
         return _wrapped(tokenizer, {"eos": "<|endoftext|>", "bos": "<|endoftext|>", "unk": "<|endoftext|>"}, 64)
+    id_of: Any = tokenizer.token_to_id
     tokenizer.post_processor = processors.RobertaProcessing(
-        ("</s>", tokenizer.token_to_id("</s>")), ("<s>", tokenizer.token_to_id("<s>")), trim_offsets=True
+        ("</s>", id_of("</s>")), ("<s>", id_of("<s>")), trim_offsets=True
     )
     return _wrapped(tokenizer, _SENTENCE_NAMES, 64)
 
@@ -141,7 +144,7 @@ def _bertlike(kind: str, extra: dict[str, Any]) -> Callable[[Any, int], Any]:
 
 
 def _distilbert(tokenizer: Any, labels: int) -> Any:
-    config = transformers.DistilBertConfig(
+    config = configs.DistilBertConfig(
         vocab_size=len(tokenizer), max_position_embeddings=64, dim=24, n_layers=3, n_heads=4, hidden_dim=40,
         num_labels=labels, pad_token_id=tokenizer.pad_token_id,
     )  # fmt: skip
@@ -149,7 +152,7 @@ def _distilbert(tokenizer: Any, labels: int) -> Any:
 
 
 def _gpt2(tokenizer: Any, labels: int) -> Any:
-    config = transformers.GPT2Config(
+    config = configs.GPT2Config(
         vocab_size=len(tokenizer), n_positions=64, n_embd=24, n_layer=3, n_head=4, num_labels=labels,
         pad_token_id=tokenizer.eos_token_id, eos_token_id=tokenizer.eos_token_id, bos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
@@ -157,7 +160,7 @@ def _gpt2(tokenizer: Any, labels: int) -> Any:
 
 
 def _t5(tokenizer: Any, labels: int) -> Any:
-    config = transformers.T5Config(
+    config = configs.T5Config(
         vocab_size=len(tokenizer), d_model=24, d_kv=6, d_ff=40, num_layers=3, num_heads=4, num_labels=labels,
         pad_token_id=tokenizer.pad_token_id, is_encoder_decoder=False,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from components.adversarial.told import notes_of, title_of
 from components.adversarial.views import maps_of, pale_words, sizes_of
 from components.adversarial.words import CAUTION, NEAREST
 from components.kept import KEPT
-from components.results.numbers import numbers
+from components.tables import draw_table
 from components.trouble import say_note
 from engine.registry import Explainer
 from engine.request import Example
@@ -77,7 +77,7 @@ def _moved(founds: list[Attacked], given: object, seen: object) -> None:
                 f"{title_of(found)}: each token and its nearest words", key=f"adversarial.near.{title_of(found)}"
             ):
                 st.caption(NEAREST)
-                numbers(tokens_table(found), f"near.{title_of(found)}")
+                draw_table(tokens_table(found), f"near.{title_of(found)}")
 
 
 def tokens_table(found: Attacked) -> pd.DataFrame:

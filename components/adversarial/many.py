@@ -35,7 +35,7 @@ from components.evaluate.words import left_out_html
 from components.job_area import FINDS, JobArea
 from components.kept import KEPT
 from components.numbers import count, percent, plain
-from components.results.numbers import numbers
+from components.tables import draw_table
 from components.theme import shown_theme
 from components.trouble import literal, say_error, say_note, sentence
 from engine.attacks.findings import METRICS, TRANSFERRED
@@ -148,7 +148,7 @@ def _found(
     _behind(state, seen, means, opened)
     with st.expander("Numbers and files", key="adversarial.many.numbers", on_change="rerun") as box:
         if box.open:
-            numbers(means.table, "adversarial.means")
+            draw_table(means.table, "adversarial.means")
             keep_chart(means)
             keep_many(state, whole)
     lines = left_out(whole, titles)

@@ -8,7 +8,6 @@ from functools import partial
 
 import streamlit as st
 
-from components.annotate.ballot_maps import draw_input, explanation_html, scale_html
 from components.annotate.ranking import Ranked, forget, ranking
 from components.annotate.session import (
     Seat,
@@ -18,6 +17,7 @@ from components.annotate.session import (
     looking_since,
     tell_next,
 )
+from components.ballot_maps import draw_input, explanation_html, scale_html
 from components.component_key import component_key
 from components.prediction import prediction_html
 from components.safe_markdown import markdown

@@ -7,8 +7,8 @@ from functools import partial
 import streamlit as st
 
 from components import admission
-from components.annotate.ballot_maps import use_ballot_styles
 from components.annotate.session import Seat, Step, change_seat, leave_seat, seat_of, take_seat, tell_next
+from components.ballot_maps import use_ballot_styles
 from components.numbers import count
 from components.organiser import visit
 from components.safe_markdown import markdown

@@ -8,8 +8,8 @@ from functools import partial
 import streamlit as st
 
 from components.annotate.ballot import draw_foot, draw_progress, draw_question, send
-from components.annotate.ballot_maps import draw_input, explanation_html, scale_html
 from components.annotate.session import Seat, looking_since, seat_of, tell_next
+from components.ballot_maps import draw_input, explanation_html, scale_html
 from components.trouble import literal, say_note
 from engine.errors import ExegesisError
 from engine.study.ballots import Ballot

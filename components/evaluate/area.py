@@ -19,7 +19,7 @@ from components.evaluate.views import view_area
 from components.evaluate.words import how, left_out, left_out_html, measured_against, metrics_html, without_words
 from components.evaluate.work import work_area
 from components.kept import KEPT
-from components.results.wins import sheet
+from components.tables import table_styles
 from components.trouble import literal, say_note, sentence
 from engine.errors import ExegesisError
 from engine.registry import Explainer
@@ -63,7 +63,7 @@ def _found(state: EvaluateState, held: Held, methods: Methods) -> None:
         label_visibility="collapsed", persist_state=KEPT,
     )  # fmt: skip
     tables = _boards(held)
-    st.html(f"<style>{sheet()}</style>")
+    st.html(f"<style>{table_styles()}</style>")
     view_area(state, held, tables, titles)
     examples_area(state, held, titles)
     _notes(held, titles)

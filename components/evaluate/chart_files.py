@@ -12,9 +12,9 @@ from components import vega
 from components.evaluate.charts.frame import COLUMNS as BY_WIDTH
 from components.export_page import standing_page
 from components.palette import PALETTES
-from components.results.numbers import numbers_html
-from components.results.wins import sheet as numbers_sheet
 from components.svg_sheet import EDGE, LINE, WIDTH, Sheet, clean, heading, sentence, whole
+from components.tables import table_html
+from components.tables import table_styles as numbers_sheet
 
 if TYPE_CHECKING:
     import altair as alt
@@ -58,7 +58,7 @@ def chart_html(chart: alt.LayerChart, told: Told, table: pd.DataFrame, colours: 
     notes = "".join(f"<p>{escape(note)}</p>" for note in told.notes)
     commands = "".join(f"<pre>{escape(command)}</pre>" for command in told.commands)
     drawn = f'<div class="xg-scroll" id="{BOX}">{vega.svg(spec)}</div>'
-    sections = [drawn, notes + commands, numbers_html(table)]
+    sections = [drawn, notes + commands, table_html(table)]
     return standing_page(told.title, sections, numbers_sheet(), "light", _script(spec))
 
 

@@ -15,7 +15,7 @@ from components.evaluate.lead import lead_area
 from components.evaluate.look import Point
 from components.evaluate.session import key, point_at
 from components.numbers import count
-from components.results.numbers import numbers
+from components.tables import draw_table
 from components.theme import shown_theme
 from components.trouble import literal, say_note
 from engine.metrics.catalog import METRICS
@@ -82,7 +82,7 @@ def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | N
         say_note(missing)
     with st.expander("Numbers", key=f"{name}.numbers", on_change="rerun") as box:
         if box.open:
-            numbers(table, f"evaluate.{drawing.name}.{slice}")
+            draw_table(table, f"evaluate.{drawing.name}.{slice}")
     keep_chart(Kept(chosen, drawing, found, frame, table))
 
 

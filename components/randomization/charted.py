@@ -17,7 +17,7 @@ from components.randomization.look import MEASURES
 from components.randomization.session import key
 from components.randomization.stage import stage_at
 from components.randomization.words import MODE_TITLES
-from components.results.numbers import numbers
+from components.tables import draw_table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -127,7 +127,7 @@ def draw(one: Charted) -> None:
         st.altair_chart(answers, key=one.key("prediction"), alt=told)
     with st.expander("Numbers and files", key=one.key("numbers"), on_change="rerun") as box:
         if box.open:
-            numbers(one.table, one.key("table"))
+            draw_table(one.table, one.key("table"))
             keep_chart(one)
 
 

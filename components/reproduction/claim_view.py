@@ -11,7 +11,7 @@ from components.evaluate.look import Look
 from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, PageEntry
 from components.reproduction.session import OPEN, key
 from components.reproduction.words import LOOKS, NOT_FINDINGS
-from components.results.numbers import numbers
+from components.tables import draw_table
 from components.text.focus import Query
 from engine.reproduction.asked import experiment_names
 from engine.reproduction.claims import Claim, Declaration
@@ -124,7 +124,7 @@ def _numbers(claim: Claim, outcome: Outcome, found: Reproduction) -> None:
 
     with opened:
         st.html(sum_html(sum_told(claim.contrasts[0], scale_of(found.scale))))
-        numbers(pandas.DataFrame(rows(outcome, scale_of(found.scale))), f"claim_{claim.id}")
+        draw_table(pandas.DataFrame(rows(outcome, scale_of(found.scale))), f"claim_{claim.id}")
         by_name = {one.name: one for one in found.experiments}
         for name in experiment_names(claim, scale_of(found.scale)):
             if by_name[name].plan:

@@ -40,7 +40,7 @@ from components.reproduction.words import (
     SOME_MISSING,
 )
 from components.request_link import MOST_SEED
-from components.results.wins import sheet
+from components.tables import table_styles
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.reproduction.asked import Asked
@@ -156,7 +156,7 @@ def _overview(state: ReproductionState, reports: Reports) -> None:
     st.caption(f"{TOP} {SANITY}")
     shown = _shown(state, outcomes)
     if shown:
-        st.html(f"<style>{sheet()}</style>{overview_html(shown, outcomes, scale_of(SCALE))}")
+        st.html(f"<style>{table_styles()}</style>{overview_html(shown, outcomes, scale_of(SCALE))}")
 
 
 def _outcomes(reports: Reports) -> dict[str, Outcome]:

@@ -33,7 +33,7 @@ from components.reproduction.words import (
     SMAT_RUN,
     SMAT_SECTIONS,
 )
-from components.results.wins import sheet
+from components.tables import table_styles
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.jobs.reproducing_smat import KIND
@@ -131,7 +131,7 @@ def _claims(
     if not shown:
         st.info("No claim has this verdict. Choose another above.")
         return
-    st.html(f"<style>{sheet()}</style>{overview_html(shown, outcomes, scale_of(SCALE))}")
+    st.html(f"<style>{table_styles()}</style>{overview_html(shown, outcomes, scale_of(SCALE))}")
     known = examined(asked.declared.digest)
     for section, own in by_section(shown).items():
         st.subheader(f"{section} {SMAT_SECTIONS[section]}", anchor=f"section-{section}")

@@ -10,7 +10,7 @@ import streamlit as st
 from components.frame import SCAFFOLD
 from components.reproduction.claim_view import claim_html, decided_html, rows, sum_html, verdict_row
 from components.reproduction.session import OPEN, key
-from components.results.numbers import numbers
+from components.tables import draw_table
 from engine.reproduction.outcome import Outcome
 from engine.reproduction.scales import scale_of
 from engine.reproduction.smat.asked import Asked
@@ -48,7 +48,7 @@ def _numbers(claim: Claim, outcome: Outcome, asked: Asked) -> None:
     with opened:
         st.html(sum_html(sum_told(claim.contrasts[0], asked.sizes)))
         table = pandas.DataFrame(rows(outcome, scale_of(asked.scale)))
-        numbers(table.drop(columns=list(WIDENED)) if claim.by_seeds else table, f"claim_{claim.id}")
+        draw_table(table.drop(columns=list(WIDENED)) if claim.by_seeds else table, f"claim_{claim.id}")
         for task, normalisation in claim.needed:
             if not isinstance(plan := asked.plan((task, normalisation)), str):
                 students_link(task, normalisation, plan)

@@ -8,9 +8,9 @@ from html import escape
 import streamlit as st
 
 from components.frame import RESULTS
-from components.results.numbers import numbers
 from components.results.shown import Shown
 from components.results.words import guess_words, ranking_words
+from components.tables import draw_table
 from components.trouble import literal
 from engine.study.design import PREDICT
 from engine.study.forward.guesses import Guessed, as_guesses
@@ -32,7 +32,7 @@ def items_section(shown: Shown) -> None:
         st.caption(f"What people guessed of each item, and how often it is what the model said. {FIRST_LOOKS}")
         answers = _guesses(shown)
         places = sorted({answer.item for answer in answers if not answer.repeat}, key=int)
-        numbers(guessed_items_table(answers, shown.items), "item", shown.thumbnails(places))
+        draw_table(guessed_items_table(answers, shown.items), "item", shown.thumbnails(places))
     places = sorted({vote.item for vote in shown.found.kept}, key=int)
     chosen = _choice(shown, "item", places, lambda place: shown.items[place].title)
     if chosen is not None:
@@ -46,12 +46,12 @@ def annotators_section(shown: Shown) -> None:
         from components.results.tables import group_table
 
         st.caption(shown.summary.meanings["by_annotator"])
-        numbers(group_table(shown.summary.by_annotator, "Annotator"), "annotator")
+        draw_table(group_table(shown.summary.by_annotator, "Annotator"), "annotator")
     elif shown.forward is not None:
         from components.results.guess_tables import guessers_table
 
         st.caption(f"How often each annotator guessed what the model said. {FIRST_LOOKS}")
-        numbers(guessers_table(_guesses(shown)), "annotator")
+        draw_table(guessers_table(_guesses(shown)), "annotator")
     chosen = _choice(shown, "annotator", sorted({vote.annotator for vote in shown.found.kept}), str)
     own = [vote for vote in shown.found.kept if vote.annotator == chosen]
     _answers(shown, own, lambda vote: shown.items[vote.item].name, items=True)
@@ -79,7 +79,7 @@ def _ranked_items(shown: Shown) -> None:
     table = group_table(groups, "Item")
     table["Item"] = [shown.items[group.name].title for group in groups]
     st.caption(shown.summary.meanings["by_item"])
-    numbers(table, "item", shown.thumbnails([group.name for group in groups]))
+    draw_table(table, "item", shown.thumbnails([group.name for group in groups]))
 
 
 def _guesses(shown: Shown) -> list[Guessed]:

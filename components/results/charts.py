@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import altair as alt
 import pandas as pd
 
-from components.charts import DOTTED, SOLID, finished, line_legend
+from components.charts import DOTTED, SOLID, finished, interval_chart, line_legend
 from components.numbers import plain
 from components.palette import PALETTES, Theme
 from components.results.tables import by_skill, course_table, power_table, time_table
@@ -16,16 +15,12 @@ from components.results.words import rank_text
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.summary import Summary
 
-ROW, FOOT = 52, 60
-"""Height in pixels: of a method's interval with its name above it, and of the axis."""
 CHART_HEIGHT = 320
 ROOM = 0.04
 """Beside the ends of the intervals, as a share of what they span."""
-NAME_ABOVE = -15
 LEGEND_COLUMNS, LEGEND_LABEL = 2, 150
 """Two columns fit on a telephone."""
 
-Side = Literal["left", "right"]
 Span = tuple[int | float, int | float]
 
 
@@ -44,32 +39,7 @@ def intervals_chart(
     `methods`: in the order that gives them their colours.
     """
     axis = alt.X("Low:Q", title="skill", scale=alt.Scale(domain=list(span), nice=False))
-    return interval_plot(interval_rows(ratings, placebo), methods, ("Skill", "rank"), axis, placebo, theme)
-
-
-def interval_plot(
-    table: pd.DataFrame, names: Sequence[str], says: tuple[str, str], axis: alt.X, shaded: str | None, theme: Theme
-) -> alt.LayerChart:
-    """A point and its interval, Low to High, a row of the table, under the row's name in the column Method.
-
-    `says`: the columns of the points and of the words at the right; hovering tells all columns after them.
-    `shaded`: whose interval runs through the whole chart. `names`: in the order that gives them their colours.
-    """
-    point, right = says
-    base = alt.Chart(table).encode(
-        y=alt.Y("Method:N", sort=table["Method"].tolist(), axis=None),
-        color=alt.Color("Method:N", scale=alt.Scale(domain=list(names)), legend=None),
-    )
-    told = list(table.columns)
-    tips = [alt.Tooltip(f"{name}:N") for name in ("Method", *told[told.index(right) :])]
-    layers = [
-        base.mark_rule(strokeWidth=4, strokeCap="round").encode(x=axis, x2="High:Q", tooltip=tips),
-        base.mark_point(filled=True, opacity=1, size=130).encode(x=f"{point}:Q", tooltip=tips),
-        _told(base, "Method", 0, "left", PALETTES[theme].text),
-        _told(base, right, "width", "right", PALETTES[theme].muted),
-    ]
-    ground = [_shade(table[table["Method"] == shaded], theme)] if shaded is not None else []
-    return finished(alt.LayerChart(layer=[*ground, *layers]), ROW * len(table) + FOOT, theme)
+    return interval_chart(interval_rows(ratings, placebo), methods, ("Skill", "rank"), axis, placebo, theme)
 
 
 def interval_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
@@ -143,13 +113,3 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
         tooltip=["Seconds:N", "Votes:Q"],
     )
     return finished(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)
-
-
-def _told(base: alt.Chart, field: str, x: int | str, align: Side, colour: str) -> alt.Chart:
-    """Words above the interval, at one side of the chart: so they need no column of their own."""
-    words = base.mark_text(align=align, dy=NAME_ABOVE, fontSize=13)
-    return words.encode(x=alt.value(x), text=f"{field}:N", color=alt.value(colour))
-
-
-def _shade(placebo: pd.DataFrame, theme: Theme) -> alt.Chart:
-    return alt.Chart(placebo).mark_rect(color=PALETTES[theme].line, opacity=0.6).encode(x="Low:Q", x2="High:Q")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components.numbers import count
-from components.results.numbers import numbers
+from components.tables import draw_table
 from components.theme import shown_theme
 from components.trouble import literal
 from engine.study.forward.guesses import WITHOUT
@@ -32,7 +32,7 @@ def forward_area(found: ForwardSummary) -> None:
     st.caption(literal(f"{said['plausible']} {said['leak']}"))
     _charts(found)
     st.caption(literal(f"{said['accuracy']} {said['baseline']} {said['cannot_tell']}"))
-    numbers(condition_table(found), "forward")
+    draw_table(condition_table(found), "forward")
 
 
 def sureness_section(found: ForwardSummary) -> None:
@@ -46,7 +46,7 @@ def sureness_section(found: ForwardSummary) -> None:
     chart = sureness_chart(found, shown_theme())
     st.altair_chart(chart, key="results_sureness", alt="Share of right guesses by how sure people were")
     st.caption(literal(f"{found.meanings['sureness']} {found.meanings['consistency']}"))
-    numbers(sureness_table(found), "sureness")
+    draw_table(sureness_table(found), "sureness")
 
 
 def _charts(found: ForwardSummary) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from components.charts import finished
+from components.charts import finished, interval_chart
 from components.numbers import percent, plain, signed
 from components.palette import PALETTES, Theme
-from components.results.charts import CHART_HEIGHT, Span, interval_plot
+from components.results.charts import CHART_HEIGHT, Span
 from engine.study.forward.guesses import SUREST, WITHOUT
 from engine.study.forward.summary import ForwardSummary
 from engine.study.ratings.partial_order import Interval
@@ -23,14 +23,14 @@ def accuracy_chart(found: ForwardSummary, theme: Theme) -> alt.LayerChart:
     axis = alt.X("Low:Q", title="right guesses", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     table = accuracy_rows(found)
     shaded = WITHOUT if WITHOUT in set(table["Method"]) else None
-    return interval_plot(table, _names(found), ("Accuracy", "right"), axis, shaded, theme)
+    return interval_chart(table, _names(found), ("Accuracy", "right"), axis, shaded, theme)
 
 
 def gain_chart(found: ForwardSummary, theme: Theme) -> alt.LayerChart:
     """What each explanation adds to none, in percentage points, with a line at nothing."""
     table = gain_rows(found)
     axis = alt.X("Low:Q", title="percentage points more right", scale=alt.Scale(domain=list(_span(table)), nice=False))
-    chart = interval_plot(table, _names(found), ("Gain", "gain"), axis, None, theme)
+    chart = interval_chart(table, _names(found), ("Gain", "gain"), axis, None, theme)
     nothing = alt.Chart(pd.DataFrame({"x": [0]})).mark_rule(strokeDash=[4, 4], color=PALETTES[theme].muted)
     chart.layer = [nothing.encode(x="x:Q"), *chart.layer]
     return chart

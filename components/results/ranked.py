@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from components.numbers import plain
-from components.results.numbers import numbers
 from components.results.wins import draw_wins
+from components.tables import draw_table
 from components.theme import shown_theme
 from components.trouble import literal
 from engine.study.ratings.summary import Summary
@@ -29,7 +29,7 @@ def course_section(found: Summary) -> None:
 
     st.altair_chart(course_chart(found, shown_theme()), key="results_course", alt="Skill of each method by votes")
     st.caption(found.meanings["course"])
-    numbers(course_table(found), "course")
+    draw_table(course_table(found), "course")
 
 
 def checks_section(found: Summary) -> None:
@@ -38,10 +38,10 @@ def checks_section(found: Summary) -> None:
 
     st.markdown("**Another order of the votes**")
     st.caption(found.meanings["spread"])
-    numbers(order_table(found), "orders")
+    draw_table(order_table(found), "orders")
     st.markdown("**Another model: Plackett and Luce's**")
     st.caption(literal(found.meanings["worths"]))
-    numbers(worth_table(found), "worths")
+    draw_table(worth_table(found), "worths")
 
 
 def agreement_section(found: Summary) -> None:
@@ -64,9 +64,9 @@ def power_section(found: Summary) -> None:
 
     if not found.power:
         st.info(found.meanings["needed"])
-        numbers(needed_table(found), "needed")
+        draw_table(needed_table(found), "needed")
         return
     st.altair_chart(power_chart(found, shown_theme()), key="results_power", alt="Pairs told apart by number of votes")
     st.caption(f"{found.meanings['needed']} {FORECAST}")
-    numbers(needed_table(found), "needed")
-    numbers(power_table(found), "power")
+    draw_table(needed_table(found), "needed")
+    draw_table(power_table(found), "power")

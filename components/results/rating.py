@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.results.numbers import numbers
 from components.results.words import PLAUSIBLE, SMAT_WARNING, preferred, rests_on
+from components.tables import draw_table
 from components.theme import shown_theme
 from components.trouble import literal
 from engine.study.ratings.summary import Summary
@@ -19,7 +19,7 @@ def rating_area(found: Summary) -> None:
     st.markdown(literal(f"{found.meanings['placebo']} {rests_on(found)}"))
     st.caption(PLAUSIBLE)
     _intervals(found)
-    numbers(rank_table(found), "ratings")
+    draw_table(rank_table(found), "ratings")
 
 
 def _intervals(found: Summary) -> None:

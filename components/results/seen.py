@@ -7,12 +7,12 @@ from html import escape
 
 import streamlit as st
 
-from components.annotate.ballot_maps import draw_input, explanation_html, scale_html
+from components.ballot_maps import draw_input, explanation_html, scale_html
 from components.frame import RESULTS
 from components.numbers import percent, seconds
 from components.results.shown import Shown
-from components.results.wins import sheet
 from components.results.words import ranking_words
+from components.tables import table_styles
 from components.trouble import literal, say_error, sentence
 from engine.request import Example, Input
 from engine.result import Prediction
@@ -59,7 +59,7 @@ def _ranked(found: Seen, titles: Mapping[str, str]) -> None:
 
 def _guessed(found: Seen, named: NamedItem, titles: Mapping[str, str]) -> None:
     """The guess beside the model's answer, the input, and the one explanation or none."""
-    st.html(f"<style>{sheet()}</style>{verdict_html(found.vote, named.said)}")
+    st.html(f"<style>{table_styles()}</style>{verdict_html(found.vote, named.said)}")
     draw_input(found.ballot.input)
     if not found.ballot.maps:
         st.markdown("No explanation was shown: this is a guess from the input alone.")
@@ -97,7 +97,7 @@ def maps_html(given: Input, named: Sequence[tuple[str, Map]]) -> str:
         f'<section><p class="xg-title">{title}</p>{explanation_html(given, one)}</section>' for title, one in named
     )
     kind = "" if isinstance(given, Example) else ' class="xg-beside"'
-    return f'<style>{sheet()}</style><div class="xg"><div{kind}>{figures}</div></div>'
+    return f'<style>{table_styles()}</style><div class="xg"><div{kind}>{figures}</div></div>'
 
 
 def _said_html(said: Prediction | None) -> str:

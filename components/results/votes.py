@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from components.numbers import count
-from components.results.numbers import numbers
 from components.results.shown import Shown
 from components.results.words import rules_words
+from components.tables import draw_table
 from components.theme import shown_theme
 
 
@@ -20,7 +20,7 @@ def times_section(shown: Shown) -> None:
     st.altair_chart(times_chart(seconds, shown_theme()), key="results_times", alt="Votes by how long they took")
     if shown.summary is not None:
         st.caption(shown.summary.meanings["seconds"])
-    numbers(time_table(seconds), "times")
+    draw_table(time_table(seconds), "times")
 
 
 def excluded_section(shown: Shown) -> None:
@@ -32,4 +32,4 @@ def excluded_section(shown: Shown) -> None:
     left = f" Of {count(found.answers, 'answer')}, {gone:,} went." if gone else ""
     st.markdown(f"{rules_words(found.study.design.exclusion)}{left}")
     if found.excluded:
-        numbers(exclusion_table(found.excluded, shown.items), "excluded")
+        draw_table(exclusion_table(found.excluded, shown.items), "excluded")

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cache
 from html import escape
-from pathlib import Path
 
 import streamlit as st
 
-from components.compact import compact_css
 from components.palette import step_of
+from components.tables import table_styles
 from components.text.token_map import TONES
 from engine.study.ratings.summary import Summary
 
-LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "results.css"
 EVEN = 0.5
 
 
 def draw_wins(found: Summary) -> None:
     """The table with its style sheet."""
-    st.html(f"<style>{sheet()}</style>{wins_html(found)}")
+    st.html(f"<style>{table_styles()}</style>{wins_html(found)}")
 
 
 def wins_html(found: Summary) -> str:
@@ -45,9 +42,3 @@ def _cell(share: float) -> str:
     step = step_of(share - EVEN, EVEN)
     kind = f' class="{TONES["for" if share > EVEN else "against"]}{step}"' if step else ""
     return f"<td{kind}>{100 * share:.0f}\u00a0%</td>"
-
-
-@cache
-def sheet() -> str:
-    """The layout of the tables of results."""
-    return compact_css(LAYOUT.read_text(encoding="utf-8"))

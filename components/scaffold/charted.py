@@ -12,10 +12,10 @@ import streamlit as st
 from components.evaluate.keep_chart import keep_chart, light_colours
 from components.keeping import REPEATS
 from components.numbers import count
-from components.results.numbers import numbers
 from components.scaffold.keep import cite, command
 from components.scaffold.session import key
 from components.scaffold.words import MEASURES, SETTING_TITLES
+from components.tables import draw_table
 from components.theme import shown_theme
 
 if TYPE_CHECKING:
@@ -121,5 +121,5 @@ def draw(one: Chart) -> None:
     st.altair_chart(one.chart(shown_theme()), key=one.key("chart"), alt=f"{one.title}; its numbers stand below")
     with st.expander("Numbers and files", key=one.key("numbers"), on_change="rerun") as box:
         if box.open:
-            numbers(one.table, one.key("table"))
+            draw_table(one.table, one.key("table"))
             keep_chart(one)

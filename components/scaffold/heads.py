@@ -14,11 +14,11 @@ from components.frame import ATTENTION
 from components.keeping import file_button
 from components.numbers import plain, signed
 from components.palette import PALETTES, Theme
-from components.results.numbers import numbers
 from components.scaffold.asking import asked as asked_on
 from components.scaffold.section_words import EVEN, HEADS
 from components.scaffold.session import key
 from components.scaffold.whose import median_of
+from components.tables import draw_table
 from components.text.focus import LONGEST_IN_LINK, Query
 from components.theme import shown_theme
 from engine.request import Example
@@ -177,7 +177,7 @@ def _numbers(weights: Weights, kind: str) -> None:
     with st.expander("Numbers and files", key=key(kind, "heads_numbers"), on_change="rerun") as box:
         if box.open:
             table = table_of(weights)
-            numbers(table, key(kind, "heads_table"))
+            draw_table(table, key(kind, "heads_table"))
             file_button(
                 "Weights, CSV", "exegesis-scaffold-heads.csv", "text/csv", lambda: table.to_csv(index=False),
                 "λ of each head. The map is saved with the camera above it.", key(kind, "heads_csv"),

@@ -10,9 +10,9 @@ import streamlit as st
 
 from components.keeping import file_button
 from components.numbers import fixed
-from components.results.numbers import numbers
 from components.scaffold.section_words import NO_OTHER, NORMALISATIONS, NOT_TAUGHT, TITLES
 from components.scaffold.session import key
+from components.tables import draw_table
 from engine.scaffold.plan import ATTENTION, NONE, SMAT, Plan
 from engine.scaffold.plan import NORMALISATIONS as KNOWN
 from engine.scaffold.result import Cell, Scaffold
@@ -29,7 +29,7 @@ def normalisations_area(found: Scaffold, train_size: int) -> None:
     each = with_each(found, train_size)
     table = table_of(each, train_size)
     kind = found.plan.kind
-    numbers(table, key(kind, "normalisations_table"))
+    draw_table(table, key(kind, "normalisations_table"))
     there = [name for name, one in each.items() if one.cell(SMAT, train_size) is not None]
     if len(there) < len(KNOWN):
         st.markdown(NO_OTHER.format(" and ".join(f"*{name}*" for name in there) or "none"))

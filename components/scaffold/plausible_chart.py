@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
+from components.charts import interval_chart
 from components.numbers import hundredths
 from components.palette import PALETTES, Theme
-from components.results.charts import interval_plot
 from components.scaffold.section_words import TITLES
 from engine.scaffold.plausibility import HEAD, LAYER, Row, Side
 
@@ -51,7 +51,7 @@ def side_chart(side: Side, theme: Theme) -> alt.LayerChart:
     line = alt.Chart(pd.DataFrame({"chance": [CHANCE]}))
     rule = line.mark_rule(color=PALETTES[theme].muted, strokeDash=[4, 4]).encode(x="chance:Q")
     names = [row_title(row) for row in rows]
-    chart = interval_plot(table, names, ("AUC", "auc"), axis, None, theme)
+    chart = interval_chart(table, names, ("AUC", "auc"), axis, None, theme)
     chart.layer = [rule, *chart.layer]
     return chart
 

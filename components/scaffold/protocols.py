@@ -9,11 +9,11 @@ from components.awaiting import awaited
 from components.engine_room import computed
 from components.keeping import file_button
 from components.numbers import count, percent, points
-from components.results.numbers import numbers
 from components.scaffold.asking import asked as asked_on
 from components.scaffold.section_words import KINDS, PROTOCOLS, PROTOCOLS_PICTURES, STOP_NOTE, TITLES
 from components.scaffold.session import key
 from components.scaffold.whose import median_of
+from components.tables import draw_table
 from components.trouble import literal, say_note
 from engine.scaffold.asked import learned_of
 from engine.scaffold.plan import SMAT
@@ -92,7 +92,7 @@ def _moved(one: Mass) -> str:
 
 def _numbers(made: Protocols, kind: str) -> None:
     table = table_of(made)
-    numbers(table, key(kind, "protocols_table"))
+    draw_table(table, key(kind, "protocols_table"))
     note = f" {STOP_NOTE}" if made.asked.kind == "text" else ""
     st.caption(f"{literal(skipped_words(made))} In brackets 95 % intervals over examples.{note}")
     file_button(

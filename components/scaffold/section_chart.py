@@ -10,9 +10,9 @@ import streamlit as st
 
 from components.evaluate.keep_chart import keep_chart, light_colours
 from components.keeping import REPEATS
-from components.results.numbers import numbers
 from components.scaffold.keep import cite, command
 from components.scaffold.session import key
+from components.tables import draw_table
 from components.theme import shown_theme
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def draw(one: SectionChart, open: bool = False) -> None:
     """The chart, and behind a fold its files; its table too, or `open` below the chart."""
     st.altair_chart(one.build(shown_theme()), key=one.key("chart"), alt=f"{one.title}; its numbers stand below")
     if open:
-        numbers(one.table, one.key("table"))
+        draw_table(one.table, one.key("table"))
     with st.expander("Files" if open else "Numbers and files", key=one.key("files"), on_change="rerun") as box:
         if box.open:
             if not open:
-                numbers(one.table, one.key("table"))
+                draw_table(one.table, one.key("table"))
             keep_chart(one)

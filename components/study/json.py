@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from components.annotate.ballot_maps import END
+from components.ballot_maps import END
 from components.palette import step_of
 from engine.errors import not_allowed, unknown
 from engine.request import Example, Input

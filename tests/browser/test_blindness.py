@@ -13,10 +13,9 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
-from components import pins
-from components.annotate import ballot_maps
-from components.annotate.ballot_maps import explanation_html
+from components import ballot_maps, pins
 from components.annotate.tab import SCRIPT
+from components.ballot_maps import explanation_html
 from components.compact import compact_css, compact_script
 from components.picture.styles import picture_sheet
 from components.styles import stylesheet

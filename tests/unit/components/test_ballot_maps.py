@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.annotate.ballot_maps import explanation_html, input_html, scale_html
+from components.ballot_maps import explanation_html, input_html, scale_html
 from components.palette import STEPS, THEMES, Theme
 from components.picture.patch_map import PatchMap, overlay
 from engine.request import Example, Picture

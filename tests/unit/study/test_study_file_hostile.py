@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cache.codec import decode, encode
-from components.annotate.ballot_maps import explanation_html
+from components.ballot_maps import explanation_html
 from engine.errors import ExegesisError
 from engine.study import studies
 from engine.study.ballots import Map

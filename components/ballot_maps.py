@@ -26,7 +26,7 @@ from engine.study.ballots import Map
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE
 from engine.words import units
 
-LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "ballot.css"
+LAYOUT = Path(__file__).resolve().parent / "assets" / "ballot.css"
 TOP = 3
 """Parts that the words about a map name, for those who cannot see its colours."""
 TOLD = {

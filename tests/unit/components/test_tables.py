@@ -5,24 +5,24 @@ from __future__ import annotations
 import pandas as pd
 
 from components.numbers import MINUS
-from components.results.numbers import numbers_html
+from components.tables import table_html
 
 
 def test_numbers_of_a_column_have_the_same_decimals_and_what_is_not_known_a_dash() -> None:
     table = pd.DataFrame({"Name": ["a", "b", "c"], "Value": [0.25, -1.5, None], "Votes": [1000, 2, 3]})
-    drawn = numbers_html(table)
+    drawn = table_html(table)
     for text in ("0.25", f"{MINUS}1.50", "–", "1,000"):
         assert f">{text}</td>" in drawn
     assert "xg-cards" not in drawn
 
 
 def test_a_table_of_many_columns_becomes_cards_that_say_what_each_value_is() -> None:
-    drawn = numbers_html(pd.DataFrame([dict.fromkeys("ABCDEF", 1)]))
+    drawn = table_html(pd.DataFrame([dict.fromkeys("ABCDEF", 1)]))
     assert 'class="xg-numbers xg-cards" role="table"' in drawn
     assert [f'data-name="{name}"' in drawn for name in "ABCDEF"] == [False] + [True] * 5
 
 
 def test_texts_and_pictures_are_escaped() -> None:
-    drawn = numbers_html(pd.DataFrame([{"<i>": "<b>", "&": "<u>"}]), ['data:"'])
+    drawn = table_html(pd.DataFrame([{"<i>": "<b>", "&": "<u>"}]), ['data:"'])
     assert not [tag for tag in ("<i>", "<b>", "<u>", 'data:"') if tag in drawn]
     assert '<img src="data:&quot;" alt="">' in drawn
