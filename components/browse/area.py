@@ -17,15 +17,16 @@ from components.browse.state import LONGEST_SEARCH, PLAIN_BROWSE, Browse
 from components.browse.table import MOST_SHOWN, frame, left_out, summary, unanswered
 from components.engine_room import explainers
 from components.numbers import count
+from components.row_choice import row_choice
 from components.text import focus_controls
 from components.text.open_data import OpenData
-from components.text.session import key, put, value
+from components.text.session import key, value
 from components.trouble import say_note
 
 CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "mistakes", "confident", "doubtful"}
 SCORES_ONLY = {"off", "error"}
 TABLE = "browse_table"
-ROW_PIXELS, MOST_IN_VIEW = 35, 8
+MOST_IN_VIEW = 8
 
 
 def browse_area(opened: OpenData) -> None:
@@ -84,29 +85,14 @@ def _controls(rows: Table, scores: bool) -> Browse:
 
 def _table(opened: OpenData, rows: Table, found: Sequence[int], current: int | None) -> None:
     shown = found[:MOST_SHOWN]
-    chosen = [shown.index(current)] if current in shown else []
-    if _chosen() != chosen:
-        put(TABLE, {"selection": {"rows": chosen}})
-    st.dataframe(
+    row_choice(
         frame([rows.rows[index] for index in shown], rows),
-        key=key(TABLE),
-        height=ROW_PIXELS * (1 + min(len(shown), MOST_IN_VIEW)) + 3,
-        hide_index=True,
-        column_config=_columns(),
-        selection_mode="single-row",
-        on_select=lambda: _take(opened, shown),
+        key(TABLE),
+        shown.index(current) if current in shown else None,
+        lambda row: focus_controls.show(opened, shown[row]),
+        _columns(),
+        MOST_IN_VIEW,
     )
-
-
-def _chosen() -> list[int]:
-    held = value(TABLE)
-    return list(held["selection"]["rows"]) if held else []
-
-
-def _take(opened: OpenData, shown: Sequence[int]) -> None:
-    rows = _chosen()
-    if rows:
-        focus_controls.show(opened, shown[rows[0]])
 
 
 def _columns() -> dict[str, Any]:

@@ -20,6 +20,7 @@ from components.numbers import count, hundredths
 from components.picture import focus_controls as picture_focus_controls
 from components.picture.focus import PictureFocus
 from components.picture.known import portable_pictures
+from components.row_choice import row_choice
 from components.text import focus_controls
 from components.text.open_data import OpenData
 from components.trouble import say_error, sentence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from engine.comparison.search import Disputed, Search
 
 TABLE = "disputed"
-ROW_PIXELS, MOST_IN_VIEW, MOST_CHARACTERS = 35, 10, 160
+MOST_IN_VIEW, MOST_CHARACTERS = 10, 160
 FEW = "Two columns with a map are needed: what cannot read this example is not asked for others."
 
 
@@ -107,22 +108,17 @@ def _list(compared: Compared, opened: Opened, found: Sequence[Disputed]) -> None
     places = [one.index for one in found]
     current = state.focus.index if not isinstance(state.focus, PictureFocus) or not state.focus.own else None
     walk(places, current, partial(_show, opened), partial(key, state.kind))
-    held = key(state.kind, TABLE)
-    chosen = [places.index(current)] if current in places else []
-    if _chosen(held) != chosen:
-        st.session_state[held] = {"selection": {"rows": chosen}}
-    st.dataframe(
+    row_choice(
         frame(found, compared),
-        key=held,
-        height=ROW_PIXELS * (1 + min(len(found), MOST_IN_VIEW)) + 3,
-        hide_index=True,
-        column_config={
+        key(state.kind, TABLE),
+        places.index(current) if current in places else None,
+        lambda row: _show(opened, places[row]),
+        {
             "#": st.column_config.NumberColumn(width=60, help="The place in the data set"),
             "Disagreement": st.column_config.NumberColumn(format="%.2f", width=110),
             "Example": st.column_config.TextColumn(width=420),
         },
-        selection_mode="single-row",
-        on_select=lambda: _take(held, opened, places),
+        MOST_IN_VIEW,
     )
     st.caption(list_words(found, compared))
 
@@ -177,16 +173,6 @@ def _show(opened: Opened, index: int) -> None:
         focus_controls.show(opened, index)
     else:
         picture_focus_controls.show(opened, index)
-
-
-def _chosen(held: str) -> list[int]:
-    value = st.session_state.get(held)
-    return list(value["selection"]["rows"]) if value else []
-
-
-def _take(held: str, opened: Opened, places: Sequence[int]) -> None:
-    if rows := _chosen(held):
-        _show(opened, places[rows[0]])
 
 
 def _cell(text: str) -> str:

@@ -120,7 +120,7 @@ AT_ONCE = """async ([first, second, pause]) => {
 """Two choices, the second after so many milliseconds: before the page can have answered the first, or while it does."""
 
 
-@pytest.mark.parametrize("pause", [0, 50])
+@pytest.mark.parametrize("pause", [0, 50, 100, 280])
 def test_of_two_choices_at_once_both_count(pause: int, server: Server, model: str, open_page: Open) -> None:
     page = settled(open_page(address(server, model, ("random",), data="reviews", index="0", open="browse")))
     text = page.get_by_role("textbox", name="Text", exact=True)
