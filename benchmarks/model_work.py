@@ -130,10 +130,10 @@ def _group(
 
 
 def _lime_rows(task: Task) -> np.ndarray:
-    from engine.explainers.lime import samples
+    from engine.explainers.perturbation import draw_samples
 
     item = task.items[0]
-    return samples(len(item.encoded.features), SAMPLES, item.generator())
+    return draw_samples(len(item.encoded.features), SAMPLES, item.generator())
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ExegesisError, unknown
@@ -92,29 +93,34 @@ def register(
     signed: bool | Callable[[Any], bool] = True,
     cheap: bool = True,
     settle: Callable[[Any, str], Any] | None = None,
+    variants: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Callable[[Any], Any]:
-    """Enter a method into the list of each kind of `inputs`. `version` is raised whenever its numbers change."""
+    """Enter a method into the list of each kind of `inputs`. `version` is raised whenever its numbers change.
+
+    `variants`: the arguments that differ for a kind, such as its parameters; all others hold for every kind.
+    """
 
     def enter(function: Any) -> Any:
         for kind in inputs:
             if id in EXPLAINERS[kind]:
                 raise ValueError(f"explainer {id!r} is registered twice for {kind}")
-            EXPLAINERS[kind][id] = Explainer(
-                id,
-                title,
-                family,
-                function,
-                params,
-                version,
-                kind,
-                differentiable,
-                signed,
-                cheap,
-                axes,
-                citation,
-                caution,
-                settle,
+            method = Explainer(
+                id=id,
+                title=title,
+                family=family,
+                function=function,
+                params=params,
+                version=version,
+                kind=kind,
+                differentiable=differentiable,
+                signed=signed,
+                cheap=cheap,
+                axes=axes,
+                citation=citation,
+                caution=caution,
+                settle=settle,
             )
+            EXPLAINERS[kind][id] = replace(method, **variants.get(kind, {}))
         return function
 
     return enter

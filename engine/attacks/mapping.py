@@ -19,7 +19,7 @@ from engine.attacks.space import Space, space_of
 from engine.classifiers import AnyClassifier
 from engine.errors import UsageError
 from engine.explainers.gradients import ignores_constant_shift
-from engine.explainers.quadrature import nodes
+from engine.explainers.integrated_gradients import quadrature_nodes
 from engine.late import torch
 from engine.models.attention import twice_differentiable
 from engine.models.classifier import EMBEDDING
@@ -240,7 +240,7 @@ def _nodes(given: Mapping[str, Plain]) -> tuple[np.ndarray, np.ndarray]:
     """Places on the path with their weights; the input itself is always one of them, for its answer is needed."""
     if "n_steps" not in given:
         return np.ones(1), np.ones(1)
-    alphas, weights = nodes(str(given["quadrature"]), int(given["n_steps"] or PATH_STEPS))
+    alphas, weights = quadrature_nodes(str(given["quadrature"]), int(given["n_steps"] or PATH_STEPS))
     if not (alphas == 1).any():
         return np.append(alphas, 1.0), np.append(weights, 0.0)
     return alphas, weights

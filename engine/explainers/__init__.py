@@ -2,15 +2,10 @@
 
 from engine.explainers import (  # noqa: F401, I001
     gradients,
-    path,
-    pictures,
-    occlusion,
-    lime,
-    shap,
+    integrated_gradients,
+    grad_cam,
+    perturbation,
     attention,
-    learned,
-    relevancy,
     lrp,
     ensemble,
-    baseline,
 )

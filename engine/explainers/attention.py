@@ -1,31 +1,35 @@
-"""Methods that read attention: probabilities, pre-softmax logits, and their flow through the layers.
+"""Methods that read attention: probabilities, pre-softmax logits, flow through the layers, learned mixes of heads.
 
-All come from one captured pass. They know nothing of the class, and attend to special tokens too: those keep their
-share of the mass and are never ranked. Where heads are scaled, a mean over heads takes each by its scale, as the model
-does what they write: one that is switched off does not count.
+All come from one captured pass. They know nothing of the class, but for `attention_x_gradient`, and attend to special
+tokens too: those keep their share of the mass and are never ranked. Where heads are scaled, a mean over heads takes
+each by its scale, as the model does what they write: one that is switched off does not count.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from engine.errors import not_allowed
 from engine.late import torch
+from engine.models.text import as_float64
 from engine.params import option
 from engine.registry import KINDS, Axes, register
 from engine.result import Check
+from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Captured, Item, Task
+
+if TYPE_CHECKING:
+    from engine.scaffold.artefact import Learned
 
 _THESIS = "Jain and Wallace (2019); Average Attention of the thesis, section 2.2.2.3"
 _SMAT = "Fernandes et al. (2022), Learning to scaffold, section 4"
 _CAUTION = "Attention shows where the model looked, not what changed its mind; it is the same for every class."
-
-
-def _axes(summary: str) -> Axes:
-    return Axes("none", "attention, whatever the class", summary)
+_ATTENTION = "attention, whatever the class"
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class RolloutParams:
     "attention_mean",
     title="Average attention",
     family="attention",
-    axes=_axes("mean attention, over layers, heads and queries"),
+    axes=Axes("none", _ATTENTION, "mean attention, over layers, heads and queries"),
     inputs=KINDS,
     signed=False,
     citation=_THESIS,
@@ -70,7 +74,7 @@ class RolloutParams:
 )
 def attention_mean(task: Task, params: object) -> list[Attribution]:
     """Mean attention probability that a position receives over layers, heads and queries; all positions sum to 1."""
-    return [_mass(task, over_heads(task.attention(item)).mean((0, 1))) for item in task.items]
+    return [_attribution(task, mean_over_heads(task.attention(item)).mean((0, 1))) for item in task.items]
 
 
 @register(
@@ -78,7 +82,7 @@ def attention_mean(task: Task, params: object) -> list[Attribution]:
     title="Attention, last layer",
     family="attention",
     params=QueryParams,
-    axes=_axes("mean attention, over the last layer's heads"),
+    axes=Axes("none", _ATTENTION, "mean attention, over the last layer's heads"),
     inputs=KINDS,
     signed=False,
     citation=_THESIS,
@@ -86,7 +90,8 @@ def attention_mean(task: Task, params: object) -> list[Attribution]:
 )
 def attention_last_layer(task: Task, params: QueryParams) -> list[Attribution]:
     """Attention probability in the last layer, mean over heads; all positions sum to 1."""
-    return [_mass(task, _from_query(task, over_heads(task.attention(item))[-1], params.query)) for item in task.items]
+    last = [mean_over_heads(task.attention(item))[-1] for item in task.items]
+    return [_attribution(task, _select_query(task, attention, params.query)) for attention in last]
 
 
 @register(
@@ -94,7 +99,7 @@ def attention_last_layer(task: Task, params: QueryParams) -> list[Attribution]:
     title="Attention, one head",
     family="attention",
     params=HeadParams,
-    axes=_axes("attention of one head"),
+    axes=Axes("none", _ATTENTION, "attention of one head"),
     inputs=KINDS,
     signed=False,
     citation=_THESIS,
@@ -102,21 +107,22 @@ def attention_last_layer(task: Task, params: QueryParams) -> list[Attribution]:
 )
 def attention_head(task: Task, params: HeadParams) -> list[Attribution]:
     """Attention probability of one head; all positions sum to 1."""
-    made = []
+    attributions = []
     for item in task.items:
         probabilities = task.attention(item).probabilities
         layers, heads = probabilities.shape[:2]
-        _in_range("attention_head.layer", params.layer, layers)
-        _in_range("attention_head.head", params.head, heads)
-        made.append(_mass(task, _from_query(task, probabilities[params.layer, params.head].double(), params.query)))
-    return made
+        _check_index("attention_head.layer", params.layer, layers)
+        _check_index("attention_head.head", params.head, heads)
+        attention = probabilities[params.layer, params.head].double()
+        attributions.append(_attribution(task, _select_query(task, attention, params.query)))
+    return attributions
 
 
 @register(
     "attention_logits",
     title="Attention logits, all layers",
     family="attention",
-    axes=_axes("softmax of mean logits, over all heads"),
+    axes=Axes("none", _ATTENTION, "softmax of mean logits, over all heads"),
     inputs=KINDS,
     signed=False,
     citation=_SMAT,
@@ -124,22 +130,22 @@ def attention_head(task: Task, params: HeadParams) -> list[Attribution]:
 )
 def attention_logits(task: Task, params: object) -> list[Attribution]:
     """`softmax(sum_h λ_h s^h)` with uniform λ over all heads: where SMaT's learned explainer starts. Sums to 1."""
-    return [_from_logits(task, item, slice(None)) for item in task.items]
+    return [_mix_uniformly(task, item, slice(None)) for item in task.items]
 
 
 @register(
     "attention_logits_last",
     title="Attention logits, last layer",
     family="attention",
-    axes=_axes("softmax of mean logits, over the last layer's heads"),
+    axes=Axes("none", _ATTENTION, "softmax of mean logits, over the last layer's heads"),
     inputs=KINDS,
     signed=False,
     citation=_SMAT,
     caution=_CAUTION,
 )
 def attention_logits_last(task: Task, params: object) -> list[Attribution]:
-    """The same over the last layer's heads alone."""
-    return [_from_logits(task, item, slice(-1, None)) for item in task.items]
+    """`softmax(sum_h λ_h s^h)` with uniform λ over the last layer's heads alone. Sums to 1."""
+    return [_mix_uniformly(task, item, slice(-1, None)) for item in task.items]
 
 
 @register(
@@ -147,7 +153,7 @@ def attention_logits_last(task: Task, params: object) -> list[Attribution]:
     title="Attention rollout",
     family="attention",
     params=RolloutParams,
-    axes=_axes("product of layers, mean over queries"),
+    axes=Axes("none", _ATTENTION, "product of layers, mean over queries"),
     inputs=KINDS,
     signed=False,
     citation="Abnar and Zuidema (2020), Quantifying attention flow, eq. 1",
@@ -155,21 +161,28 @@ def attention_logits_last(task: Task, params: object) -> list[Attribution]:
 )
 def attention_rollout(task: Task, params: RolloutParams) -> list[Attribution]:
     """Mean over rows of `A_L ... A_2 A_1`, heads averaged, rows queries at the top and columns inputs; sums to 1."""
-    made = []
+    attributions = []
     for item in task.items:
-        layers = over_heads(task.attention(item))
-        _in_range("attention_rollout.start_layer", params.start_layer, len(layers))
-        made.append(_mass(task, rollout(layers[params.start_layer :], params.residual).mean(0)))
-    return made
+        layers = mean_over_heads(task.attention(item))
+        _check_index("attention_rollout.start_layer", params.start_layer, len(layers))
+        attributions.append(_attribution(task, rollout(layers[params.start_layer :], params.residual).mean(0)))
+    return attributions
 
 
-def over_heads(attention: Captured) -> Float[torch.Tensor, "layer query key"]:
+def mean_over_heads(attention: Captured) -> Float[torch.Tensor, "layer query key"]:
     """Mean over heads: `sum_h s_h A_h / sum_h s_h` with their scales; a layer whose heads are all off moves nothing."""
     if attention.scales is None:
         return attention.probabilities.mean(1, dtype=torch.float64)
-    itself = torch.eye(attention.probabilities.shape[-1], dtype=torch.float64, device=attention.probabilities.device)
+    identity = torch.eye(attention.probabilities.shape[-1], dtype=torch.float64, device=attention.probabilities.device)
     layers = zip(attention.probabilities, attention.scales.double(), strict=True)
-    return torch.stack([_by_scale(layer, scales) if scales.any() else itself for layer, scales in layers])
+    return torch.stack([_scaled_mean(layer, scales) if scales.any() else identity for layer, scales in layers])
+
+
+def _scaled_mean(
+    values: Float[torch.Tensor, "head *rest"], scales: Float[torch.Tensor, "head"]
+) -> Float[torch.Tensor, "*rest"]:
+    """The mean weighted by the scales; 0 where all are off."""
+    return torch.tensordot(scales.double() / scales.sum().clamp(min=1e-9), values.double(), dims=1)
 
 
 def rollout(layers: Float[torch.Tensor, "layer query key"], residual: float) -> Float[torch.Tensor, "query key"]:
@@ -181,17 +194,17 @@ def rollout(layers: Float[torch.Tensor, "layer query key"], residual: float) -> 
     return product
 
 
-def head_logits(
+def mean_logits(
     logits: Float[torch.Tensor, "layer head query key"], causal: bool
 ) -> Float[torch.Tensor, "layer head key"]:
     """`s^h_i`: the mean logit of key i over the queries that may attend to it (causal: not before it)."""
     if not causal:
         return logits.mean(2)
-    may = torch.ones(logits.shape[-2:], dtype=logits.dtype, device=logits.device).tril()
-    return (logits * may).sum(2) / may.sum(0)
+    may_attend = torch.ones(logits.shape[-2:], dtype=logits.dtype, device=logits.device).tril()
+    return (logits * may_attend).sum(2) / may_attend.sum(0)
 
 
-def from_heads(
+def mix_heads(
     task: Task, item: Item, weights: Float[torch.Tensor, "layer head"], layers: slice = slice(None)
 ) -> Attribution:
     """`softmax(sum_h λ_h s^h)` over the features, in double precision; sums to 1. `layers`: those of the weights.
@@ -199,32 +212,22 @@ def from_heads(
     Where heads are scaled, each weight is taken by its head's scale, and all together keep their total size.
     """
     logits, _, scales = task.attention(item)
-    given = weights.to(logits.device, torch.float64)
+    mix = weights.to(logits.device, torch.float64)
     if scales is not None:
-        scaled = given * scales[layers].double()
-        given = scaled * (given.abs().sum() / scaled.abs().sum().clamp(min=1e-9))
-    of_heads = head_logits(logits[layers].double(), task.model.adapter.causal)
-    return _softmax(task, item, torch.tensordot(given.flatten(), of_heads.flatten(0, 1), dims=1))
-
-
-def _from_logits(task: Task, item: Item, layers: slice) -> Attribution:
-    shape = task.attention(item).logits[layers].shape[:2]
-    return from_heads(task, item, torch.full(shape, 1 / shape.numel(), dtype=torch.float64), layers)
-
-
-def _softmax(task: Task, item: Item, scores: Float[torch.Tensor, "seq"]) -> Attribution:
+        scaled = mix * scales[layers].double()
+        mix = scaled * (mix.abs().sum() / scaled.abs().sum().clamp(min=1e-9))
+    means = mean_logits(logits[layers].double(), task.model.adapter.causal)
+    scores = torch.tensordot(mix.flatten(), means.flatten(0, 1), dims=1)
     special = torch.from_numpy(item.encoded.special).to(scores.device)
-    return _mass(task, torch.softmax(scores.masked_fill(special, -torch.inf), dim=0))
+    return _attribution(task, torch.softmax(scores.masked_fill(special, -torch.inf), dim=0))
 
 
-def _by_scale(
-    values: Float[torch.Tensor, "head *rest"], scales: Float[torch.Tensor, "head"]
-) -> Float[torch.Tensor, "*rest"]:
-    """The mean weighted by the scales; 0 where all are off."""
-    return torch.tensordot(scales.double() / scales.sum().clamp(min=1e-9), values.double(), dims=1)
+def _mix_uniformly(task: Task, item: Item, layers: slice) -> Attribution:
+    shape = task.attention(item).logits[layers].shape[:2]
+    return mix_heads(task, item, torch.full(shape, 1 / shape.numel(), dtype=torch.float64), layers)
 
 
-def _from_query(task: Task, attention: Float[torch.Tensor, "query key"], query: str) -> Float[torch.Tensor, "key"]:
+def _select_query(task: Task, attention: Float[torch.Tensor, "query key"], query: str) -> Float[torch.Tensor, "key"]:
     """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or (T5) all."""
     reading = task.model.adapter.reading
     if query == "mean" or reading == "mean":
@@ -232,7 +235,8 @@ def _from_query(task: Task, attention: Float[torch.Tensor, "query key"], query: 
     return attention[-1 if reading == "last" else 0]
 
 
-def _mass(task: Task, scores: Float[torch.Tensor, "seq"]) -> Attribution:
+def _attribution(task: Task, scores: Float[torch.Tensor, "seq"]) -> Attribution:
+    """Scores with the check that they sum to 1."""
     values = scores.double().cpu().numpy()
     distance = float(np.abs(values.sum() - 1))
     return Attribution(values, 1, Check("distance of the total from 1", distance, mass_limit(task.model.dtype)))
@@ -244,6 +248,126 @@ def mass_limit(dtype: torch.dtype) -> float:
     return max(1e-4, 2 * torch.finfo(dtype).eps)
 
 
-def _in_range(argument: str, value: int, count: int) -> None:
+def _check_index(argument: str, value: int, count: int) -> None:
     if value >= count:
         raise not_allowed(argument, f"from 0 to {count - 1} for this model", value)
+
+
+@dataclass(frozen=True)
+class SmatParams:
+    explainer: str = option(
+        "", "Name or file of a learned explainer. Empty: the one that comes with the model or was trained for it here"
+    )
+
+
+def resolve_explainer(params: SmatParams, model: str) -> SmatParams:
+    """The explainer meant on that model, by its name and its content. Errors: there is none, or of another shape."""
+    from engine.scaffold.fitting import find, reference
+
+    return dataclasses.replace(params, explainer=reference(find(params.explainer, model), params.explainer))
+
+
+@register(
+    "smat",
+    title="Learned attention (SMaT)",
+    family="attention",
+    params=SmatParams,
+    axes=Axes("none", _ATTENTION, "softmax of mean logits, each head by its learned weight"),
+    inputs=KINDS,
+    signed=False,
+    citation=_SMAT,
+    caution="Its heads were chosen to teach a student of the same kind what this model says. Attention shows where the "
+    "model looked, not what changed its mind; it is the same for every class.",
+    settle=resolve_explainer,
+)
+def smat(task: Task, params: SmatParams) -> list[Attribution]:
+    """`softmax(sum_h λ_h s^h)`, `λ = normalize(φ)` learned (SMaT, eq. 11), over the features; sums to 1.
+
+    How much each head counts was learned by how well its maps teach. The explainer stays what it is when the model is
+    changed: on random weights it is the one learned on the real ones.
+    """
+    from engine.scaffold.fitting import check_shape, find, named
+
+    learned = named(params.explainer) if params.explainer else find("", task.model.id)
+    weights, notes = torch.from_numpy(learned.weights), notes_on(learned, task.model.id, task.model.revision)
+    attributions = []
+    for item in task.items:
+        layers, heads = task.attention(item).logits.shape[:2]
+        check_shape(learned, (layers, heads), task.model.id)
+        attributions.append(dataclasses.replace(mix_heads(task, item, weights), notes=notes))
+    return attributions
+
+
+def notes_on(learned: Learned, model: str, revision: str) -> tuple[str, ...]:
+    """What the map was made with, what that is worth, and whether it was learned for another model."""
+    card = learned.card
+    origin = (
+        f"The learned explainer {learned.name}, from {card.train_size:,} examples of {card.dataset}: it {card.worth}."
+    )
+    if card.revision == revision:
+        return (origin,)
+    state = "an earlier state of this model" if card.teacher == model else f"{card.teacher}, another model"
+    return (origin, f"It was learned for {state}: what it is worth on this one is not known.")
+
+
+@register(
+    "attention_x_gradient",
+    title="Attention x gradient",
+    family="attention",
+    axes=Axes("none", "attention for the class", "product of layers, weighted by gradients of the logit"),
+    inputs=KINDS,
+    differentiable=True,
+    signed=False,
+    citation="Chefer, Gur and Wolf (2021), Generic attention-model explainability, eq. 5 and 6",
+    caution="Only what attention moves towards the class is counted: evidence against it is cut off, and so is what "
+    "the feed-forward layers do.",
+)
+def attention_x_gradient(task: Task, params: object) -> list[Attribution]:
+    """`R <- R + mean_h((dA * A)+) R` from the first layer on (eq. 5, 6), dA the gradient of the logit at A.
+
+    At least 0, for the class; without a unit and without an upper end: compare it within a map. Read is the row where
+    the model pools: its first token (DeiT with two heads: the mean over both their tokens), GPT-2's last, and for T5
+    the mean over all. We leave out the identity that R starts from: it says nothing of the class, and would put
+    GPT-2's last token first by construction.
+    """
+    longest = max(len(e) for e in task.examples)
+    size = rows_at_once(task.model, longest, gradients=True, attention=True)
+    parts = in_chunks(lambda rows: _relevances(task, np.arange(len(task.items))[rows]), len(task.items), size)
+    return [Attribution(scores, 1) for part in parts for scores in part]
+
+
+def _relevances(task: Task, index: np.ndarray) -> list[np.ndarray]:
+    """One pass forward and one back for these items, all layers' gradients in it."""
+    model, batch = task.model, task.batch(index)
+    logits, recorder = model.captured(batch, model.embed(batch).detach().requires_grad_())
+    targets = torch.tensor([task.targets[i] for i in index], device=model.device)
+    slopes = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), recorder.probabilities)
+    layers = [gradient_weighted(a.detach(), slope) for a, slope in zip(recorder.probabilities, slopes, strict=True)]
+    scores = as_float64(propagate(layers, pooled_rows(model.adapter, batch)))
+    return [scores[row, :length] for row, length in enumerate(batch.lengths.tolist())]
+
+
+def gradient_weighted(
+    attention: Float[torch.Tensor, "batch head query key"], slope: Float[torch.Tensor, "batch head query key"]
+) -> Float[torch.Tensor, "batch query key"]:
+    """Mean over heads of what, in attention times its gradient, speaks for the class (eq. 5)."""
+    return (attention * slope).clamp(min=0).mean(1, dtype=torch.promote_types(attention.dtype, torch.float32))
+
+
+def propagate(
+    layers: list[Float[torch.Tensor, "batch query key"]], rows: Float[torch.Tensor, "batch query"]
+) -> Float[torch.Tensor, "batch key"]:
+    """Those rows of `(I + A_L) ... (I + A_1) - I`, taken from the top: a row at a time, no product of matrices."""
+    reached = start = rows.to(layers[0].dtype)[:, None]
+    for layer in reversed(layers):
+        reached = reached + reached @ layer
+    return (reached - start)[:, 0]
+
+
+def pooled_rows(adapter: Any, batch: Any) -> Float[torch.Tensor, "batch seq"]:
+    """Where the model pools, as shares of 1 a row: its first tokens, the last position, or all that are visible."""
+    place = torch.arange(batch.visible.shape[1], device=batch.visible.device)
+    last = batch.lengths[:, None] - 1
+    read = {"module": place < adapter.tokens_read, "last": place == last, "mean": batch.visible}[adapter.reading]
+    shares = read.expand(batch.visible.shape).float()
+    return shares / shares.sum(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Ensembles: the mean of several methods' maps, each scaled to the same total."""
+"""Methods that do not read the model themselves: ensembles of other methods, and the random baseline."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from engine.task import Attribution, Item, Task
 TOP_THREE = ("lime", "kernel_shap", "integrated_gradients")
 SEVEN = (*TOP_THREE, "gradient", "gradient_x_input", "attention_mean", "attention_rollout")
 _CAUTION = "A mean hides disagreement: look at the members before you trust it."
+_MEMBER = "that of each member"
 
 
 @register(
     "ensemble_all",
     title="Ensemble of seven",
     family="ensemble",
-    axes=Axes("that of each member", "that of each member", "mean of scaled maps, of seven methods"),
+    axes=Axes(_MEMBER, _MEMBER, "mean of scaled maps, of seven methods"),
     inputs=KINDS,
     cheap=False,
     citation="The thesis, section 3.4: Ensemble (All Methods)",
@@ -33,7 +34,7 @@ def ensemble_all(task: Task, params: object) -> list[Attribution]:
     "ensemble_top3",
     title="Ensemble of three",
     family="ensemble",
-    axes=Axes("that of each member", "that of each member", "mean of scaled maps, of three methods"),
+    axes=Axes(_MEMBER, _MEMBER, "mean of scaled maps, of three methods"),
     inputs=KINDS,
     cheap=False,
     citation="The thesis, section 3.4: Ensemble (Top 3)",
@@ -55,16 +56,16 @@ def _ensemble(task: Task, methods: tuple[str, ...]) -> list[Attribution]:
 
 
 def _mean(item: Item, members: dict[str, Attribution]) -> Attribution:
-    scaled = {m: share(a.scores, item) for m, a in members.items()}
+    scaled = {m: normalize(a.scores, item) for m, a in members.items()}
     flat = [m for m, scores in scaled.items() if scores is None]
     maps = [scores for scores in scaled.values() if scores is not None]
     mean = np.mean(maps, axis=0) if maps else np.zeros(len(item.encoded))
     left_out = (f"Left out, because all their scores are zero: {', '.join(flat)}.",) if flat else ()
-    told = (f"{explainer(m).title}: {note}" for m, a in members.items() for note in a.notes)
-    return Attribution(mean, sum(a.evaluations for a in members.values()), None, (*left_out, *told))
+    notes = (f"{explainer(m).title}: {note}" for m, a in members.items() for note in a.notes)
+    return Attribution(mean, sum(a.evaluations for a in members.values()), None, (*left_out, *notes))
 
 
-def share(scores: Float[np.ndarray, "seq"], item: Item) -> Float[np.ndarray, "seq"] | None:
+def normalize(scores: Float[np.ndarray, "seq"], item: Item) -> Float[np.ndarray, "seq"] | None:
     """Scores of the features divided by their sum of absolute values (a signed sum, the thesis's, can be zero)."""
     features = item.encoded.features
     total = np.abs(scores[features]).sum()
@@ -73,3 +74,24 @@ def share(scores: Float[np.ndarray, "seq"], item: Item) -> Float[np.ndarray, "se
     scaled = np.zeros(len(scores))
     scaled[features] = scores[features] / total
     return scaled
+
+
+@register(
+    "random",
+    title="Random",
+    family="baseline",
+    axes=Axes("none", "none", "a random order"),
+    inputs=KINDS,
+    signed=False,
+    citation="The baseline of the randomization and faithfulness literature, e.g. Adebayo et al. (2018)",
+    caution="It knows nothing of the model: a method that does not beat it says nothing.",
+)
+def random(task: Task, params: object) -> list[Attribution]:
+    """A random permutation of 1..n; unsigned, without unit. Special tokens get 0. It is always shown for comparison."""
+    attributions = []
+    for item in task.items:
+        scores = np.zeros(len(item.encoded))
+        n = len(item.encoded.features)
+        scores[item.encoded.features] = item.generator().permutation(n) + 1
+        attributions.append(Attribution(scores, 0))
+    return attributions

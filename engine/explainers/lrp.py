@@ -1,4 +1,4 @@
-"""Relevance that is handed back from the logit to the embeddings, layer by layer."""
+"""Layer-wise relevance propagation: relevance handed back from the logit to the embeddings, layer by layer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def attn_lrp(task: Task, params: object) -> list[Attribution]:
     longest = max(len(e) for e in task.examples)
     size = rows_at_once(task.model, longest, gradients=True, attention=True)
     parts = in_chunks(lambda rows: _relevances(task, np.arange(len(task.items))[rows]), len(task.items), size)
-    return [made for part in parts for made in part]
+    return [attribution for part in parts for attribution in part]
 
 
 def _relevances(task: Task, index: np.ndarray) -> list[Attribution]:
@@ -52,26 +52,28 @@ def _relevances(task: Task, index: np.ndarray) -> list[Attribution]:
         logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
         (slope,) = torch.autograd.grad(logits.sum(), point)
         scores = as_float64((point.detach() * slope).sum(-1))
-        kept = {
+        rest = {
             "biases": as_float64(ledger.biases()),
             "positions": sum((as_float64((slope * a).sum((1, 2))) for a in ledger.added), np.zeros(len(index))),
             "softmax": as_float64(ledger.softmax()),
         }
-    made = zip(as_float64(logits).tolist(), scores, batch.lengths.tolist(), strict=True)
+    rows = zip(as_float64(logits).tolist(), scores, batch.lengths.tolist(), strict=True)
     return [
-        _attribution(logit, row[:length], {name: float(values[i]) for name, values in kept.items()}, model.dtype)
-        for i, (logit, row, length) in enumerate(made)
+        _attribution(logit, row[:length], {name: float(values[i]) for name, values in rest.items()}, model.dtype)
+        for i, (logit, row, length) in enumerate(rows)
     ]
 
 
-def _attribution(logit: float, scores: np.ndarray, kept: dict[str, float], dtype: torch.dtype) -> Attribution:
-    gap = abs(logit - scores.sum() - sum(kept.values()))
-    whole = max(abs(logit), np.abs(scores).sum(), *map(abs, kept.values()), 1e-3)
-    parts = {"logit": logit, "tokens": float(scores.sum()), **kept}
-    return Attribution(scores, 1, Check(CHECK, float(gap / whole), conserved_limit(dtype)), extras={"relevance": parts})
+def _attribution(logit: float, scores: np.ndarray, rest: dict[str, float], dtype: torch.dtype) -> Attribution:
+    gap = abs(logit - scores.sum() - sum(rest.values()))
+    whole = max(abs(logit), np.abs(scores).sum(), *map(abs, rest.values()), 1e-3)
+    parts = {"logit": logit, "tokens": float(scores.sum()), **rest}
+    return Attribution(
+        scores, 1, Check(CHECK, float(gap / whole), conservation_limit(dtype)), extras={"relevance": parts}
+    )
 
 
-def conserved_limit(dtype: torch.dtype) -> float:
+def conservation_limit(dtype: torch.dtype) -> float:
     """How far the parts may be from the logit when the model runs in that precision."""
     # Each of a few dozen layers rounds once on the way there and once on the way back.
     return max(1e-3, 32 * torch.finfo(dtype).eps)

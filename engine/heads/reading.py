@@ -15,7 +15,7 @@ from engine import runtime
 from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import Cancelled, ExegesisError
 from engine.explain import explain, key_of, require_finite
-from engine.explainers.relevancy import pooled_rows, weighted
+from engine.explainers.attention import gradient_weighted, pooled_rows
 from engine.heads.running import size
 from engine.heads.scales import HeadScales
 from engine.heads.scores import Attention, PerHead, attention_distance, entropy, received, special_share
@@ -162,7 +162,7 @@ def _pass(
     slope, *slopes = torch.autograd.grad(logits[0, target], [scales, *recorder.probabilities], materialize_grads=True)
     attention = torch.cat([layer.detach().float() for layer in recorder.probabilities])
     pairs = zip(recorder.probabilities, slopes, strict=True)
-    for_class = torch.cat([weighted(layer.detach(), of).float() for layer, of in pairs])
+    for_class = torch.cat([gradient_weighted(layer.detach(), of).float() for layer, of in pairs])
     return attention.cpu().numpy(), as_float64(slope[0]), for_class.cpu().numpy()
 
 

@@ -1,15 +1,21 @@
-"""Coalitions of features, their weights in the Shapley value, and the exact value from all of them."""
+"""Coalitions of features: their weights in the Shapley value, the exact value from all of them, samples of their pairs.
+
+A pair is a coalition and its complement, and stands as one of the two, a row.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from engine.errors import ExegesisError, not_allowed
 
 EXACT_LIMIT = 14
+MAX_PAIRS = 10**300
+"""Where counting stops: beyond a thousand features the binomials leave the range of a float."""
 
 
 def all_coalitions(n: int) -> Bool[np.ndarray, "coalition feature"]:
@@ -21,6 +27,11 @@ def all_pairs(n: int) -> Bool[np.ndarray, "pair feature"]:
     """One coalition of each complementary pair, the full one first."""
     rows = all_coalitions(n)
     return rows[rows[:, 0]][::-1]
+
+
+def signs(keep: Bool[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair feature"]:
+    """1 for kept, -1 for removed."""
+    return np.where(keep, 1.0, -1.0)
 
 
 def shapley_weights(keep: Bool[np.ndarray, "coalition feature"]) -> Float[np.ndarray, "coalition feature"]:
@@ -37,7 +48,7 @@ def shapley_weights(keep: Bool[np.ndarray, "coalition feature"]) -> Float[np.nda
 
 
 def odd_weights(keep: Bool[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair feature"]:
-    """The same over complementary pairs, to be multiplied by g(S) = (v(S) - v(N\\S)) / 2."""
+    """Weights over complementary pairs, to be multiplied by g(S) = (v(S) - v(N\\S)) / 2."""
     return 2 * shapley_weights(keep)
 
 
@@ -53,10 +64,10 @@ def exact(
             "n", f"between 1 and {EXACT_LIMIT} features (2^n evaluations)", n, "Use kernel_shap or a shorter text."
         )
     keep = all_coalitions(n)
-    return shapley_weights(keep).T @ checked(values(keep), len(keep))
+    return shapley_weights(keep).T @ check_values(values(keep), len(keep))
 
 
-def checked(values: np.ndarray, expected: int) -> Float[np.ndarray, "coalition"]:
+def check_values(values: np.ndarray, expected: int) -> Float[np.ndarray, "coalition"]:
     """The game's values as float64, one a coalition and finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (expected,):
@@ -64,3 +75,70 @@ def checked(values: np.ndarray, expected: int) -> Float[np.ndarray, "coalition"]
     if not np.isfinite(array).all():
         raise ExegesisError("values: the model gave a value that is not finite; check its weights and its precision.")
     return array
+
+
+def sample_pairs(
+    n: int, count: int, generator: np.random.Generator, taken: Bool[np.ndarray, "other feature"]
+) -> Bool[np.ndarray, "pair feature"]:
+    """`count` pairs that are not in `taken`: sizes as the Shapley kernel weighs them, whole sizes where they fit."""
+    if count == 0:
+        return np.zeros((0, n), dtype=bool)
+    existing = {row.tobytes() for row in canonical_pairs(taken)}
+    sizes = np.minimum(taken.sum(axis=1), n - taken.sum(axis=1))
+    free = pairs_by_size(n) - np.bincount(sizes, minlength=n // 2 + 1)[1:]
+    quota = allocate(count, kernel_by_size(n), free)
+    parts = [draw_pairs_of_size(n, s + 1, int(q), generator, existing) for s, q in enumerate(quota) if q]
+    return np.concatenate(parts)
+
+
+def draw_pairs_of_size(
+    n: int, size: int, count: int, generator: np.random.Generator, existing: set[bytes]
+) -> Bool[np.ndarray, "pair feature"]:
+    """`count` new pairs whose smaller side has `size` members, uniformly; `existing` grows by them."""
+    rows: list[np.ndarray] = []
+    while len(rows) < count:
+        block = max(64, 2 * (count - len(rows)))
+        candidates = canonical_pairs(generator.random((block, n)).argsort(axis=1).argsort(axis=1) < size)
+        for row in candidates:
+            name = row.tobytes()
+            if name not in existing and len(rows) < count:
+                existing.add(name)
+                rows.append(row)
+    return np.array(rows)
+
+
+def pairs_by_size(n: int) -> Float[np.ndarray, "size"]:
+    """How many pairs have a smaller side of 1, 2, ... members."""
+    return np.array([min(math.comb(n, s), MAX_PAIRS) / (2 if 2 * s == n else 1) for s in range(1, n // 2 + 1)])
+
+
+def kernel_by_size(n: int) -> Float[np.ndarray, "size"]:
+    """The Shapley kernel's mass on each size of pair, up to a constant (Lundberg and Lee (2017), theorem 2)."""
+    sizes = np.arange(1, n // 2 + 1)
+    return 1 / (sizes * (n - sizes)) / np.where(2 * sizes == n, 2, 1)
+
+
+def allocate(count: int, weight: Float[np.ndarray, "size"], free: Float[np.ndarray, "size"]) -> Int[np.ndarray, "size"]:
+    """`count` places in proportion to the weights, no size above what it has free."""
+    places = np.zeros(len(free))
+    open_ = free > 0
+    while (left := min(count, free.sum()) - places.sum()) > 1e-9:
+        share = left * weight * open_ / (weight * open_).sum()
+        places = np.minimum(places + share, free)
+        open_ = places < free - 1e-9
+    whole = np.floor(places + 1e-9)
+    rest = round(min(count, float(free.sum())) - whole.sum())
+    whole[np.argsort(whole - places, kind="stable")[:rest]] += 1
+    return whole.astype(np.int64)
+
+
+def canonical_pairs(rows: Bool[np.ndarray, "pair feature"]) -> Bool[np.ndarray, "pair feature"]:
+    """The coalition of each pair that holds feature 0."""
+    return np.where(rows[:, :1], rows, ~rows)
+
+
+def distinct_pairs(rows: Bool[np.ndarray, "pair feature"]) -> Bool[np.ndarray, "other feature"]:
+    """The pairs without repeats, in their first order; the full pair is left out."""
+    rows = canonical_pairs(rows)
+    first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
+    return rows[first][~rows[first].all(axis=1)]

@@ -8,7 +8,7 @@ The first term leaves the linear part free. The second holds every interaction o
 coefficient of a set T has a variance proportional to Π_{i∈T} tanh b_i, because Π_i (1 + z_i tanh b_i) is
 exp(b·z) / Π_i cosh b_i for z_i = ±1, and sinh takes the odd orders. So high orders shrink, and interactions of
 features that do not interact shrink most. The third is a free value a coalition: what no interaction explains.
-b, c and η maximise the evidence p(g | b, c, η) (Rasmussen and Williams (2006), eq. 5.8 and 5.9).
+b, c and η maximize the evidence p(g | b, c, η) (Rasmussen and Williams (2006), eq. 5.8 and 5.9).
 
 The Shapley value is linear in g and that of a Fourier term χ_T, |T| odd, is 2/|T| for the members of T, hence
 
@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.polynomial.legendre import leggauss
 
-from engine.explainers.shapley.coalitions import odd_weights
+from engine.explainers.shapley.coalitions import odd_weights, signs
 
 FREE = 1e4
 """λ: the variance of the linear part, in units of the mean square of g."""
@@ -79,7 +79,7 @@ def typical_prior(n: int, strength: float = 0.2, noise: float = 1e-3) -> Prior:
 def interaction_kernel(
     x: Float[np.ndarray, "pair feature"], y: Float[np.ndarray, "other feature"], b: Float[np.ndarray, "feature"]
 ) -> tuple[Float[np.ndarray, "pair other"], Float[np.ndarray, "pair other"]]:
-    """sinh(x·diag(b)·y) / sinh(Σb) and its cosh twin, without overflow."""
+    """sinh(x·diag(b)·y) / sinh(Σb) and its cosh counterpart, without overflow."""
     product, total = (x * b) @ y.T, b.sum()
     up, down = np.exp(product - total), np.exp(-product - total)
     scale = -np.expm1(-2 * total)
@@ -127,12 +127,12 @@ def posterior_shapley(
 
 def predict(
     keep: Bool[np.ndarray, "pair feature"],
-    seen: Bool[np.ndarray, "other feature"],
+    observed: Bool[np.ndarray, "other feature"],
     dual: Float[np.ndarray, "other"],
     prior: Prior,
 ) -> Float[np.ndarray, "pair"]:
-    """What the linear part and the interactions say of g at `keep`, in blocks that bound the memory."""
-    y, linear = signs(seen), FREE / keep.shape[1] * (dual @ signs(seen))
+    """The prediction of g at `keep` by the linear part and the interactions, in blocks that bound the memory."""
+    y, linear = signs(observed), FREE / keep.shape[1] * (dual @ signs(observed))
     blocks = (signs(keep[start : start + BLOCK]) for start in range(0, len(keep), BLOCK))
     return np.concatenate([prior.c * (interaction_kernel(x, y, prior.b)[0] @ dual) + x @ linear for x in blocks])
 
@@ -158,7 +158,7 @@ def fit_prior(x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"]
 
 
 def log_evidence(
-    x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"], prior: Prior, centre: Prior
+    x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"], prior: Prior, center: Prior
 ) -> tuple[float, Float[np.ndarray, "scale"]]:
     """log p(g | scales) + log p(scales), up to a constant, and its gradient; -inf where K is not positive."""
     n, b = x.shape[1], prior.b
@@ -175,11 +175,6 @@ def log_evidence(
     along_c = prior.c * (slope * sinh).sum()
     by_b = prior.c * (x * ((slope * cosh) @ x)).sum(axis=0) * b - along_c * b / np.tanh(b.sum())
     mean = prior.log_b.mean()
-    apart, shift = (prior.log_b - mean) / SPREAD**2, (mean - centre.log_b.mean()) / SPREAD**2
+    apart, shift = (prior.log_b - mean) / SPREAD**2, (mean - center.log_b.mean()) / SPREAD**2
     evidence = -g @ dual / 2 - half_log_det - SPREAD**2 * (apart @ apart + shift**2) / 2
     return float(evidence), np.concatenate([by_b - apart - shift / n, [along_c, prior.noise * np.trace(slope)]])
-
-
-def signs(keep: Bool[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair feature"]:
-    """1 for kept, -1 for removed."""
-    return np.where(keep, 1.0, -1.0)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.errors import UsageError
-from engine.explainers.attention import head_logits, mass_limit, rollout
+from engine.explainers.attention import mass_limit, mean_logits, rollout
 from engine.models.encoding import Encoded
 from engine.result import Prediction, Token
 from engine.task import Captured, Item, Task
@@ -144,8 +144,8 @@ def test_a_layer_or_head_that_the_model_lacks(method: str, params: dict[str, int
 def test_causal_logits_count_only_the_queries_that_may_attend() -> None:
     """Future logits are huge: any of them in the mean would show."""
     logits = torch.tensor([[1.0, 9e9, 9e9], [2.0, 4.0, 9e9], [6.0, 8.0, 5.0]], dtype=torch.float64)[None, None]
-    np.testing.assert_allclose(head_logits(logits, causal=True)[0, 0], [(1 + 2 + 6) / 3, (4 + 8) / 2, 5])
-    np.testing.assert_allclose(head_logits(logits[..., :1], causal=False)[0, 0], [3])
+    np.testing.assert_allclose(mean_logits(logits, causal=True)[0, 0], [(1 + 2 + 6) / 3, (4 + 8) / 2, 5])
+    np.testing.assert_allclose(mean_logits(logits[..., :1], causal=False)[0, 0], [3])
     (made,) = run("attention_logits", reading(logits.sigmoid(), logits, causal=True))
     weights = np.exp([6.0, 5.0])
     np.testing.assert_allclose(made.scores, [0, *(weights / weights.sum())], atol=1e-12)

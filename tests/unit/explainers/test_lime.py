@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lime.lime_text import LimeTextExplainer
 from sklearn.linear_model import Ridge
 
-from engine.explainers.lime import proximity, samples, weighted_ridge
+from engine.explainers.perturbation import draw_samples, proximity, weighted_ridge
 from engine.task import Item
 from tests.explaining import classifier, run, task_for
 from tests.linear import bag_of_embeddings
@@ -25,7 +25,7 @@ def item(seed: int = 0) -> Item:
 
 def drawn(count: int, of: Item | None = None) -> np.ndarray:
     of = of or item()
-    return samples(len(of.encoded.features), count, of.generator())
+    return draw_samples(len(of.encoded.features), count, of.generator())
 
 
 def test_first_is_the_whole_text_and_every_other_lacks_something() -> None:

@@ -18,7 +18,7 @@ import pytest
 import torch
 import transformers
 
-from engine.explainers.lrp import conserved_limit
+from engine.explainers.lrp import conservation_limit
 from engine.models.load import architecture, load_model
 from engine.models.t5 import T5EncoderForSequenceClassification
 from engine.task import Attribution
@@ -77,7 +77,7 @@ def test_what_tokens_and_the_rest_keep_makes_the_logit(family: str) -> None:
 def test_the_limit_of_the_check_follows_the_precision(dtype: str) -> None:
     (made,) = run("attn_lrp", task_for(classifier("bert", dtype=dtype), TEXTS[:1]))
     assert made.check is not None
-    assert made.check.limit == conserved_limit(getattr(torch, dtype))
+    assert made.check.limit == conservation_limit(getattr(torch, dtype))
     assert made.check.ok
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from engine.explainers.occlusion import windows
+from engine.explainers.perturbation import windows
 from tests.explaining import classifier, run, task_for
 from tests.tiny import FAMILIES
 
@@ -40,7 +40,7 @@ def test_against_captum(family: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 15))
 def test_windows_hold_neighbours_and_cover_all(n: int, width: int) -> None:
-    rows = windows(n, width)
+    rows = windows((n,), width)
     assert rows.shape == (max(1, n - width + 1), n)
     assert (rows.sum(1) == min(n, width)).all()
     assert rows.any(0).all()

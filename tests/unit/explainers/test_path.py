@@ -14,8 +14,7 @@ from torch import Tensor
 
 from engine.data.datasets import load
 from engine.data.images.datasets import load_images
-from engine.explainers.path import CHANGE_LIMIT, GAP_LIMIT, MOST_STEPS
-from engine.explainers.quadrature import RULES, nodes
+from engine.explainers.integrated_gradients import CHANGE_LIMIT, GAP_LIMIT, MAX_STEPS, QUADRATURES, quadrature_nodes
 from engine.models.load import load_model
 from engine.operators import BASELINES
 from engine.params import QUANTITIES
@@ -44,8 +43,8 @@ def test_nodes_and_weights_by_hand() -> None:
         ("trapezoid", 1): ([1], [1]),
     }
     for (rule, n), (places, weights) in by_hand.items():
-        np.testing.assert_allclose(nodes(rule, n)[0], places, atol=1e-14, err_msg=rule)
-        np.testing.assert_allclose(nodes(rule, n)[1], weights, atol=1e-14, err_msg=rule)
+        np.testing.assert_allclose(quadrature_nodes(rule, n)[0], places, atol=1e-14, err_msg=rule)
+        np.testing.assert_allclose(quadrature_nodes(rule, n)[1], weights, atol=1e-14, err_msg=rule)
 
 
 @pytest.mark.parametrize(
@@ -53,16 +52,16 @@ def test_nodes_and_weights_by_hand() -> None:
     [("gauss_legendre", 4, 7), ("clenshaw_curtis", 5, 5), ("trapezoid", 4, 1), ("riemann", 4, 0)],
 )
 def test_rules_are_exact_for_polynomials_up_to_their_degree(rule: str, n: int, degree: int) -> None:
-    places, weights = nodes(rule, n)
+    places, weights = quadrature_nodes(rule, n)
     errors = [abs(weights @ places**power - 1 / (power + 1)) for power in range(degree + 2)]
     assert max(errors[: degree + 1]) < 1e-14
     assert errors[-1] > 1e-6, "and no further"
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", QUADRATURES)
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 1024])
 def test_weights_sum_to_one_inside_the_path(rule: str, n: int) -> None:
-    places, weights = nodes(rule, n)
+    places, weights = quadrature_nodes(rule, n)
     assert len(places) == len(weights) == n
     assert weights.sum() == pytest.approx(1, abs=1e-12)
     assert places.min() >= 0
@@ -85,7 +84,7 @@ def test_auto_is_under_one_percent_or_says_so_and_the_gap_is_true(family: str) -
         assert made.check is not None
         assert made.check.value == pytest.approx(gap, abs=2e-3)
         assert abs(made.scores.sum() - change) < max(GAP_LIMIT * abs(change), 1e-3)
-        assert made.check.ok or (made.evaluations == MOST_STEPS and "completeness gap is" in made.notes[0])
+        assert made.check.ok or (made.evaluations == MAX_STEPS and "completeness gap is" in made.notes[0])
         assert made.check.ok or (family == "distilbert" and abs(change) < 0.05)
         assert not made.scores[item.encoded.special].any()
 
@@ -153,7 +152,7 @@ def test_auto_goes_on_where_the_gap_is_small_and_the_scores_are_wrong(waves: int
 
 def test_scores_that_never_settle_are_shown_with_words() -> None:
     (made,) = run("integrated_gradients", seesaw(3000), baseline="zero")
-    assert made.evaluations == MOST_STEPS
+    assert made.evaluations == MAX_STEPS
     assert made.check is not None
     gap, change = made.check.parts
     assert gap.ok
@@ -210,7 +209,7 @@ def test_auto_is_right_in_every_score_on_embedded_models(kind: str, index: int, 
     assert off(made, true) < 0.01
     assert made.check is not None
     assert made.check.ok
-    assert made.evaluations < MOST_STEPS
+    assert made.evaluations < MAX_STEPS
 
 
 @pytest.mark.slow(reason="1,024 passes forward and back through an embedded model for each example, about 10 s each")
@@ -219,13 +218,13 @@ def test_auto_is_right_in_every_score_on_embedded_models(kind: str, index: int, 
 def test_auto_is_right_in_every_score_by_all_nodes(kind: str, index: int, quantity: str) -> None:
     task = embedded(kind, index)
     (made,) = run("integrated_gradients", task, quantity=quantity)
-    (true,) = run("integrated_gradients", task, quantity=quantity, steps="fixed", n_steps=MOST_STEPS - 1)
+    (true,) = run("integrated_gradients", task, quantity=quantity, steps="fixed", n_steps=MAX_STEPS - 1)
     assert off(made, true) < 0.01
 
 
 def test_a_doubling_keeps_what_it_has() -> None:
     for n in (9, 17, 513):
-        few, many = nodes("clenshaw_curtis", n)[0], nodes("clenshaw_curtis", 2 * n - 1)[0]
+        few, many = quadrature_nodes("clenshaw_curtis", n)[0], quadrature_nodes("clenshaw_curtis", 2 * n - 1)[0]
         assert set(few.tolist()) < set(many.tolist())
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.explainers.ensemble import SEVEN, TOP_THREE, share
+from engine.explainers.ensemble import SEVEN, TOP_THREE, normalize
 from engine.explainers.shapley import EXACT_LIMIT
 from engine.registry import explainer
 from engine.task import Attribution, Task
@@ -110,4 +110,4 @@ def test_a_flat_member_is_left_out_and_named() -> None:
     np.testing.assert_allclose(made.scores, [0, 1 / 8, 1 / 8 + 3 / 8, -1 / 4 + 1 / 8, 0])
     assert made.notes == ("Left out, because all their scores are zero: kernel_shap.",)
     assert made.evaluations == 6
-    assert share(np.zeros(5), task.items[0]) is None
+    assert normalize(np.zeros(5), task.items[0]) is None

@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from engine.explainers.relevancy import flow, pooled_rows, weighted
+from engine.explainers.attention import gradient_weighted, pooled_rows, propagate
 from engine.models.load import architecture
 from engine.request import Example
 from tests.explaining import checkpoint, classifier, run, task_for
@@ -28,13 +28,13 @@ SECOND = torch.tensor([[[0.0, 2.0], [1.0, 0.0]]], dtype=torch.float64)
 def test_only_what_speaks_for_the_class_counts_before_heads_are_averaged() -> None:
     attention = torch.tensor([[[[0.5, 0.5]], [[0.25, 0.75]]]])
     slope = torch.tensor([[[[2.0, -8.0]], [[4.0, 0.0]]]])
-    assert weighted(attention, slope).tolist() == [[[1.0, 0.0]]]
+    assert gradient_weighted(attention, slope).tolist() == [[[1.0, 0.0]]]
 
 
 def test_the_later_layer_multiplies_from_the_left() -> None:
     """(I + SECOND) (I + FIRST) = [[1, 2], [1, 1]] [[1.5, 0.5], [0, 2]] = [[1.5, 4.5], [1.5, 2.5]]."""
     rows = torch.eye(2, dtype=torch.float64)
-    made = [flow([FIRST, SECOND], row[None])[0].tolist() for row in rows]
+    made = [propagate([FIRST, SECOND], row[None])[0].tolist() for row in rows]
     assert made == [[0.5, 4.5], [1.5, 1.5]]
 
 

@@ -11,16 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ExegesisError, UsageError
-from engine.explainers.shapley import Estimate, all_coalitions, design, exact, kernel_shap, least_budget, plan, solve
-from engine.explainers.shapley.coalitions import odd_weights
-from engine.explainers.shapley.design import kernel_by_size, pairs_by_size, shared_out
+from engine.explainers.shapley import ShapleyEstimate, all_coalitions, exact, kernel_shap, least_budget, plan, solve
+from engine.explainers.shapley import estimate as estimation
+from engine.explainers.shapley.coalitions import allocate, kernel_by_size, odd_weights, pairs_by_size, signs
 from engine.explainers.shapley.surrogate import (
     Prior,
     fit_prior,
     interaction_kernel,
     interaction_shapley,
     log_evidence,
-    signs,
     typical_prior,
 )
 from tests.oracles.shapley import Game, shapley_by_permutations, table_game, unanimity_game
@@ -47,7 +46,7 @@ def smooth_game(n: int, seed: int, offset: float = 0.0) -> Game:
     return game
 
 
-def error(estimate: Estimate, phi: np.ndarray) -> float:
+def error(estimate: ShapleyEstimate, phi: np.ndarray) -> float:
     return float(np.linalg.norm(estimate.phi - phi) / np.linalg.norm(phi))
 
 
@@ -195,7 +194,7 @@ def test_residuals_correct_what_the_surrogate_cannot_take(monkeypatch: pytest.Mo
     errors = {}
     for fitted in (64, 100):
         monkeypatch.setattr("engine.explainers.shapley.estimate.FITTED", fitted)
-        monkeypatch.setattr("engine.explainers.shapley.design.DESIGNED", 64)
+        monkeypatch.setattr("engine.explainers.shapley.estimate.DESIGNED", 64)
         errors[fitted] = error(kernel_shap(12, game, 4000, 0), truth)
     assert max(errors.values()) <= 0.1
 
@@ -230,9 +229,9 @@ def test_rounding_does_not_choose_the_pairs(n: int, monkeypatch: pytest.MonkeyPa
         sinh, cosh = interaction_kernel(*arguments)
         return sinh * (1 + 1e-13 * generator.normal(size=sinh.shape)), cosh
 
-    pairs = design.informative_pairs(n, 256)
-    monkeypatch.setattr(design, "interaction_kernel", jittered)
-    np.testing.assert_array_equal(design.informative_pairs.__wrapped__(n, 256), pairs)
+    pairs = estimation.informative_pairs(n, 256)
+    monkeypatch.setattr(estimation, "interaction_kernel", jittered)
+    np.testing.assert_array_equal(estimation.informative_pairs.__wrapped__(n, 256), pairs)
 
 
 @pytest.mark.parametrize("n", [12, 25])
@@ -251,7 +250,7 @@ def test_many_features_are_estimated_well() -> None:
 
 def test_counts_of_pairs_stay_finite_however_long_the_text_is() -> None:
     assert np.isfinite(pairs_by_size(3000)).all()
-    assert shared_out(3000, kernel_by_size(3000), pairs_by_size(3000)).sum() == 3000
+    assert allocate(3000, kernel_by_size(3000), pairs_by_size(3000)).sum() == 3000
 
 
 def test_errors_say_what_is_allowed() -> None:
@@ -316,7 +315,7 @@ def test_pairs_weigh_as_the_shapley_value() -> None:
 
 def test_places_are_shared_out_in_full() -> None:
     free = pairs_by_size(12)
-    quota = shared_out(100, np.array([6.0, 5, 4, 3, 2, 1]), free)
+    quota = allocate(100, np.array([6.0, 5, 4, 3, 2, 1]), free)
     assert quota.sum() == 100
     assert quota[0] == free[0]
     assert (quota <= free).all()

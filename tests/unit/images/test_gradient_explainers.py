@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from engine.explain import predict_encoded
-from engine.explainers.pictures.gradients import PLACES
-from engine.explainers.quadrature import nodes
+from engine.explainers.gradients import PLACES
+from engine.explainers.integrated_gradients import quadrature_nodes
 from engine.models.classifier import EMBEDDING
 from engine.params import PROBABILITY, Plain, from_mapping
 from engine.registry import explainer
@@ -212,7 +212,7 @@ def test_integrated_gradients_of_the_probability_at_the_pixels(baseline: str) ->
     """Each patch is the path integral at its pixels on the plain model; together they are the change of m."""
     model, picture = vit(), blobs()
     values, start = values_of(model, picture), pixel_baseline(model, picture, baseline)
-    alphas, weights = nodes("gauss_legendre", 300)
+    alphas, weights = quadrature_nodes("gauss_legendre", 300)
     total = torch.zeros_like(values)
     for alpha, weight in zip(alphas, weights, strict=True):
         point = (start + alpha * (values - start)).requires_grad_()

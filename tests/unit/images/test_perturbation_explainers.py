@@ -15,9 +15,7 @@ from sklearn.linear_model import Ridge
 from torch import Tensor
 
 from engine.errors import UsageError
-from engine.explainers.lime import proximity, samples
-from engine.explainers.pictures.occlusion import squares
-from engine.explainers.pictures.shap import PictureExactShapleyParams
+from engine.explainers.perturbation import PatchExactShapleyParams, draw_samples, proximity, windows
 from engine.operators import PATCH_OPERATORS
 from engine.params import Plain
 from engine.request import Picture
@@ -101,7 +99,7 @@ def test_lime_is_a_ridge_on_the_plain_models_answers(operator: str, segments: st
     task = one(seed=4)
     item = task.items[0]
     parts = segments_of(item.encoded, segments, 5)
-    kept = samples(parts.count, 60, item.generator())
+    kept = draw_samples(parts.count, 60, item.generator())
     x, start = values_of(vit(), blobs()), pixel_baseline(vit(), blobs(), operator)
     number = pixel_parts(parts.of_feature, GRID)[0]
     with torch.no_grad():
@@ -149,8 +147,8 @@ def test_squares_by_a_count_in_loops(rows: int, columns: int, side: int) -> None
         for left in range(columns - wide + 1):
             places = [(row, column) for row in range(rows) for column in range(columns)]
             expected.append([top <= r < top + tall and left <= c < left + wide for r, c in places])
-    assert squares((rows, columns), side).tolist() == expected
-    assert squares((rows, columns), side).any(0).all()
+    assert windows((rows, columns), side).tolist() == expected
+    assert windows((rows, columns), side).any(0).all()
 
 
 @pytest.mark.parametrize("operator", PATCH_OPERATORS)
@@ -251,7 +249,7 @@ def test_too_many_parts_for_exact_values_say_how_to_get_there() -> None:
 
 @pytest.mark.parametrize("size", [(64, 64), (224, 224), (160, 384)])
 def test_the_default_superpixels_are_few_enough_for_exact_values(size: tuple[int, int]) -> None:
-    asked = PictureExactShapleyParams().n_segments
+    asked = PatchExactShapleyParams().n_segments
     for seed in range(3):
         assert len(np.unique(superpixels(blobs(seed, *size).pixels, asked))) <= 14
 

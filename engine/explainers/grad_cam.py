@@ -42,18 +42,18 @@ def grad_cam(task: Task, params: GradCamParams) -> list[Attribution]:
     patches is not read by the class any more, so its gradient is zero. Special tokens get 0.
     """
     rows = rows_at_once(task.model, len(task.examples[0]), gradients=True)
-    chunks = in_chunks(lambda part: _maps(task, task.items[part]), len(task.items), rows)
-    made = [scores for chunk in chunks for scores in chunk]
-    return [Attribution(np.maximum(scores, 0) if params.sign == "positive" else scores, 1) for scores in made]
+    chunks = in_chunks(lambda part: _weighted_activations(task, task.items[part]), len(task.items), rows)
+    maps = [scores for chunk in chunks for scores in chunk]
+    return [Attribution(np.maximum(scores, 0) if params.sign == "positive" else scores, 1) for scores in maps]
 
 
-def _maps(task: Task, items: Sequence[Item]) -> list[Float[np.ndarray, "seq"]]:
+def _weighted_activations(task: Task, items: Sequence[Item]) -> list[Float[np.ndarray, "seq"]]:
     model = task.model
     read: list[torch.Tensor] = []
     norm = model.blocks[-1].get_submodule(model.adapter.first_norm)
     batch = model.collate([item.encoded for item in items])
     points = model.embed(batch).detach().requires_grad_()
-    with norm.register_forward_hook(lambda _module, _given, out: read.append(out)):
+    with norm.register_forward_hook(lambda _module, _inputs, output: read.append(output)):
         logits = model.logits(batch, points)
     chosen = logits[torch.arange(len(items)), [item.target for item in items]]
     (gradient,) = torch.autograd.grad(chosen.sum(), read[0])
