@@ -9,12 +9,23 @@ import contextlib
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import cache.keys
+from components.adversarial import state as adversarial
+from components.attention import state as attention
+from components.compare import state as compare
+from components.evaluate import state as evaluate
+from components.picture import state as picture_page
+from components.picture.open_pictures import OpenPictures, open_pictures
+from components.randomization import state as randomization
+from components.reproduction import state as reproduction
+from components.scaffold import state as scaffold
+from components.text import state as text
+from components.text.open_data import OpenData, open_data
 from engine.attacks.attack import AttackRequest
 from engine.attacks.attack import key_of as attack_key
 from engine.attacks.transfer import key_of as transfer_key
@@ -26,7 +37,7 @@ from engine.jobs import kind_of
 from engine.metrics.disagreement import disagreement_keys
 from engine.models import catalog
 from engine.predictions import keys_by_digest, prediction_keys
-from engine.registry import explainer
+from engine.registry import all_explainers, explainer
 from engine.request import Example, Input, Picture, Request
 
 __all__ = [
@@ -50,7 +61,12 @@ __all__ = [
 
 def told(error: Exception) -> str:
     """What an error says, without the list of all methods, which may grow."""
-    return re.sub(r"(?<=Known: )attention_head, [^.]*", "(methods)", str(error))
+    return scrubbed(str(error))
+
+
+def scrubbed(sentence: str) -> str:
+    """A sentence without the list of all methods."""
+    return re.sub(r"(?<=Known: )attention_head, [^.]*", "(methods)", sentence)
 
 
 def picture(height: int = 12, width: int = 16, step: int = 7) -> Picture:
@@ -113,3 +129,95 @@ def refusal(kind: str, spec: Mapping[str, Any]) -> str:
     except ExegesisError as error:
         return told(error)
     return ""
+
+
+Link = Mapping[str, Sequence[str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A page's link. `read`: the state that it opens, with sentences; `write`: the link that reopens a state.
+
+    `asks`: plain values of what a state asks of the engine.
+    """
+
+    read: Callable[[dict[str, list[str]]], tuple[Any, list[str]]]
+    write: Callable[[Any], dict[str, list[str]]]
+    asks: Callable[[Any], Any] = lambda state: None
+
+
+def pages() -> dict[str, Page]:
+    """By name and kind of input, the pages whose state stands in their link."""
+    texts, pictures = catalog.embedded_models(), catalog.embedded_image_models()
+    found = {
+        "text": Page(lambda query: text.read(query, texts, _methods("text"), _data(query)), text.write, _seen),
+        "images": Page(
+            lambda query: picture_page.read(query, pictures, _methods("image"), _pictures(query)),
+            picture_page.write,
+            _seen,
+        ),
+        "compare, text": Page(lambda query: compare.read_text(query, texts, _data(query)), compare.write, _seen),
+        "compare, picture": Page(
+            lambda query: compare.read_picture(query, pictures, _pictures(query)), compare.write, _seen
+        ),
+        "reproduction": Page(reproduction.read, reproduction.write, lambda state: [_plain(one) for one in state.asked]),
+    }
+    for name, page, asks in (
+        ("attention", attention, _explained),
+        ("adversarial", adversarial, _attacked),
+    ):
+        found[f"{name}, text"] = Page(
+            lambda query, page=page: page.read_text(query, texts, _methods("text"), _data(query)), page.write, asks
+        )
+        found[f"{name}, picture"] = Page(
+            lambda query, page=page: page.read_picture(query, pictures, _methods("image"), _pictures(query)),
+            page.write,
+            asks,
+        )
+    for kind, word in (("text", "text"), ("image", "picture")):
+        for name, page in (("evaluate", evaluate), ("randomization", randomization)):
+            found[f"{name}, {word}"] = Page(
+                lambda query, page=page, kind=kind: page.read(kind, query, _methods(kind)),
+                page.write,
+                lambda state, page=page, kind=kind: _plain(page.plan_of(state, _methods(kind))),
+            )
+        found[f"scaffold, {word}"] = Page(
+            lambda query, kind=kind: scaffold.read(kind, query),
+            scaffold.write,
+            lambda state: _plain(scaffold.plan_of(state)),
+        )
+    return found
+
+
+def _methods(kind: str) -> Any:
+    return all_explainers(kind)
+
+
+def _data(query: Link) -> OpenData:
+    return open_data((query.get("data") or [""])[-1] or "reviews")
+
+
+def _pictures(query: Link) -> OpenPictures:
+    return open_pictures((query.get("data") or [""])[-1] or "scenes", (query.get("split") or [""])[-1])
+
+
+def _plain(asked: Any) -> Any:
+    return asked.as_plain()
+
+
+def _seen(state: Any) -> Any:
+    """What is looked at, by the beginning of a hash."""
+    looked_at = getattr(state, "input", None) or getattr(state, "example", None) or getattr(state, "picture", None)
+    return {"sees": None if looked_at is None else cache.key_for(looked_at.as_plain())[:12]}
+
+
+def _explained(state: Any) -> Any:
+    return {**_seen(state), "key": explanation_key(state.request(state.method))}
+
+
+def _attacked(state: Any) -> Any:
+    return {
+        **_seen(state),
+        "keys": [attack_key(state.request(one)) for one in state.objectives],
+        **_plain(state.plan()),
+    }

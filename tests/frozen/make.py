@@ -13,7 +13,7 @@ import time
 from tests import conftest  # a home of its own and no network, as the tests have it
 from tests.frozen import golden, settings
 
-SUBJECTS = ("keys", "units")
+SUBJECTS = ("keys", "units", "links")
 
 
 def main(*names: str) -> None:
