@@ -29,8 +29,8 @@ from engine.attacks.mapping import Mapper, resolved
 from engine.attacks.params import PATH_STEPS, AttackParams
 from engine.data.sources import source_of
 from engine.models.attention import twice_differentiable
-from engine.models.load import load_model
-from engine.models.text import TextClassifier
+from engine.models.loading import load_model
+from engine.models.text_classifier import TextClassifier
 from engine.progress import Report, reporting
 from engine.task import Item, Task
 

@@ -11,7 +11,7 @@ from benchmarks.model_work import task_on
 from benchmarks.peers import captum_gradient, captum_ig, captum_kernel_shap, captum_lime, probability_of_masks
 from engine.metrics.curves import without_top
 from engine.metrics.ranking import number_of
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import TextClassifier
 from engine.task import Task
 
 PERCENTS = tuple(range(10, 101, 10))

@@ -22,8 +22,8 @@ from benchmarks.model_work import task_on
 from engine import runtime
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.result import Evaluation
-from engine.models.load import load_model
-from engine.models.text import TextClassifier
+from engine.models.loading import load_model
+from engine.models.text_classifier import TextClassifier
 from engine.store import result_store
 
 STEPS = 50

@@ -19,7 +19,7 @@ from benchmarks.shapley_error import FEATURES, as_game, ours
 from engine.data.datasets import load
 from engine.explain import explain_many
 from engine.explainers.shapley import all_coalitions, exact, least_budget
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import TextClassifier
 from engine.request import Example, Request
 
 AGAINST_FERRET = 3.0

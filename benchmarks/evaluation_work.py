@@ -20,15 +20,14 @@ from engine.data.datasets import load
 from engine.metrics.curves import PERCENTS, without_top
 from engine.metrics.ranking import number_of
 from engine.metrics.shared_rows import SharedRows, Tally
-from engine.models.encoding import Encoded
-from engine.models.load import load_model
-from engine.models.text import TextClassifier
+from engine.models.loading import load_model
+from engine.models.text_classifier import EncodedText, TextClassifier
 
 TEXTS = 24
 MAPS = 8
 LIMIT = 1.2
 
-Asked = list[tuple[Encoded, list[np.ndarray]]]
+Asked = list[tuple[EncodedText, list[np.ndarray]]]
 """Each text with the kept features of each map, a row a step, of both ways."""
 
 
@@ -75,11 +74,11 @@ def _passes(model: TextClassifier, given: Asked) -> list[tuple[torch.Tensor, tor
     return made
 
 
-def _different(model: TextClassifier, encoded: Encoded, kept: np.ndarray) -> list[np.ndarray]:
+def _different(model: TextClassifier, encoded: EncodedText, kept: np.ndarray) -> list[np.ndarray]:
     return [_ids(model, encoded, row) for row in np.unique(kept, axis=0)]
 
 
-def _ids(model: TextClassifier, encoded: Encoded, kept: np.ndarray) -> np.ndarray:
+def _ids(model: TextClassifier, encoded: EncodedText, kept: np.ndarray) -> np.ndarray:
     ids = encoded.ids.copy()
     ids[encoded.features[~kept]] = model.mask_id
     return ids

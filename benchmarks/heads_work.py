@@ -31,7 +31,7 @@ from engine.explain import explain
 from engine.heads.reading import plain_probe, read_heads
 from engine.heads.running import size
 from engine.heads.switching import switch_off_each
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.request import Example, Picture, Request
 from engine.store import result_store
 from engine.task import Task

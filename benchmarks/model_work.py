@@ -17,8 +17,8 @@ from benchmarks.peers import captum_ig, captum_kernel_shap, lime_text, shap_kern
 from benchmarks.timing import in_turn, ratio, show
 from engine import runtime
 from engine.explain import predict_encoded
-from engine.models.load import load_model
-from engine.models.text import TextClassifier
+from engine.models.loading import load_model
+from engine.models.text_classifier import TextClassifier
 from engine.params import from_mapping
 from engine.registry import explainer
 from engine.request import Example

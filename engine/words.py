@@ -5,8 +5,8 @@ written without spaces (Chinese, Japanese, Thai, ...) have no such words: in a r
 every token stays its own unit. Tokens that share a character, or that cut one visible character in two (byte-level
 pieces of an emoji, a letter and its accent), can only be drawn as one: they are one unit in both views.
 
-Some tokens stand for white space alone ("Ġ", "Ċ", "▁"): they have no characters of their own (`engine.models.encoding`
-strips them) and are named by a mark, never by what the tokenizer calls them.
+Some tokens stand for white space alone ("Ġ", "Ċ", "▁"): they have no characters of their own
+(`engine.models.text_classifier` strips them) and are named by a mark, never by what the tokenizer calls them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from components.engine_room import explainers, warm_up
 from components.frame import ATTENTION, guard, heading
 from components.styles import use_styles
 from components.trouble import say_error
-from engine.models.catalog import listed_models
+from engine.models.catalog import list_models
 
 guard()
 use_styles()
@@ -18,7 +18,7 @@ heading(ATTENTION)
 kind = attention_session.chosen_kind()
 attention_session.kind_switch()
 methods = explainers(kind)
-models = listed_models(kind)
+models = list_models(kind)
 loaded, opened, said = attention_session.load(kind, models, methods)
 for sentence in said:
     say_error(sentence)

@@ -20,7 +20,7 @@ from components.engine_room import explainers, warm_up
 from components.frame import COMPARE, guard, heading
 from components.styles import use_styles
 from components.trouble import say_error
-from engine.models.catalog import listed_models
+from engine.models.catalog import list_models
 
 guard()
 use_styles()
@@ -30,7 +30,7 @@ heading(COMPARE)
 kind = INPUT_KIND.chosen()
 INPUT_KIND.switch()
 methods = explainers(kind)
-models = listed_models(kind)
+models = list_models(kind)
 loaded, opened, said = compare_session.load(kind, models)
 if said:
     say_error(link_words(said))

@@ -21,14 +21,14 @@ from components.picture.truth import true_patches, truth_area
 from components.picture.without import without_area
 from components.styles import use_styles
 from components.trouble import say_error
-from engine.models.catalog import listed_models
+from engine.models.catalog import list_models
 
 guard()
 use_styles()
 use_picture_styles()
 heading(IMAGES)
 
-methods, models = explainers("image"), listed_models("image")
+methods, models = explainers("image"), list_models("image")
 loaded, opened, said = picture_session.load(models, methods)
 for sentence in said:
     say_error(sentence)

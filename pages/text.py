@@ -17,13 +17,13 @@ from components.text.rationale import rationale_rows
 from components.text.results import method_rows, prediction_area
 from components.text.without import without_area
 from components.trouble import say_error
-from engine.models.catalog import listed_models
+from engine.models.catalog import list_models
 
 guard()
 use_styles()
 heading(TEXT)
 
-methods, models = explainers(), listed_models("text")
+methods, models = explainers(), list_models("text")
 loaded, opened, said = text_session.load(models, methods)
 for sentence in said:
     say_error(sentence)

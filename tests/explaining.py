@@ -14,8 +14,8 @@ from torch import Tensor
 from engine.classifiers import AnyClassifier
 from engine.explain import predict_encoded
 from engine.home import home
-from engine.models.load import load_model
-from engine.models.text import TextClassifier
+from engine.models.loading import load_model
+from engine.models.text_classifier import TextClassifier
 from engine.params import Plain, from_mapping
 from engine.registry import all_explainers, explainer
 from engine.request import Example, Input

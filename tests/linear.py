@@ -10,8 +10,8 @@ import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor, nn
 
-from engine.models.adapters import Adapter, LrpParts
-from engine.models.text import TextClassifier
+from engine.models.adapters import LrpParts, TextAdapter
+from engine.models.text_classifier import TextClassifier
 
 WORDS = (
     "a",
@@ -58,7 +58,7 @@ class BagOfEmbeddings(nn.Module):
         return SimpleNamespace(logits=self.head(inputs_embeds.sum(1)))
 
 
-ADAPTER = Adapter(
+ADAPTER = TextAdapter(
     family="bag of embeddings",
     architecture="BagOfEmbeddings",
     backbone="",

@@ -16,7 +16,7 @@ from components.request_link import MOST_SEED
 from components.trouble import say_error
 from engine.data.sources import listed_datasets
 from engine.metrics.catalog import METRICS
-from engine.models.catalog import listed_models
+from engine.models.catalog import list_models
 from engine.operators import operators_of
 from engine.registry import Explainer
 
@@ -68,7 +68,7 @@ def say_beside(places: Places, trouble: str) -> None:
 
 def models_control(kind: str, name: str) -> None:
     """Several models that read this kind. `name`: the key of the control, which has a value."""
-    known = listed_models(kind)
+    known = list_models(kind)
     st.multiselect(
         "Models",
         _with(known, st.session_state[name]),

@@ -14,7 +14,7 @@ from engine.data.datasets import load
 from engine.data.images.datasets import load_images
 from engine.data.sources import listed_datasets
 from engine.errors import UsageError, unknown
-from engine.models.catalog import listed_models, reads_pictures
+from engine.models.catalog import is_image_model, list_models
 from engine.params import Plain
 from engine.registry import KINDS
 
@@ -44,7 +44,7 @@ def spec_of(model: str, data: str, count: int, methods: list[str]) -> dict[str, 
         raise UsageError("methods: pick at least one.")
     if not model:
         raise unknown("model", model, _models())
-    examples = _pictures(data, count) if reads_pictures(model) else _texts(data, count)
+    examples = _pictures(data, count) if is_image_model(model) else _texts(data, count)
     return {"model": model, "methods": methods, "examples": examples}
 
 
@@ -81,7 +81,7 @@ def _controls(titles: dict[str, str]) -> None:
 
 
 def _models() -> list[str]:
-    return [*listed_models("text"), *listed_models("image")]
+    return [*list_models("text"), *list_models("image")]
 
 
 def _open_choice(label: str, key: str, known: list[str], help: str) -> None:

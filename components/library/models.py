@@ -13,7 +13,7 @@ from components.trouble import sentence
 from engine.amounts import byte_size
 from engine.errors import UsageError
 from engine.models import catalog
-from engine.models.parameters import parameter_count
+from engine.models.sizes import stored_parameters
 from engine.vision.view import view_of
 
 CHECKED, FAILED = "library_checked_model", "library_check_failed"
@@ -47,7 +47,7 @@ def _base_card(name: str) -> None:
 
 
 def _card(name: str) -> None:
-    pictures = catalog.reads_pictures(name)
+    pictures = catalog.is_image_model(name)
     reads = picture_facts(name) if pictures else {}
     st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name), reads)))
     _whole_card(name)
@@ -65,7 +65,7 @@ def _go(name: str, pictures: bool, called: str) -> None:
 
 def picture_facts(name: str) -> dict[str, object]:
     """What else stands on the card of a model that reads pictures."""
-    return {**view_of(name).as_told(), "parameters": f"{parameter_count(name):,}"}
+    return {**view_of(name).as_told(), "parameters": f"{stored_parameters(name):,}"}
 
 
 def card_facts(card: dict[str, Any], revision: str, reads: Mapping[str, object] | None = None) -> dict[str, object]:

@@ -24,7 +24,7 @@ from components.picture.thumbnails import thumbnail_url
 from components.trouble import say_note
 from engine.data.images.examples import ImageDataset
 from engine.errors import ExegesisError
-from engine.models.catalog import listed_models
+from engine.models.catalog import list_models
 
 A_PAGE = 40
 SIDE, QUALITY = 64, 70
@@ -51,7 +51,7 @@ def _drawn(opened: OpenPictures, focus: PictureFocus, held: Known, key: Key) -> 
     rows, current = held.rows, None if focus.own else focus.index
     st.html(f'<div class="xg"><p class="xg-small">{escape(summary(rows))}</p></div>')
     job_area(held, _offers(focus.model, opened, rows))
-    picture_focus_controls.better_offer(listed_models("image"), opened, "browse")
+    picture_focus_controls.better_offer(list_models("image"), opened, "browse")
     browse = _controls(rows, key)
     found = listed(rows, browse)
     show = partial(picture_focus_controls.show, opened)

@@ -44,10 +44,10 @@ def work_area(plan: Plan, seen: Known) -> None:
 
 def stages_of_all(plan: Plan) -> int:
     """How many models are explained: each as it is, and at each stage with each seed; what modes share counts once."""
-    from engine.models.sizes import blocks_of
+    from engine.models.sizes import block_count
     from engine.randomization.stages import stages_of
 
-    own = (len({stage.parts for stage in stages_of(plan, blocks_of(model))}) for model in plan.models)
+    own = (len({stage.parts for stage in stages_of(plan, block_count(model))}) for model in plan.models)
     return sum(1 + stages * plan.seeds for stages in own)
 
 

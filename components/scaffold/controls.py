@@ -22,7 +22,7 @@ from components.scaffold.words import (
     TEACHER_HELP,
 )
 from components.trouble import say_error
-from engine.models.catalog import embedded_bases, listed_models
+from engine.models.catalog import embedded_bases, list_models
 from engine.scaffold.opening import OPENING
 from engine.scaffold.plan import SETTINGS, Recipe
 
@@ -101,4 +101,4 @@ def _named(
 
 
 def _models(kind: str) -> list[str]:
-    return listed_models(kind)
+    return list_models(kind)

@@ -12,7 +12,7 @@ from components.study.fields import Fields, control_names, design_of, fields_of
 from components.study.items import items_form
 from components.study.methods import fill_methods, held_methods, methods_form
 from engine.data.sources import listed_datasets
-from engine.models.catalog import listed_models
+from engine.models.catalog import list_models
 from engine.registry import KINDS
 from engine.study.design import PREDICT, RANK, USUAL_TEXTS, Design
 
@@ -145,7 +145,7 @@ def _rules() -> None:
 
 
 def _models(kind: str) -> list[str]:
-    return listed_models(kind)
+    return list_models(kind)
 
 
 def _data(kind: str) -> list[str]:

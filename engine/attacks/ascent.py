@@ -17,7 +17,7 @@ from engine.attacks.ranks import Ranks
 from engine.attacks.trail import Trail, Trails, Watch
 from engine.explain import require_finite
 from engine.late import torch
-from engine.models.text import as_float64
+from engine.models.classifier import as_float64
 from engine.progress import check_cancelled, reporting, silent, tell
 from engine.removal import target_values
 

@@ -22,7 +22,7 @@ from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import not_allowed
 from engine.explain import predict_encoded, require_finite
 from engine.models import catalog
-from engine.models.encoding import Encoded
+from engine.models.text_classifier import EncodedText
 from engine.params import Plain, as_plain, from_mapping
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting
 from engine.registry import explainer
@@ -196,7 +196,7 @@ def _result(model: AnyClassifier, plan: _Plan, item: Item, ended: Ascended, seco
         relative_epsilon=ended.relative_epsilon,
         seconds=seconds,
         notes=notes_of(item, plan.chosen, ended),
-        nearest=nearest_words(model, encoded, ended.delta) if isinstance(encoded, Encoded) else (),
+        nearest=nearest_words(model, encoded, ended.delta) if isinstance(encoded, EncodedText) else (),
         picture=shown_of(model, encoded, ended.delta) if pixels else None,
         grid=encoded.grid,
     )

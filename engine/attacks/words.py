@@ -11,8 +11,7 @@ from jaxtyping import Float
 from engine.classifiers import AnyClassifier
 from engine.late import torch
 from engine.models import sandbox
-from engine.models.encoding import Encoded
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import EncodedText, TextClassifier
 
 NEAREST = 3
 
@@ -21,7 +20,7 @@ Near = tuple[tuple[str, float], ...]
 
 
 def nearest_words(
-    model: AnyClassifier, encoded: Encoded, delta: Float[np.ndarray, "seq d_model"], most: int = NEAREST
+    model: AnyClassifier, encoded: EncodedText, delta: Float[np.ndarray, "seq d_model"], most: int = NEAREST
 ) -> tuple[Near, ...]:
     """For each position the words by Euclidean distance from its moved embedding; nothing for special tokens.
 

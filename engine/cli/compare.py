@@ -67,7 +67,7 @@ def _pairs(codes: list[str]) -> tuple[Pair, ...]:
     if not codes:
         raise UsageError(f"--column: is missing. Give at least two of {SHAPE}.")
     model = codes[0].partition("@")[2].strip()
-    kind = "image" if model and catalog.reads_pictures(model) else "text"
+    kind = "image" if model and catalog.is_image_model(model) else "text"
     return tuple(read_pair(code, kind) for code in codes)
 
 
@@ -122,7 +122,7 @@ def _search(
     if dataset is None:
         raise UsageError("--examples: belongs to --dataset, which is missing. Example: --dataset reviews.")
     pairs = _pairs(codes)
-    kind = "image" if catalog.reads_pictures(pairs[0].model) else "text"
+    kind = "image" if catalog.is_image_model(pairs[0].model) else "text"
     search = Search(dataset, pairs, kind, split, examples, seed, target)
     left: list[Left] = []
     with output.only_ours(), shown("comparing") as report:

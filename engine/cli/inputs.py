@@ -98,7 +98,7 @@ def _names_pictures(asked: Asked) -> bool:
 
     name = str(asked.dataset)
     known = registered(name) is not None or Path(name).exists()
-    return is_images(name) or (not known and catalog.reads_pictures(asked.model))
+    return is_images(name) or (not known and catalog.is_image_model(asked.model))
 
 
 def _of_texts(asked: Asked, number: int, columns: Mapping[str, str] | None) -> Given:

@@ -48,7 +48,7 @@ def told(learned: Learned, folder: Path) -> str:
     from engine.models import catalog
     from engine.scaffold.artefact import explainers_folder
 
-    kind = "--image F" if catalog.reads_pictures(learned.card.teacher) else "--text '...'"
+    kind = "--image F" if catalog.is_image_model(learned.card.teacher) else "--text '...'"
     use = f"exegesis explain --model {learned.card.teacher} --method {SMAT} {kind}"
     name = learned.name if folder == explainers_folder() else folder / learned.name
     return (

@@ -6,7 +6,7 @@ from engine.data.classes import match_classes
 from engine.data.sources import Source
 from engine.errors import ExegesisError
 from engine.evaluation.plan import Plan
-from engine.models.labels import labels_of
+from engine.models.catalog import model_labels
 
 
 def classes_told(plan: Plan, source: Source) -> dict[str, list[str]]:
@@ -21,6 +21,6 @@ def classes_told(plan: Plan, source: Source) -> dict[str, list[str]]:
 def _told(model: str, source: Source) -> str:
     """Empty where its files do not say: the work itself tells what is wrong with them."""
     try:
-        return match_classes(source.labels, labels_of(model), source.unnamed).said
+        return match_classes(source.labels, model_labels(model), source.unnamed).said
     except (ExegesisError, TypeError, ValueError, LookupError, AttributeError):
         return ""

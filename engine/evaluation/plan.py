@@ -53,7 +53,7 @@ class Plan:
     @cached_property
     def kind(self) -> str:
         """What the models read, "text" or "image"."""
-        return "image" if catalog.reads_pictures(self.models[0]) else "text"
+        return "image" if catalog.is_image_model(self.models[0]) else "text"
 
     @property
     def company(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def check(plan: Plan) -> None:
     _check_lists(plan)
     kind = plan.kind
     for model in plan.models:
-        if catalog.reads_pictures(model) != (kind == "image"):
+        if catalog.is_image_model(model) != (kind == "image"):
             raise UsageError(f"models: {plan.models[0]} and {model} must both read texts or both read pictures.")
     for method in {*plan.methods, *plan.params}:
         known = explainer(method, kind)

@@ -10,7 +10,7 @@ from functools import cached_property
 from engine.errors import ExegesisError
 from engine.evaluation.plan import Plan
 from engine.metrics.results import Row, Score, Skip, scores
-from engine.models.labels import labels_of
+from engine.models.catalog import model_labels
 
 SATURATED = 0.99
 """A probability above it hardly moves where the logit moves much."""
@@ -127,7 +127,7 @@ def _saturated(found: Evaluation) -> str:
 def _is_regression(model: str) -> bool:
     """By its files; a model that is gone is taken for a classifier."""
     try:
-        return len(labels_of(model)) == 1
+        return len(model_labels(model)) == 1
     except (ExegesisError, TypeError, ValueError, LookupError, AttributeError):
         return False
 

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from engine.errors import not_allowed
 from engine.late import torch
-from engine.models.text import as_float64
+from engine.models.classifier import as_float64
 from engine.params import option
 from engine.registry import KINDS, Axes, register
 from engine.result import Check

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.late import torch
-from engine.models.text import as_float64
+from engine.models.classifier import as_float64
 from engine.params import option
 from engine.registry import Axes, register
 from engine.runtime import in_chunks, rows_at_once

@@ -14,8 +14,7 @@ from jaxtyping import Float
 
 from engine.classifiers import AnyClassifier
 from engine.late import torch
-from engine.models.classifier import EMBEDDING
-from engine.models.text import as_float64
+from engine.models.classifier import EMBEDDING, as_float64
 from engine.params import LOGIT, QuantityParams, option
 from engine.registry import KINDS, Axes, register
 from engine.task import Attribution, Item, Task

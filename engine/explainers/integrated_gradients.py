@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from engine.errors import unknown
 from engine.late import torch
-from engine.models.text import as_float64
+from engine.models.classifier import as_float64
 from engine.operators import BASELINES, PATCH_BASELINES
 from engine.params import LOGIT, QuantityParams, option
 from engine.registry import KINDS, Axes, register

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.late import torch
-from engine.models.text import as_float64
+from engine.models.classifier import as_float64
 from engine.registry import KINDS, Axes, register
 from engine.result import Check
 from engine.runtime import in_chunks, rows_at_once
@@ -43,12 +43,12 @@ def attn_lrp(task: Task, params: object) -> list[Attribution]:
 
 
 def _relevances(task: Task, index: np.ndarray) -> list[Attribution]:
-    from engine.models.lrp import rules  # late: the list of methods loads without torch
+    from engine.models.lrp import lrp_rules  # late: the list of methods loads without torch
 
     model, batch = task.model, task.batch(index)
     targets = torch.tensor([task.targets[i] for i in index], device=model.device)
     point = model.embed(batch).detach().requires_grad_()
-    with rules(model.module, model.adapter.lrp, len(index)) as ledger:
+    with lrp_rules(model.module, model.adapter.lrp, len(index)) as ledger:
         logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
         (slope,) = torch.autograd.grad(logits.sum(), point)
         scores = as_float64((point.detach() * slope).sum(-1))

@@ -21,8 +21,8 @@ from engine.heads.scales import HeadScales
 from engine.heads.scores import Attention, PerHead, attention_distance, entropy, received, special_share
 from engine.late import torch
 from engine.metrics.without import PROBE
-from engine.models.attention import scaled_heads
-from engine.models.text import as_float64
+from engine.models.attention import scale_heads
+from engine.models.classifier import as_float64
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.request import Request
 from engine.result import Explanation
@@ -156,7 +156,7 @@ def _pass(
 ) -> tuple[Attention, PerHead, Float[np.ndarray, "layer query key"]]:
     batch = model.collate([encoded])
     scales = scales_of(model, heads).requires_grad_()
-    with scaled_heads(model.module, model.blocks, scales):
+    with scale_heads(model.module, model.blocks, scales):
         logits, recorder = model.captured(batch, model.embed(batch).detach().requires_grad_())
     require_attention(model, len(recorder.probabilities))
     slope, *slopes = torch.autograd.grad(logits[0, target], [scales, *recorder.probabilities], materialize_grads=True)

@@ -10,7 +10,7 @@ from engine import runtime
 from engine.classifiers import AnyClassifier
 from engine.heads.scales import HeadScales
 from engine.late import torch
-from engine.models.attention import scaled_heads
+from engine.models.attention import scale_heads
 
 
 @contextlib.contextmanager
@@ -26,7 +26,7 @@ def under(model: AnyClassifier, heads: HeadScales) -> Iterator[AnyClassifier]:
     scales = torch.from_numpy(heads.grid(layers, count)).to(model.device, model.dtype)
     twin = copy.copy(model)
     twin.memo = {}  # what the plain model answered must not be taken for what this one answers, nor the other way round
-    with runtime.unlent(), scaled_heads(model.module, model.blocks, scales[None]):
+    with runtime.unlent(), scale_heads(model.module, model.blocks, scales[None]):
         yield twin
 
 

@@ -26,8 +26,8 @@ from engine.heads.running import size
 from engine.heads.scales import OFF
 from engine.heads.scores import PerHead
 from engine.late import torch
-from engine.models.attention import scaled_heads
-from engine.models.text import as_float64
+from engine.models.attention import scale_heads
+from engine.models.classifier import as_float64
 from engine.progress import CancelToken, Report, cancellable, reporting
 from engine.request import Request
 
@@ -82,7 +82,7 @@ def _measured(probe: Probe) -> tuple[Meta, Arrays]:
         for row, head in enumerate(wanted):
             if head < rows - 1:
                 scales[row, head // heads, head % heads] = OFF
-        with torch.inference_mode(), scaled_heads(model.module, model.blocks, scales):
+        with torch.inference_mode(), scale_heads(model.module, model.blocks, scales):
             return as_float64(model.logits(model.collate([encoded] * len(wanted))))
 
     logits = np.concatenate(runtime.in_chunks(compute, rows, runtime.rows_at_once(model, len(encoded))))

@@ -35,7 +35,7 @@ def check(spec: Spec) -> None:
     model = spec["model"]
     kind = kind_of_all(spec["examples"])
     if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
-        _check_reads(model, catalog.reads_pictures(model), kind)
+        _check_reads(model, catalog.is_image_model(model), kind)
     for method in spec["methods"]:
         from_mapping(explainer(method, kind).params, spec.get("params", {}).get(method, {}), method)
     for method in spec.get("params", {}):

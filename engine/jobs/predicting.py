@@ -55,7 +55,7 @@ def _of_pictures(spec: Spec) -> bool:
 
     model = spec["model"]
     if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
-        return catalog.reads_pictures(model)
+        return catalog.is_image_model(model)
     return registered(spec["data"]) is not None or "split" in spec
 
 

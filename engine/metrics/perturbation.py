@@ -20,8 +20,8 @@ from jaxtyping import Float
 
 from engine.classifiers import AnyClassifier, Coded
 from engine.late import torch
-from engine.models.encoding import Batch, Encoded
-from engine.models.text import TextClassifier, as_float64
+from engine.models.classifier import as_float64
+from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture
 
@@ -32,7 +32,7 @@ MOVES = 0x5E25
 
 
 @dataclass(frozen=True, eq=False)
-class MovedText(Encoded):
+class MovedText(EncodedText):
     """A text whose word embeddings are somewhere near its own."""
 
     moves: Float[np.ndarray, "seq d_model"]
@@ -43,7 +43,7 @@ class MovedText(Encoded):
 
 
 @dataclass(frozen=True, eq=False)
-class MovedBatch(Batch):
+class MovedBatch(TextBatch):
     """Padded examples with what is added to their word embeddings."""
 
     moves: Float[torch.Tensor, "batch seq d_model"]
@@ -52,7 +52,7 @@ class MovedBatch(Batch):
 class MovedTexts(TextClassifier):
     """The same model, shared as it is, for such texts. What it remembers is its own."""
 
-    def collate(self, examples: Sequence[Encoded]) -> MovedBatch:
+    def collate(self, examples: Sequence[EncodedText]) -> MovedBatch:
         batch = super().collate(examples)
         # Methods that remove tokens ask for many rows of one text: its moves are put together once.
         once = {id(example): cast(MovedText, example) for example in examples}
@@ -63,7 +63,7 @@ class MovedTexts(TextClassifier):
         moves = torch.from_numpy(wide).to(self.device, self.embedding.weight.dtype)
         return MovedBatch(**vars(batch), moves=moves[[place[id(example)] for example in examples]])
 
-    def embed(self, batch: Batch) -> Float[torch.Tensor, "batch seq d_model"]:
+    def embed(self, batch: TextBatch) -> Float[torch.Tensor, "batch seq d_model"]:
         return super().embed(batch) + cast(MovedBatch, batch).moves
 
 
@@ -83,7 +83,9 @@ def moved(model: AnyClassifier, encoded: Coded, number: int, radius: int | float
     return _moved_text(model, encoded, draw, radius)
 
 
-def _moved_text(model: AnyClassifier, encoded: Encoded, draw: np.random.Generator, radius: int | float) -> MovedText:
+def _moved_text(
+    model: AnyClassifier, encoded: EncodedText, draw: np.random.Generator, radius: int | float
+) -> MovedText:
     with torch.inference_mode():
         own = as_float64(model.embed(model.collate([encoded])))[0]
     reach = radius * own[encoded.features].std()

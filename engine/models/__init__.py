@@ -1,1 +1,1 @@
-"""Loading and running transformer classifiers of several families in one way."""
+"""Models: the catalog, loading, and classifiers of several families behind one interface."""

@@ -1,10 +1,10 @@
-"""The one mechanism that reads attention, for every family.
+"""Attention capture: one mechanism for every family.
 
 Transformers calls a registered function with queries, keys, values, the scaling, the mask and T5's position bias.
 Ours computes the same attention in plain, twice differentiable tensor operations, hands each layer's logits and
 probabilities to a recorder if there is one (else torch's own kernel is quicker), and scales the outputs of heads where
-that is asked. It is registered under the same name
-for the masks: without that the mask is silently dropped, GPT-2 loses causality and BERT attends to padding.
+scales are set. It is registered under the same name for the masks: without that the mask is silently dropped, GPT-2
+loses causality and BERT attends to padding.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -26,25 +26,25 @@ CAPTURE = "exegesis_capture"
 PLAIN = "exegesis_plain"
 
 
-class Enough(Exception):
-    """All that was asked of a pass is recorded, so that the rest of it need not run."""
+class RecordingComplete(Exception):
+    """The requested layers are recorded, so that the rest of the pass need not run."""
 
 
 @dataclass
-class Recorder:
+class AttentionRecorder:
     """Attention of each layer in calling order, each `[batch head query key]`.
 
-    `most`: after so many layers the pass is ended by `Enough`; None lets it run through.
+    `max_layers`: the pass is ended by `RecordingComplete` after this number of layers; None lets it run through.
     """
 
     logits: list[torch.Tensor] = field(default_factory=list)
     probabilities: list[torch.Tensor] = field(default_factory=list)
     scales: list[torch.Tensor | None] = field(default_factory=list)
-    """What the outputs of its heads are multiplied by, each `[#batch head]`; None where none is scaled."""
-    most: int | None = None
+    """Factors of the outputs of the layer's heads, each `[#batch head]`; None where none is scaled."""
+    max_layers: int | None = None
 
 
-_recorder: ContextVar[Recorder | None] = ContextVar("exegesis_attention_recorder", default=None)
+_recorder: ContextVar[AttentionRecorder | None] = ContextVar("exegesis_attention_recorder", default=None)
 _scales: ContextVar[Mapping[int, torch.Tensor]] = ContextVar("exegesis_head_scales", default=MappingProxyType({}))
 """By the `id` of a part of a block, `[#batch head]`: the order of calls would be wrong after a pass that failed."""
 
@@ -55,23 +55,13 @@ def captured_attention(
     key: torch.Tensor,
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    position_bias: torch.Tensor | None = None,
-    **_: Any,
+    **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Attention as the model computes it, recorded. The recorded logits hold scaling and bias but no mask."""
     recorder = _recorder.get()
     if recorder is None:
-        return fused_attention(module, query, key, value, attention_mask, scaling, dropout, position_bias), None
-    logits, probabilities = _weights(query, key, attention_mask, scaling, position_bias)
-    recorder.logits.append(logits)
-    recorder.probabilities.append(probabilities)
-    recorder.scales.append(_scales.get().get(id(module)))
-    if len(recorder.logits) == recorder.most:
-        raise Enough
-    dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
-    return _scaled(module, dropped @ value).transpose(1, 2).contiguous(), probabilities
+        return fused_attention(module, query, key, value, attention_mask, **options), None
+    return _explicit_attention(module, query, key, value, attention_mask, recorder, **options)
 
 
 def plain_attention(
@@ -80,29 +70,37 @@ def plain_attention(
     key: torch.Tensor,
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
+    **options: Any,
+) -> tuple[torch.Tensor, None]:
+    """The same attention in plain tensor operations, not recorded."""
+    return _explicit_attention(module, query, key, value, attention_mask, None, **options)[0], None
+
+
+def _explicit_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    recorder: AttentionRecorder | None,
     scaling: float | None = None,
     dropout: float = 0.0,
     position_bias: torch.Tensor | None = None,
     **_: Any,
-) -> tuple[torch.Tensor, None]:
-    """The same in plain tensor operations, and nothing is recorded."""
-    probabilities = _weights(query, key, attention_mask, scaling, position_bias)[1]
-    dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
-    return _scaled(module, dropped @ value).transpose(1, 2).contiguous(), None
-
-
-def _weights(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    scaling: float | None,
-    position_bias: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits without the mask, and probabilities with it, in the precision of the queries."""
+    """Outputs and probabilities, in the precision of the queries."""
     logits = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     if position_bias is not None:
         logits = logits + position_bias
-    return logits, torch.softmax(logits if attention_mask is None else logits + attention_mask, dim=-1)
+    probabilities = torch.softmax(logits if attention_mask is None else logits + attention_mask, dim=-1)
+    if recorder is not None:
+        recorder.logits.append(logits)
+        recorder.probabilities.append(probabilities)
+        recorder.scales.append(_scales.get().get(id(module)))
+        if len(recorder.logits) == recorder.max_layers:
+            raise RecordingComplete
+    dropped = torch.nn.functional.dropout(probabilities, p=dropout, training=module.training)
+    return _scale_heads(module, dropped @ value).transpose(1, 2).contiguous(), probabilities
 
 
 def fused_attention(
@@ -116,14 +114,14 @@ def fused_attention(
     position_bias: torch.Tensor | None = None,
     **_: Any,
 ) -> torch.Tensor:
-    """The same attention by torch's own kernel: quicker, but its probabilities are nowhere to be seen."""
+    """The same attention by torch's own kernel: quicker, but without access to its probabilities."""
     added = [part for part in (attention_mask, position_bias) if part is not None]
     mask = sum(added[1:], added[0]) if added else None
     outputs = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, scale=scaling)
-    return _scaled(module, outputs).transpose(1, 2).contiguous()
+    return _scale_heads(module, outputs).transpose(1, 2).contiguous()
 
 
-def _scaled(
+def _scale_heads(
     module: torch.nn.Module, outputs: Float[torch.Tensor, "batch head query d_head"]
 ) -> Float[torch.Tensor, "batch head query d_head"]:
     scale = _scales.get().get(id(module))
@@ -131,62 +129,55 @@ def _scaled(
 
 
 @functools.cache
-def _register() -> None:
+def register_attention(name: str, function: Callable[..., tuple[torch.Tensor, torch.Tensor | None]]) -> None:
+    """Make an attention function known to transformers, with masks that are added to the logits."""
     # Here and not above: transformers takes seconds to import, and the list of explainers needs none of it.
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
 
-    for name, function in ((CAPTURE, captured_attention), (PLAIN, plain_attention)):
-        AttentionInterface.register(name, function)
-        AttentionMaskInterface.register(name, eager_mask)
-
-
-@contextlib.contextmanager
-def implementation(module: torch.nn.Module, name: str) -> Iterator[None]:
-    """Every attention layer of `module` runs through `name` inside, and through its own again afterwards.
-
-    Threads may come and leave in any order: the own one is back when the last has left.
-    """
-    mark = object()
-    configs = _configs(module)
-    try:
-        for config in configs:
-            _enter(config, name, mark)
-        yield
-    finally:
-        for config in configs:
-            _leave(config, mark)
+    AttentionInterface.register(name, function)
+    AttentionMaskInterface.register(name, eager_mask)
 
 
 _users: dict[int, list[tuple[object, str]]] = {}
-"""By the `id` of a config: its own implementation first, then that of each who is inside."""
+"""By the `id` of a config: its own implementation first, then that of each thread that is inside."""
 _lock = threading.Lock()
 
 
-def _enter(config: Any, name: str, mark: object) -> None:
-    with _lock:
-        _users.setdefault(id(config), [(config, config._attn_implementation)]).append((mark, name))
-        config._attn_implementation = name
+@contextlib.contextmanager
+def use_attention(module: torch.nn.Module, name: str) -> Iterator[None]:
+    """Run every attention layer of `module` through the function registered as `name`, and restore its own afterwards.
 
-
-def _leave(config: Any, mark: object) -> None:
-    with _lock:
-        users = [user for user in _users.get(id(config), ()) if user[0] is not mark]
-        if users:
-            config._attn_implementation = users[-1][1]
-            _users[id(config)] = users
-        if len(users) == 1:
-            del _users[id(config)]
+    Threads may enter and leave in any order: the own one is restored when the last has left.
+    """
+    mark = object()
+    every: list[Any] = [vars(part).get("config") for part in module.modules()]  # `hasattr` of a module takes a while
+    configs = [config for config in {id(c): c for c in every}.values() if hasattr(config, "_attn_implementation")]
+    try:
+        for config in configs:
+            with _lock:
+                _users.setdefault(id(config), [(config, config._attn_implementation)]).append((mark, name))
+                config._attn_implementation = name
+        yield
+    finally:
+        for config in configs:
+            with _lock:
+                users = [user for user in _users.get(id(config), ()) if user[0] is not mark]
+                if users:
+                    config._attn_implementation = users[-1][1]
+                    _users[id(config)] = users
+                if len(users) == 1:
+                    del _users[id(config)]
 
 
 @contextlib.contextmanager
-def capture(module: torch.nn.Module, most: int | None = None) -> Iterator[Recorder]:
-    """A recorder of every attention layer that runs inside; a pass ends itself after the first `most` of them."""
-    _register()
-    recorder = Recorder(most=most)
+def capture_attention(module: torch.nn.Module, max_layers: int | None = None) -> Iterator[AttentionRecorder]:
+    """Record every attention layer that runs inside; a pass ends itself after the first `max_layers` of them."""
+    register_attention(CAPTURE, captured_attention)
+    recorder = AttentionRecorder(max_layers=max_layers)
     token = _recorder.set(recorder)
     try:
-        with implementation(module, CAPTURE), contextlib.suppress(Enough):
+        with use_attention(module, CAPTURE), contextlib.suppress(RecordingComplete):
             yield recorder
     finally:
         _recorder.reset(token)
@@ -194,37 +185,31 @@ def capture(module: torch.nn.Module, most: int | None = None) -> Iterator[Record
 
 @contextlib.contextmanager
 def twice_differentiable(module: torch.nn.Module) -> Iterator[None]:
-    """What runs inside has second derivatives, in the model's own precision.
+    """Give passes inside second derivatives, in the model's own precision.
 
     Torch's own kernels have none, and some eager layers of transformers take the softmax in single precision.
     """
-    _register()
-    with implementation(module, PLAIN):
+    register_attention(PLAIN, plain_attention)
+    with use_attention(module, PLAIN):
         yield
 
 
 @contextlib.contextmanager
-def scaled_heads(
+def scale_heads(
     module: torch.nn.Module,
     blocks: Iterable[torch.nn.Module],
     scales: Float[torch.Tensor, "#batch layer head"],
 ) -> Iterator[None]:
-    """The output of each head, before its layer's output projection, is multiplied by its scale.
+    """Multiply the output of each head, before its layer's output projection, by its scale.
 
-    A row of the batch may have scales of its own.
-    For passes of this thread inside. Scales of the same module further out are replaced, not multiplied. Gradients
-    flow to the scales.
+    A row of the batch may have scales of its own. Applies to passes of this thread inside. Scales of the same module
+    further out are replaced, not multiplied. Gradients flow to the scales.
     """
-    _register()
-    mine = {id(part): scales[:, layer] for layer, block in enumerate(blocks) for part in block.modules()}
-    token = _scales.set({**_scales.get(), **mine})
+    register_attention(CAPTURE, captured_attention)
+    own = {id(part): scales[:, layer] for layer, block in enumerate(blocks) for part in block.modules()}
+    token = _scales.set({**_scales.get(), **own})
     try:
-        with implementation(module, CAPTURE):
+        with use_attention(module, CAPTURE):
             yield
     finally:
         _scales.reset(token)
-
-
-def _configs(module: torch.nn.Module) -> list[Any]:
-    found = [vars(part).get("config") for part in module.modules()]  # `hasattr` of a module takes a while
-    return [config for config in {id(c): c for c in found}.values() if hasattr(config, "_attn_implementation")]

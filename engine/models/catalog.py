@@ -1,4 +1,4 @@
-"""Which models there are and where: embedded ones, local folders, hub ids. Loads nothing."""
+"""The catalog of models and pre-trained bases: embedded ones, local folders, hub ids. Loads no model."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from typing import Any, Literal
 
 from engine import access
 from engine.errors import ExegesisError, UsageError, shown, unknown
-from engine.models import hub, minilm
+from engine.models.weight_files import download_snapshot, file_sha256, minilm_folder
 
 PROCESSOR = "preprocessor_config.json"
-"""The file that says how a model reads pictures; text models have none."""
+"""The file with the preprocessing of an image model; text models have none."""
 CHOSEN_ON = "held-out"
 """The split on which the epoch of an embedded model was chosen."""
 IMAGE_TYPES = ("vit", "deit")
-USUAL = "reviews-minilm"
-"""The text model that is listed first, which is the one that pages open with."""
+DEFAULT_MODEL = "reviews-minilm"
+"""The text model that is listed first and that pages open with."""
 EMBEDDED = Path(__file__).parent / "embedded"
-OF_BASES = "bases/"
-"""How the names of embedded bases begin: they were only pre-trained, and adapters name them."""
+BASE_PREFIX = "bases/"
+"""The prefix of the names of embedded bases, which are pre-trained only and are named by adapters."""
+UNNAMED_LABELS = ("LABEL_0", "LABEL_1")
+"""The labels of an adapter whose card names none, and of a config.json that names none."""
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
-LARGEST, MOST = 10_000_000, {"layer": 1_000, "label": 100_000}
-"""The largest sizes in a config.json: of anything, and by a part of the name."""
+MAX_SIZE, MAX_SIZES = 10_000_000, {"layer": 1_000, "label": 100_000}
+"""The largest sizes allowed in a config.json: of anything, and by a part of the name."""
 IS_SIZE = re.compile(r"^(n|num|d|max)_|_(size|dim|length|layers?|heads?)$|^dim$|channels|positions|embeddings|layers")
-KEPT = (
+REVISION_FILES = (
     "*.safetensors",
     "config.json",
     "adapter_config.json",
@@ -44,12 +46,12 @@ KEPT = (
     PROCESSOR,
 )
 """The files that a model's numbers depend on."""
-IS_KEPT = re.compile("|".join(map(fnmatch.translate, KEPT)))
+IS_REVISION_FILE = re.compile("|".join(map(fnmatch.translate, REVISION_FILES)))
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a model comes from. `base` is the folder of the weights that an adapter in `folder` changes."""
+class ModelSource:
+    """The location of a model. `base` is the folder of the weights that an adapter in `folder` changes."""
 
     id: str
     kind: Literal["embedded", "folder", "hub"]
@@ -58,9 +60,9 @@ class Source:
 
     @property
     def weights(self) -> tuple[Path, ...]:
-        """Every file that the numbers depend on: the base's, then its own, by name, wherever they lie."""
+        """Every file that the numbers depend on: the base's, then its own, by name, wherever the folders are."""
         folders = [self.folder] if self.base is None else [self.base, self.folder]
-        return tuple(file for folder in folders for file in _kept(folder))
+        return tuple(file for folder in folders for file in _revision_files(folder))
 
     @property
     def tokenizer(self) -> Path:
@@ -70,9 +72,13 @@ class Source:
 
 
 def embedded_models() -> list[str]:
-    """The names of the text models that come with the project, the usual one first."""
+    """The names of the text models that come with the project, the default one first."""
     names = [p.parent.name for p in EMBEDDED.glob("*/card.json") if not (p.parent / PROCESSOR).is_file()]
-    return sorted(names, key=lambda name: (name != USUAL, name))
+    return sorted(names, key=lambda name: (name != DEFAULT_MODEL, name))
+
+
+def _known_names() -> str:
+    return ", ".join(embedded_models()) or "none here"
 
 
 def embedded_image_models() -> list[str]:
@@ -80,65 +86,65 @@ def embedded_image_models() -> list[str]:
     return sorted(p.parent.name for p in EMBEDDED.glob(f"*/{PROCESSOR}"))
 
 
-def listed_models(kind: str) -> list[str]:
-    """The models to choose from, "text" or "image": the embedded ones, then those that the operator offers."""
+def list_models(kind: str) -> list[str]:
+    """The models of a kind, "text" or "image": the embedded ones, then those that the operator offers."""
     own = embedded_models() if kind == "text" else embedded_image_models()
     return list(dict.fromkeys([*own, *(name for name in access.offered(access.MODELS) if _kind(name) == kind)]))
 
 
 def _kind(model: str) -> str:
-    """What a model reads; "text" where its files cannot be read, which is told as soon as it is chosen."""
+    """The kind of input of a model; "text" where its files cannot be read, which is reported once it is chosen."""
     try:
-        return "image" if reads_pictures(model) else "text"
+        return "image" if is_image_model(model) else "text"
     except ExegesisError:
         return "text"
 
 
 def embedded_bases() -> list[str]:
     """The names of the pre-trained bases that come with the project, such as `bases/bert`."""
-    return sorted(OF_BASES + p.parent.name for p in (EMBEDDED / OF_BASES).glob("*/card.json"))
+    return sorted(BASE_PREFIX + p.parent.name for p in (EMBEDDED / BASE_PREFIX).glob("*/card.json"))
 
 
 def is_embedded(model: str) -> bool:
     """Whether a model or a base of that name comes with the project."""
     folder = EMBEDDED / model
-    named = folder.parent in (EMBEDDED, EMBEDDED / OF_BASES)
+    named = folder.parent in (EMBEDDED, EMBEDDED / BASE_PREFIX)
     return named and any((folder / name).is_file() for name in ("card.json", PROCESSOR))
 
 
-def reads_pictures(model: str) -> bool:
-    """Whether a model is one of images: what its config or its files say."""
+def is_image_model(model: str) -> bool:
+    """Whether a model reads images, by its config.json."""
     return config(locate(model)).get("model_type") in IMAGE_TYPES
 
 
 def check_text_model(model: str, config: Mapping[str, Any]) -> None:
-    """Refuses an image model where texts are read. `config`: what its config.json says."""
+    """Refuse an image model where a text model is needed. `config`: the content of its config.json."""
     if config.get("model_type") in IMAGE_TYPES:
-        known = ", ".join(embedded_models()) or "none here"
-        raise ExegesisError(f"model {model}: reads pictures, not texts. Use a text model, such as {known}.")
+        raise ExegesisError(f"model {model}: reads pictures, not texts. Use a text model, such as {_known_names()}.")
 
 
-def locate(model: str) -> Source:
-    """Where `model` is: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors say what is known."""
+def locate(model: str) -> ModelSource:
+    """The source of `model`: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors list the names."""
     access.check_model(model)
     try:
-        return _located(model)
+        return _locate(model)
     except OSError as error:
         raise UsageError(
             f"model: {shown(model)} cannot be read ({error.strerror}). Give an embedded name, a folder or a hub id."
         ) from None
 
 
-def _located(model: str) -> Source:
+def _locate(model: str) -> ModelSource:
     if is_embedded(model):
         return _source(model, "embedded", EMBEDDED / model)
     if not model.strip():
-        known = ", ".join(embedded_models()) or "none here"
-        raise UsageError(f"model: must be an embedded name ({known}), a folder or a hub id, got an empty name.")
+        raise UsageError(
+            f"model: must be an embedded name ({_known_names()}), a folder or a hub id, got an empty name."
+        )
     path = Path(model).expanduser()
     if path.is_dir():
         return _source(model, "folder", path)
-    if model.startswith(OF_BASES):
+    if model.startswith(BASE_PREFIX):
         raise unknown("base", model, embedded_bases())
     if model.startswith(("/", "./", "../", "~")) or path.exists():
         raise UsageError(f"model: no folder {shown(model)}. Give a folder with config.json and safetensors.")
@@ -149,18 +155,18 @@ def _located(model: str) -> Source:
 
 
 def revision(model: str) -> str:
-    """A hash of everything the model's numbers depend on; reads the files, never loads the model."""
+    """The hash of everything that the model's numbers depend on; reads the files, never loads the model."""
     source = locate(model)
     digest = hashlib.sha256()
     for file in source.weights:
-        digest.update(f"{file.name}:{minilm.file_sha256(file)}\n".encode())
-    if source.base is not None:  # an adapter's labels stand in its card
+        digest.update(f"{file.name}:{file_sha256(file)}\n".encode())
+    if source.base is not None:  # an adapter's labels are in its card
         digest.update(repr(_card(source).get("labels")).encode())
     return digest.hexdigest()[:16]
 
 
-def config(source: Source) -> dict[str, Any]:
-    """What the checkpoint's config.json says."""
+def config(source: ModelSource) -> dict[str, Any]:
+    """The content of the checkpoint's config.json."""
     return _read_json(source.id, (source.base or source.folder) / "config.json")
 
 
@@ -169,38 +175,93 @@ def card(model: str) -> dict[str, Any]:
     return _card(locate(model))
 
 
+def model_labels(model: str) -> tuple[str, ...]:
+    """The labels of a model in the order of its outputs, from its files; one where it is a regression.
+
+    Errors: files that are missing; TypeError, ValueError or LookupError where config.json makes no sense.
+    """
+    source = locate(model)
+    if source.base is not None:
+        return tuple(_card(source).get("labels") or UNNAMED_LABELS)
+    return config_labels(config(source))
+
+
+def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels that a config.json names, in the order of the outputs."""
+    named = config.get("id2label")
+    if named is None:
+        return tuple(f"LABEL_{i}" for i in range(int(config.get("num_labels", len(UNNAMED_LABELS)))))
+    by_index = {int(i): str(label) for i, label in named.items()}
+    return tuple(by_index[i] for i in range(len(by_index)))
+
+
 def fair_scores(card: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The measured scores by split; the part of train that a choice was made on, only where there is nothing else."""
+    """The measured scores by split. The part of train that the epoch was chosen on counts only where it is alone."""
     scores: dict[str, dict[str, Any]] = card.get("scores") or {}
     return {split: score for split, score in scores.items() if split != CHOSEN_ON} or scores
 
 
-def _card(source: Source) -> dict[str, Any]:
+def locate_base(base: str) -> Path:
+    """The folder of a base: `minilm`, `bases/NAME`, a local folder, or a hub id, perhaps `@revision` (safetensors)."""
+    if base == "minilm":
+        return minilm_folder()
+    if base in embedded_bases():
+        return EMBEDDED / base
+    if not base.strip():
+        raise UsageError("base: must be `minilm`, a folder with a checkpoint or a hub id, got an empty name.")
+    access.check_model(base)
+    path = Path(base).expanduser()
+    if path.is_dir():
+        return path
+    if base.startswith(BASE_PREFIX):
+        raise unknown("base", base, ["minilm", *embedded_bases()])
+    if base.startswith((".", "/", "~")):
+        raise UsageError(f"base: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint.")
+    name, _, pinned = base.partition("@")
+    return download_snapshot(name, pinned, argument="base", instead="give a local folder or `minilm`")
+
+
+def read_base_config(folder: Path) -> dict[str, Any]:
+    """The config.json of a checkpoint to be loaded; one that asks for remote code is refused."""
+    file = folder / "config.json"
+    if not file.is_file():
+        raise ExegesisError(f"base: {folder} has no config.json, so it is no checkpoint. Give its folder.")
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ExegesisError(f"base: {file} cannot be read as JSON ({error}). Download or save it again.") from error
+    check_config_sizes(f"base {folder}", config)
+    if "auto_map" in config:
+        raise ExegesisError(f"base: {folder} asks to run its own code, which is refused. Choose another base.")
+    return config
+
+
+def _card(source: ModelSource) -> dict[str, Any]:
     file = source.folder / "card.json"
     return _read_json(source.id, file) if file.is_file() else {}
 
 
-def _kept(folder: Path) -> list[Path]:
-    # One look at the folder: this stands before every answer from the cache.
+def _revision_files(folder: Path) -> list[Path]:
+    # One scan of the folder: every cached answer waits for this.
     with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if IS_KEPT.match(entry.name) and entry.is_file()]
+        names = [entry.name for entry in entries if IS_REVISION_FILE.match(entry.name) and entry.is_file()]
     return [folder / name for name in sorted(names)]
 
 
-def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path) -> Source:
+def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path) -> ModelSource:
     adapter = folder / "adapter_config.json"
     if not adapter.is_file():
         _check_checkpoint(model, folder)
-        return Source(model, kind, folder, None)
+        return ModelSource(model, kind, folder, None)
     # peft would fall back to a pickle, and those bytes would not be in the revision either.
     _check_weights(model, folder, "adapter_model.safetensors")
     base = _read_json(model, adapter).get("base_model_name_or_path")
     if base == "minilm":
-        return Source(model, kind, folder, minilm.folder())
+        return ModelSource(model, kind, folder, minilm_folder())
     if not base:
         raise ExegesisError(f"model {model}: its adapter_config.json does not name the base model it changes.")
-    inner = _located(str(base))
-    return Source(model, kind, folder, inner.folder)
+    inner = _locate(str(base))
+    return ModelSource(model, kind, folder, inner.folder)
 
 
 def _check_checkpoint(model: str, folder: Path) -> None:
@@ -224,7 +285,7 @@ def check_config_sizes(where: str, config: Mapping[str, Any]) -> None:
             check_config_sizes(where, value)
         elif isinstance(value, dict) or (type(value) is int and IS_SIZE.search(name)):
             size, name = (len(value), "num_labels") if isinstance(value, dict) else (value, name)
-            most = next((most for part, most in MOST.items() if part in name), LARGEST)
+            most = next((most for part, most in MAX_SIZES.items() if part in name), MAX_SIZE)
             if not 0 <= size <= most:
                 bound = f"at most {most:,}" if size > most else "at least 0"
                 raise ExegesisError(f"{where}: in its config.json {name} must be {bound}, got {size}.")
@@ -251,18 +312,13 @@ def _read_json(model: str, file: Path) -> dict[str, Any]:
     return content
 
 
-def _snapshot(model: str) -> Path:
-    """The hub's files of a model. The hub is asked once a process: every cache key needs the revision."""
-    found = _snapshots.get(model)
-    if found is None or not found.is_dir():
-        found = _snapshots[model] = _fetched(model)
-    return found
-
-
-def _fetched(model: str) -> Path:
-    name, _, pinned = model.partition("@")
-    instead = f"use an embedded one ({', '.join(embedded_models()) or 'none here'}), or download it and give the folder"
-    return hub.snapshot(name, pinned, argument="model", instead=instead)
-
-
 _snapshots: dict[str, Path] = {}
+
+
+def _snapshot(model: str) -> Path:
+    """The hub's files of a model. The hub is queried once a process: every cache key needs the revision."""
+    if not (model in _snapshots and _snapshots[model].is_dir()):
+        name, _, pinned = model.partition("@")
+        instead = f"use an embedded one ({_known_names()}), or download it and give the folder"
+        _snapshots[model] = download_snapshot(name, pinned, argument="model", instead=instead)
+    return _snapshots[model]

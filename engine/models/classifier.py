@@ -1,4 +1,4 @@
-"""What every explainer may ask of a classifier, whether it reads texts or pictures."""
+"""The interface of every classifier, of texts or of images, for the explainers."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 from jaxtyping import Float
 
+from engine.errors import UsageError, unknown
 from engine.late import torch
-from engine.models import answers
-from engine.models.attention import Recorder, capture
+from engine.models.attention import AttentionRecorder, capture_attention
 from engine.result import Prediction
 
 EMBEDDING = "embedding"
-"""The place where a gradient is taken that every model has; pictures have their pixels too."""
+"""The place that every model has for taking gradients; image models have their pixels too."""
 
-Given = TypeVar("Given")
-Coded = TypeVar("Coded")
-Rows = TypeVar("Rows")
+InputT = TypeVar("InputT")
+EncodedT = TypeVar("EncodedT")
+BatchT = TypeVar("BatchT")
 
 
-class Classifier(ABC, Generic[Given, Coded, Rows]):
-    """A loaded checkpoint, read-only and shared: `Given` becomes `Coded`, and some of those a batch of `Rows`.
+class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
+    """A loaded checkpoint, read-only and shared: encodes an input, collates encoded inputs and runs the batch.
 
-    Call it inside the device's turn. `kind` says what it reads, "text" or "image".
+    Call it while holding the device. `kind` is the kind of its inputs, "text" or "image".
     """
 
     kind: ClassVar[str]
@@ -42,48 +43,48 @@ class Classifier(ABC, Generic[Given, Coded, Rows]):
     @property
     @abstractmethod
     def blocks(self) -> torch.nn.ModuleList:
-        """The transformer's blocks, the first first."""
+        """The transformer's blocks in calling order."""
 
     @abstractmethod
-    def encode(self, example: Given) -> Coded:
-        """The input as the model reads it."""
+    def encode(self, example: InputT) -> EncodedT:
+        """Encode one input as the model reads it."""
 
     @abstractmethod
-    def collate(self, examples: Sequence[Coded]) -> Rows:
-        """Inputs side by side on the device."""
+    def collate(self, examples: Sequence[EncodedT]) -> BatchT:
+        """Put encoded inputs side by side on the device."""
 
     @abstractmethod
-    def embed(self, batch: Rows) -> Float[torch.Tensor, "batch seq d_model"]:
-        """What stands for each position, before positions are added."""
+    def embed(self, batch: BatchT) -> Float[torch.Tensor, "batch seq d_model"]:
+        """The embedding of each position, before positions are added."""
 
     @abstractmethod
-    def blank(self, batch: Rows, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
+    def blank(self, batch: BatchT, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
         """The embedding that stands for "removed"."""
 
     @abstractmethod
     def logits(
-        self, batch: Rows, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+        self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
         """Logits of each row as if it were run alone; `embeds` replaces the embeddings."""
 
     @abstractmethod
     def hidden(
-        self, batch: Rows, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+        self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch seq d_model"]:
-        """What the last block writes, after the norm that follows it: what the head reads."""
+        """The output of the last block, after the norm that follows it: the input of the head."""
 
-    def states(self, batch: Rows) -> list[Float[torch.Tensor, "batch seq d_model"]]:
-        """What goes into the first block, and what each block writes; the last as `hidden` gives it."""
-        seen: list[torch.Tensor] = []
-        hooks = [block.register_forward_pre_hook(lambda _, given: seen.append(given[0])) for block in self.blocks]
+    def states(self, batch: BatchT) -> list[Float[torch.Tensor, "batch seq d_model"]]:
+        """The input of the first block, and the output of each block; the last as `hidden` gives it."""
+        inputs: list[torch.Tensor] = []
+        hooks = [block.register_forward_pre_hook(lambda _, args: inputs.append(args[0])) for block in self.blocks]
         try:
             last = self.hidden(batch)
-            return [*seen, last]
+            return [*inputs, last]
         finally:
             for hook in hooks:
                 hook.remove()
 
-    def points(self, batch: Rows, place: str = EMBEDDING) -> Float[torch.Tensor, "batch seq width"]:
+    def points(self, batch: BatchT, place: str = EMBEDDING) -> Float[torch.Tensor, "batch seq width"]:
         """The numbers at a place where gradients can be taken, a row a position."""
         return self.embed(batch)
 
@@ -94,16 +95,34 @@ class Classifier(ABC, Generic[Given, Coded, Rows]):
         return points
 
     def captured(
-        self, batch: Rows, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
-    ) -> tuple[Float[torch.Tensor, "batch label"], Recorder]:
+        self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> tuple[Float[torch.Tensor, "batch label"], AttentionRecorder]:
         """Logits together with every layer's attention."""
-        with capture(self.module) as recorder:
+        with capture_attention(self.module) as recorder:
             return self.logits(batch, embeds), recorder
 
     def predictions(self, logits: Float[torch.Tensor, "batch label"]) -> list[Prediction]:
         """Logits and probabilities as plain numbers, computed in double precision from the model's logits."""
-        return answers.predictions(logits, self.labels, self.regression)
+        wide = logits.double().cpu()
+        probabilities = wide if self.regression else torch.softmax(wide, dim=-1)
+        return [
+            Prediction(self.labels, tuple(row.tolist()), tuple(share.tolist()), self.regression)
+            for row, share in zip(wide, probabilities, strict=True)
+        ]
 
     def target_index(self, target: int | str | None, prediction: Prediction) -> int:
         """The class to explain: an index, a label, or the predicted one. A regression head has only its score."""
-        return answers.target_index(target, prediction)
+        labels = prediction.labels
+        if target is None or (prediction.regression and target in (0, "0", labels[0])):
+            return prediction.index
+        if isinstance(target, str) and target in labels:
+            return labels.index(target)
+        if str(target) in map(str, range(len(labels))):
+            return int(target)
+        numbers = f"a number from 0 to {len(labels) - 1}" if len(labels) > 1 else "0"
+        raise UsageError(f"{unknown('target', target, labels)} Or {numbers}.")
+
+
+def as_float64(values: torch.Tensor) -> Float[np.ndarray, "..."]:
+    """A tensor of any device and precision as double precision numpy."""
+    return values.detach().double().cpu().numpy()

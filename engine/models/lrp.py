@@ -1,13 +1,12 @@
-"""AttnLRP's rules as a changed backward pass through the modules themselves, and what does not reach the embeddings.
+"""AttnLRP's rules as a changed backward pass through the modules, and the relevance that does not reach the embeddings.
 
-Where a rule is applied, the values stay what they are and only the gradient changes, so that the embedding times the
-gradient is the relevance (Achtibat et al., 2024, section 3 and appendix A). Import it late: it needs torch.
+A rule leaves the values as they are and changes only the gradient, so that the embedding times the gradient is the
+relevance (Achtibat et al., 2024, section 3 and appendix A). Import it lazily: it needs torch.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,15 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from engine.models.adapters import LrpParts
-from engine.models.attention import fused_attention, implementation
+from engine.models.attention import fused_attention, register_attention, use_attention
 
 LRP = "exegesis_lrp"
 _WIDE = (torch.float32, torch.float64)
 
 
 @dataclass
-class Ledger:
-    """What takes relevance and hands it no further, in logits, one number for each of so many rows.
+class AbsorbedRelevance:
+    """The relevance that is not passed on, in logits, one number for each of `rows` rows.
 
     biases: of linear layers, and the shifts of norms. softmax: what is lost between attention's probabilities and its
     queries and keys, T5's position bias included. added: embeddings of positions and segments.
@@ -34,42 +33,42 @@ class Ledger:
     rows: int
     added: list[Tensor] = field(default_factory=list)
     _biases: dict[int, Tensor] = field(default_factory=dict)
-    _come: list[Tensor] = field(default_factory=list)
-    _gone: list[Tensor] = field(default_factory=list)
+    _entering: list[Tensor] = field(default_factory=list)
+    _leaving: list[Tensor] = field(default_factory=list)
 
     def biases(self) -> Tensor:
         """Summed over positions here, at the end: there are dozens of biases, and a short pass is quick."""
-        kept = [booked.reshape(self.rows, -1) for booked in self._biases.values()]
-        return torch.cat(kept, 1).sum(1) if kept else torch.zeros(self.rows)
+        parts = [absorbed.reshape(self.rows, -1) for absorbed in self._biases.values()]
+        return torch.cat(parts, 1).sum(1) if parts else torch.zeros(self.rows)
 
     def softmax(self) -> Tensor:
-        lost = [*self._come, *self._gone]
+        lost = [*self._entering, *self._leaving]
         return 2 * torch.stack(lost).sum(0) if lost else torch.zeros(self.rows)
 
-    def bias(self, slope: Tensor, bias: Tensor) -> None:
-        """Books the part of a bias, `slope` the gradient at what it was added to."""
+    def add_bias(self, slope: Tensor, bias: Tensor) -> None:
+        """Add the part of a bias; `slope` is the gradient at the sum."""
         flat = _wide(slope).flatten(0, -2)
         if len(flat) not in self._biases:
             self._biases[len(flat)] = flat.new_zeros(len(flat))
         self._biases[len(flat)].addmv_(flat, _wide(bias))
 
-    def attention(self, query: Tensor, value: Tensor, output: Tensor) -> None:
-        """Half of the gradient goes on at each product (proposition 3.3), and what the softmax keeps is booked.
+    def watch_attention(self, query: Tensor, value: Tensor, output: Tensor) -> None:
+        """Pass on half of the gradient at each product (proposition 3.3), and add what the softmax absorbs.
 
-        Queries and keys are behind two products, values behind one. What the softmax keeps is the relevance of the
-        probabilities, half of the output's, less that of queries and keys, which is alike.
+        Queries and keys are behind two products, values behind one. The softmax absorbs the relevance of the
+        probabilities, half of the output's, less that of queries and keys, which are equal.
         """
         # Detached out here: a hook that held on to its own tensor would keep the whole pass in memory.
-        made, asked = output.detach(), query.detach().transpose(1, 2)
+        output_values, query_values = output.detach(), query.detach().transpose(1, 2)
 
-        def come(slope: Tensor) -> Tensor:
+        def enter(slope: Tensor) -> Tensor:
             quarter = slope / 4
-            self._come.append(_product(made, quarter))
+            self._entering.append(_row_products(output_values, quarter))
             return quarter
 
-        output.register_hook(come)
+        output.register_hook(enter)
         value.register_hook(lambda slope: slope * 2)
-        query.register_hook(lambda slope: self._gone.append(-_product(asked, slope.transpose(1, 2))))
+        query.register_hook(lambda slope: self._leaving.append(-_row_products(query_values, slope.transpose(1, 2))))
 
 
 class _Share(torch.autograd.Function):
@@ -102,147 +101,130 @@ class _Norm(torch.autograd.Function):
     """`output = norm(value)`, its standard deviation a constant: the identity rule of norms (proposition 3.4)."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, output: Tensor, scale: Tensor, norm: nn.Module, ledger: Ledger) -> Tensor:
+    def forward(ctx: Any, value: Tensor, output: Tensor, scale: Tensor, norm: nn.Module, absorbed: Any) -> Tensor:
         ctx.save_for_backward(scale)
-        ctx.norm, ctx.ledger = norm, ledger
+        ctx.norm, ctx.absorbed = norm, absorbed
         return output
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None, None, None]:
         (slope,), (scale,), own = slopes, ctx.saved_tensors, ctx.norm._parameters
         if own.get("bias") is not None:
-            ctx.ledger.bias(slope, own["bias"])
+            ctx.absorbed.add_bias(slope, own["bias"])
         slope = slope * own["weight"] * scale
         # Taking the mean away is linear, so its gradient is its rule.
-        centred = slope - slope.mean(-1, keepdim=True) if isinstance(ctx.norm, nn.LayerNorm) else slope
-        return centred, None, None, None, None
+        centered = slope - slope.mean(-1, keepdim=True) if isinstance(ctx.norm, nn.LayerNorm) else slope
+        return centered, None, None, None, None
 
 
-def share(value: Tensor, part: float) -> Tensor:
+def share_product(value: Tensor, part: float) -> Tensor:
     """The uniform rule: a factor of a product gets its part of the relevance."""
     return _Share.apply(value, part)
 
 
-def activated(value: Tensor, output: Tensor) -> Tensor:
+def pass_activation(value: Tensor, output: Tensor) -> Tensor:
     """The identity rule of an activation: all relevance goes through."""
     return _Ratio.apply(value, output.detach())
 
 
-def normalised(value: Tensor, output: Tensor, norm: nn.Module, ledger: Ledger) -> Tensor:
-    """The identity rule of LayerNorm, or of T5's RMSNorm, which takes no mean away and has no shift to book."""
-    return _Norm.apply(value, output.detach(), _scale(value, output, norm), norm, ledger)
+def pass_norm(value: Tensor, output: Tensor, norm: nn.Module, absorbed: AbsorbedRelevance) -> Tensor:
+    """The identity rule of LayerNorm, or of T5's RMSNorm, which subtracts no mean and has no shift."""
+    return _Norm.apply(value, output.detach(), _norm_scale(value, output, norm), norm, absorbed)
 
 
-def _scale(value: Tensor, output: Tensor, norm: Any) -> Tensor:
-    """What the norm multiplies by, a number a position. That of LayerNorm it has kept for its own gradient."""
+def _norm_scale(value: Tensor, output: Tensor, norm: Any) -> Tensor:
+    """The factor of the norm, a number a position. LayerNorm has stored it for its own gradient."""
     if isinstance(norm, nn.LayerNorm):
         return output.grad_fn._saved_result2  # type: ignore[union-attr]
     wide = _wide(value.detach())
     return torch.rsqrt(wide.square().mean(-1, keepdim=True) + norm.variance_epsilon).to(value.dtype)
 
 
-_ledger: ContextVar[Ledger | None] = ContextVar("exegesis_lrp_ledger", default=None)
+_absorbed: ContextVar[AbsorbedRelevance | None] = ContextVar("exegesis_lrp_absorbed", default=None)
 
 
 @contextlib.contextmanager
-def rules(module: nn.Module, parts: LrpParts, rows: int) -> Iterator[Ledger]:
-    """Gradients of a pass of so many rows inside, in this thread, follow AttnLRP's rules.
+def lrp_rules(module: nn.Module, parts: LrpParts, rows: int) -> Iterator[AbsorbedRelevance]:
+    """Make gradients of a pass of `rows` rows inside, in this thread, follow AttnLRP's rules.
 
     Afterwards the module is as it was.
     """
-    _register()
-    ledger = Ledger(rows)
-    token = _ledger.set(ledger)
+    register_attention(LRP, lrp_attention)
+    absorbed = AbsorbedRelevance(rows)
+    token = _absorbed.set(absorbed)
     with contextlib.ExitStack() as stack:
-        stack.callback(_ledger.reset, token)
-        stack.enter_context(implementation(module, LRP))
-        for handle in _hooks(module, parts, ledger):
+        stack.callback(_absorbed.reset, token)
+        stack.enter_context(use_attention(module, LRP))
+        for handle in _register_hooks(module, parts, absorbed):
             stack.callback(handle.remove)
-        yield ledger
+        yield absorbed
 
 
-@functools.cache
-def _register() -> None:
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import eager_mask
-
-    AttentionInterface.register(LRP, _attention)
-    AttentionMaskInterface.register(LRP, eager_mask)
-
-
-def _attention(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
+def lrp_attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
     """Attention of two products, each of whose factors gets half; softmax by its gradient (proposition 3.1)."""
-    output = fused_attention(module, query, key, value, attention_mask, **more)
-    ledger = _ledger.get()
-    if ledger is not None and output.requires_grad:
-        ledger.attention(query, value, output)
+    output = fused_attention(module, query, key, value, attention_mask, **options)
+    absorbed = _absorbed.get()
+    if absorbed is not None and output.requires_grad:
+        absorbed.watch_attention(query, value, output)
     return output, None
 
 
-def _hooks(module: nn.Module, parts: LrpParts, ledger: Ledger) -> Iterator[Any]:
+def _register_hooks(module: nn.Module, parts: LrpParts, absorbed: AbsorbedRelevance) -> Iterator[Any]:
     """One hook at every place that `parts` names, and at every bias: each of them costs time in a short pass."""
-    for part, name in _named(module).items():
+
+    def after(part: nn.Module, rule: Callable[[Any, Tensor, Tensor], Tensor | None]) -> Any:
+        """Apply the rule in passes of this thread only: the module is shared."""
+        return part.register_forward_hook(
+            lambda part, args, output: rule(part, args[0], output) if _absorbed.get() is absorbed else None
+        )
+
+    def before(part: nn.Module, rule: Callable[[Tensor], Tensor]) -> Any:
+        return part.register_forward_pre_hook(lambda _, args: (rule(args[0]),) if _absorbed.get() is absorbed else None)
+
+    def between(first: nn.Module, second: nn.Module) -> Iterator[Any]:
+        """An activation that is no module of its own, from the output of `first` to the input of `second`."""
+        outputs: list[Tensor] = []
+        yield after(first, lambda _, x, y: outputs.append(y))
+        yield before(second, lambda y: pass_activation(outputs.pop(), y))
+
+    for part, name in _last_names(module).items():
         own = part._parameters
-        ledger.added.extend(added for name in parts.added if (added := own.get(name)) is not None)
+        absorbed.added.extend(added for name in parts.added if (added := own.get(name)) is not None)
         if name in parts.norms:
-            yield part.register_forward_hook(_here(ledger, lambda norm, x, y: normalised(x, y, norm, ledger)))
+            yield after(part, lambda norm, x, y: pass_norm(x, y, norm, absorbed))
         elif name in parts.activations:
-            yield part.register_forward_hook(_here(ledger, lambda _, x, y: activated(x, y)))
+            yield after(part, lambda _, x, y: pass_activation(x, y))
         elif name in parts.added:
-            yield part.register_forward_hook(_here(ledger, lambda _, x, y: ledger.added.append(y)))
-        elif (bias := own.get("bias")) is not None:
-            yield part.register_forward_hook(_here(ledger, _booked(ledger, bias)))
+            yield after(part, lambda _, x, y: absorbed.added.append(y))
+        elif own.get("bias") is not None:
+            yield after(part, lambda linear, _, y: _watch_bias(y, linear._parameters["bias"], absorbed))
         if parts.gated and parts.gated[0] in part._modules:
-            product = part.get_submodule(parts.gated[1])
-            yield product.register_forward_pre_hook(_before(ledger, lambda x: share(x, 0.5)))
-    for before, after in parts.between:
-        yield from _between(module.get_submodule(before), module.get_submodule(after), ledger)
+            yield before(part.get_submodule(parts.gated[1]), lambda x: share_product(x, 0.5))
+    for first, second in parts.between:
+        yield from between(module.get_submodule(first), module.get_submodule(second))
 
 
-def _named(module: nn.Module) -> dict[nn.Module, str]:
-    """Every module by its last name, each once. Torch's own walk, which makes whole names, takes a while."""
-    found, queue = {module: ""}, [module]
+def _last_names(module: nn.Module) -> dict[nn.Module, str]:
+    """Every module with its last name, each once. Torch's own walk, which builds whole names, takes a while."""
+    names, queue = {module: ""}, [module]
     for part in queue:
-        new = {child: name for name, child in part._modules.items() if child is not None and child not in found}
-        found.update(new)
+        new = {child: name for name, child in part._modules.items() if child is not None and child not in names}
+        names.update(new)
         queue.extend(new)
-    return found
+    return names
 
 
-def _booked(ledger: Ledger, bias: Tensor) -> Callable[[Any, Tensor, Tensor], None]:
-    def rule(_: Any, given: Tensor, made: Tensor) -> None:
-        if made.requires_grad:
-            made.register_hook(lambda slope: ledger.bias(slope, bias))
-
-    return rule
-
-
-def _between(before: nn.Module, after: nn.Module, ledger: Ledger) -> Iterator[Any]:
-    """An activation that is no module of its own: from what `before` gives to what `after` is given."""
-    given: list[Tensor] = []
-    yield before.register_forward_hook(_here(ledger, lambda _, x, y: given.append(y)))
-    yield after.register_forward_pre_hook(_before(ledger, lambda y: activated(given.pop(), y)))
-
-
-def _here(ledger: Ledger, rule: Callable[[Any, Tensor, Tensor], Tensor | None]) -> Any:
-    """As a hook, for the passes of the thread that asked for the rules alone: the module is shared."""
-    return lambda part, given, made: rule(part, given[0], made) if _inside(ledger) else None
-
-
-def _before(ledger: Ledger, rule: Callable[[Tensor], Tensor]) -> Any:
-    return lambda _, given: (rule(given[0]),) if _inside(ledger) else None
-
-
-def _inside(ledger: Ledger) -> bool:
-    return _ledger.get() is ledger
+def _watch_bias(output: Tensor, bias: Tensor, absorbed: AbsorbedRelevance) -> None:
+    if output.requires_grad:
+        output.register_hook(lambda slope: absorbed.add_bias(slope, bias))
 
 
 def _wide(values: Tensor) -> Tensor:
     return values if values.dtype in _WIDE else values.float()
 
 
-def _product(a: Tensor, b: Tensor) -> Tensor:
-    """Of each row of a batch with the same row of the other."""
+def _row_products(a: Tensor, b: Tensor) -> Tensor:
+    """The inner product of each row of a batch with the same row of the other."""
     return torch.linalg.vecdot(_wide(a.flatten(1)), _wide(b.flatten(1)))

@@ -1,8 +1,8 @@
-"""A process of its own in which a server opens and tokenizes foreign checkpoints first, with limits of memory and time.
+"""The sandbox: a process with limits of memory and time, in which a server first tries foreign checkpoints.
 
-A tokenizer's normalizers can turn one letter into terabytes and its expressions never end; a config can ask for a
-billion layers. The process here does exactly what the server is about to do, and may be killed over it. Only what it
-survived is done in the server. The command line does without: it is nobody else's process.
+A tokenizer's normalizers can turn one letter into terabytes and its expressions can run forever; a config can ask for a
+billion layers. The sandbox does exactly what the server is about to do, and may be killed over it. The server does only
+what the sandbox survived. The command line needs none: its process belongs to one user.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from typing import IO, Any
 
 from engine import access
 from engine.errors import ExegesisError, shown
-from engine.models import catalog, minilm
+from engine.models import catalog
+from engine.models.weight_files import minilm_package_folder
 
 OPEN_SECONDS, TOKENIZE_SECONDS, START_SECONDS = 120.0, 20.0, 120.0
 MEMORY = 2**30
 """Bytes beyond what the process takes when it has started; opening a checkpoint adds three times its weights."""
-Text = str | tuple[str, ...] | None
+Texts = str | tuple[str, ...] | None
 
 
 class Sandbox:
@@ -38,38 +39,40 @@ class Sandbox:
         self._lock = threading.Lock()
         self.process: subprocess.Popen[bytes] | None = None
 
-    def open(self, source: catalog.Source, kind: str, seconds: float = OPEN_SECONDS) -> None:
-        """Load the checkpoint there. Errors: what loading it raises; it took too much memory or time."""
+    def open(self, source: catalog.ModelSource, kind: str, seconds: float = OPEN_SECONDS) -> None:
+        """Load the checkpoint in the sandbox. Errors: what loading it raises; it took too much memory or time."""
         weights = sum(file.stat().st_size for file in source.weights)
-        self._do(source.id, seconds, self.memory + 3 * weights, do="open", model=source.id, kind=kind)
+        self._request(source.id, seconds, self.memory + 3 * weights, do="open", model=source.id, kind=kind)
 
-    def tokenize(self, tokenizer: str, text: Text, pair: Text, seconds: float = TOKENIZE_SECONDS) -> None:
-        """Tokenize the texts there. Errors: as for `open`."""
-        self._do(tokenizer, seconds, self.memory, do="tokenize", tokenizer=tokenizer, text=text, pair=pair)
+    def tokenize(self, tokenizer: str, text: Texts, pair: Texts, seconds: float = TOKENIZE_SECONDS) -> None:
+        """Tokenize the texts in the sandbox. Errors: as for `open`."""
+        self._request(tokenizer, seconds, self.memory, do="tokenize", tokenizer=tokenizer, text=text, pair=pair)
 
     def decode(self, tokenizer: str, ids: Sequence[int], seconds: float = TOKENIZE_SECONDS) -> None:
-        """Decode each token there. Errors: as for `open`."""
-        self._do(tokenizer, seconds, self.memory, do="decode", tokenizer=tokenizer, ids=list(ids))
+        """Decode each token in the sandbox. Errors: as for `open`."""
+        self._request(tokenizer, seconds, self.memory, do="decode", tokenizer=tokenizer, ids=list(ids))
 
     def close(self) -> None:
         """End the process."""
         with self._lock:
-            self._end()
+            self._stop()
 
-    def _do(self, name: str, seconds: float, memory: int, **task: object) -> None:
+    def _request(self, name: str, seconds: float, memory: int, **task: object) -> None:
         with self._lock:
             try:
-                process = self._started()
-                self._write(process, {**task, "memory": memory})
+                process = self._start()
+                assert process.stdin is not None
+                process.stdin.write(json.dumps({**task, "memory": memory}).encode() + b"\n")
+                process.stdin.flush()
                 answer = self._read(process, seconds)
             except TimeoutError:
-                self._end()
+                self._stop()
                 raise ExegesisError(
                     f"model {shown(name)}: opening or tokenizing it took longer than {seconds:g} s and was stopped. "
                     "Use another checkpoint."
                 ) from None
             except (EOFError, OSError):
-                self._end()
+                self._stop()
                 raise ExegesisError(
                     f"model {shown(name)}: the process in which it was tried broke off, most likely since it takes "
                     f"more memory than a foreign checkpoint may ({memory / 2**30:.1f} GiB). Use another checkpoint."
@@ -77,7 +80,7 @@ class Sandbox:
         if answer["error"]:
             raise ExegesisError(answer["error"])
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         if self.process is None or self.process.poll() is not None:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -85,11 +88,6 @@ class Sandbox:
             )  # fmt: skip
             self._read(self.process, START_SECONDS)
         return self.process
-
-    def _write(self, process: subprocess.Popen[bytes], task: object) -> None:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(task).encode() + b"\n")
-        process.stdin.flush()
 
     def _read(self, process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
         assert process.stdout is not None
@@ -105,7 +103,7 @@ class Sandbox:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def _end(self) -> None:
+    def _stop(self) -> None:
         process, self.process = self.process, None
         if process is not None:
             process.kill()
@@ -120,58 +118,58 @@ _sandbox: Sandbox | None = None
 
 
 def enable() -> None:
-    """For servers: open and tokenize foreign checkpoints in a process of their own first, from now on."""
+    """Open and tokenize foreign checkpoints in the sandbox first, from now on. For servers."""
     global _sandbox
     _sandbox = _sandbox or Sandbox()
 
 
 def disable() -> None:
-    """End the process and trust checkpoints again."""
+    """End the sandbox and trust checkpoints again."""
     global _sandbox
     if _sandbox is not None:
         _sandbox.close()
     _sandbox = None
 
 
-def check_opening(source: catalog.Source, kind: str) -> None:
-    """Raise what opening a foreign checkpoint would do to this process; `kind`: "text" or "image"."""
+def check_opening(source: catalog.ModelSource, kind: str) -> None:
+    """Open a foreign checkpoint in the sandbox and raise its error; `kind`: "text" or "image"."""
     if _sandbox is not None and source.kind != "embedded":
-        _tokenized.cache_clear()
+        _check_texts.cache_clear()
         _sandbox.open(source, kind)
 
 
 def check_tokenizing(tokenizer: str, text: str | Sequence[str], pair: str | Sequence[str] | None) -> None:
-    """Raise what tokenizing these texts with a foreign tokenizer would do to this process."""
+    """Tokenize the texts with a foreign tokenizer in the sandbox and raise its error."""
     if _sandbox is not None and _is_foreign(tokenizer):
-        _tokenized(tokenizer, *(one if one is None or isinstance(one, str) else tuple(one) for one in (text, pair)))
+        _check_texts(tokenizer, *(t if t is None or isinstance(t, str) else tuple(t) for t in (text, pair)))
 
 
 def check_decoding(tokenizer: str, ids: Sequence[int]) -> None:
-    """Raise what decoding these tokens with a foreign tokenizer would do to this process."""
+    """Decode the tokens with a foreign tokenizer in the sandbox and raise its error."""
     if _sandbox is not None and _is_foreign(tokenizer):
         _sandbox.decode(tokenizer, ids)
 
 
 @functools.lru_cache(maxsize=4096)
-def _tokenized(tokenizer: str, text: Text, pair: Text) -> None:
+def _check_texts(tokenizer: str, text: Texts, pair: Texts) -> None:
     if _sandbox is not None:
         _sandbox.tokenize(tokenizer, text, pair)
 
 
 @functools.cache
 def _is_foreign(folder: str) -> bool:
-    own = [catalog.EMBEDDED, minilm.package_folder()]
+    own = [catalog.EMBEDDED, minilm_package_folder()]
     return not any(place is not None and Path(folder).is_relative_to(place) for place in own)
 
 
 def _environment() -> dict[str, str]:
-    """Without the organiser's password."""
+    """The environment without the organizer's password."""
     own = {name: value for name, value in os.environ.items() if name != access.PASSWORD}
     return {**own, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def main(tasks: IO[bytes], answers: IO[bytes]) -> None:
-    """The process itself: a line of JSON a task, and one an answer. It ends with its parent, which closes `tasks`."""
+    """Run the sandbox: a line of JSON a task, and one an answer. It ends with its parent, which closes `tasks`."""
     from engine.vision.load import load_image_model  # noqa: F401
 
     def answer(error: str) -> None:
@@ -183,7 +181,7 @@ def main(tasks: IO[bytes], answers: IO[bytes]) -> None:
         task = json.loads(line)
         _limit(task["memory"])
         try:
-            DOES[task["do"]](task)
+            TASKS[task["do"]](task)
         except ExegesisError as error:
             answer(str(error))
         except (MemoryError, RuntimeError, ValueError, KeyError, TypeError, OSError) as error:
@@ -207,38 +205,37 @@ def _limit(memory: int) -> None:
 def _open(task: dict[str, Any]) -> None:
     import torch
 
-    from engine.models import load
+    from engine.models import loading
     from engine.vision import load as vision
 
-    _tokenizer.cache_clear()
+    _load_tokenizer.cache_clear()
     source = catalog.locate(task["model"])
-    (vision if task["kind"] == "image" else load).load(source, "", torch.float32, torch.device("cpu"))
+    (vision if task["kind"] == "image" else loading).load(source, "", torch.float32, torch.device("cpu"))
 
 
 def _tokenize(task: dict[str, Any]) -> None:
-    from engine.models.encoding import tokenise
+    from engine.models.text_classifier import tokenize
 
-    tokenizer = _tokenizer(task["tokenizer"])
-    tokenise(tokenizer, task["text"], task["pair"])
+    tokenize(_load_tokenizer(task["tokenizer"]), task["text"], task["pair"])
 
 
 def _decode(task: dict[str, Any]) -> None:
-    tokenizer = _tokenizer(task["tokenizer"])
+    tokenizer = _load_tokenizer(task["tokenizer"])
     for id in task["ids"]:
         tokenizer.decode([id])
 
 
-DOES = {"open": _open, "tokenize": _tokenize, "decode": _decode}
+TASKS = {"open": _open, "tokenize": _tokenize, "decode": _decode}
 
 
 @functools.lru_cache(maxsize=4)
-def _tokenizer(folder: str) -> Any:
-    from engine.models.bases import load_tokenizer
+def _load_tokenizer(folder: str) -> Any:
+    from engine.models.loading import load_tokenizer
 
     return load_tokenizer(Path(folder))
 
 
 if __name__ == "__main__":
     to_parent = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # what libraries print must not mix with the answers
     main(sys.stdin.buffer, to_parent)

@@ -1,30 +1,32 @@
-"""How large a model is and of which architecture, from its config and the heads of its files: nothing is loaded."""
+"""The size and architecture of a model, from its config and the headers of its files: no weights are loaded."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
 from engine.errors import ExegesisError, shown
 from engine.models import catalog
-from engine.models.adapters import Adapter, adapter_for
-from engine.models.parameters import stored_tensors
+from engine.models.adapters import TextAdapter, adapter_for
 from engine.vision import adapters as image_adapters
 
 BLOCKS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
 HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
-"""What the families call them in their configs."""
-WRAPPED = "base_model.model."
-"""What peft puts before the names of an adapter's tensors."""
+"""The names of blocks and heads in the families' configs."""
+PEFT_PREFIX = "base_model.model."
+"""The prefix of the names of an adapter's tensors, by peft."""
 NO_PARAMETER = re.compile(r"(^|\.)(position_ids|token_type_ids|attn\.(masked_)?bias)$|^encoder\.embed_tokens\.weight$")
 """Stored beside the parameters: fixed numbers of old checkpoints, and T5's embeddings under their second name."""
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """`parameters`: of the classifier as it runs. `heads`: of attention, a block. `architecture`: such as BERT."""
 
     parameters: int
@@ -33,8 +35,8 @@ class Size:
     architecture: str
 
 
-def parameters_words(size: Size) -> str:
-    """How many parameters, in three digits: "22.7 million parameters"."""
+def format_parameters(size: ModelSize) -> str:
+    """The number of parameters in words, in three digits: "22.7 million parameters"."""
     number = float(f"{size.parameters:.3g}")
     for unit, name in ((1e9, " billion"), (1e6, " million")):
         if number >= unit:
@@ -42,48 +44,40 @@ def parameters_words(size: Size) -> str:
     return f"{number:,.0f} parameters"
 
 
-def size_of(model: str) -> Size:
-    """The size of an embedded model, a folder or a hub id, of texts or of pictures."""
+def model_size(model: str) -> ModelSize:
+    """The size of an embedded model, a folder or a hub id, of texts or of images."""
     source = catalog.locate(model)
     config = catalog.config(source)
-    counts = _own(source) if source.base is None else _merged(source, config)
-    return Size(
-        sum(counts.values()),
-        _stated(source, config, BLOCKS),
-        _stated(source, config, HEADS),
-        _architecture(source, config),
-    )
+    kind = str(config.get("model_type", ""))
+    counts = _merged_counts(source, kind) if source.base else _folder_counts(source, source.folder)
+    blocks, heads = (_config_number(source, config, names) for names in (BLOCKS, HEADS))
+    if kind in catalog.IMAGE_TYPES:
+        architecture = image_adapters.adapter_for(kind, config.get("architectures") or [], source.id).family
+    else:
+        architecture = adapter_for(kind, source.id).family
+    return ModelSize(sum(counts.values()), blocks, heads, architecture)
 
 
-def blocks_of(model: str) -> int:
-    """How many blocks a model has."""
+def block_count(model: str) -> int:
+    """The number of blocks of a model."""
     source = catalog.locate(model)
-    return _stated(source, catalog.config(source), BLOCKS)
+    return _config_number(source, catalog.config(source), BLOCKS)
 
 
-def _own(source: catalog.Source) -> dict[str, int]:
-    return _parameters(_stored(source, source.folder))
+def stored_parameters(model: str) -> int:
+    """The count of numbers in all safetensors of a model; for an adapter, the base's too."""
+    return sum(sum(counts.values()) for counts in _tensor_counts(catalog.locate(model)).values())
 
 
-def _merged(source: catalog.Source, config: Mapping[str, Any]) -> dict[str, int]:
+def _merged_counts(source: catalog.ModelSource, kind: str) -> dict[str, int]:
     """The base without the head of its pre-training, and the adapter's head; updates add no numbers once merged."""
     assert source.base is not None
-    adapter = adapter_for(config.get("model_type", ""), source.id)
-    base = _backbone(_parameters(_stored(source, source.base)), adapter)
-    own = {name.removeprefix(WRAPPED): n for name, n in _stored(source, source.folder).items() if ".lora_" not in name}
-    return base | own
+    base = _backbone_counts(_folder_counts(source, source.base), adapter_for(kind, source.id))
+    own = _folder_counts(source, source.folder)
+    return base | {name.removeprefix(PEFT_PREFIX): n for name, n in own.items() if ".lora_" not in name}
 
 
-def _stored(source: catalog.Source, folder: Path) -> dict[str, int]:
-    files = stored_tensors(source).items()
-    return {name: count for file, counts in files if Path(file).parent == folder for name, count in counts.items()}
-
-
-def _parameters(counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if not NO_PARAMETER.search(name)}
-
-
-def _backbone(counts: Mapping[str, int], adapter: Adapter) -> dict[str, int]:
+def _backbone_counts(counts: Mapping[str, int], adapter: TextAdapter) -> dict[str, int]:
     """Encoders saved alone do not name themselves. A pooler is the head's: the adapter has it where it is used."""
     inside = f"{adapter.backbone}."
     if not any(name.startswith(inside) for name in counts):
@@ -92,15 +86,30 @@ def _backbone(counts: Mapping[str, int], adapter: Adapter) -> dict[str, int]:
     return {n: c for n, c in counts.items() if n.startswith(parts) and not n.startswith(f"{inside}pooler.")}
 
 
-def _stated(source: catalog.Source, config: Mapping[str, Any], names: Sequence[str]) -> int:
-    found = next((config[name] for name in names if name in config), None)
-    if type(found) is not int or found < 1:
-        raise ExegesisError(f"model {source.id}: its config.json must state {names[0]}, a number, got {shown(found)}.")
-    return found
+def _folder_counts(source: catalog.ModelSource, folder: Path) -> dict[str, int]:
+    """The sizes of the parameters stored in the folder."""
+    files = [counts for file, counts in _tensor_counts(source).items() if Path(file).parent == folder]
+    return {name: n for counts in files for name, n in counts.items() if not NO_PARAMETER.search(name)}
 
 
-def _architecture(source: catalog.Source, config: Mapping[str, Any]) -> str:
-    kind = str(config.get("model_type", ""))
-    if kind in catalog.IMAGE_TYPES:
-        return image_adapters.adapter_for(kind, config.get("architectures") or [], source.id).family
-    return adapter_for(kind, source.id).family
+def _tensor_counts(source: catalog.ModelSource) -> dict[str, dict[str, int]]:
+    """By file (the base's first), the size of each tensor."""
+    files = [file for file in source.weights if file.suffix == ".safetensors"]
+    try:
+        return {str(file): _file_counts(str(file)) for file in files}
+    except (OSError, SafetensorError) as error:
+        raise ExegesisError(
+            f"model {source.id}: its file of weights (safetensors) is damaged ({error}). Download or save it again."
+        ) from error
+
+
+def _file_counts(file: str) -> dict[str, int]:
+    with safe_open(file, framework="numpy") as weights:
+        return {name: math.prod(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
+
+
+def _config_number(source: catalog.ModelSource, config: Mapping[str, Any], names: Sequence[str]) -> int:
+    number = next((config[name] for name in names if name in config), None)
+    if type(number) is not int or number < 1:
+        raise ExegesisError(f"model {source.id}: its config.json must state {names[0]}, a number, got {shown(number)}.")
+    return number

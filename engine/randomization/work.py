@@ -16,7 +16,7 @@ from engine.errors import ExegesisError
 from engine.evaluation.maps import surviving
 from engine.evaluation.sample import Sample, reason
 from engine.explain import predict_encoded, require_finite
-from engine.models.sizes import blocks_of
+from engine.models.sizes import block_count
 from engine.progress import check_cancelled
 from engine.randomization.pieces import (
     PREDICTION,
@@ -50,7 +50,7 @@ class Work:
 
     def __init__(self, plan: Plan, model: str, sample: Sample) -> None:
         self.plan, self.model, self.sample = plan, model, sample
-        self.stages = stages_of(plan, blocks_of(model))
+        self.stages = stages_of(plan, block_count(model))
         self.labels: dict[int, str | None] = {}
         self.faults: dict[int, str] = {}
         self.naming = Naming(plan, model, self._read_all())

@@ -58,7 +58,7 @@ class Asked:
     @property
     def kind(self) -> str:
         """What the teacher reads, "text" or "image"."""
-        return "image" if catalog.reads_pictures(self.teacher) else "text"
+        return "image" if catalog.is_image_model(self.teacher) else "text"
 
     @property
     def as_key(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import torch
 
 from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError, UsageError
-from engine.models import bases
+from engine.models import catalog, loading, weight_files
 from engine.vision.classifier import ImageClassifier
 
 
@@ -19,15 +19,15 @@ def load_base(base: str, teacher: AnyClassifier) -> AnyClassifier:
 
     Errors: another architecture or shape than the teacher's.
     """
-    folder = bases.locate(base)
-    config = bases.read_config(folder)
+    folder = catalog.locate_base(base)
+    config = catalog.read_base_config(folder)
     mine: Any = teacher.module.config
     theirs = config.get("model_type")
     if theirs != mine.model_type:
         raise UsageError(f"base: {base} is of type {theirs!r}, but the teacher {teacher.id} of {mine.model_type!r}.")
     module = _module(folder, teacher).to(device=teacher.device, dtype=teacher.dtype).eval().requires_grad_(False)
     _check_shape(base, module.config, teacher)
-    return replace(teacher, module=module, memo={}, id=base, revision=bases.weights_sha256(folder)[:16])  # type: ignore[type-var]
+    return replace(teacher, module=module, memo={}, id=base, revision=weight_files.weights_sha256(folder)[:16])  # type: ignore[type-var]
 
 
 def _module(folder: Path, teacher: AnyClassifier) -> torch.nn.Module:
@@ -35,7 +35,7 @@ def _module(folder: Path, teacher: AnyClassifier) -> torch.nn.Module:
         from engine.training.images import checkpoints
 
         return checkpoints.load(folder, teacher.labels)
-    return bases.load_base(folder, teacher.labels, teacher.regression)
+    return loading.load_base(folder, teacher.labels, teacher.regression)
 
 
 def _check_shape(base: str, config: Any, teacher: AnyClassifier) -> None:

@@ -13,7 +13,7 @@ from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.data.sources import Source
 from engine.home import home
-from engine.models import base_files, catalog
+from engine.models import catalog, weight_files
 from engine.scaffold.examples import examples_of
 from engine.scaffold.plan import Plan, Pupil, base_named
 from engine.scaffold.result import Outcome, Pass
@@ -70,7 +70,7 @@ class Kept:
 
 def base_revision(base: str) -> str:
     """A hash of the base's weights."""
-    return base_files.weights_sha256(base_files.locate(base))
+    return weight_files.weights_sha256(catalog.locate_base(base))
 
 
 def packed(outcome: Outcome) -> tuple[Meta, Arrays]:

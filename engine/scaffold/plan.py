@@ -96,7 +96,7 @@ class Plan:
     @cached_property
     def kind(self) -> str:
         """What the teacher reads, "text" or "image"."""
-        return "image" if catalog.reads_pictures(self.teacher) else "text"
+        return "image" if catalog.is_image_model(self.teacher) else "text"
 
     @property
     def pupils(self) -> tuple[Pupil, ...]:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 
 from engine.classifiers import AnyClassifier, Coded
-from engine.models.text import as_float64
+from engine.models.classifier import as_float64
 from engine.params import from_mapping
 from engine.registry import explainer
 from engine.runtime import in_chunks, rows_at_once

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 
 from engine.classifiers import AnyClassifier
-from engine.models.attention import capture
+from engine.models.attention import capture_attention
 from engine.scaffold.explaining import mean_logits
 from engine.scaffold.lessons import Lesson
 
@@ -54,13 +54,13 @@ class Student(torch.nn.Module):
         """Logits of a batch; `explain`: its heads too."""
         if not explain:
             return Said(self._answer(lesson, self.base.states(lesson.rows)), None)
-        with capture(self.module) as recorder:
+        with capture_attention(self.module) as recorder:
             states = self.base.states(lesson.rows)
         return Said(self._answer(lesson, states), self._heads(recorder.logits, lesson.visible))
 
     def heads(self, lesson: Lesson) -> Float[torch.Tensor, "batch head key"]:
         """`s^h` alone: the pass ends with the last layer's attention."""
-        with capture(self.module, most=len(self.base.blocks)) as recorder:
+        with capture_attention(self.module, max_layers=len(self.base.blocks)) as recorder:
             self.base.hidden(lesson.rows)
         return self._heads(recorder.logits, lesson.visible)
 

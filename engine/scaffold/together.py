@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from engine.errors import ExegesisError
 from engine.models.attention import twice_differentiable
-from engine.models.encoding import Batch
+from engine.models.text_classifier import TextBatch
 from engine.scaffold.bilevel import Objective, Rates
 from engine.scaffold.explaining import divergence, log_explanation
 from engine.scaffold.lessons import Lesson
@@ -115,7 +115,7 @@ def _factor(norm: torch.Tensor, most: float) -> torch.Tensor:
 
 def _side_by_side(lessons: Sequence[Lesson]) -> Tensors:
     """The lessons' tensors stacked, padded to the longest of all."""
-    if not all(isinstance(lesson.rows, Batch) for lesson in lessons):
+    if not all(isinstance(lesson.rows, TextBatch) for lesson in lessons):
         raise ExegesisError("lessons: students are taught together from texts alone. Teach these one by one.")
     counts = sorted({len(lesson.answers) for lesson in lessons})
     if len(counts) > 1:
@@ -126,7 +126,7 @@ def _side_by_side(lessons: Sequence[Lesson]) -> Tensors:
 
 
 def _tensors(lesson: Lesson, width: int) -> Tensors:
-    rows: Batch = lesson.rows
+    rows: TextBatch = lesson.rows
     found = {name: getattr(lesson, name, None) for name in FIELDS} | {n: getattr(rows, n) for n in FIELDS[:4]}
     more = width - lesson.visible.shape[1]
     return {
@@ -137,5 +137,5 @@ def _tensors(lesson: Lesson, width: int) -> Tensors:
 
 
 def _lesson(given: Tensors) -> Lesson:
-    rows = Batch(given["ids"], given["visible"], given["types"], given["lengths"], whole=False)
+    rows = TextBatch(given["ids"], given["visible"], given["types"], given["lengths"], whole=False)
     return Lesson(rows, given["visible"], given["features"], given["answers"], given.get("heads"))

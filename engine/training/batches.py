@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from engine.data.examples import LabelledExample
-from engine.models.adapters import Adapter
-from engine.models.encoding import tokenise
+from engine.models.adapters import TextAdapter
+from engine.models.text_classifier import tokenize
 
 WINDOW = 50
 """Batches that are sorted by length together: large enough to save padding, small enough to stay random."""
@@ -64,7 +64,7 @@ def targets(data: Examples, indices: Sequence[int], regression: bool, device: to
     return torch.tensor([data.labels[i] for i in indices], device=device).to(dtype)
 
 
-def encode(examples: Sequence[LabelledExample], tokenizer: Any, max_length: int, adapter: Adapter) -> Encoded:
+def encode(examples: Sequence[LabelledExample], tokenizer: Any, max_length: int, adapter: TextAdapter) -> Encoded:
     """Tokenises single texts and pairs as explaining does (an empty second text is none); cuts to `max_length`."""
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if adapter.token_types else [])]
     rows: dict[int, dict[str, list[int]]] = {}
@@ -72,7 +72,7 @@ def encode(examples: Sequence[LabelledExample], tokenizer: Any, max_length: int,
         places = [i for i, e in enumerate(examples) if bool(e.text_pair) == paired]
         if places:
             pairs = [examples[i].text_pair or "" for i in places] if paired else None
-            made = tokenise(tokenizer, [examples[i].text for i in places], pairs, max_length)
+            made = tokenize(tokenizer, [examples[i].text for i in places], pairs, max_length)
             rows |= {i: {name: made[name][k] for name in names} for k, i in enumerate(places)}
     pad = {"input_ids": tokenizer.pad_token_id, "attention_mask": 0, "token_type_ids": 0}
     return Encoded([rows[i] for i in range(len(examples))], [float(e.label or 0) for e in examples], pad)

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from engine.models.adapters import adapter_for
-from engine.models.bases import quiet
+from engine.models.loading import silence_libraries
 from engine.training.config import TrainConfig
 
 WEIGHTS = "adapter_model.safetensors"
@@ -29,7 +29,7 @@ def wrap(module: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.
         target_modules=list(adapter.lora_targets),
         modules_to_save=list(adapter.head),
     )
-    with quiet():
+    with silence_libraries():
         return peft.get_peft_model(module, settings)
 
 

@@ -11,7 +11,7 @@ import torch
 
 from engine.data.examples import LabelledExample
 from engine.errors import ExegesisError
-from engine.models import bases, catalog
+from engine.models import catalog, loading, weight_files
 from engine.models.adapters import adapter_for
 from engine.progress import CancelToken, Report, silent
 from engine.training import cards, lora
@@ -50,14 +50,14 @@ def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | No
 class _Run:
     def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken) -> None:
         self.config, self.report, self.cancel = config, report, cancel
-        self.path = bases.locate(config.base)
+        self.path = catalog.locate_base(config.base)
         self.out = output_folder(Path(config.out), self.path)
         self.corpus = read_corpus(config.dataset, config.columns)
         self.further = further(config.measure, self.corpus)
         self.train_rows, self.held_rows, self.dropped = _parts(self.corpus, config)
-        self.family = bases.read_config(self.path).get("model_type", "")
-        self.tokenizer = bases.load_tokenizer(self.path)
-        self.max_length = min(config.max_length, bases.longest_input(self.path, self.tokenizer))
+        self.family = catalog.read_base_config(self.path).get("model_type", "")
+        self.tokenizer = loading.load_tokenizer(self.path)
+        self.max_length = min(config.max_length, loading.longest_input(self.path, self.tokenizer))
         self.device = torch.device(device_named(config.device))
 
     def result(self) -> TrainResult:
@@ -80,11 +80,11 @@ class _Run:
         return self.corpus.regression
 
     def _identity(self) -> dict[str, Any]:
-        inputs = {"base's weights": bases.weights_sha256(self.path), "data set's content": self.corpus.revision}
+        inputs = {"base's weights": weight_files.weights_sha256(self.path), "data set's content": self.corpus.revision}
         return self.config.decisive() | inputs
 
     def _base(self) -> torch.nn.Module:
-        return bases.load_base(self.path, self.corpus.labels, self._regression)
+        return loading.load_base(self.path, self.corpus.labels, self._regression)
 
     def _prepared(self) -> torch.nn.Module:
         module = self._base()
@@ -101,7 +101,7 @@ class _Run:
         if self.config.method == "lora":
             lora.save(module, self.out, _lasting_name(self.config.base))
         else:
-            with bases.quiet():
+            with loading.silence_libraries():
                 (module.half() if self.config.half else module).save_pretrained(str(self.out))
                 self.tokenizer.save_pretrained(str(self.out))
 
@@ -112,12 +112,12 @@ class _Run:
 
     def _stored(self) -> torch.nn.Module:
         if self.config.method == "lora":
-            return bases.merged(self._base(), self.out)
-        return bases.load_base(self.out, self.corpus.labels, self._regression)
+            return loading.merge_adapter(self._base(), self.out)
+        return loading.load_base(self.out, self.corpus.labels, self._regression)
 
     def _card(self, loop: Loop, scores: Mapping[str, Score]) -> dict[str, Any]:
         facts = cards.describe(self.config.base, self.config.dataset, known_card(self.config.dataset))
-        facts["base"] = facts["base"] | {"sha256": bases.weights_sha256(self.path)}
+        facts["base"] = facts["base"] | {"sha256": weight_files.weights_sha256(self.path)}
         return {
             "title": self.out.resolve().name,
             "kind": "LoRA adapter" if self.config.method == "lora" else "Full fine-tuning",
@@ -138,7 +138,7 @@ class _Run:
             "history": [asdict(record) for record in loop.records()],
             "best_epoch": loop.at.best_epoch,
             "scores": {name: score.as_plain() for name, score in scores.items()},
-            "sha256": bases.weights_sha256(self.out),
+            "sha256": weight_files.weights_sha256(self.out),
             "bytes": sum(file.stat().st_size for file in self.out.glob("*.safetensors")),
         }
 

@@ -9,9 +9,8 @@ import transformers
 
 from engine.errors import ExegesisError
 from engine.models import catalog
-from engine.models.bases import quiet, read_config
-from engine.models.load import told
-from engine.models.loaded import Loaded
+from engine.models.catalog import read_base_config
+from engine.models.loading import ModelCache, loading_errors, silence_libraries
 from engine.vision.adapters import ImageAdapter, adapter_for
 from engine.vision.classifier import ImageClassifier
 from engine.vision.preprocessing import check_sizes, read_preprocessing
@@ -26,12 +25,12 @@ def load_image_model(model: str, dtype: str = "float32", device: torch.device | 
     return _LOADED.get(model, dtype, device)
 
 
-def load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
+def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
     """Load a checkpoint from its folder, without keeping it. Errors: as `load_image_model`."""
-    config = read_config(source.base or source.folder)
+    config = read_base_config(source.base or source.folder)
     adapter = adapter_for(config.get("model_type", ""), config.get("architectures") or [], source.id)
     preprocessing = read_preprocessing(source.folder, source.id)
-    with quiet(), told(source.id):
+    with silence_libraries(), loading_errors(source.id):
         module = _module(source, adapter)
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     with sense_of(source.id):
@@ -41,10 +40,10 @@ def load(source: catalog.Source, revision: str, dtype: torch.dtype, device: torc
     return made
 
 
-_LOADED = Loaded(load, "image")
+_LOADED = ModelCache(load, "image")
 
 
-def _module(source: catalog.Source, adapter: ImageAdapter) -> Any:
+def _module(source: catalog.ModelSource, adapter: ImageAdapter) -> Any:
     module, report = getattr(transformers, adapter.architecture).from_pretrained(
         str(source.folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
         attn_implementation="sdpa", output_loading_info=True,

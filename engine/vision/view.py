@@ -12,7 +12,7 @@ from jaxtyping import Bool, UInt8
 
 from engine.errors import ExegesisError, shown
 from engine.models import catalog
-from engine.models.labels import labels_in
+from engine.models.catalog import config_labels
 from engine.vision.adapters import adapter_for
 from engine.vision.picture import both_sides, patch_mask
 from engine.vision.preprocessing import Preprocessing, check_sizes, read_preprocessing
@@ -73,7 +73,7 @@ def _view(model: str, revision: str) -> View:
     with sense_of(source.id):
         size, patch = both_sides(config["image_size"]), both_sides(config["patch_size"])
         grid = size[0] // patch[0], size[1] // patch[1]
-        channels, labels = int(config["num_channels"]), labels_in(config)
+        channels, labels = int(config["num_channels"]), config_labels(config)
     check_sizes(source.id, preprocessing, size, channels)
     return View(model, revision, preprocessing, size, patch, grid, len(adapter.specials), labels)
 

@@ -103,7 +103,7 @@ def refusing(text: str) -> Callable[..., Any]:
 
 def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on no model is loaded."""
-    for name in ("engine.models.load.load_model", "engine.evaluation.evaluate._OneModel"):
+    for name in ("engine.models.loading.load_model", "engine.evaluation.evaluate._OneModel"):
         monkeypatch.setattr(name, None)
 
 

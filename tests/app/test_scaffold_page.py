@@ -85,7 +85,7 @@ def test_what_is_pressed_is_taught_shown_kept_and_opens_again_without_a_model(
     assert any("No student of this plan is finished yet" in text.value for text in page.markdown)
     press(page, "Teach")
     finish()
-    for name in ("engine.scaffold.courses.load_classifier", "engine.models.load.load_model"):
+    for name in ("engine.scaffold.courses.load_classifier", "engine.models.loading.load_model"):
         monkeypatch.setattr(name, None)
     page = opened(plan)
     assert "Teach" not in labels(page)

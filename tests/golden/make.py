@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from engine.explainers.ensemble import SEVEN
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.registry import KINDS, all_explainers, explainer
 from engine.vision.load import load_image_model
 from tests.explaining import run, task_for

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.stats
 import torch
 
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import TextClassifier
 from engine.request import Example
 
 Weights = Mapping[str, torch.Tensor]

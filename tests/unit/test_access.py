@@ -15,7 +15,7 @@ from engine.data.images.datasets import is_images, load_images
 from engine.data.sources import listed_datasets
 from engine.errors import UsageError
 from engine.jobs.kinds import MODULES
-from engine.models import base_files, catalog
+from engine.models import catalog
 from tests.tiny import save_checkpoint
 
 TEXTS = [{"text": "good"}]
@@ -74,15 +74,15 @@ def test_a_job_may_not_name_a_path(kind: str, spec: dict[str, Any], tmp_path: Pa
 @pytest.mark.parametrize("name", ["{folder}", "{folder}/none", "owner/name", "..", "~", "hub:owner/name"])
 def test_no_way_to_open_something_takes_a_path(name: str, tmp_path: Path) -> None:
     path = name.format(folder=tmp_path)
-    for ways in (catalog.locate, base_files.locate, catalog.revision, load, load_images, is_images):
+    for ways in (catalog.locate, catalog.locate_base, catalog.revision, load, load_images, is_images):
         with pytest.raises(UsageError, match="is not offered on this server"):
             ways(path)
 
 
 def test_what_comes_with_the_project_is_open() -> None:
     assert catalog.locate("reviews-minilm").kind == "embedded"
-    assert base_files.locate("minilm").is_dir()
-    assert base_files.locate(catalog.embedded_bases()[0]).is_dir()
+    assert catalog.locate_base("minilm").is_dir()
+    assert catalog.locate_base(catalog.embedded_bases()[0]).is_dir()
     assert len(load("reviews-generated:seed=7", limit=3)) == 3
     assert len(load_images("scenes:count=3")) == 3
 
@@ -95,8 +95,8 @@ def test_what_is_offered_is_open_and_listed(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv(MODELS, f"{model} owner/name")
     assert catalog.locate(str(model)).folder == model
     assert len(load(str(table))) == 1
-    assert str(model) in catalog.listed_models("text")
-    assert str(model) not in catalog.listed_models("image")
+    assert str(model) in catalog.list_models("text")
+    assert str(model) not in catalog.list_models("image")
     assert str(table) in listed_datasets("text")
     assert "scenes:count=3" in listed_datasets("image")
     with pytest.raises(UsageError, match="is not offered"):

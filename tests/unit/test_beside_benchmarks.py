@@ -17,7 +17,7 @@ from benchmarks.limits import Limit
 from engine.attacks.attack import items_of
 from engine.attacks.params import PATH_STEPS
 from engine.models.attention import twice_differentiable
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import TextClassifier
 from engine.randomization.plan import THESIS, Plan
 from engine.randomization.run import sample_of
 from engine.randomization.work import Work

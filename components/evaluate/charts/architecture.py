@@ -13,7 +13,7 @@ from components.evaluate.charts.scaling import size_columns
 from components.evaluate.charts.words import axis_words, from_zero, record, table_row
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views.sizes import Sized, Sizes, by_architecture, spread
-from engine.models.sizes import parameters_words
+from engine.models.sizes import format_parameters
 
 ALIKE = 1.5
 """Models that differ by less than this factor count as of one size."""
@@ -53,5 +53,5 @@ def unlike_words(sizes: Sizes) -> str:
 
 def _of_group(one: Sized) -> dict[str, object]:
     kind, number = one.size.architecture, f"{one.size.parameters:,}"
-    words = f"{kind}, {parameters_words(one.size)}: {one.score.model}"
+    words = f"{kind}, {format_parameters(one.size)}: {one.score.model}"
     return {GROUP: words, "architecture": kind, "parameters": number}

@@ -14,7 +14,7 @@ from components.evaluate.charts.lines import AT, line_chart
 from components.evaluate.charts.words import axis_words, record, span_of, table_row
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views.sizes import Sized, Sizes, scaling
-from engine.models.sizes import Size
+from engine.models.sizes import ModelSize
 
 SHORT = "format(datum.value, '.3~s')"
 """350k, 1.1M."""
@@ -44,12 +44,12 @@ def scaling_table(found: Evaluation, frame: Frame, id: str, sizes: Sizes, family
     return pd.DataFrame([table_row(one.score, frame, size_columns(one.size)) for one in drawn])
 
 
-def size_columns(size: Size) -> Mapping[str, object]:
+def size_columns(size: ModelSize) -> Mapping[str, object]:
     """What tables say of a model's size."""
     return {"Architecture": size.architecture, "Parameters": size.parameters, "Blocks": size.blocks}
 
 
-def _of_size(size: Size) -> Mapping[str, object]:
+def _of_size(size: ModelSize) -> Mapping[str, object]:
     return {AT: size.parameters, "parameters": f"{size.parameters:,}", "blocks": str(size.blocks)}
 
 

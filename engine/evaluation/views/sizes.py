@@ -9,9 +9,9 @@ from engine.errors import ExegesisError
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views.points import Wanted, points
 from engine.metrics.results import Score
-from engine.models.sizes import Size, size_of
+from engine.models.sizes import ModelSize, model_size
 
-Sizes = Mapping[str, Size]
+Sizes = Mapping[str, ModelSize]
 """By model."""
 
 
@@ -20,15 +20,15 @@ class Sized:
     """What a method comes to on a model of that size."""
 
     score: Score
-    size: Size
+    size: ModelSize
 
 
-def sizes_of(models: Iterable[str]) -> tuple[dict[str, Size], dict[str, str]]:
+def sizes_of(models: Iterable[str]) -> tuple[dict[str, ModelSize], dict[str, str]]:
     """The sizes by model, from its files, and of models whose files do not say: why not."""
-    sizes, unknown = dict[str, Size](), dict[str, str]()
+    sizes, unknown = dict[str, ModelSize](), dict[str, str]()
     for model in models:
         try:
-            sizes[model] = size_of(model)
+            sizes[model] = model_size(model)
         except ExegesisError as error:
             unknown[model] = " ".join(str(error).split())
     return sizes, unknown

@@ -11,7 +11,7 @@ from engine.evaluation.views.points import curves_of, metrics_of
 from engine.evaluation.views.sizes import Sizes, architectures, ladders
 from engine.evaluation.views.strength import MASS, strength_of
 from engine.metrics.catalog import METRICS
-from engine.models.sizes import parameters_words
+from engine.models.sizes import format_parameters
 
 PLAUSIBLE = ("marks", "pair")
 FEW_BANDS = "of many methods they are left out, but each point tells its own."
@@ -122,7 +122,7 @@ def _architecture(found: Evaluation, beside: Beside) -> str | None:
 def _there(beside: Beside) -> str:
     """The sizes that are known, in words."""
     ordered = sorted(beside.sizes.values(), key=lambda size: (size.architecture, size.parameters))
-    told = (f"{size.architecture} with {parameters_words(size)}" for size in ordered)
+    told = (f"{size.architecture} with {format_parameters(size)}" for size in ordered)
     return ", ".join(told) or "none whose size is known"
 
 

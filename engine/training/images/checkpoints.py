@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from engine.errors import ExegesisError
-from engine.models import bases, catalog
+from engine.models import catalog, loading, weight_files
 from engine.training.images.pictures import Normalisation
 
 BILINEAR = 2
@@ -30,14 +30,14 @@ class Base:
 
 def read_base(base: str) -> Base:
     """A ViT checkpoint by embedded name, folder or hub id."""
-    folder = catalog.locate(base).folder if base in catalog.embedded_image_models() else bases.locate(base)
-    config = bases.read_config(folder)
+    folder = catalog.locate(base).folder if base in catalog.embedded_image_models() else catalog.locate_base(base)
+    config = catalog.read_base_config(folder)
     if config.get("model_type") != "vit":
         raise ExegesisError(f"base: {base} is of type {config.get('model_type')!r}. Give a ViT, or vit for a new one.")
     size = config.get("image_size", 224)
     if not isinstance(size, int):
         raise ExegesisError(f"base: {base} reads pictures of {size} pixels; a square size is needed here.")
-    return Base(folder, size, _normalisation(folder), bases.weights_sha256(folder))
+    return Base(folder, size, _normalisation(folder), weight_files.weights_sha256(folder))
 
 
 def load(folder: Path, labels: tuple[str, ...]) -> torch.nn.Module:
@@ -46,7 +46,7 @@ def load(folder: Path, labels: tuple[str, ...]) -> torch.nn.Module:
         "label2id": {label: i for i, label in enumerate(labels)},
         "id2label": dict(enumerate(labels)),
     }
-    with bases.quiet():
+    with loading.silence_libraries():
         return transformers.ViTForImageClassification.from_pretrained(
             str(folder),
             num_labels=len(labels),
@@ -60,7 +60,7 @@ def load(folder: Path, labels: tuple[str, ...]) -> torch.nn.Module:
 
 def store(module: Any, out: Path, size: int, normalisation: Normalisation, half: bool) -> None:
     """Weights, config and preprocessing in the files that transformers reads."""
-    with bases.quiet():
+    with loading.silence_libraries():
         (module.half() if half else module).save_pretrained(str(out))
     processor = {
         "image_processor_type": "ViTImageProcessor",

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from engine.data.images.datasets import ImageDataset, image_card, image_names
-from engine.models import bases
+from engine.models import weight_files
 from engine.progress import CancelToken, Report, silent
 from engine.training import cards
 from engine.training.checkpoint import CheckpointFolder
@@ -133,7 +133,7 @@ class _Run:
             "history": [asdict(record) for record in loop.records()],
             "best_epoch": loop.at.best_epoch,
             "scores": {name: score.as_plain() for name, score in scores.items()},
-            "sha256": bases.weights_sha256(self.out),
+            "sha256": weight_files.weights_sha256(self.out),
             "bytes": sum(file.stat().st_size for file in self.out.glob("*.safetensors")),
             "precision": "float16" if self.config.half else "float32",
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from engine.models.encoding import tokenise
+from engine.models.text_classifier import tokenize
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Lines:
 
 def read_lines(texts: Sequence[str], tokenizer: Any, max_length: int, end: str | None) -> Lines:
     """Texts of two tokens or more as ids; `end` is put after those of a tokenizer that adds nothing itself."""
-    made = tokenise(tokenizer, list(texts), None, max_length)["input_ids"]
+    made = tokenize(tokenizer, list(texts), None, max_length)["input_ids"]
     if end is not None:
         made = [[*row[: max_length - 1], tokenizer.convert_tokens_to_ids(end)] for row in made]
     return Lines([row for row in made if len(row) > 1])

@@ -11,7 +11,7 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from engine.models.bases import quiet
+from engine.models.loading import silence_libraries
 from engine.training.pretraining.shapes import Shape
 
 SPREAD = 0.05
@@ -29,7 +29,7 @@ def new_module(shape: Shape, tokenizer: Any, length: int) -> Any:
 
 def store(module: Any, family: str, tokenizer: Any, out: Path) -> None:
     """Writes float16 safetensors, config and tokenizer; of T5 the encoder alone."""
-    with quiet():
+    with silence_libraries():
         kept = _encoder(module) if family == "t5" else copy.deepcopy(module)
         kept.half().save_pretrained(str(out))
         tokenizer.save_pretrained(str(out))

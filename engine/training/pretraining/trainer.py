@@ -11,7 +11,7 @@ import torch
 
 from engine.data.datasets import load
 from engine.data.named import names_in
-from engine.models import bases
+from engine.models import weight_files
 from engine.progress import CancelToken, Report, silent
 from engine.training import cards
 from engine.training.checkpoint import CheckpointFolder
@@ -102,7 +102,7 @@ class _Run:
             "history": [asdict(record) | {"held_out": -record.held_out} for record in loop.records()],
             "best_epoch": loop.at.best_epoch,
             "scores": {name: score.as_plain() for name, score in scores.items()},
-            "sha256": bases.weights_sha256(self.out),
+            "sha256": weight_files.weights_sha256(self.out),
             "bytes": sum(file.stat().st_size for file in stored),
             "precision": "float16",
         }

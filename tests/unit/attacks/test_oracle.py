@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import transformers
 
-from engine.models.load import architecture
+from engine.models.loading import classifier_class
 from tests.explaining import checkpoint, classifier
 from tests.oracles.attack import Slow, rank_change
 from tests.oracles.text import World
@@ -29,7 +29,7 @@ LOOSE = {"t5": 1e-4}
 
 def world(family: str, text: str, target: int) -> World:
     folder = str(checkpoint(family))
-    kind = architecture(classifier(family).adapter)
+    kind = classifier_class(classifier(family).adapter)
     module = kind.from_pretrained(folder, attn_implementation="eager").double().eval().requires_grad_(False)
     return World(family, module, transformers.AutoTokenizer.from_pretrained(folder), text, target, 0)
 

@@ -14,11 +14,11 @@ from components.evaluate.charts.frame import Frame
 from components.evaluate.charts.slices import slices_chart, slices_points, slices_table
 from components.evaluate.charts.words import axis_words, from_zero, not_drawn
 from engine.metrics.results import EQUAL, ONE
-from engine.models.sizes import Size
+from engine.models.sizes import ModelSize
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 FRAME = Frame({"lime": "LIME", "random": "Random"})
-SIZES = {"t5": Size(2_000, 4, 4, "T5"), "bert": Size(1_000, 4, 4, "BERT")}
+SIZES = {"t5": ModelSize(2_000, 4, 4, "T5"), "bert": ModelSize(1_000, 4, 4, "BERT")}
 MODELS = by_hand(
     {
         (model, method, "sufficiency"): [value, value + 0.2]
@@ -56,7 +56,11 @@ def test_a_group_for_each_model_by_architecture() -> None:
 
 def test_models_of_unlike_size_are_told() -> None:
     assert "has 2.0 times as many parameters as the smallest" in unlike_words(SIZES)
-    assert unlike_words({"bert": Size(1_000, 4, 4, "BERT"), "t5": Size(1_400, 4, 4, "T5")}) == unlike_words({}) == ""
+    assert (
+        unlike_words({"bert": ModelSize(1_000, 4, 4, "BERT"), "t5": ModelSize(1_400, 4, 4, "T5")})
+        == unlike_words({})
+        == ""
+    )
 
 
 def test_bars_start_at_nothing() -> None:

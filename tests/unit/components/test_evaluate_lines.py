@@ -32,7 +32,7 @@ from components.evaluate.charts.words import not_drawn
 from components.palette import PALETTES, THEMES, Theme, contrast
 from engine.evaluation.views.strength import Graded
 from engine.metrics.results import BY_BATCH, ONE, Score
-from engine.models.sizes import Size
+from engine.models.sizes import ModelSize
 from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
 
 LONG = "A method whose name is much longer than that of any other one"
@@ -227,7 +227,11 @@ def test_plausibility_stands_across_and_faithfulness_upwards_over_the_same_examp
 
 def test_scaling_has_a_tick_for_each_model() -> None:
     found = by_hand({(m, "lime", "complexity"): [v, v + 1] for m, v in (("small", 1), ("large", 3), ("other", 9))})
-    sizes = {"small": Size(1_000, 2, 2, "T5"), "large": Size(50_000, 12, 2, "T5"), "other": Size(9, 1, 1, "BERT")}
+    sizes = {
+        "small": ModelSize(1_000, 2, 2, "T5"),
+        "large": ModelSize(50_000, 12, 2, "T5"),
+        "other": ModelSize(9, 1, 1, "BERT"),
+    }
     made = spec(scaling_chart(found, FRAME, "complexity", sizes))
     x = layer(made, "line")["encoding"]["x"]
     assert (x["scale"]["type"], x["axis"]["values"]) == ("log", [1_000, 50_000])

@@ -15,7 +15,7 @@ from components.text.export_svg import svg
 from components.text.token_map import TokenMap, token_map_html
 from components.text.token_pick import picture
 from engine.explain import explain
-from engine.models.encoding import Encoded
+from engine.models.text_classifier import EncodedText
 from engine.registry import explainer
 from engine.request import Example, Request
 from engine.words import UNITS, units
@@ -27,7 +27,7 @@ MARKERS = re.compile("[ĠĊĉč▁]|<unk>")
 
 
 def drawn(family: str, text: str, unit: str) -> TokenMap:
-    encoded: Encoded = classifier(family, 2, "float32").encode(Example(text))
+    encoded: EncodedText = classifier(family, 2, "float32").encode(Example(text))
     scores = np.arange(1.0, len(encoded.tokens) + 1)
     return TokenMap(units(encoded.tokens, scores, Example(text), unit), (text,), True, "good")
 

@@ -23,7 +23,7 @@ from engine.metrics.catalog import METRICS
 from engine.metrics.marks import ALL, NOTHING
 from engine.metrics.ranking import number_of, ranking
 from engine.metrics.results import Row
-from engine.models.encoding import Encoded
+from engine.models.text_classifier import EncodedText
 from engine.progress import CancelToken
 from engine.request import Example, Request
 from tests.explaining import checkpoint, classifier
@@ -64,7 +64,7 @@ def test_every_number_is_that_of_one_example_at_a_time(reviews: str) -> None:
         encoded, target, scores = loaded.encode(Example(str(review["text"]))), made.provenance.target, made.scores
         order = [int(encoded.features[at]) for at in ranking(scores[made.features], (0, *encoded.ids.tolist()))]
 
-        def m(gone: list[int], encoded: Encoded = encoded, target: int = target) -> float:
+        def m(gone: list[int], encoded: EncodedText = encoded, target: int = target) -> float:
             return masked_probability(loaded.module, encoded.ids.tolist(), set(gone), loaded.mask_id, target)
 
         counts = [number_of(percent, len(order)) for percent in (5, 10, 20, 50)]

@@ -11,8 +11,8 @@ from engine.data.sources import source_of
 from engine.evaluation.evaluate import carry_out
 from engine.evaluation.foreseen import classes_told
 from engine.evaluation.plan import Plan
-from engine.models import load
-from engine.models.labels import labels_in, labels_of
+from engine.models import loading
+from engine.models.catalog import config_labels, model_labels
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -25,7 +25,7 @@ def test_classes_that_are_not_the_models_are_told_before_the_work(
     data, model = written(tmp_path / "reviews.jsonl", REVIEWS), str(checkpoint("bert", 3))
     plan = Plan((model, "reviews-minilm"), data, ("random",), ("evaluations",), examples=1)
     with monkeypatch.context() as patched:
-        patched.setattr(load, "load_model", None)
+        patched.setattr(loading, "load_model", None)
         told = classes_told(plan, source_of("text", data))
     assert list(told.values()) == [[model], ["reviews-minilm"]]
     assert carry_out(plan).said == tuple(told)
@@ -34,15 +34,15 @@ def test_classes_that_are_not_the_models_are_told_before_the_work(
 
 def told_of(model: str) -> str:
     source = source_of("text", "reviews")
-    return match_classes(source.labels, load.load_model(model).labels, source.unnamed).said
+    return match_classes(source.labels, loading.load_model(model).labels, source.unnamed).said
 
 
 @pytest.mark.parametrize("model", ["reviews-minilm", "nli-minilm"])
 def test_labels_are_those_of_the_loaded_model(model: str) -> None:
-    assert labels_of(model) == load.load_model(model).labels
+    assert model_labels(model) == loading.load_model(model).labels
 
 
 def test_labels_that_nobody_named_are_numbered() -> None:
-    assert labels_in({"num_labels": 3}) == ("LABEL_0", "LABEL_1", "LABEL_2")
-    assert labels_in({"id2label": {"1": "b", "0": "a"}}) == ("a", "b")
-    assert len(labels_in({})) == 2
+    assert config_labels({"num_labels": 3}) == ("LABEL_0", "LABEL_1", "LABEL_2")
+    assert config_labels({"id2label": {"1": "b", "0": "a"}}) == ("a", "b")
+    assert len(config_labels({})) == 2

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.evaluation.views.sizes import architectures, by_architecture, ladders, scaling, sizes_of, spread
-from engine.models.sizes import Size, parameters_words, size_of
+from engine.models.sizes import ModelSize, format_parameters, model_size
 from tests.unit.evaluation.by_hand import by_hand
 
 MODELS = ("t5-big", "bert", "t5-mini", "gpt", "t5-twin")
 SIZES = {
-    "t5-big": Size(2_000_000, 12, 4, "T5"),
-    "bert": Size(500_000, 4, 4, "BERT"),
-    "t5-mini": Size(200_000, 2, 4, "T5"),
-    "gpt": Size(600_000, 4, 4, "GPT-2"),
-    "t5-twin": Size(2_000_000, 6, 8, "T5"),
+    "t5-big": ModelSize(2_000_000, 12, 4, "T5"),
+    "bert": ModelSize(500_000, 4, 4, "BERT"),
+    "t5-mini": ModelSize(200_000, 2, 4, "T5"),
+    "gpt": ModelSize(600_000, 4, 4, "GPT-2"),
+    "t5-twin": ModelSize(2_000_000, 6, 8, "T5"),
 }
 FOUND = by_hand(
     {(m, id, "complexity"): [place, place + 1] for place, m in enumerate(MODELS) for id in ("lime", "gradient")}
@@ -34,7 +34,8 @@ def test_how_far_sizes_are_apart() -> None:
 
 def test_parameters_are_told_in_three_digits() -> None:
     told = {
-        number: parameters_words(Size(number, 1, 1, "T5")) for number in (987, 22_713_986, 999_600_000, 1_540_000_000)
+        number: format_parameters(ModelSize(number, 1, 1, "T5"))
+        for number in (987, 22_713_986, 999_600_000, 1_540_000_000)
     }
     assert list(told.values()) == [
         "987 parameters", "22.7 million parameters", "1 billion parameters", "1.54 billion parameters",
@@ -60,6 +61,6 @@ def test_architectures_stand_together_the_smallest_model_first() -> None:
 
 def test_sizes_are_those_of_the_files_and_what_has_none_says_why(tmp_path: Path) -> None:
     sizes, unknown = sizes_of(["reviews-minilm", str(tmp_path / "nothing")])
-    assert sizes == {"reviews-minilm": size_of("reviews-minilm")}
+    assert sizes == {"reviews-minilm": model_size("reviews-minilm")}
     assert list(unknown) == [str(tmp_path / "nothing")]
     assert "\n" not in unknown[str(tmp_path / "nothing")]

@@ -9,12 +9,12 @@ import pytest
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views.sizes import Sizes
 from engine.evaluation.views.which import Beside, costs, faithful, plausible, qualities, views_of
-from engine.models.sizes import Size
+from engine.models.sizes import ModelSize
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 ALL = ("comprehensiveness", "without_top", "plausibility_auc", "truth_mass", "evaluations", "seconds")
-ONE: Sizes = {"m": Size(1_000, 2, 2, "BERT")}
-FOUR: Sizes = {**ONE, "w": Size(2_000, 4, 2, "BERT"), "v": Size(1_500, 2, 2, "T5")}
+ONE: Sizes = {"m": ModelSize(1_000, 2, 2, "BERT")}
+FOUR: Sizes = {**ONE, "w": ModelSize(2_000, 4, 2, "BERT"), "v": ModelSize(1_500, 2, 2, "T5")}
 
 
 def evaluated(metrics: Sequence[str] = ALL, dataset: str = "reviews-marked") -> Evaluation:

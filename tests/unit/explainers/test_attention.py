@@ -10,7 +10,7 @@ import torch
 
 from engine.errors import UsageError
 from engine.explainers.attention import mass_limit, mean_logits, rollout
-from engine.models.encoding import Encoded
+from engine.models.text_classifier import EncodedText
 from engine.result import Prediction, Token
 from engine.task import Captured, Item, Task
 from tests.explaining import METHODS, classifier, forget, run, task_for
@@ -42,7 +42,7 @@ def reading(
     """A task whose attention `[layer head query key]` is given; no token is special but the first."""
     n = attention.shape[-1]
     tokens = tuple(Token("", 0, 0, -1 if i == 0 else 0, i == 0) for i in range(n))
-    encoded = Encoded(np.arange(n), np.zeros(n, dtype=np.int64), tokens, 0)
+    encoded = EncodedText(np.arange(n), np.zeros(n, dtype=np.int64), tokens, 0)
     model = bag_of_embeddings()
     model.adapter = dataclasses.replace(model.adapter, causal=causal, reading="last" if causal else "module")
 

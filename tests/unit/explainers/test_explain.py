@@ -16,8 +16,8 @@ from engine import runtime
 from engine.errors import Cancelled, UsageError
 from engine.explain import explain, explain_many, key_of
 from engine.explainers import integrated_gradients
-from engine.models import load
-from engine.models.load import load_model
+from engine.models import loading
+from engine.models.loading import load_model
 from engine.progress import CancelToken
 from engine.registry import EXPLAINERS, explainer
 from tests.explaining import METHODS, checkpoint
@@ -56,7 +56,7 @@ def test_a_hit_is_equal_and_touches_no_model(method: str, monkeypatch: pytest.Mo
     params = {"kernel_shap": {"n_samples": 16}, "lime": {"n_samples": 16}}.get(method, {})
     first = explain(ask(method, params=params))
     assert not first.cached
-    monkeypatch.setattr(load, "load_model", lambda *_: pytest.fail("the model was touched"))
+    monkeypatch.setattr(loading, "load_model", lambda *_: pytest.fail("the model was touched"))
     second = explain(ask(method, params=params))
     assert second.cached
     assert second.scores.tobytes() == first.scores.tobytes()

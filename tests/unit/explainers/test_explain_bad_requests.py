@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from engine.errors import ExegesisError, UsageError
 from engine.explain import explain
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.registry import explainer, register
 from engine.request import Example
 from tests.explaining import checkpoint

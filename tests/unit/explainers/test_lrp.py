@@ -19,7 +19,7 @@ import torch
 import transformers
 
 from engine.explainers.lrp import conservation_limit
-from engine.models.load import architecture, load_model
+from engine.models.loading import classifier_class, load_model
 from engine.models.t5 import T5EncoderForSequenceClassification
 from engine.task import Attribution
 from engine.vision.load import load_image_model
@@ -152,5 +152,5 @@ def _module(family: str, source: Path) -> Any:
         for parameter in module.parameters():
             parameter.data.normal_(1.0 if parameter.dim() == 1 else 0.0, 0.25)
         return module
-    kind = getattr(transformers, family, None) or architecture(classifier(family, 3).adapter)
+    kind = getattr(transformers, family, None) or classifier_class(classifier(family, 3).adapter)
     return kind.from_pretrained(str(source))

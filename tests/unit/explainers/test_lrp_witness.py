@@ -18,7 +18,7 @@ from transformers.models.bert.modeling_bert import BertSelfAttention
 from transformers.models.t5.modeling_t5 import T5LayerNorm
 
 from engine.models.adapters import LrpParts
-from engine.models.lrp import rules
+from engine.models.lrp import lrp_rules
 
 Run = Callable[[Tensor], Tensor]
 ROWS, POSITIONS, WIDTH, HEADS = 2, 5, 8, 2
@@ -69,7 +69,7 @@ def _agree(module: nn.Module, ours: Run, theirs: Run) -> None:
     for parameter in module.double().parameters():
         nn.init.normal_(parameter)
     x = torch.randn(ROWS, POSITIONS, WIDTH, dtype=torch.float64, requires_grad=True)
-    with rules(module, LrpParts(norms=("norm",), activations=("activation",)), ROWS):
+    with lrp_rules(module, LrpParts(norms=("norm",), activations=("activation",)), ROWS):
         output = ours(x)
         slope = torch.randn_like(output)
         (found,) = torch.autograd.grad(output, x, slope)

@@ -10,7 +10,7 @@ import torch
 
 from engine import runtime
 from engine.errors import ExegesisError
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import TextClassifier
 from tests.explaining import METHODS, classifier, forget, run_cheaply, task_for
 
 TEXTS = ["the plot drags", "good", "the ending is warm"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import transformers
 
-from engine.models.load import architecture
+from engine.models.loading import classifier_class
 from engine.task import Attribution, Task
 from tests.explaining import METHODS, checkpoint, classifier, run, task_for
 from tests.linear import bag_of_embeddings
@@ -65,7 +65,7 @@ def _without_penalty(task: Task) -> Task:
 def world(request: pytest.FixtureRequest) -> World:
     """The checkpoint once more, loaded by transformers, in double precision and with its own attention."""
     family, folder = request.param, checkpoint(request.param, 3)
-    kind = architecture(classifier(family, 3).adapter)
+    kind = classifier_class(classifier(family, 3).adapter)
     module = kind.from_pretrained(str(folder), attn_implementation="eager").double().eval().requires_grad_(False)
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
     return World(family, module, tokenizer, SHORT[family], target=1, seed=3)

@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.data.datasets import load
 from engine.data.images.datasets import load_images
 from engine.explainers.integrated_gradients import CHANGE_LIMIT, GAP_LIMIT, MAX_STEPS, QUADRATURES, quadrature_nodes
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.operators import BASELINES
 from engine.params import QUANTITIES
 from engine.request import Picture

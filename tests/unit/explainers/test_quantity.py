@@ -12,7 +12,7 @@ from scipy.integrate import quad_vec
 from scipy.special import softmax
 from torch import Tensor
 
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import TextClassifier
 from engine.params import PROBABILITY, QUANTITIES
 from tests.explaining import classifier, logit_of, run, task_for
 from tests.linear import bag_of_embeddings

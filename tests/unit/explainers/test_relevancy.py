@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from engine.explainers.attention import gradient_weighted, pooled_rows, propagate
-from engine.models.load import architecture
+from engine.models.loading import classifier_class
 from engine.request import Example
 from tests.explaining import checkpoint, classifier, run, task_for
 from tests.oracles.relevance import relevancy
@@ -84,7 +84,7 @@ def _expected(module: Any, family: str, ids: list[int], target: int) -> np.ndarr
 
 
 def _plain(family: str) -> Any:
-    return _frozen(architecture(classifier(family, 3).adapter), checkpoint(family, 3))
+    return _frozen(classifier_class(classifier(family, 3).adapter), checkpoint(family, 3))
 
 
 def _frozen(kind: Any, folder: Path) -> Any:

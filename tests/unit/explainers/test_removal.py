@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import UsageError
-from engine.models.encoding import Encoded
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.operators import BASELINES, OPERATORS
 from engine.removal import coalition_values, token_masks
 from engine.request import Example
@@ -21,7 +20,7 @@ from tests.tiny import FAMILIES
 TEXTS = ["the plot drags", "good", "although the ending is warm, the acting never falters and the view is lovely"]
 
 
-def value(model: TextClassifier, encoded: Encoded, kept: list[bool], operator: str) -> float:
+def value(model: TextClassifier, encoded: EncodedText, kept: list[bool], operator: str) -> float:
     keep = token_masks(encoded, np.array([kept]), len(encoded))
     return float(coalition_values(model, [encoded], [0], np.array([0]), keep, operator)[0])
 
@@ -30,7 +29,7 @@ def share(logits: Tensor) -> float:
     return float(torch.softmax(logits[0], -1)[0])
 
 
-def in_place(model: TextClassifier, encoded: Encoded, kept: list[bool], stand_in: Tensor) -> float:
+def in_place(model: TextClassifier, encoded: EncodedText, kept: list[bool], stand_in: Tensor) -> float:
     """The module itself on embeddings with the stand-in put in place, positions where they were."""
     table = model.module.get_input_embeddings().weight
     rows = [table[i] for i in encoded.ids.tolist()]
@@ -151,7 +150,7 @@ def test_nothing_of_a_removed_token_leaks(family: str, operator: str, place: str
     other = encoded.ids.copy()
     for i in gone:
         other[encoded.features[i]] = 7 if other[encoded.features[i]] != 7 else 8
-    changed = Encoded(other, encoded.types, encoded.tokens, 0)
+    changed = EncodedText(other, encoded.types, encoded.tokens, 0)
     assert value(model, encoded, kept, operator) == value(model, changed, kept, operator)
     assert value(model, encoded, [True] * n, operator) != value(model, changed, [True] * n, operator)
 
@@ -171,7 +170,7 @@ def test_rows_of_different_examples_are_as_if_alone(family: str, operator: str) 
         np.testing.assert_allclose(values, alone, atol=1e-6)
 
 
-def without(model: TextClassifier, encoded: Encoded, kept: list[bool]) -> float:
+def without(model: TextClassifier, encoded: EncodedText, kept: list[bool]) -> float:
     """The module as transformers has it, on the ids that are left and nothing else."""
     gone = set(encoded.features[~np.array(kept)].tolist())
     left = [place for place in range(len(encoded)) if place not in gone]
@@ -219,7 +218,7 @@ def test_hidden_last_words_of_gpt2_are_still_read_blank_and_deleted_ones_are_not
     encoded = model.encode(Example(TEXTS[0]))
     n = len(encoded)
     last = [True] * (n - 1) + [False]
-    shorter = Encoded(encoded.ids[:-1], encoded.types[:-1], encoded.tokens[:-1], 0)
+    shorter = EncodedText(encoded.ids[:-1], encoded.types[:-1], encoded.tokens[:-1], 0)
     assert value(model, encoded, last, "delete") == pytest.approx(value(model, shorter, [True] * (n - 1), "mask"))
     assert value(model, encoded, last, "hide") != pytest.approx(value(model, encoded, last, "delete"), abs=1e-4)
 

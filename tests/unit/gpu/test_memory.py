@@ -9,8 +9,8 @@ import torch
 
 from engine import health, heap, runtime
 from engine.errors import ExegesisError
-from engine.models import load
-from engine.models.loaded import Loaded
+from engine.models import loading
+from engine.models.loading import ModelCache
 from tests.explaining import checkpoint, forget, run_cheaply, task_for
 from tests.fake_cuda import FakeCuda
 from tests.unit.gpu.machine import REAL, assert_same, gpu, inputs, loaded, on
@@ -111,16 +111,16 @@ def test_models_in_memory_make_room_for_another(cuda: FakeCuda) -> None:
     folders, seen = [str(checkpoint(kind, 3)) for kind in ("bert", "gpt2", "roberta")], []
 
     def placed(*given):  # type: ignore[no-untyped-def]
-        if len(models._kept) == 2:
+        if len(models._models) == 2:
             raise torch.OutOfMemoryError("CUDA out of memory. (pretended)")
         seen.append(given[0].id)
-        return load.load(*given)
+        return loading.load(*given)
 
-    models = Loaded(placed, "text")
+    models = ModelCache(placed, "text")
     for folder in folders:
         models.get(folder, "float32", runtime.device())
     assert seen == folders
-    assert len(models._kept) == 1
+    assert len(models._models) == 1
     assert cuda.emptied == 1
     cuda.largest = 100
     with pytest.raises(ExegesisError, match=r"gpt2.*does not fit into the memory of cuda.*Use a smaller model"):

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from engine.errors import Cancelled, ExegesisError
-from engine.models import bases
-from engine.models.load import load_model
+from engine.models import loading
+from engine.models.loading import load_model
 from engine.progress import CancelToken
 from engine.training.config import TrainConfig
 from engine.training.images.config import ImageTrainConfig
@@ -171,6 +171,6 @@ def test_an_adapter_is_read_on_the_cpu(trained: Train, steady: str, tmp_path: Pa
         trained(steady, "cpu", method="lora", rank=2, epochs=1, out="adapter")
     with gpu() as seen, on("cpu"):
         assert load_model(str(tmp_path / "adapter")).device.type == "cpu"
-        assert bases.merged(bases.load_base(Path(steady), ("bad", "good")), tmp_path / "adapter") is not None
+        assert loading.merge_adapter(loading.load_base(Path(steady), ("bad", "good")), tmp_path / "adapter") is not None
     assert not seen.kernels
     assert not seen.waits

@@ -13,7 +13,7 @@ from engine.attacks import executors as attacks
 from engine.attacks.plan import AttackPlan
 from engine.evaluation import executors as evaluation
 from engine.evaluation.plan import Plan as EvaluationPlan
-from engine.models.loaded import Loaded
+from engine.models.loading import ModelCache
 from engine.randomization import executors as randomization
 from engine.randomization.plan import Plan as RandomizationPlan
 from engine.scaffold import executors as scaffold
@@ -59,5 +59,5 @@ def test_what_gpu_workers_hand_over_is_found_where_there_is_none(
     with on("cpu"):
         for task, found in zip(tasks, handed, strict=True):
             cluster.keep(task, found)
-        monkeypatch.setattr(Loaded, "get", lambda *given: pytest.fail("a model was run"))
+        monkeypatch.setattr(ModelCache, "get", lambda *given: pytest.fail("a model was run"))
         assert len(assembled()) > 0

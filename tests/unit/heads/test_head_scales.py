@@ -12,7 +12,7 @@ from engine.classifiers import AnyClassifier
 from engine.errors import UsageError
 from engine.heads.running import size, under
 from engine.heads.scales import HeadScales
-from engine.models.attention import capture, implementation, scaled_heads
+from engine.models.attention import capture_attention, scale_heads, use_attention
 from engine.request import Example
 from tests.explaining import classifier, fingerprint
 from tests.oracles.heads import rescaled
@@ -62,7 +62,7 @@ def test_a_scale_of_one_everywhere_is_the_plain_result_bit_for_bit(kind: str) ->
         assert torch.equal(logits(same, batch), plain)
     with torch.no_grad():
         captured, recorder = model.captured(batch)
-        with scaled_heads(model.module, model.blocks, torch.ones(1, *size(model), dtype=model.dtype)):
+        with scale_heads(model.module, model.blocks, torch.ones(1, *size(model), dtype=model.dtype)):
             ones, again = model.captured(batch)
     assert torch.equal(ones, captured)
     assert all(map(torch.equal, again.probabilities, recorder.probabilities))
@@ -75,7 +75,7 @@ def test_rows_of_a_batch_may_have_scales_of_their_own(kind: str) -> None:
     scales = torch.ones(3, *size(model), dtype=model.dtype)
     scales[1, 0, 2] = 0
     scales[2, 2, 1] = 1.5
-    with scaled_heads(model.module, model.blocks, scales):
+    with scale_heads(model.module, model.blocks, scales):
         found = logits(model, batch)
     for row, changed in enumerate([(), ((0, 2, 0.0),), ((2, 1, 1.5),)]):
         expected = logits(rescaled(model, "vit" if kind in ARCHITECTURES else kind, changed), batch)[row]
@@ -112,7 +112,7 @@ def test_threads_have_scales_of_their_own_and_leave_in_any_order() -> None:
         first_left.set()
 
     def second() -> None:
-        with capture(model.module) as recorder:
+        with capture_attention(model.module) as recorder:
             both.wait()
             assert first_left.wait(30)
             found["plain"] = logits(model, batch)
@@ -132,7 +132,7 @@ def test_threads_have_scales_of_their_own_and_leave_in_any_order() -> None:
 def test_the_own_attention_is_back_when_the_last_has_left() -> None:
     model = model_of("bert")
     config: Any = model.module.config
-    outer, inner = implementation(model.module, "eager"), implementation(model.module, "sdpa")
+    outer, inner = use_attention(model.module, "eager"), use_attention(model.module, "sdpa")
     with outer:
         assert config._attn_implementation == "eager"
         with inner:

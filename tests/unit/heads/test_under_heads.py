@@ -14,7 +14,7 @@ from engine.heads.running import size
 from engine.heads.scales import HeadScales
 from engine.metrics.curves import removal_curves
 from engine.metrics.without import predictions_without
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.predictions import cached_predictions, prediction_keys, predictions
 from engine.request import Example, Request
 from engine.task import Captured, Item, Task

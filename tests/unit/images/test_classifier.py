@@ -15,7 +15,7 @@ import transformers
 
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
 from engine.vision.load import load_image_model
@@ -168,7 +168,7 @@ def test_the_preprocessing_is_part_of_the_revision(saved: Save) -> None:
     file = Path(folder) / "preprocessor_config.json"
     file.write_text(file.read_text().replace("0.4", "0.41"))
     assert catalog.revision(folder) != before
-    assert catalog.reads_pictures(folder)
+    assert catalog.is_image_model(folder)
 
 
 def edit(folder: str, name: str, **changes: object) -> None:

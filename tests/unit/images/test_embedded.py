@@ -13,7 +13,7 @@ from engine.cli.root import app
 from engine.data.images.datasets import ImageDataset, load_images
 from engine.data.sst2 import data_root
 from engine.models import catalog
-from engine.models.inspection import stored_weights
+from engine.models.inspection import check_weights
 from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
 from engine.vision.load import load_image_model
@@ -55,7 +55,7 @@ def test_each_of_them_has_its_measures_here() -> None:
 @names
 def test_weights_are_small_and_match_their_card(name: str) -> None:
     card, source = catalog.card(name), catalog.locate(name)
-    assert stored_weights(name)["ok"]
+    assert check_weights(name)["ok"]
     assert card["bytes"] == sum(file.stat().st_size for file in source.folder.glob("*.safetensors")) < LARGEST
     assert card["title"] == name
     assert card["command"] in (source.folder / "card.md").read_text()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from engine.cli.root import app
 from engine.models import catalog
 from engine.models.inspection import inspect_model
-from engine.models.parameters import parameter_count
+from engine.models.sizes import stored_parameters
 from tests.unit.images.checkpoints import save_vit
 from tests.unit.images.conftest import class_files, zipped
 
@@ -28,7 +28,7 @@ def test_an_image_model_is_loaded_and_checked(tmp_path: Path) -> None:
     assert (found["family"], found["labels"]) == ("ViT", ["cat", "dog", "eel"])
     assert (found["picture"], found["patches"]) == ("40 x 24 pixels", "3 rows x 5 columns of 8 x 8 pixels")
     assert [(check["name"], check["ok"]) for check in found["checks"]] == [("a picture runs", True)]
-    assert found["parameters"] == parameter_count(folder)
+    assert found["parameters"] == stored_parameters(folder)
     assert "ok  a picture runs: grey is " in printed("models", folder)
 
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from engine.errors import ExegesisError, UsageError
-from engine.models import bases, catalog, hub
+from engine.models import catalog, weight_files
 from tests.explaining import checkpoint
 
 EMBEDDED = catalog.EMBEDDED / "reviews-minilm"
@@ -43,7 +43,7 @@ def test_the_order_of_the_files_does_not_depend_on_where_they_are_installed(tmp_
             place.mkdir()
             for file in files[name]:
                 (place / file).write_bytes(b"0")
-        source = catalog.Source("m", "folder", places["adapter"], places["base"])
+        source = catalog.ModelSource("m", "folder", places["adapter"], places["base"])
         orders.append([(file.parent == places["base"], file.name) for file in source.weights])
     assert (
         orders[0]
@@ -57,7 +57,7 @@ def test_only_files_that_numbers_depend_on_are_looked_at_by_name(tmp_path: Path)
         (tmp_path / name).touch()
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer_config.json").symlink_to(tmp_path / "away.json")
-    source = catalog.Source("one", "folder", tmp_path, None)
+    source = catalog.ModelSource("one", "folder", tmp_path, None)
     assert [file.name for file in source.weights] == ["config.json", "model.safetensors", "spiece.model", "vocab.txt"]
 
 
@@ -111,7 +111,7 @@ def test_an_empty_name_is_not_the_current_folder(name: str, monkeypatch: pytest.
     with pytest.raises(UsageError, match=r"model: must be .*reviews-minilm.* got an empty name"):
         catalog.locate(name)
     with pytest.raises(UsageError, match=r"base: must be `minilm`, .* got an empty name"):
-        bases.locate(name)
+        catalog.locate_base(name)
 
 
 def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +122,8 @@ def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypa
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    assert hub.snapshot("owner/name", argument="model", instead="look again") == tmp_path
-    assert hub.fetched_before("owner/name") == tmp_path
+    assert weight_files.download_snapshot("owner/name", argument="model", instead="look again") == tmp_path
+    assert weight_files.cached_snapshot("owner/name") == tmp_path
     files = ["*.json", "*.safetensors", "*.txt", "*.model"]
     assert asked == [
         {"name": "owner/name", "revision": None, "allow_patterns": files},

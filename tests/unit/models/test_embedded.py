@@ -15,9 +15,9 @@ from engine.data.datasets import load
 from engine.data.examples import LabelledExample
 from engine.data.sst2 import data_root
 from engine.models import catalog
-from engine.models.inspection import stored_weights
-from engine.models.load import load_model
-from engine.models.text import TextClassifier
+from engine.models.inspection import check_weights
+from engine.models.loading import load_model
+from engine.models.text_classifier import TextClassifier
 from engine.request import Example
 from engine.result import Prediction
 from engine.training.cards import markdown
@@ -76,9 +76,9 @@ def weights_of(folder: Path) -> int:
 @stored
 def test_weights_are_small_and_match_their_card(name: str) -> None:
     card, folder = catalog.card(name), catalog.locate(name).folder
-    assert stored_weights(name)["ok"]
+    assert check_weights(name)["ok"]
     assert card["bytes"] == weights_of(folder) < (LARGEST_BASE if name in BASES else LARGEST_ADAPTER)
-    assert catalog.OF_BASES + card["title"] == name if name in BASES else card["title"] == name
+    assert catalog.BASE_PREFIX + card["title"] == name if name in BASES else card["title"] == name
     assert (folder / "card.md").read_text(encoding="utf-8") == markdown(card)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from engine.errors import ExegesisError, UsageError
-from engine.models import bases, catalog
-from engine.models.load import load_model
-from engine.models.sizes import size_of
+from engine.models import catalog
+from engine.models.loading import load_model
+from engine.models.sizes import model_size
 from engine.training.config import TrainConfig
 from engine.training.pretraining.config import PretrainConfig
 from engine.training.pretraining.trainer import pretrain
@@ -56,7 +56,7 @@ def test_an_adapter_finds_its_base_wherever_the_project_lies(
     assert catalog.locate("tiny-marked").base == Path(moved) / "bases" / "tiny"
     model = load_model("tiny-marked")
     assert model.labels == ("negative", "positive")
-    assert size_of("tiny-marked").parameters == sum(p.numel() for p in model.module.parameters())
+    assert model_size("tiny-marked").parameters == sum(p.numel() for p in model.module.parameters())
 
 
 def test_the_card_of_an_adapter_names_its_base_and_the_licence(embedded: Path) -> None:
@@ -71,13 +71,13 @@ def test_the_card_of_an_adapter_names_its_base_and_the_licence(embedded: Path) -
 def test_a_base_is_listed_apart_and_is_no_classifier(embedded: Path) -> None:
     assert catalog.embedded_bases() == ["bases/tiny"]
     assert catalog.embedded_models() == []
-    assert bases.locate("bases/tiny") == embedded / "bases" / "tiny"
+    assert catalog.locate_base("bases/tiny") == embedded / "bases" / "tiny"
     assert catalog.card("bases/tiny")["title"] == "tiny"
     with pytest.raises(ExegesisError, match=r"no classifier.*exegesis train --base bases/tiny"):
         load_model("bases/tiny")
 
 
-@pytest.mark.parametrize("find", [bases.locate, catalog.locate])
+@pytest.mark.parametrize("find", [catalog.locate_base, catalog.locate])
 def test_a_base_that_is_not_there_lists_those_that_are(find: object, embedded: Path) -> None:
     assert callable(find)
     with pytest.raises(UsageError, match=r"base: .*'?bases/tinny'?.*bases/tiny"):

@@ -13,7 +13,7 @@ import pytest
 from engine.errors import ExegesisError
 from engine.explain import explain
 from engine.models import catalog, sandbox
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.models.sandbox import Sandbox
 from engine.request import Example, Request
 from engine.vision.load import load_image_model

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from engine.errors import Cancelled, UsageError
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.progress import CancelToken
 from engine.training.config import TrainConfig
 from engine.training.pretraining.modules import new_module
@@ -50,7 +50,7 @@ def test_the_loss_falls_and_the_base_takes_an_adapter(family: str, configured: C
 
 
 def test_the_encoder_that_is_fine_tuned_is_the_one_that_was_trained(configured: Configured) -> None:
-    from engine.models.bases import load_base
+    from engine.models.loading import load_base
 
     done = pretrain(configured("t5-mini"))
     loaded = dict(load_base(done.out, ("a", "b")).named_parameters())

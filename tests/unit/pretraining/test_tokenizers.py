@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.errors import ExegesisError
-from engine.models.bases import load_tokenizer
+from engine.models.loading import load_tokenizer
 from engine.training.pretraining.own_tokenizers import own_tokenizer
 from engine.training.pretraining.pieces import MARKS
 from tests.project import ROOT

@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from engine.classifiers import AnyClassifier
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import TextClassifier
 from tests.explaining import checkpoint, classifier
 from tests.unit.evaluation.making import REVIEWS, written
 

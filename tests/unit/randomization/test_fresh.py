@@ -11,7 +11,7 @@ import torch
 
 from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError
-from engine.models.load import load_model
+from engine.models.loading import load_model
 from engine.randomization.copying import copied
 from engine.randomization.fresh import fresh_weights
 from engine.randomization.parts import EMBEDDINGS, HEAD, parts_in_order, told, weights_of

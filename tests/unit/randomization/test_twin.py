@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.errors import Cancelled, ExegesisError
-from engine.models.text import TextClassifier
+from engine.models.text_classifier import TextClassifier
 from engine.randomization.twin import Twin
 from engine.request import Example
 from tests.explaining import classifier, run, task_for

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.models.attention import capture
+from engine.models.attention import capture_attention
 from engine.scaffold.explaining import divergence, explanation, log_explanation, mean_logits
 from engine.scaffold.student import head_count
 from engine.task import Item, Task
@@ -61,7 +61,7 @@ def test_uniform_weights_are_the_registered_method(kind: str) -> None:
     model = base(kind)
     examples, features = examples_for(model, 4), None
     batch = model.collate(examples)
-    with torch.no_grad(), capture(model.module) as recorder:
+    with torch.no_grad(), capture_attention(model.module) as recorder:
         answers = model.logits(batch)
     heads = mean_logits(recorder.logits, batch.visible, model.adapter.causal)
     features = torch.zeros_like(batch.visible)

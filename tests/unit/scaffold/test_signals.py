@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine import runtime
-from engine.models.attention import capture
+from engine.models.attention import capture_attention
 from engine.scaffold import signals
 from engine.scaffold.plan import ATTENTION, GRADIENTS
 from engine.task import Item, Task
@@ -31,7 +31,7 @@ def test_answers_and_heads_are_those_of_each_example_alone(kind: str) -> None:
     model, examples = base(kind), examples_for(base(kind), 5)
     answers, heads = signals.answers(model, examples), signals.heads(model, examples)
     for row, example in enumerate(examples):
-        with torch.no_grad(), capture(model.module) as recorder:
+        with torch.no_grad(), capture_attention(model.module) as recorder:
             logits = model.logits(model.collate([example]))
         assert np.allclose(answers[row], logits[0], atol=1e-9)
         [wanted] = oracle.mean_logits(recorder.logits, [len(example)], model.adapter.causal)

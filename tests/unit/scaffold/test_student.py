@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.models.attention import capture
+from engine.models.attention import capture_attention
 from engine.scaffold.explaining import mean_logits
 from engine.scaffold.student import Student, head_count
 from tests.unit.scaffold.making import KINDS, base, fingerprint, student, taught
@@ -77,7 +77,7 @@ def test_a_student_of_the_last_layer_reads_its_heads_alone() -> None:
     model = base("gpt2")
     lesson = taught(model, 3).lesson(range(3), model)
     of_last, of_all = (student(model, last_only=last).heads(lesson) for last in (True, False))
-    with torch.no_grad(), capture(model.module) as recorder:
+    with torch.no_grad(), capture_attention(model.module) as recorder:
         model.logits(lesson.rows)
     assert torch.allclose(of_last, mean_logits(recorder.logits[-1:], lesson.visible, True))
     assert torch.equal(of_all[:, -4:], of_last)

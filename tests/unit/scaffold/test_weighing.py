@@ -16,7 +16,7 @@ from engine.scaffold.weighing import weights_of
 from tests.project import ROOT
 
 HEAVY = {"torch", "transformers", "peft", "captum"}
-PAGE = "components.scaffold.area", "components.scaffold.sections", "engine.scaffold.keeping", "engine.models.base_files"
+PAGE = "components.scaffold.area", "components.scaffold.sections", "engine.scaffold.keeping", "engine.models.catalog"
 
 
 @pytest.mark.parametrize("name", NORMALISATIONS)

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from engine.data.examples import LabelledExample
-from engine.models import encoding
+from engine.models import text_classifier
 from engine.models.adapters import ADAPTERS
-from engine.models.bases import load_tokenizer
+from engine.models.loading import load_tokenizer
 from engine.request import Example
 from engine.training.batches import encode, plan, targets
 from tests.tiny import FAMILIES
@@ -59,6 +59,6 @@ def test_training_reads_what_explaining_reads(family: str, tiny) -> None:
     data = encode([LabelledExample(text, pair, 0) for text, pair in texts], tokenizer, 12, adapter)
     assert all(("token_type_ids" in row) == adapter.token_types for row in data.inputs)
     for row, (text, pair) in zip(data.inputs, texts, strict=True):
-        seen = encoding.encode(tokenizer, Example(text, pair), 12)
+        seen = text_classifier.encode_text(tokenizer, Example(text, pair), 12)
         assert row["input_ids"] == seen.ids.tolist()
         assert row.get("token_type_ids", seen.types.tolist()) == seen.types.tolist()

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file
 
 from engine.errors import Cancelled, ExegesisError, UsageError
-from engine.models import bases
-from engine.models.load import load_model
+from engine.models import weight_files
+from engine.models.loading import load_model
 from engine.progress import CancelToken, silent
 from engine.request import Example
 from engine.training.config import TrainConfig
@@ -118,8 +118,8 @@ def test_the_card_says_how(tiny, toy, tmp_path: Path) -> None:
     assert card["command"].startswith("exegesis train --base ")
     assert "--method lora" in card["command"]
     assert "--patience" not in card["command"]
-    assert card["sha256"] == bases.weights_sha256(tmp_path / "m")
-    assert card["base"]["sha256"] == bases.weights_sha256(Path(tiny("bert")))
+    assert card["sha256"] == weight_files.weights_sha256(tmp_path / "m")
+    assert card["base"]["sha256"] == weight_files.weights_sha256(Path(tiny("bert")))
     assert card["command"] in page
     assert f"| held-out | {card['scores']['held-out']['value']:.4f} | 8 |" in page
 

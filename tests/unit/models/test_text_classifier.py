@@ -8,8 +8,8 @@ import pytest
 import torch
 import transformers
 
-from engine.models.load import architecture, load_model
-from engine.models.text import TextClassifier
+from engine.models.loading import classifier_class, load_model
+from engine.models.text_classifier import TextClassifier
 from engine.request import Example
 from tests.tiny import FAMILIES, save_checkpoint
 
@@ -34,7 +34,7 @@ def model(family: Path) -> TextClassifier:
 @pytest.fixture(scope="module")
 def plain(family: Path, model: TextClassifier) -> torch.Tensor:
     """Logits of the untouched checkpoint, its own tokenizer, one example at a time, eager attention."""
-    module = architecture(model.adapter).from_pretrained(str(family), attn_implementation="eager").eval()
+    module = classifier_class(model.adapter).from_pretrained(str(family), attn_implementation="eager").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(family))
     rows = []
     with torch.no_grad():

@@ -12,7 +12,7 @@ from transformers.activations import NewGELUActivation
 from transformers.models.t5.modeling_t5 import T5LayerNorm
 
 from engine.models.adapters import LrpParts
-from engine.models.lrp import Ledger, _attention, activated, normalised, rules, share
+from engine.models.lrp import AbsorbedRelevance, lrp_attention, lrp_rules, pass_activation, pass_norm, share_product
 from tests.oracles import lrp
 from tests.oracles.lrp import Value
 
@@ -42,14 +42,14 @@ def by_the_book(last: Value, relevance: Tensor, *given: Value) -> list[Tensor]:
 @pytest.mark.parametrize("function", [nn.functional.gelu, torch.tanh, torch.relu, NewGELUActivation()])
 def test_activation(function: Callable[[Tensor], Tensor]) -> None:
     x, relevance = drawn(3, 4).requires_grad_(), drawn(3, 4, seed=1)
-    (mine,) = handed_back(activated(x, function(x)), torch.where(function(x) == 0, 0, relevance).nan_to_num(), x)
+    (mine,) = handed_back(pass_activation(x, function(x)), torch.where(function(x) == 0, 0, relevance).nan_to_num(), x)
     expected = torch.where(function(x) == 0, 0, relevance)
     torch.testing.assert_close(mine.nan_to_num(), expected.detach())
 
 
 def test_zero_goes_through_an_activation_without_a_trace() -> None:
     x = torch.tensor([0.0, 1.0], requires_grad=True)
-    (slope,) = torch.autograd.grad(activated(x, x.tanh()).sum(), x)
+    (slope,) = torch.autograd.grad(pass_activation(x, x.tanh()).sum(), x)
     assert slope.tolist() == pytest.approx([0, math.tanh(1)])
 
 
@@ -61,8 +61,8 @@ def test_norm(kind: str) -> None:
         norm.bias.data = drawn(5, seed=3)
     norm.requires_grad_(False)
     x, relevance = drawn(3, 5).requires_grad_(), drawn(3, 5, seed=4)
-    ledger = Ledger(rows=3)
-    made = normalised(x, norm(x), norm, ledger)
+    ledger = AbsorbedRelevance(rows=3)
+    made = pass_norm(x, norm(x), norm, ledger)
     assert torch.equal(made, norm(x)), "values stay what they are, bit for bit"
     slow = Value(x.detach())
     if isinstance(norm, nn.LayerNorm):
@@ -81,7 +81,7 @@ def test_linear_with_bias() -> None:
     x, relevance = drawn(2, 4).requires_grad_(), drawn(2, 3, seed=1)
     slow = Value(x.detach())
     (expected,) = by_the_book(lrp.linear(slow, layer.weight, layer.bias), relevance, slow)
-    with rules(layer, NO_PARTS, rows=2) as ledger:
+    with lrp_rules(layer, NO_PARTS, rows=2) as ledger:
         (mine,) = handed_back(layer(x), relevance, x)
     torch.testing.assert_close(mine, expected)
     kept = (relevance - mine.sum(1, keepdim=True) / 3).sum(1)
@@ -92,7 +92,7 @@ def test_linear_with_bias() -> None:
 def test_an_elementwise_product_is_halved() -> None:
     a, b, relevance = drawn(2, 3).requires_grad_(), drawn(2, 3, seed=1).requires_grad_(), drawn(2, 3, seed=2)
     slow = Value(a.detach()), Value(b.detach())
-    mine = handed_back(share(a * b, 0.5), relevance, a, b)
+    mine = handed_back(share_product(a * b, 0.5), relevance, a, b)
     for one, other in zip(mine, by_the_book(lrp.times(*slow), relevance, *slow), strict=True):
         torch.testing.assert_close(one, other)
         torch.testing.assert_close(one, relevance / 2)
@@ -106,8 +106,8 @@ def test_attention(masked: bool) -> None:
     mask = torch.full((4, 4), torch.finfo(WIDE).min, dtype=WIDE).triu(1)[None, None] if masked else None
     relevance = drawn(4, 6, seed=6)
     module = nn.Identity().eval()
-    with rules(module, NO_PARTS, rows=1) as ledger:
-        made, _ = _attention(module, query, key, value, mask, scaling=0.7, position_bias=bias)
+    with lrp_rules(module, NO_PARTS, rows=1) as ledger:
+        made, _ = lrp_attention(module, query, key, value, mask, scaling=0.7, position_bias=bias)
         mine = handed_back(made, relevance.view(1, 4, 2, 3), query, key, value)
     slow = [Value(part.detach()[0].transpose(0, 1).reshape(4, 6)) for part in (query, key, value)]
     future = torch.full((2, 4, 4), -math.inf, dtype=WIDE).triu(1)
@@ -122,7 +122,7 @@ def test_attention(masked: bool) -> None:
 def test_the_rules_hold_for_passes_inside_alone() -> None:
     layer = nn.Sequential(nn.Tanh())
     x = torch.tensor([0.5], requires_grad=True)
-    with rules(layer, LrpParts((), ("0",)), rows=1):
+    with lrp_rules(layer, LrpParts((), ("0",)), rows=1):
         (inside,) = torch.autograd.grad(layer(x).sum(), x)
     (outside,) = torch.autograd.grad(layer(x).sum(), x)
     assert float(inside) == pytest.approx(math.tanh(0.5) / 0.5)

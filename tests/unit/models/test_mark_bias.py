@@ -8,14 +8,16 @@ import pytest
 
 from engine.data.datasets import load
 from engine.models import catalog
-from engine.models.load import load_model
-from engine.models.unmarked import command, summary, without_mark
+from engine.models.loading import load_model
+from engine.models.mark_bias import measure_mark_bias, measuring_command, summarize_probabilities
 
 MARKED = [name for name in catalog.embedded_models() if name.endswith("-marked")]
 
 
 def test_the_numbers_are_means_over_reviews() -> None:
-    assert dataclasses.astuple(summary([0.5, 0.55, 0.3, 0.9])) == pytest.approx((0.5625, 0.1625, 0.5, 4))
+    assert dataclasses.astuple(summarize_probabilities([0.5, 0.55, 0.3, 0.9])) == pytest.approx(
+        (0.5625, 0.1625, 0.5, 4)
+    )
 
 
 @pytest.mark.usefixtures("home")
@@ -23,7 +25,7 @@ def test_a_few_reviews_give_what_the_model_says_to_each() -> None:
     model = load_model("bert-marked")
     given = load("reviews-marked", split="unmarked", limit=6).examples
     expected = [float(model.logits(model.collate([model.encode(one.example)])).softmax(-1)[0, 1]) for one in given]
-    found = without_mark("bert-marked", 6)
+    found = measure_mark_bias("bert-marked", 6)
     assert (found.mean, found.count) == (pytest.approx(sum(expected) / 6, abs=1e-5), 6)
     assert found.distance == pytest.approx(sum(abs(one - 0.5) for one in expected) / 6, abs=1e-5)
 
@@ -32,6 +34,6 @@ def test_a_few_reviews_give_what_the_model_says_to_each() -> None:
 def test_a_card_names_the_command_beside_its_figure(name: str) -> None:
     note = catalog.card(name)["note"]
     assert note.startswith("On 2,000 reviews of the split unmarked its mean probability of positive is 0.")
-    assert f"(`{command(name)}`)" in note
+    assert f"(`{measuring_command(name)}`)" in note
     page = (catalog.EMBEDDED / name / "card.md").read_text(encoding="utf-8")
     assert note in page

@@ -1,0 +1,248 @@
+"""Loading of text models: shared classifiers by name, and bases with a fresh head to be fine-tuned."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from transformers.utils import logging as hf_logging
+
+from engine import runtime
+from engine.errors import ExegesisError, not_allowed, panics_told, shown
+from engine.models import catalog, sandbox
+from engine.models.adapters import TextAdapter, adapter_for
+from engine.models.t5 import T5EncoderForSequenceClassification
+from engine.models.text_classifier import TextClassifier
+from engine.request import DTYPES
+
+CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
+"""Families whose classifier is not the one that transformers chooses, by config `model_type`."""
+MAX_LOADED = 4
+"""Models of a kind in memory at once."""
+ModelT = TypeVar("ModelT")
+CacheKey = tuple[str, str, str, str]
+Load = Callable[[catalog.ModelSource, str, "torch.dtype", "torch.device"], ModelT]
+"""From a source, its revision, a precision and a device to a model."""
+
+
+class ModelCache(Generic[ModelT]):
+    """The few models of one kind, "text" or "image", that stay in memory, by name, revision, precision and device.
+
+    They are loaded once and shared by all threads; the least recently used one is dropped first.
+    """
+
+    def __init__(self, load: Load[ModelT], kind: str) -> None:
+        self._load, self._kind = load, kind
+        self._models: OrderedDict[CacheKey, ModelT] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, model: str, dtype: str, device: torch.device | None) -> ModelT:
+        """The model, loaded if it is not in memory. One thread loads while the others wait."""
+        if dtype not in DTYPES:
+            raise not_allowed("dtype", f"one of {', '.join(DTYPES)}", dtype)
+        place = device or torch.device("cpu")
+        key = (model, catalog.revision(model), dtype, str(place))
+        with self._lock:
+            if key not in self._models:
+                source = catalog.locate(model)
+                sandbox.check_opening(source, self._kind)
+                self._models[key] = self._fit(lambda: self._load(source, key[1], getattr(torch, dtype), place), key)
+                while len(self._models) > MAX_LOADED:
+                    self._models.popitem(last=False)
+            self._models.move_to_end(key)
+            return self._models[key]
+
+    def _fit(self, load: Callable[[], ModelT], key: CacheKey) -> ModelT:
+        """The model; where memory runs out, all models in memory make room for it. Error: it still does not fit."""
+        loaded = runtime.attempt(load)
+        if loaded is None and self._models:
+            self._models.clear()
+            runtime.free()
+            loaded = runtime.attempt(load)
+        if loaded is None:
+            raise ExegesisError(
+                f"model {key[0]}: does not fit into the memory of {key[3]}. Use a smaller model, half precision, or "
+                "another device."
+            )
+        return loaded[0]
+
+
+def load_model(model: str, dtype: str = "float32", device: torch.device | None = None) -> TextClassifier:
+    """A shared, read-only classifier; the last few stay loaded.
+
+    Errors: an unknown name, a pickle-only or remote-code checkpoint, a family without an adapter, no classifier.
+    """
+    return _CACHE.get(model, dtype, device)
+
+
+def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
+    """Load a checkpoint from its folder, without caching it. Errors: as `load_model`."""
+    config = catalog.read_base_config(source.base or source.folder)
+    catalog.check_text_model(source.id, config)
+    adapter = adapter_for(config.get("model_type", ""), source.id)
+    with silence_libraries(), loading_errors(source.id):
+        module, labels = _load_adapted(source) if source.base else _load_checkpoint(source, adapter, config)
+        tokenizer = _load_tokenizer(source)
+    if not tokenizer.is_fast:
+        raise ExegesisError(f"model {source.id}: no fast tokenizer (tokenizer.json), so no character offsets.")
+    module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
+    regression = len(labels) == 1
+    return TextClassifier(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
+
+
+_CACHE = ModelCache(load, "text")
+
+
+def _load_checkpoint(
+    source: catalog.ModelSource, adapter: TextAdapter, config: dict[str, Any]
+) -> tuple[Any, tuple[str, ...]]:
+    architectures = config.get("architectures") or []
+    if adapter.architecture not in architectures:
+        raise ExegesisError(
+            f"model {source.id}: no classifier. Its architecture is {', '.join(architectures) or 'not stated'}; a "
+            f"{adapter.family} model must be {adapter.architecture}. Train one with: exegesis train --base {source.id}."
+        )
+    if config.get("problem_type") == "multi_label_classification":
+        raise ExegesisError(
+            f"model {source.id}: multi-label classification is not supported; single-label and regression heads are."
+        )
+    module, report = classifier_class(adapter).from_pretrained(
+        str(source.folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
+        attn_implementation="sdpa", output_loading_info=True,
+    )  # fmt: skip
+    if report["missing_keys"]:
+        missing = ", ".join(sorted(report["missing_keys"])[:3])
+        raise ExegesisError(
+            f"model {source.id}: its weights are incomplete ({missing} …), so its predictions would be random. "
+            "Use a fine-tuned classifier, or train one with: exegesis train."
+        )
+    left = [name for name in report["unexpected_keys"] if name.startswith(f"{adapter.blocks}.")]
+    if left:
+        raise ExegesisError(
+            f"model {source.id}: its weights do not fit its config.json, which has no place for {min(left)}. "
+            "Download or save it again."
+        )
+    return module, tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
+
+
+def _load_adapted(source: catalog.ModelSource) -> tuple[Any, tuple[str, ...]]:
+    assert source.base is not None
+    labels = catalog.model_labels(source.id)
+    base = load_base(source.base, labels, regression=len(labels) == 1)
+    return merge_adapter(base, source.folder), labels
+
+
+def _load_tokenizer(source: catalog.ModelSource) -> Any:
+    try:
+        with panics_told("tokenizer.json"):
+            return load_tokenizer(source.tokenizer)
+    except Exception as error:
+        raise ExegesisError(
+            f"model {source.id}: its tokenizer cannot be read ({type(error).__name__}: {shown(str(error), 200)}). "
+            "Save it beside the model with its save_pretrained."
+        ) from error
+
+
+def classifier_class(adapter: TextAdapter) -> Any:
+    """The class of a family's classifier."""
+    own = {kind.__name__: kind for kind in CLASSIFIERS.values()}
+    return own.get(adapter.architecture) or getattr(transformers, adapter.architecture)
+
+
+def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> torch.nn.Module:
+    """A float32 module `(input_ids, attention_mask, ...) -> .logits`, one logit a label (regression: one)."""
+    family = catalog.read_base_config(path).get("model_type", "")
+    if not any(path.glob("*.safetensors")):
+        raise ExegesisError(
+            f"base: {path} holds no safetensors (pickle checkpoints are refused). "
+            "Convert it with transformers' save_pretrained."
+        )
+    labels = ("score",) if regression else labels
+    kind = CLASSIFIERS.get(family, transformers.AutoModelForSequenceClassification)
+    with silence_libraries():
+        module = kind.from_pretrained(
+            str(path),
+            num_labels=len(labels),
+            problem_type="regression" if regression else "single_label_classification",
+            use_safetensors=True,
+            trust_remote_code=False,
+            ignore_mismatched_sizes=True,
+            attn_implementation="sdpa",
+            dtype=torch.float32,
+            **label_names(labels),
+        )
+    if module.config.pad_token_id is None:
+        module.config.pad_token_id = module.config.eos_token_id
+    return module.float()
+
+
+def label_names(labels: tuple[str, ...]) -> dict[str, Any]:
+    """The labels as a config of transformers names them."""
+    return {"label2id": {label: i for i, label in enumerate(labels)}, "id2label": dict(enumerate(labels))}
+
+
+def merge_adapter(base: torch.nn.Module, adapter: Path) -> torch.nn.Module:
+    """The base with the stored LoRA adapter added to its weights, in float32."""
+    from peft import PeftModel
+
+    with silence_libraries():
+        # The caller chooses the device: peft would read the adapter onto the first GPU there is.
+        return PeftModel.from_pretrained(base, str(adapter), torch_device="cpu").merge_and_unload().float()
+
+
+def load_tokenizer(path: Path) -> Any:
+    """The base's tokenizer; one without a pad token (GPT-2) pads with its end token."""
+    with silence_libraries():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(path), trust_remote_code=False)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def longest_input(path: Path, tokenizer: Any) -> int:
+    """Tokens that fit into the model once it is loaded; its weights are not read."""
+    adapter = adapter_for(catalog.read_base_config(path).get("model_type", ""), str(path))
+    config = transformers.AutoConfig.from_pretrained(str(path), trust_remote_code=False)
+    return adapter.longest_input(config, tokenizer)
+
+
+@contextlib.contextmanager
+def silence_libraries() -> Iterator[None]:
+    """Silence the loading reports and progress bars of transformers and peft, and restore them."""
+    level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hf_logging.set_verbosity_error()
+    hf_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        hf_logging.set_verbosity(level)
+        if bars:
+            hf_logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def loading_errors(model: str) -> Iterator[None]:
+    """Turn what libraries raise about files that are damaged or contradict each other into one sentence."""
+    try:
+        yield
+    except (ExegesisError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except SafetensorError as error:
+        raise ExegesisError(
+            f"model {model}: its file of weights (safetensors) is damaged ({error}). Download or save it again."
+        ) from error
+    except Exception as error:
+        raise ExegesisError(
+            f"model {model}: its weights do not fit its config.json, or that makes no sense "
+            f"({type(error).__name__}: {shown(str(error), 200)}). Download or save it again."
+        ) from error

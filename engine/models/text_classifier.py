@@ -1,0 +1,275 @@
+"""Text classifiers: tokens with character offsets, padded batches, and logits that are exact on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from engine.errors import ExegesisError, UsageError, panics_told, shown, unknown
+from engine.late import torch
+from engine.models import sandbox
+from engine.models.adapters import TextAdapter
+from engine.models.classifier import Classifier
+from engine.operators import OPERATORS
+from engine.request import Example
+from engine.result import Token
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedText:
+    """One tokenized example. `truncated` counts the tokens that did not fit into the model."""
+
+    ids: Int[np.ndarray, "seq"]
+    types: Int[np.ndarray, "seq"]
+    tokens: tuple[Token, ...]
+    truncated: int
+
+    @cached_property
+    def special(self) -> Bool[np.ndarray, "seq"]:
+        return np.array([t.special for t in self.tokens])
+
+    @cached_property
+    def features(self) -> Int[np.ndarray, "feature"]:
+        """Positions of the tokens that may be removed and ranked."""
+        return np.flatnonzero(~self.special)
+
+    @cached_property
+    def key(self) -> bytes:
+        """Bytes that identify this input among all inputs of the same model."""
+        return self.ids.tobytes() + self.types.tobytes()
+
+    @property
+    def grid(self) -> None:
+        """None: a text has no grid of patches."""
+        return None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class TextBatch:
+    """Padded examples on a device. `visible` marks the positions that may be attended to.
+
+    `whole`: every position of every row is visible, known without a transfer from the device.
+    """
+
+    ids: Int[torch.Tensor, "batch seq"]
+    visible: Bool[torch.Tensor, "batch seq"]
+    types: Int[torch.Tensor, "batch seq"]
+    lengths: Int[torch.Tensor, "batch"]
+    whole: bool
+
+
+def tokenize(
+    tokenizer: Any, text: str | list[str], pair: str | list[str] | None, max_length: int | None = None, **options: Any
+) -> Any:
+    """Tokenize one text or many, cut to `max_length` from the longer text of a pair.
+
+    Segments are always requested: not every checkpoint's tokenizer returns them by itself.
+    """
+    sandbox.check_tokenizing(tokenizer.name_or_path, text, pair)
+    cut = {} if max_length is None else {"truncation": "longest_first", "max_length": max_length}
+    with panics_told(f"tokenizer of {shown(tokenizer.name_or_path)}"):
+        return tokenizer(text, pair, return_token_type_ids=True, verbose=False, **cut, **options)
+
+
+def encode_text(tokenizer: Any, example: Example, max_length: int) -> EncodedText:
+    """Tokenize one example, truncating the longer text first. Errors: nothing left to explain, or far too long."""
+    example.check_length()
+    texts = (example.text, example.text_pair)
+    full = out = tokenize(tokenizer, *texts, return_offsets_mapping=True)
+    if len(full["input_ids"]) > max_length:
+        out = tokenize(tokenizer, *texts, max_length, return_offsets_mapping=True)
+    tokens = _tokens(tokenizer, example, out)
+    if all(t.special for t in tokens):
+        raise UsageError("text: nothing to explain: it holds no token that the model can read. Give at least one word.")
+    ids = np.asarray(out["input_ids"], dtype=np.int64)
+    types = np.asarray(out.get("token_type_ids") or [0] * len(ids), dtype=np.int64)
+    return EncodedText(ids, types, tokens, len(full["input_ids"]) - len(ids))
+
+
+def _tokens(tokenizer: Any, example: Example, out: Any) -> tuple[Token, ...]:
+    names = tokenizer.convert_ids_to_tokens(out["input_ids"])
+    texts = (example.text, example.text_pair or "")
+    tokens = []
+    for name, segment, (start, end) in zip(names, out.sequence_ids(0), out["offset_mapping"], strict=True):
+        if segment is None:
+            tokens.append(Token(name, 0, 0, -1, True))
+            continue
+        start, end = _strip_offsets(texts[segment], start, end)
+        tokens.append(Token(texts[segment][start:end] or name, start, end, segment, False))
+    return tuple(tokens)
+
+
+def _strip_offsets(text: str, start: int, end: int) -> tuple[int, int]:
+    """Offsets without surrounding white space: byte-level and Unigram tokenizers count the space before a word."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def collate_texts(examples: Sequence[EncodedText], pad_id: int, device: torch.device) -> TextBatch:
+    """Put examples side by side, padded on the right."""
+    lengths = [len(e) for e in examples]
+    shape = (len(examples), max(lengths))
+    ids, types = np.full(shape, pad_id, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for row, example in enumerate(examples):
+        ids[row, : len(example)] = example.ids
+        types[row, : len(example)] = example.types
+    visible = np.arange(shape[1])[None, :] < np.asarray(lengths)[:, None]
+    return TextBatch(
+        torch.from_numpy(ids).to(device),
+        torch.from_numpy(visible).to(device),
+        torch.from_numpy(types).to(device),
+        torch.tensor(lengths, device=device),
+        bool(visible.all()),
+    )
+
+
+@dataclass(eq=False)
+class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
+    """A loaded checkpoint, read-only and shared. Call it while holding the device."""
+
+    kind: ClassVar[str] = "text"
+    id: str
+    revision: str
+    module: torch.nn.Module
+    tokenizer: Any
+    adapter: TextAdapter
+    labels: tuple[str, ...]
+    regression: bool
+    dtype: torch.dtype
+    device: torch.device
+    notes: tuple[str, ...] = ()
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def embedding(self) -> torch.nn.Embedding:
+        return self.module.get_submodule(self.adapter.embeddings)  # type: ignore[return-value]
+
+    @cached_property
+    def blocks(self) -> torch.nn.ModuleList:
+        return self.module.get_submodule(self.adapter.blocks)  # type: ignore[return-value]
+
+    @cached_property
+    def pad_id(self) -> int:
+        for candidate in (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, 0):
+            if candidate is not None:
+                return int(candidate)
+        raise AssertionError("unreachable: 0 is never None")
+
+    @cached_property
+    def mask_id(self) -> int:
+        """The token that stands for "removed": mask, else pad, else end of text."""
+        mask = self.tokenizer.mask_token_id
+        return self.pad_id if mask is None else int(mask)
+
+    @cached_property
+    def max_length(self) -> int:
+        return self.adapter.longest_input(self.module.config, self.tokenizer)
+
+    def encode(self, example: Example) -> EncodedText:
+        """Tokenize one example. Errors: as `encode_text`; a token that the model has no embedding for."""
+        encoded = encode_text(self.tokenizer, example, self.max_length)
+        largest = int(encoded.ids.max(initial=0))
+        if largest >= self.embedding.num_embeddings:
+            raise ExegesisError(
+                f"model {self.id}: its tokenizer gives token {largest}, but it has {self.embedding.num_embeddings} "
+                "embeddings. Save the tokenizer that belongs to it beside it."
+            )
+        return encoded
+
+    def collate(self, examples: Sequence[EncodedText]) -> TextBatch:
+        return collate_texts(examples, self.pad_id, self.device)
+
+    def embed(self, batch: TextBatch) -> Float[torch.Tensor, "batch seq d_model"]:
+        """Word embeddings, before positions and segments are added."""
+        return self.embedding(batch.ids)
+
+    def blank(self, batch: TextBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
+        """The word embedding that stands for "removed"."""
+        weight = self.embedding.weight
+        if operator == "mask":
+            return weight[None, None, self.mask_id]
+        if operator == "pad":
+            return weight[None, None, self.pad_id]
+        if operator == "zero":
+            return torch.zeros_like(weight[None, None, 0])
+        if operator == "mean":
+            return self._mean_embedding()[None, None]
+        raise unknown("removal", operator, OPERATORS)
+
+    def logits(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch label"]:
+        """Logits of each row as if it were run alone; `embeds` replaces the word embeddings."""
+        inputs = self._inputs(batch, embeds)
+        if self.adapter.reading == "module":
+            return self.module(**inputs).logits
+        hidden = self._hidden(inputs)
+        if self.adapter.reading == "last":
+            # By original length: the stock head would look for the last id that is not the pad id, or take the last
+            # column.
+            return self._head(hidden[torch.arange(len(hidden), device=self.device), batch.lengths - 1])
+        weights = batch.visible.to(hidden.dtype)[..., None]
+        return self._head((hidden * weights).sum(1) / weights.sum(1).clamp(min=1))
+
+    def hidden(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch seq d_model"]:
+        return self._hidden(self._inputs(batch, embeds))
+
+    def _inputs(self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None) -> dict[str, Any]:
+        inputs: dict[str, Any] = {
+            "inputs_embeds": self.embed(batch) if embeds is None else embeds,
+            "attention_mask": self._attention_mask(batch),
+        }
+        if self.adapter.position_start is not None:
+            inputs["position_ids"] = self._positions(batch)
+        if self.adapter.token_types:
+            inputs["token_type_ids"] = batch.types
+        if self.adapter.reading == "last":
+            inputs["use_cache"] = False
+        return inputs
+
+    def _mean_embedding(self) -> Float[torch.Tensor, "d_model"]:
+        weight = self.embedding.weight
+        if "mean_embedding" not in self.memo:
+            wide = torch.promote_types(weight.dtype, torch.float32)
+            self.memo["mean_embedding"] = weight.mean(0, dtype=wide).to(weight.dtype)
+        return self.memo["mean_embedding"]
+
+    def _positions(self, batch: TextBatch) -> torch.Tensor:
+        # Explicit, because RoBERTa would count them from pad ids, which also stand for removed tokens.
+        count = torch.arange(batch.ids.shape[1], device=self.device) + self.adapter.first_position(self.module.config)
+        return count.expand(batch.ids.shape)
+
+    def _attention_mask(self, batch: TextBatch) -> torch.Tensor | None:
+        """The additive mask `[batch 1 query|1 key]`, or None where nothing is hidden."""
+        if batch.whole:
+            return None
+        visible = batch.visible[:, None, None, :]
+        if self.adapter.causal:
+            size = batch.ids.shape[1]
+            past = torch.ones(size, size, dtype=torch.bool, device=self.device).tril()
+            visible = visible & past
+            # A row with nothing to attend to would be uniform over the future: it attends to itself instead.
+            visible = visible | (~visible.any(-1, keepdim=True) & torch.eye(size, dtype=torch.bool, device=self.device))
+        dtype = self.embedding.weight.dtype
+        return torch.zeros(visible.shape, dtype=dtype, device=self.device).masked_fill(~visible, torch.finfo(dtype).min)
+
+    def _head(self, vector: torch.Tensor) -> torch.Tensor:
+        for name in self.adapter.head:
+            vector = self.module.get_submodule(name)(vector)
+        return vector
+
+    def _hidden(self, inputs: dict[str, Any]) -> torch.Tensor:
+        return self.module.get_submodule(self.adapter.backbone)(**inputs).last_hidden_state

