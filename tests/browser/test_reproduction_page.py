@@ -15,6 +15,7 @@ from engine.reproduction.verdicts import VERDICTS
 from engine.reproduction.words import counted
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
+from tests.browser.waiting import settled
 from tests.unit.reproduction.standing_in import keep_report
 
 Open = Callable[..., Page]
@@ -42,6 +43,7 @@ def test_verdicts_lead_to_numbers_and_to_the_evaluation(
     card.get_by_text("Numbers", exact=True).click()
     expect(card.get_by_role("table")).to_contain_text("Integrated gradients")
     expect(page).to_have_url(re.compile(f"claim={CLAIM.id}"))
+    settled(page)  # the expander grows, and what lies in it is covered until then
     card.get_by_role("link", name="Evaluation: marked, T5 sizes").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(EVALUATE.heading, timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile("view=scaling"))

@@ -27,10 +27,12 @@ PAINTED = """async () => {
   const urls = [...document.querySelectorAll(".xg-seen, img")].map((one) =>
     one.src || getComputedStyle(one).backgroundImage.match(/^url\\("(.*)"\\)$/)?.[1]);
   const decoded = [...new Set(urls.filter(Boolean))].map((src) => Object.assign(new Image(), { src }).decode());
-  await Promise.all([document.fonts.ready, ...decoded]);
+  const moving = document.getAnimations().filter((one) => one.effect?.getComputedTiming().endTime < Infinity);
+  await Promise.all([document.fonts.ready, ...decoded, ...moving.map((one) => one.finished.catch(() => {}))]);
   for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
 }"""
-"""Pictures are there, and what was drawn before has come to the screen: the second frame begins after the first."""
+"""Pictures are there, what opens is open, and what was drawn has come to the screen: the second frame begins after the
+first."""
 
 FITS = """() => {
   const main = document.querySelector("[data-testid=stMain]");
