@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
+from components.annotate.api import study_routes
 from components.frame import ICON, navigation
-from components.organiser import admit, is_stranger
+from components.organizer import admit_visitor, is_stranger
 from components.serving import ask_no_network, base_path, middleware, opening_a_browser, send_no_path
 from components.stale_choices import run_begins, run_ended
-from components.study.api import study_routes
 from engine.access import restrict
 from engine.models import sandbox
 
@@ -21,7 +21,7 @@ if __name__ == "__main__":
         layout="wide",
         menu_items={"About": "Exegesis: see, compare and judge explanations of transformer classifiers."},
     )
-    if entry.alone or entry.organiser or admit(entry):
+    if entry.alone or entry.organiser or admit_visitor(entry):
         run_begins()
         page.run()
         run_ended()

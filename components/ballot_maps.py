@@ -1,4 +1,4 @@
-"""What a participant of a study sees: the input, and explanations that show nothing but colours.
+"""What a participant of a study sees: the input, and explanations that show nothing but colors.
 
 All maps have one scale and no numbers: the digits of a score would tell how it was made. No name of a method is known
 here.
@@ -28,29 +28,29 @@ from engine.words import units
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "ballot.css"
 TOP = 3
-"""Parts that the words about a map name, for those who cannot see its colours."""
-TOLD = {
+"""Parts that the words about a map name, for those who cannot see its colors."""
+COLOR_MEANINGS = {
     BY_RANK: "The stronger the color, the more a part matters compared with the others, by whatever amount.",
     BY_SIZE: "The stronger the color, the more a part matters, for the answer or against it.",
     BY_SIGN: "The stronger the color, the more a part matters. Explanations that say only how much are blue alone.",
 }
-"""What the colors mean, by the rule of the study."""
+"""The meaning of the colors, by the rule of the study."""
 END = 1.0
 """Where every scale ends: scores of a ballot are shares of the largest."""
 
 
-def explanation_html(given: Input, drawn: Map) -> str:
-    """One explanation in colours and, for screen readers, in words. Every text is escaped."""
-    if isinstance(given, Example):
-        return _text_map(given, drawn)
-    patches = drawn.scores[[not token.special for token in drawn.tokens]]
-    return _picture_map(patches.reshape(drawn.grid or (1, -1)), drawn.colors == BY_SIGN)
+def explanation_html(model_input: Input, one: Map) -> str:
+    """One explanation in colors and, for screen readers, in words. Every text is escaped."""
+    if isinstance(model_input, Example):
+        return _text_map(model_input, one)
+    patches = one.scores[[not token.special for token in one.tokens]]
+    return _picture_map(patches.reshape(one.grid or (1, -1)), one.colors == BY_SIGN)
 
 
-def input_html(given: Input) -> str:
+def input_html(model_input: Input) -> str:
     """The text, the two texts of a pair, or the picture, which `draw_input` puts into the page."""
-    if isinstance(given, Example):
-        texts = [given.text] if given.text_pair is None else [given.text, given.text_pair]
+    if isinstance(model_input, Example):
+        texts = [model_input.text] if model_input.text_pair is None else [model_input.text, model_input.text_pair]
         paragraphs = "".join(f'<p class="xg-text" dir="{direction(text)}">{escape(text)}</p>' for text in texts)
         return f'<div class="xg xg-asked">{paragraphs}</div>'
     picture = f'<div class="xg-patches xg-alone" role="img" aria-label="The picture">{LAYERS}</div>'
@@ -58,7 +58,7 @@ def input_html(given: Input) -> str:
 
 
 def scale_html(target: str | None, colors: str) -> str:
-    """How the colours of all maps are read. `target`: the class that is explained; None where it must not be told.
+    """How the colors of all maps are read. `target`: the class that is explained; None where it must not be told.
 
     `colors`: what they show, as in the study's design.
     """
@@ -67,29 +67,29 @@ def scale_html(target: str | None, colors: str) -> str:
         scale = f'<i class="xg-scale xg-signed"></i><b>against {of}</b><span>for {of}</span>'
     else:
         scale = f'<i class="xg-scale xg-amount"></i><b>matters least for {of}</b><span>matters most</span>'
-    return f'<div class="xg xg-key"><p class="xg-ends">{scale}</p><p class=xg-small>{TOLD[colors]}</p></div>'
+    return f'<div class="xg xg-key"><p class="xg-ends">{scale}</p><p class=xg-small>{COLOR_MEANINGS[colors]}</p></div>'
 
 
-def draw_input(given: Input) -> None:
-    """The input, with the style sheets of everything here; once on a page, before its explanations."""
+def draw_input(model_input: Input) -> None:
+    """Draw the input, with the style sheets of everything here; once on a page, before its explanations."""
     use_ballot_styles()
-    if not isinstance(given, Example):
-        st.html(picture_style(given.pixels))
-    st.html(input_html(given))
+    if not isinstance(model_input, Example):
+        st.html(picture_style(model_input.pixels))
+    st.html(input_html(model_input))
 
 
 def use_ballot_styles() -> None:
-    """Puts the style sheets into the page; they take no room. Colours come with `styles.use_styles`."""
+    """Put the style sheets into the page; they take no room. Colors come with `styles.use_styles`."""
     use_picture_styles()
     st.html(_sheet())
 
 
-def _text_map(given: Example, drawn: Map) -> str:
-    texts = (given.text,) if given.text_pair is None else (given.text, given.text_pair)
-    shown = tuple(unit for unit in units(drawn.tokens, drawn.scores, given) if not unit.special)
-    signed = drawn.colors == BY_SIGN
-    view = TokenMap(shown, texts, signed, "", drawn.truncated, bare=True, end=END)
-    words = _strongest([unit.text for unit in shown], np.array([unit.score for unit in shown]), signed)
+def _text_map(example: Example, one: Map) -> str:
+    texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
+    parts = tuple(unit for unit in units(one.tokens, one.scores, example) if not unit.special)
+    signed = one.colors == BY_SIGN
+    view = TokenMap(parts, texts, signed, "", one.truncated, bare=True, end=END)
+    words = _strongest([unit.text for unit in parts], np.array([unit.score for unit in parts]), signed)
     return f'<div class="xg xg-unnamed" role="group" aria-description="{escape(words)}">{token_map_html(view)}</div>'
 
 
@@ -101,13 +101,13 @@ def _picture_map(scores: Float[np.ndarray, "gh gw"], signed: bool) -> str:
 
 
 def _strongest(names: Sequence[str], scores: Float[np.ndarray, "part"], signed: bool) -> str:
-    """The largest parts by name, without a number; parts that are not coloured are none."""
+    """The largest parts by name, without a number; parts that are not colored are none."""
     order = [at for at in np.argsort(-np.abs(scores), kind="stable")[:TOP].tolist() if scores[at]]
     if not order:
         return "Nothing is coloured."
     side = {True: " (for)", False: " (against)"} if signed else {True: ""}
-    told = [names[at] + side[bool(scores[at] > 0)] for at in order]
-    return f"Strongest: {', '.join(told)}."
+    parts = [names[at] + side[bool(scores[at] > 0)] for at in order]
+    return f"Strongest: {', '.join(parts)}."
 
 
 @cache

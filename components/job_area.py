@@ -10,7 +10,7 @@ from typing import Literal
 import streamlit as st
 
 from components.library.job_view import PARTS, RESUMABLE, ended, job_view
-from components.organiser import is_organiser
+from components.organizer import is_organizer
 from components.trouble import say_error, sentence
 from engine import jobs
 from engine.errors import ExegesisError
@@ -82,7 +82,7 @@ class JobArea:
         with st.container(border=True, key=f"{self.page}_progress"):
             st.progress(view.share, f"{view.look[0].capitalize()}: {view.progress}")
             st.html(now_html(job.kind, job.label))
-            if view.can_cancel and is_organiser():
+            if view.can_cancel and is_organizer():
                 self._button("Cancel", "cancel", partial(jobs.cancel, id), help=STOPS)
 
     def _button(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from components.frame import STUDY, guard, heading
-from components.organiser import organiser
-from components.study.area import study_area
+from components.organizer import admit_organizer
+from components.study.page import draw_study_page
 from components.styles import use_styles
 
 guard()
 use_styles()
 heading(STUDY)
 with st.container(width=960):
-    if organiser():
-        study_area()
+    if admit_organizer():
+        draw_study_page()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from components.frame import RESULTS, guard, heading
-from components.organiser import organiser
-from components.results.page import results_page
+from components.organizer import admit_organizer
+from components.results.page import draw_results_page
 from components.styles import use_styles
 
 guard()
 use_styles()
 heading(RESULTS)
-if organiser():
-    results_page()
+if admit_organizer():
+    draw_results_page()

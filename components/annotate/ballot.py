@@ -1,4 +1,4 @@
-"""One item of a study as its participant answers it: what they see, the board, and how to go back or pause."""
+"""One item of a study as its participant answers it: what they see, a board or a guess, and how to go back or pause."""
 
 from __future__ import annotations
 
@@ -8,74 +8,57 @@ from functools import partial
 
 import streamlit as st
 
-from components.annotate.ranking import Ranked, forget, ranking
-from components.annotate.session import (
+from components.annotate.ranking import Ranking, draw_ranking_board, forget_ranking
+from components.annotate.seat import (
     Seat,
     change_seat,
-    forget_look,
+    current_seat,
+    failure_message,
+    forget_view,
+    leave_message,
     leave_seat,
-    looking_since,
-    tell_next,
+    viewed_since,
 )
 from components.ballot_maps import draw_input, explanation_html, scale_html
 from components.component_key import component_key
 from components.prediction import prediction_html
 from components.safe_markdown import markdown
-from components.study.told import told_of
+from components.trouble import literal, say_note
 from engine.errors import ExegesisError
 from engine.request import Picture
 from engine.result import Prediction
 from engine.study.annotators import NotOpen
 from engine.study.ballots import Ballot
 from engine.study.codes import new_token
-from engine.study.design import Design
-from engine.study.voting import Answer, confirm, undo
+from engine.study.design import PREDICT, Design
+from engine.study.forward.guesses import SUREST
+from engine.study.voting import Answer, Guess, confirm, undo
 
 LOG = logging.getLogger(__name__)
 MOST_BARS = 3
 LOST = "Your last answer came after the end of the study and is not kept."
 QUESTION = "annotate_question"
-COLUMN = 920
-"""Width in pixels that texts are read in."""
 PAUSE = (
     "Simply close this page: what you confirmed is saved. To go on, open the link that you were sent and type your "
     "code. In this tab you go on without it, even after a reload."
 )
+CLASS_KEY, SURE_KEY, MISSING_KEY = "annotate.class", "annotate.sure", "annotate.missing"
+MOST_RADIOS = 12
+"""Of more classes one is found by typing."""
+ENDS = {1: "1, a mere guess", SUREST: f"{SUREST}, certain"}
+BOTH = "Choose what the model says, and how sure you are."
 
 
 def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
-    """The item with its explanations to rank."""
-    looking_since(ballot.token, ballot.age)
-    draw_progress(ballot, seat)
-    draw_question(design)
-    pictured = isinstance(ballot.input, Picture)
-    shown, said = st.columns(2, gap="medium") if pictured else (st.container(), st.container())
-    with shown:
-        draw_input(ballot.input)
-    with said:
-        _draw_prediction(ballot.prediction, ballot.maps[0].colors)
-    explanations = [explanation_html(ballot.input, drawn) for drawn in ballot.maps]
-    ranking(explanations, board(ballot.token), partial(_save, seat, ballot.token), pictured)
-    draw_foot(design, ballot, seat)
-
-
-def draw_progress(ballot: Ballot, seat: Seat) -> None:
-    """Where they are, and that the last answer is saved."""
-    st.title("Practice" if ballot.practice else f"Item {ballot.done + 1} of {ballot.of}", anchor=False)
-    st.progress(ballot.done / max(1, ballot.of))
-    saved = "Your last answer is saved. " if seat.last else ""
-    trial = "This one is for practice and does not count." if ballot.practice else ""
-    st.caption(f"{saved}{trial}" or "Take the time that you need.")
-
-
-def draw_question(design: Design) -> None:
-    """What is asked of every item."""
+    """Draw the item with its explanations to rank, or with the form of a guess."""
+    viewed_since(ballot.token, ballot.age)
+    _draw_progress(ballot, seat)
     with st.container(key=QUESTION):
         markdown(design.question)
-
-
-def draw_foot(design: Design, ballot: Ballot, seat: Seat) -> None:
-    """The way back, the instructions again, and how to pause."""
+    if design.mode == PREDICT:
+        _draw_guess(ballot, seat)
+    else:
+        _draw_ranking(ballot, seat)
     if ballot.done > 0 or seat.last:
         draw_way_back(seat, ballot.token)
     with st.expander("What to do"):
@@ -86,58 +69,126 @@ def draw_foot(design: Design, ballot: Ballot, seat: Seat) -> None:
 
 
 def draw_way_back(seat: Seat, screen: str) -> None:
-    """Opens the last answer again. A second click on the button of the same screen takes back nothing more."""
+    """Draw the button that opens the last answer again. A second click on that of the same screen does nothing more."""
     key = f"annotate.back.{screen}"
     st.button("Take back my last answer", key=key, on_click=_take_back, args=(seat, new_token()))
 
 
 def draw_leave() -> None:
-    """For a device that others use too."""
+    """Draw the button for a device that others use too."""
     st.button("Forget me in this tab", on_click=leave_seat, help="Then somebody else can take part from here.")
 
 
-def board(ballot: str) -> str:
+def board_key(ballot: str) -> str:
     """The key of a ballot's board."""
     return component_key(f"annotate.board.{ballot}")
 
 
-def send(seat: Seat, answer: Answer) -> None:
-    """Keeps the answer; it is saved when this returns. Errors are fit for a participant's eyes."""
+def _draw_progress(ballot: Ballot, seat: Seat) -> None:
+    """Where they are, and that the last answer is saved."""
+    st.title("Practice" if ballot.practice else f"Item {ballot.done + 1} of {ballot.of}", anchor=False)
+    st.progress(ballot.done / max(1, ballot.of))
+    saved = "Your last answer is saved. " if seat.last else ""
+    trial = "This one is for practice and does not count." if ballot.practice else ""
+    st.caption(f"{saved}{trial}" or "Take the time that you need.")
+
+
+def _draw_ranking(ballot: Ballot, seat: Seat) -> None:
+    is_picture = isinstance(ballot.input, Picture)
+    left, right = st.columns(2, gap="medium") if is_picture else (st.container(), st.container())
+    with left:
+        draw_input(ballot.input)
+    with right:
+        _draw_prediction(ballot.prediction, ballot.maps[0].colors)
+    explanations = [explanation_html(ballot.input, one) for one in ballot.maps]
+    draw_ranking_board(explanations, board_key(ballot.token), partial(_save, seat, ballot.token), is_picture)
+
+
+def _draw_prediction(prediction: Prediction | None, colors: str) -> None:
+    if prediction is None:
+        return
+    bars = prediction_html(prediction, prediction.index, most=MOST_BARS)
+    st.html(f'<div class="xg"><p class="xg-small">The model says</p>{bars}</div>')
+    st.html(scale_html("a higher score" if prediction.regression else prediction.label, colors))
+
+
+def _draw_guess(ballot: Ballot, seat: Seat) -> None:
+    """One explanation or none, and the form of the guess. The model's answer is not sent."""
+    draw_input(ballot.input)
+    for one in ballot.maps:
+        framed = f'<div class="xg xg-framed">{explanation_html(ballot.input, one)}</div>'
+        st.html(framed + scale_html(None, one.colors))
+    with st.form(f"annotate.guess.{ballot.token}", border=False):
+        _draw_choices(ballot)
+        if st.session_state.pop(MISSING_KEY, False):
+            say_note(BOTH)
+        with st.container(horizontal=True):
+            st.form_submit_button("Confirm", type="primary", on_click=_guess, args=(seat, ballot.token))
+            st.form_submit_button("Cannot tell", on_click=_save_guess, args=(seat, ballot.token, None))
+
+
+def _draw_choices(ballot: Ballot) -> None:
+    """Keys have the ballot's name: another one begins without a choice."""
+    names = dict(enumerate(map(literal, ballot.classes)))
+    choose = partial(st.radio, horizontal=True) if len(names) <= MOST_RADIOS else st.selectbox
+    choose(
+        "What does the model say?", list(names), index=None, format_func=names.__getitem__,
+        key=f"{CLASS_KEY}.{ballot.token}",
+    )  # fmt: skip
+    st.radio(
+        "How sure are you?", list(range(1, SUREST + 1)), index=None, horizontal=True,
+        format_func=lambda sure: ENDS.get(sure, str(sure)), key=f"{SURE_KEY}.{ballot.token}",
+    )  # fmt: skip
+
+
+def _guess(seat: Seat, ballot: str) -> None:
+    label, sure = (st.session_state[f"{key}.{ballot}"] for key in (CLASS_KEY, SURE_KEY))
+    if label is None or sure is None:
+        st.session_state[MISSING_KEY] = True
+    else:
+        _save_guess(seat, ballot, Guess(label, sure))
+
+
+def _save_guess(seat: Seat, ballot: str, guess: Guess | None) -> None:
+    """A second click on the same button changes nothing."""
+    now = current_seat(seat.study)
+    if now is None or now.last == ballot:
+        return
+    try:
+        _send(seat, Answer(ballot, new_token(), None, time.monotonic() - viewed_since(ballot), guess))
+    except ExegesisError as error:
+        leave_message(f"{error} Your answer is not saved.")
+
+
+def _save(seat: Seat, ballot: str, ranking: Ranking) -> None:
+    _send(seat, Answer(ballot, ranking.token, ranking.ranks, time.monotonic() - viewed_since(ballot)))
+
+
+def _send(seat: Seat, answer: Answer) -> None:
+    """Save the answer; it is on the disk when this returns. Errors are fit for a participant's eyes."""
     try:
         confirm(seat.person, answer)
     except NotOpen:
-        tell_next(LOST)  # the board, which would say it, is not drawn any more
+        leave_message(LOST)  # the board, which would say it, is not drawn any more
         raise
     except ExegesisError as error:
-        raise ExegesisError(told_of(error, seat.pseudonym, then="")) from error
+        raise ExegesisError(failure_message(error, seat.pseudonym, then="")) from error
     except Exception as error:
         LOG.error("an answer of %s could not be saved", seat.pseudonym, exc_info=error)
         raise ExegesisError("The server failed.") from error
-    forget_look()
+    forget_view()
     change_seat(seat.study, last=answer.ballot, code="")
 
 
-def _save(seat: Seat, ballot: str, ranked: Ranked) -> None:
-    send(seat, Answer(ballot, ranked.token, ranked.ranks, time.monotonic() - looking_since(ballot)))
-
-
 def _take_back(seat: Seat, token: str) -> None:
-    """The last answer, of this session or of an earlier one, is open again."""
+    """Open the last answer, of this session or of an earlier one, again."""
     try:
         ballot = undo(seat.person, token)
     except ExegesisError as error:
-        tell_next(told_of(error, seat.pseudonym))
+        leave_message(failure_message(error, seat.pseudonym))
         return
-    forget_look()
+    forget_view()
     change_seat(seat.study, last="")
     if ballot is not None:
-        forget(board(ballot))
-    tell_next("Your last answer is taken back: here it is again." if ballot else "There is no answer to take back.")
-
-
-def _draw_prediction(said: Prediction | None, colors: str) -> None:
-    if said is None:
-        return
-    bars = prediction_html(said, said.index, most=MOST_BARS)
-    st.html(f'<div class="xg"><p class="xg-small">The model says</p>{bars}</div>')
-    st.html(scale_html("a higher score" if said.regression else said.label, colors))
+        forget_ranking(board_key(ballot))
+    leave_message("Your last answer is taken back: here it is again." if ballot else "There is no answer to take back.")

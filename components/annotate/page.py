@@ -1,4 +1,4 @@
-"""Which screen a participant is at, and its drawing."""
+"""The screens of a participant: agreeing, the code, the instructions, one item after the other, and the end."""
 
 from __future__ import annotations
 
@@ -6,51 +6,78 @@ from functools import partial
 
 import streamlit as st
 
-from components.annotate.ballot import COLUMN, draw_ballot
-from components.annotate.begin import draw_code, draw_instructions, draw_welcome, go_on
-from components.annotate.guess import draw_guess
-from components.annotate.session import Seat, leave_seat, seat_of, seen, told
-from components.annotate.states import draw_no_study, draw_shut, draw_thanks
-from components.annotate.tab import tab
-from components.study.told import told_of
-from components.trouble import say_error, say_note
+from components.annotate.ballot import draw_ballot, draw_leave, draw_way_back
+from components.annotate.seat import (
+    Seat,
+    Step,
+    change_seat,
+    current_seat,
+    failure_message,
+    leave_message,
+    leave_seat,
+    sync_tab,
+    take_message,
+    take_seat,
+)
+from components.ballot_maps import use_ballot_styles
+from components.frame import ANNOTATE, heading
+from components.numbers import count
+from components.organizer import client_of, current_visit
+from components.safe_markdown import markdown
+from components.trouble import literal, say_error, say_note
 from engine.errors import ExegesisError
 from engine.request import Picture
-from engine.study.annotators import NotKnown, NotOpen
+from engine.study.annotators import NotKnown, NotOpen, consent, join, resume
 from engine.study.ballots import next_ballot
-from engine.study.design import PREDICT
-from engine.study.studies import StudyRecord, by_token
+from engine.study.design import Design, counted_items
+from engine.study.limits import source_of
+from engine.study.studies import DRAFT, StudyRecord, by_token
 
+COLUMN = 920
+"""Width in pixels that texts are read in."""
 RELOAD = "What it did not confirm is not saved. Load the page again."
+NO_LINK = "To take part you need the link of a study. Ask who runs it to send you one."
+UNKNOWN = "This link leads to no study. Ask who sent it to you for another."
+NOT_YET = "This study has not opened yet. Come back later, by the same link."
+OVER = "This study is over. What you had confirmed is kept. Thank you."
+TYPED_CODE = "annotate.typed"
+KEEP_IT = (
+    "Write it down, or take a picture of it. With it you can go on later, here or on another device. It is shown only "
+    "now, and nobody can look it up for you."
+)
 
 
 def draw_study(token: str) -> None:
-    """The screen of the study with that link which comes next, or that the server fails."""
+    """Draw the screen of the study with that link which comes next, or that the server fails."""
     try:
-        _draw_next(token)
+        study = by_token(token) if token else None
+        if study is None:
+            _draw_no_study(token)
+            return
+        seat = current_seat(token)
+        if message := take_message():
+            say_note(message)
+        sync_tab(token, seat, _draw_screen(study, seat), partial(_go_on, token))
     except ExegesisError as error:
-        seat = seat_of(token)
-        say_error(told_of(error, seat.pseudonym if seat else "somebody with the link", RELOAD))
+        seat = current_seat(token)
+        say_error(failure_message(error, seat.pseudonym if seat else "somebody with the link", RELOAD))
 
 
-def _draw_next(token: str) -> None:
-    study = by_token(token) if token else None
-    if study is None:
-        draw_no_study(token)
-        return
-    seat = seat_of(token)
-    said = told()
-    if said:
-        say_note(said)
-    tab(token, seat, _draw(study, seat), partial(go_on, token), seen)
+def _draw_no_study(token: str) -> None:
+    """The page without a link, or with one that leads nowhere."""
+    heading(ANNOTATE)
+    if token:
+        say_error(UNKNOWN)
+    else:
+        st.info(NO_LINK)
 
 
-def _draw(study: StudyRecord, seat: Seat | None) -> str:
-    """Draws the screen; its name, which is another for each ballot."""
+def _draw_screen(study: StudyRecord, seat: Seat | None) -> str:
+    """Draw the screen; return its name, which is another for each ballot."""
     try:
-        return _draw_open(study, seat) if study.takes_votes else _shut(study)
+        return _draw_open(study, seat) if study.takes_votes else _draw_shut(study)
     except NotOpen:  # it ended while this was drawn
-        return _shut(study)
+        return _draw_shut(study)
     except NotKnown as error:
         leave_seat()
         say_error(str(error))
@@ -59,29 +86,110 @@ def _draw(study: StudyRecord, seat: Seat | None) -> str:
 
 def _draw_open(study: StudyRecord, seat: Seat | None) -> str:
     ballot = next_ballot(seat.person) if seat and seat.step == "items" else None
-    wide = ballot is not None and isinstance(ballot.input, Picture)
-    with st.container(width="stretch" if wide else COLUMN):
-        if seat is None or seat.step != "items":
-            return _begin(study, seat)
+    is_wide = ballot is not None and isinstance(ballot.input, Picture)
+    with st.container(width="stretch" if is_wide else COLUMN):
+        if seat is None:
+            _draw_welcome(study)
+            return "welcome"
+        if seat.step == "code":
+            _draw_code(seat)
+            return seat.step
+        if seat.step == "instructions":
+            _draw_instructions(study.design, seat)
+            return seat.step
         if ballot is None:
-            draw_thanks(seat)
+            _draw_thanks(seat)
             return "thanks"
-        draw = draw_guess if study.design.mode == PREDICT else draw_ballot
-        draw(study.design, ballot, seat)
+        draw_ballot(study.design, ballot, seat)
         return ballot.token
 
 
-def _begin(study: StudyRecord, seat: Seat | None) -> str:
-    if seat is None:
-        draw_welcome(study)
-        return "welcome"
-    if seat.step == "code":
-        draw_code(seat)
-    else:
-        draw_instructions(study.design, seat)
-    return seat.step
-
-
-def _shut(study: StudyRecord) -> str:
-    draw_shut(study)
+def _draw_shut(study: StudyRecord) -> str:
+    """A study that takes no votes."""
+    st.title(literal(study.design.title), anchor=False)
+    st.info(NOT_YET if study.state == DRAFT else OVER)
     return "shut"
+
+
+def _draw_welcome(study: StudyRecord) -> None:
+    """What the study asks, and the two ways in: to agree, or with a code."""
+    st.title(literal(study.design.title), anchor=False)
+    markdown(study.design.consent)
+    st.text(workload(study.design))
+    st.button("I agree and take part", type="primary", on_click=_agree, args=(study.token,))
+    with st.expander("I have taken part before and have a code"), st.form("annotate.again", border=False):
+        st.text_input("Your code", key=TYPED_CODE, placeholder="abcd-efgh-jkmn-pqrs", max_chars=60, autocomplete="off")
+        st.form_submit_button("Go on", on_click=_submit_code, args=(study.token,))
+
+
+def _draw_code(seat: Seat) -> None:
+    """The code, until they have it."""
+    use_ballot_styles()
+    st.title("Your code", anchor=False)
+    with st.container(key="annotate_code"):
+        st.code(seat.code, language=None)
+    st.text(KEEP_IT)
+    st.button("I have it", type="primary", on_click=partial(change_seat, seat.study, step="instructions"))
+
+
+def _draw_instructions(design: Design, seat: Seat) -> None:
+    """What to do, before the first item."""
+    st.title("What to do", anchor=False)
+    markdown(design.instructions)
+    st.text(workload(design))
+    st.button("Begin", type="primary", on_click=partial(change_seat, seat.study, step="items"))
+
+
+def _draw_thanks(seat: Seat) -> None:
+    """The end: all is saved, and under which name."""
+    st.title("Thank you", anchor=False)
+    st.text(
+        "There is nothing left to answer. All of your answers are saved, and you may close this page.\n"
+        f"They are kept under the name {seat.pseudonym}: tell it to the organiser if you want them deleted."
+    )
+    draw_way_back(seat, "thanks")
+    draw_leave()
+
+
+def workload(design: Design) -> str:
+    """How much there is to do, in words."""
+    fresh = min(design.items_per_annotator, counted_items(design))
+    practice = f" The first {design.practice} are for practice." if design.practice > 1 else ""
+    practice = " The first is for practice." if design.practice == 1 else practice
+    return f"There are {count(design.practice + fresh + design.repeats, 'item')}.{practice}"
+
+
+def _go_on(study: str, code: str, step: Step = "items") -> None:
+    """Take the participant's seat by their code, as typed or as the tab has kept it; say why if that fails.
+
+    `step`: what they read next. Who has not said yet that they have the code is shown it again.
+    """
+    if current_seat(study):  # a tab that was just given a code may answer an older question for it
+        return
+    try:
+        take_seat(study, resume(study, code, _source()), code, step)
+    except NotKnown as error:
+        leave_seat()
+        leave_message(str(error))
+    except ExegesisError as error:
+        leave_message(failure_message(error, "somebody with a code"))
+
+
+def _submit_code(study: str) -> None:
+    _go_on(study, st.session_state[TYPED_CODE])
+
+
+def _agree(study: str) -> None:
+    """Join the study. A second click on the same button joins nobody else."""
+    if current_seat(study):
+        return
+    try:
+        person, code = join(study, _source())
+        take_seat(study, consent(person.id), code, "code")
+    except ExegesisError as error:
+        leave_message(failure_message(error, "somebody who agreed"))
+
+
+def _source() -> str:
+    """The name under which wrong codes, and joining, are counted together."""
+    return source_of(client_of(current_visit()))

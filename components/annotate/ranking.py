@@ -15,8 +15,7 @@ from functools import cache, partial
 
 import streamlit as st
 
-from components import pins as strips
-from components.pins import Component
+from components import pins
 from components.trouble import sentence
 from engine.errors import UsageError, not_allowed
 from engine.study.ratings.matches import competition
@@ -25,15 +24,15 @@ NAME = "exegesis_ranking"
 PLACES = "ABCDEF"
 LEAST = 2
 STAYS = "Nothing was saved. Load the page again if this happens twice."
-BALLOT_LETTERS = 16
+DIGEST_LETTERS = 16
 _TOKEN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """What a person confirmed. `ranks` by place: 1 is best, ties share it (`1, 1, 3`); None: cannot tell.
+class Ranking:
+    """The answer that a person confirmed. `ranks` by place: 1 is best, ties share it (`1, 1, 3`); None: cannot tell.
 
-    `turn` counts what the browser asked. `token` is the browser's own: the same answer sent twice has the same one,
+    `turn` counts the browser's questions. `token` is the browser's own: the same answer sent twice has the same one,
     another answer another.
     """
 
@@ -42,96 +41,92 @@ class Ranked:
     token: str
 
 
-def ranking(
-    explanations: Sequence[str], key: str, on_ranked: Callable[[Ranked], None] | None = None, beside: bool = False
-) -> Ranked | None:
-    """Shows the board; returns what was confirmed of these explanations, None before. One key a ballot.
+def draw_ranking_board(
+    explanations: Sequence[str], key: str, on_ranked: Callable[[Ranking], None] | None = None, beside: bool = False
+) -> Ranking | None:
+    """Draw the board; return what was confirmed of these explanations, None before. One key a ballot.
 
     `explanations` is HTML whose texts are escaped, in the order of its places. It must not name its method.
     `on_ranked` saves the answer before the script runs again: only if it raises nothing is the answer confirmed.
     `beside`: a column a rank where there is room, as pictures want it.
     """
-    ballot, places = ballot_of(explanations), len(explanations)
-    told = picture(explanations, answer_of(key, ballot), beside)
-    read = partial(parse, ballot=ballot, places=places)
-    take = partial(receive, key, read, ballot, on_ranked)
-    strips.tell(_component(), key, told, on_ranked_change=take)
-    return answer_of(key, ballot)
+    digest = ballot_digest(explanations)
+    data = board_data(explanations, confirmed_ranking(key, digest), beside)
+    read = partial(parse_ranking, digest=digest, places=len(explanations))
+    pins.tell(_component(), key, data, on_ranked_change=partial(receive_ranking, key, read, digest, on_ranked))
+    return confirmed_ranking(key, digest)
 
 
-def forget(key: str) -> None:
-    """Forgets what was confirmed under this key, so that the ballot can be given anew."""
-    st.session_state.pop(_answer(key), None)
+def forget_ranking(key: str) -> None:
+    """Forget what was confirmed under this key, so that the ballot can be given anew."""
+    st.session_state.pop(_answer_key(key), None)
 
 
-def ballot_of(explanations: Sequence[str]) -> str:
-    """What tells these explanations from others: an answer to others is refused. Errors: too few or too many."""
+def ballot_digest(explanations: Sequence[str]) -> str:
+    """A digest of these explanations: an answer to others is refused. Errors: too few or too many."""
     if not LEAST <= len(explanations) <= len(PLACES) or not all(explanations):
         allowed = f"{LEAST} to {len(PLACES)} explanations, none of them empty"
         raise not_allowed("explanations", allowed, [len(html) for html in explanations])
-    return hashlib.sha256(json.dumps(list(explanations)).encode()).hexdigest()[:BALLOT_LETTERS]
+    return hashlib.sha256(json.dumps(list(explanations)).encode()).hexdigest()[:DIGEST_LETTERS]
 
 
-def picture(explanations: Sequence[str], answer: Ranked | None, beside: bool = False) -> dict[str, object]:
-    """What the browser is told, in plain values."""
-    told = {"ballot": ballot_of(explanations), "explanations": list(explanations), "beside": beside}
-    return told | {"answer": None if answer is None else {"ranks": answer.ranks and list(answer.ranks)}}
+def board_data(explanations: Sequence[str], answer: Ranking | None, beside: bool = False) -> dict[str, object]:
+    """The data that the browser gets, in plain values."""
+    data = {"ballot": ballot_digest(explanations), "explanations": list(explanations), "beside": beside}
+    return data | {"answer": None if answer is None else {"ranks": answer.ranks and list(answer.ranks)}}
 
 
-def parse(sent: object, ballot: str, places: int) -> Ranked:
-    """What came from the browser, checked: it must answer this ballot, with competition ranks of its places."""
+def parse_ranking(sent: object, digest: str, places: int) -> Ranking:
+    """The browser's answer, checked: it must answer this ballot, with competition ranks of its places."""
     fields = sent if isinstance(sent, dict) else {}
-    turn, ranks, token = strips.turn_of(fields, STAYS), fields.get("ranks"), fields.get("token")
-    if fields.get("ballot") != ballot:
+    turn, ranks, token = pins.turn_of(fields, STAYS), fields.get("ranks"), fields.get("token")
+    if fields.get("ballot") != digest:
         raise UsageError(f"ballot: the answer was to other explanations than those shown now. {STAYS}")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise not_allowed("token", "a UUID in lower case", token, STAYS)
-    if "ranks" not in fields or not (ranks is None or is_order(ranks, places)):
+    if "ranks" not in fields or not (ranks is None or are_ranks(ranks, places)):
         allowed = f"{places} ranks such as {', '.join(map(str, range(1, places + 1)))}, equal ones for ties"
         raise not_allowed("ranks", allowed, ranks, STAYS)
-    return Ranked(None if ranks is None else tuple(ranks), turn, token)
+    return Ranking(None if ranks is None else tuple(ranks), turn, token)
 
 
-def is_order(ranks: object, places: int) -> bool:
+def are_ranks(ranks: object, places: int) -> bool:
     """Whether these are competition ranks of so many places: each is 1 + how many are strictly better."""
     if not isinstance(ranks, list) or len(ranks) != places or not all(type(rank) is int for rank in ranks):
         return False
     return list(competition(dict(zip(PLACES, ranks, strict=False))).values()) == ranks
 
 
-def receive(
-    key: str, read: Callable[[object], Ranked], ballot: str, on_ranked: Callable[[Ranked], None] | None = None
+def receive_ranking(
+    key: str, read: Callable[[object], Ranking], digest: str, on_ranked: Callable[[Ranking], None] | None = None
 ) -> None:
-    """Takes what the browser just confirmed. What is refused, or cannot be saved, is told and not confirmed."""
-    ranked = strips.heard(key, "ranked", read)
-    if ranked is None:
+    """Take what the browser just confirmed. What is refused, or cannot be saved, is said and not confirmed."""
+    ranking = pins.heard(key, "ranked", read)
+    if ranking is None:
         return
     try:
         if on_ranked:
-            on_ranked(ranked)
+            on_ranked(ranking)
     except Exception as error:
-        strips.refuse(key, f"{sentence(error)} Your answer is not saved. Confirm again.")
+        pins.refuse(key, f"{sentence(error)} Your answer is not saved. Confirm again.")
         return
-    st.session_state[_answer(key)] = {
-        "ballot": ballot,
-        "ranks": ranked.ranks and list(ranked.ranks),
-        "turn": ranked.turn,
-        "token": ranked.token,
-    }
+    ranks = ranking.ranks and list(ranking.ranks)
+    fields = {"ballot": digest, "ranks": ranks, "turn": ranking.turn, "token": ranking.token}
+    st.session_state[_answer_key(key)] = fields
 
 
-def answer_of(key: str, ballot: str) -> Ranked | None:
-    """What was confirmed of this ballot under this key."""
-    kept = st.session_state.get(_answer(key))
-    if kept is None or kept["ballot"] != ballot:
+def confirmed_ranking(key: str, digest: str) -> Ranking | None:
+    """The answer that was confirmed of this ballot under this key."""
+    fields = st.session_state.get(_answer_key(key))
+    if fields is None or fields["ballot"] != digest:
         return None
-    return Ranked(kept["ranks"] and tuple(kept["ranks"]), kept["turn"], kept["token"])
+    return Ranking(fields["ranks"] and tuple(fields["ranks"]), fields["turn"], fields["token"])
 
 
-def _answer(key: str) -> str:
+def _answer_key(key: str) -> str:
     return f"{key}.answer"
 
 
 @cache
-def _component() -> Component:
-    return strips.component(NAME, "ranking")
+def _component() -> pins.Component:
+    return pins.component(NAME, "ranking")

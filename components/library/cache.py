@@ -7,7 +7,7 @@ import streamlit as st
 from cache import CheckReport, Stats
 from components.library_html import facts_html, trouble_html
 from components.numbers import count
-from components.organiser import is_organiser
+from components.organizer import is_organizer
 from components.trouble import sentence
 from engine.amounts import byte_size
 from engine.store import result_store
@@ -24,12 +24,12 @@ def cache_area() -> None:
         return
     st.progress(min(1.0, found.bytes / found.max_bytes) if found.max_bytes else 1.0, filling(found))
     facts = cache_facts(found)
-    if not is_organiser():
+    if not is_organizer():
         del facts["folder"]
     st.html(facts_html(facts))
     if found.status:
         st.html(trouble_html(found.status))
-    if is_organiser():
+    if is_organizer():
         _actions(found)
     if said := st.session_state.pop(SAID, ""):
         st.info(said)

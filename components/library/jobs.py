@@ -9,7 +9,7 @@ import streamlit as st
 from components.library.job_view import JobView, counts_html, failures_html, job_view, title_html
 from components.library.links import first_example
 from components.library_html import trouble_html
-from components.organiser import is_organiser
+from components.organizer import is_organizer
 from components.trouble import sentence
 from engine import jobs
 from engine.errors import ExegesisError
@@ -85,7 +85,7 @@ def _card(job: Job, view: JobView) -> None:
 
 
 def _buttons(job: Job, view: JobView) -> None:
-    may_stop = is_organiser()
+    may_stop = is_organizer()
     if view.can_cancel and may_stop:
         _button("Cancel", view, jobs.cancel, "Stops after the part at hand. What is finished is kept.")
     if view.can_resume:

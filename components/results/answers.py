@@ -1,19 +1,30 @@
-"""Sections on the answers by item and by annotator, each answer with a link to what was seen."""
+"""The answers of people: by item and by annotator, and what one of them saw at one look.
+
+An organizer reads the names of the methods here, which participants did not see.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 import streamlit as st
 
+from components.ballot_maps import draw_input, explanation_html, scale_html
 from components.frame import RESULTS
-from components.results.shown import Shown
-from components.results.words import guess_words, ranking_words
-from components.tables import draw_table
-from components.trouble import literal
+from components.numbers import percent, seconds
+from components.results.descriptions import describe_guess, describe_ranking
+from components.results.tables import group_table, guess_item_table, guesser_table
+from components.results.titles import TitledResults
+from components.tables import draw_table, table_styles
+from components.trouble import literal, say_error, sentence
+from engine.request import Example, Input
+from engine.result import Prediction
+from engine.study.ballots import PLACES, Map
 from engine.study.design import PREDICT
-from engine.study.forward.guesses import Guessed, as_guesses
+from engine.study.forward.guesses import SUREST, Guessed, as_guesses
+from engine.study.item_names import NamedItem, named_items
+from engine.study.seen import Seen, seen
 from engine.study.tally import Kept
 from engine.study.targets import targets_of
 
@@ -22,97 +33,168 @@ LIST_HEIGHT, MOST_AT_ONCE = 420, 10
 FIRST_LOOKS = "First looks alone are counted: who sees an item again may know the answer."
 
 
-def items_section(shown: Shown) -> None:
-    """The answers on each item."""
-    if shown.summary is not None:
-        _ranked_items(shown)
-    elif shown.forward is not None:
-        from components.results.guess_tables import guessed_items_table
-
+def draw_item_answers(results: TitledResults) -> None:
+    """Draw the answers on each item."""
+    if results.summary is not None:
+        groups = sorted(results.summary.by_item, key=lambda group: int(group.name))
+        table = group_table(groups, "Item")
+        table["Item"] = [results.items[group.name].title for group in groups]
+        st.caption(results.summary.meanings["by_item"])
+        draw_table(table, "item", results.thumbnails([group.name for group in groups]))
+    elif results.forward is not None:
         st.caption(f"What people guessed of each item, and how often it is what the model said. {FIRST_LOOKS}")
-        answers = _guesses(shown)
-        places = sorted({answer.item for answer in answers if not answer.repeat}, key=int)
-        draw_table(guessed_items_table(answers, shown.items), "item", shown.thumbnails(places))
-    places = sorted({vote.item for vote in shown.found.kept}, key=int)
-    chosen = _choice(shown, "item", places, lambda place: shown.items[place].title)
+        guesses = _guesses(results)
+        places = sorted({guess.item for guess in guesses if not guess.repeat}, key=int)
+        draw_table(guess_item_table(guesses, results.items), "item", results.thumbnails(places))
+    places = sorted({vote.item for vote in results.votes}, key=int)
+    chosen = _choose("item", places, lambda place: results.items[place].title)
     if chosen is not None:
-        st.html(_item_html(shown, chosen))
-    _answers(shown, [vote for vote in shown.found.kept if vote.item == chosen], lambda vote: vote.annotator)
+        st.html(_item_html(results, chosen))
+    _draw_answers(results, [vote for vote in results.votes if vote.item == chosen], lambda vote: vote.annotator)
 
 
-def annotators_section(shown: Shown) -> None:
-    """The answers of each annotator."""
-    if shown.summary is not None:
-        from components.results.tables import group_table
-
-        st.caption(shown.summary.meanings["by_annotator"])
-        draw_table(group_table(shown.summary.by_annotator, "Annotator"), "annotator")
-    elif shown.forward is not None:
-        from components.results.guess_tables import guessers_table
-
+def draw_annotator_answers(results: TitledResults) -> None:
+    """Draw the answers of each annotator."""
+    if results.summary is not None:
+        st.caption(results.summary.meanings["by_annotator"])
+        draw_table(group_table(results.summary.by_annotator, "Annotator"), "annotator")
+    elif results.forward is not None:
         st.caption(f"How often each annotator guessed what the model said. {FIRST_LOOKS}")
-        draw_table(guessers_table(_guesses(shown)), "annotator")
-    chosen = _choice(shown, "annotator", sorted({vote.annotator for vote in shown.found.kept}), str)
-    own = [vote for vote in shown.found.kept if vote.annotator == chosen]
-    _answers(shown, own, lambda vote: shown.items[vote.item].name, items=True)
+        draw_table(guesser_table(_guesses(results)), "annotator")
+    chosen = _choose("annotator", sorted({vote.annotator for vote in results.votes}), str)
+    own = [vote for vote in results.votes if vote.annotator == chosen]
+    _draw_answers(results, own, lambda vote: results.items[vote.item].name, with_items=True)
 
 
-def link_to(study: int, vote: Kept) -> Mapping[str, str]:
-    """The query of the page that shows what was seen."""
-    return {"study": str(study), "annotator": vote.annotator, "item": vote.item, "repeat": str(vote.repeat)}
+def _guesses(results: TitledResults) -> list[Guessed]:
+    return as_guesses(results.votes, targets_of(results.study.id))
 
 
-def answer_words(vote: Kept, shown: Shown) -> str:
-    """What was ranked or guessed."""
-    if shown.found.study.design.mode == PREDICT:
-        return guess_words(vote, shown.items[vote.item].said, shown.titles)
-    return ranking_words(vote, shown.titles)
-
-
-def _ranked_items(shown: Shown) -> None:
-    # Here and above: tables take long to import, and a section may never be opened.
-    from components.results.tables import group_table
-
-    if shown.summary is None:
-        return
-    groups = sorted(shown.summary.by_item, key=lambda group: int(group.name))
-    table = group_table(groups, "Item")
-    table["Item"] = [shown.items[group.name].title for group in groups]
-    st.caption(shown.summary.meanings["by_item"])
-    draw_table(table, "item", shown.thumbnails([group.name for group in groups]))
-
-
-def _guesses(shown: Shown) -> list[Guessed]:
-    return as_guesses(shown.found.kept, targets_of(shown.found.study.id))
-
-
-def _choice(shown: Shown, what: str, known: list[str], called: Callable[[str], str]) -> str | None:
+def _choose(what: str, options: list[str], title: Callable[[str], str]) -> str | None:
     chosen: str | None = st.selectbox(
-        f"Votes by {what}", known, index=None, placeholder=f"Choose an {what}", key=f"results.by.{what}", width=480,
-        format_func=called,
+        f"Votes by {what}", options, index=None, placeholder=f"Choose an {what}", key=f"results.by.{what}", width=480,
+        format_func=title,
     )  # fmt: skip
     return chosen
 
 
-def _answers(shown: Shown, votes: list[Kept], label: Callable[[Kept], str], items: bool = False) -> None:
-    """Each with a link to what was seen; `items`: and with the item's text or picture."""
+def _draw_answers(
+    results: TitledResults, votes: list[Kept], label: Callable[[Kept], str], with_items: bool = False
+) -> None:
+    """Each with a link to what was seen; `with_items`: and with the item's text or picture."""
     with st.container(height=LIST_HEIGHT if len(votes) > MOST_AT_ONCE else "content", border=False):
         for vote in votes:
             row = st.container(horizontal=True, vertical_alignment="center", gap="small")
-            words, query = f"{label(vote)}{_again(vote)}", link_to(shown.found.study.id, vote)
+            words = f"{label(vote)}{', again' if vote.repeat else ''}"
+            query = {
+                "study": str(results.study.id),
+                "annotator": vote.annotator,
+                "item": vote.item,
+                "repeat": str(vote.repeat),
+            }
             row.page_link(RESULTS.file, label=literal(words), icon=":material/visibility:", query_params=query)
-            row.markdown(literal(answer_words(vote, shown)), width="content")
-            if items:
-                row.html(_item_html(shown, vote.item), width="content")
+            row.markdown(literal(_describe_answer(vote, results)), width="content")
+            if with_items:
+                row.html(_item_html(results, vote.item), width="content")
 
 
-def _item_html(shown: Shown, place: str) -> str:
+def _describe_answer(vote: Kept, results: TitledResults) -> str:
+    """The ranking or the guess."""
+    if results.study.design.mode == PREDICT:
+        return describe_guess(vote, results.items[vote.item].said, results.titles)
+    return describe_ranking(vote, results.titles)
+
+
+def _item_html(results: TitledResults, place: str) -> str:
     """The start of the text, or the picture, small."""
-    pictures = shown.thumbnails([place])
+    pictures = results.thumbnails([place])
     image = f'<img src="{escape(pictures[0])}" alt="The picture">' if pictures else ""
-    text = shown.items[place].text
-    return f'<div class="xg-item xg">{image}<bdi>{escape(text)}</bdi></div>'
+    return f'<div class="xg-item xg">{image}<bdi>{escape(results.items[place].text)}</bdi></div>'
 
 
-def _again(vote: Kept) -> str:
-    return ", again" if vote.repeat else ""
+def draw_look(results: TitledResults, query: Mapping[str, str]) -> None:
+    """Draw what the annotator of the link saw on its item, or why there is nothing."""
+    study, annotator, item = results.study.id, query["annotator"], query.get("item", "")
+    repeat = 1 if query.get("repeat") == "1" else 0
+    st.page_link(
+        RESULTS.file, label="Back to the results", icon=":material/arrow_back:", query_params={"study": str(study)}
+    )
+    try:
+        look = seen(study, annotator, item, repeat)
+    except Exception as error:
+        say_error(sentence(error))
+        return
+    again = ", the second time" if repeat else ""
+    named = named_items(study)[item]
+    name = named.name[0].lower() + named.name[1:]
+    st.subheader(literal(f"What {annotator} saw on {name}{again}"), anchor=False)
+    if results.study.design.mode == PREDICT:
+        _draw_guess(look, named, results.titles)
+    else:
+        _draw_ranking(look, results.titles)
+
+
+def _draw_ranking(look: Seen, titles: Mapping[str, str]) -> None:
+    """The input, what the model said, and the explanations in the order in which they stood."""
+    ballot, vote = look.ballot, look.vote
+    answer = "Not answered." if vote is None else f"{describe_ranking(vote, titles)}, after {seconds(vote.seconds)}."
+    st.caption(literal(answer))
+    draw_input(ballot.input)
+    st.html(_prediction_html(ballot.prediction))
+    st.html(scale_html(None if ballot.prediction is None else ballot.prediction.label, ballot.maps[0].colors))
+    ranks = {} if vote is None or vote.ranks is None else vote.ranks
+    headings = [
+        f"{place}: {escape(titles[name])}"
+        + (f'<span class="xg-small"> ranked {ranks[name]}</span>' if name in ranks else "")
+        for place, name in zip(PLACES, look.methods, strict=False)
+    ]
+    st.html(_maps_html(ballot.input, headings, ballot.maps))
+
+
+def _draw_guess(look: Seen, named: NamedItem, titles: Mapping[str, str]) -> None:
+    """The guess beside the model's answer, the input, and the one explanation or none."""
+    ballot = look.ballot
+    st.html(f"<style>{table_styles()}</style>{_verdict_html(look.vote, named.said)}")
+    draw_input(ballot.input)
+    if not ballot.maps:
+        st.markdown("No explanation was shown: this is a guess from the input alone.")
+        return
+    st.html(scale_html(None, ballot.maps[0].colors))
+    st.html(_maps_html(ballot.input, [escape(titles[look.methods[0]])], ballot.maps[:1]))
+
+
+def _verdict_html(vote: Kept | None, prediction: Prediction) -> str:
+    """The guess, and what the model had said, which they were not told."""
+    model = (prediction.label, f"{percent(max(prediction.probabilities))}; kept back from them")
+    cells = "".join(
+        f"<div><dt>{term}</dt><dd><bdi>{escape(named)}</bdi> <span>{escape(more)}</span></dd></div>"
+        for term, named, more in (("They guessed", *_guess(vote, prediction)), ("The model had said", *model))
+    )
+    return f'<div class="xg"><dl class="xg-verdict">{cells}</dl></div>'
+
+
+def _guess(vote: Kept | None, prediction: Prediction) -> tuple[str, str]:
+    if vote is None:
+        return "nothing yet", ""
+    after = f"after {seconds(vote.seconds)}"
+    if vote.guess is None:
+        return "cannot tell", after
+    verdict = "right" if vote.guess["label"] == prediction.index else "wrong"
+    return prediction.labels[vote.guess["label"]], f"{verdict}, {vote.guess['sure']} of {SUREST} sure, {after}"
+
+
+def _maps_html(model_input: Input, headings: Sequence[str], maps: Sequence[Map]) -> str:
+    """Explanations under their headings, which are HTML; pictures beside each other, where there is room."""
+    figures = "".join(
+        f'<section><p class="xg-title">{heading}</p>{explanation_html(model_input, one)}</section>'
+        for heading, one in zip(headings, maps, strict=True)
+    )
+    kind = "" if isinstance(model_input, Example) else ' class="xg-beside"'
+    return f'<style>{table_styles()}</style><div class="xg"><div{kind}>{figures}</div></div>'
+
+
+def _prediction_html(prediction: Prediction | None) -> str:
+    if prediction is None:
+        return ""
+    sure = "" if prediction.regression else f" ({escape(percent(max(prediction.probabilities)))})"
+    return f'<div class="xg"><p>The model said <b><bdi>{escape(prediction.label)}</bdi></b>{sure}.</p></div>'

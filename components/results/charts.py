@@ -1,17 +1,21 @@
-"""Charts of a study's results. Each draws one table of `result_tables`; a method keeps its colour in all of them."""
+"""Charts of a study's results, each drawn from one table; a method keeps its color in all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 import altair as alt
 import pandas as pd
 
 from components.charts import DOTTED, SOLID, finished, interval_chart, line_legend
-from components.numbers import plain
-from components.palette import PALETTES, Theme
+from components.numbers import percent, plain, signed
+from components.palette import PALETTES, Theme, step_of
+from components.results.descriptions import rank_span
 from components.results.tables import by_skill, course_table, power_table, time_table
-from components.results.words import rank_text
+from components.text.token_map import TONES
+from engine.study.forward.guesses import SUREST, WITHOUT
+from engine.study.forward.summary import ForwardSummary, Share
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.summary import Summary
 
@@ -20,30 +24,34 @@ ROOM = 0.04
 """Beside the ends of the intervals, as a share of what they span."""
 LEGEND_COLUMNS, LEGEND_LABEL = 2, 150
 """Two columns fit on a telephone."""
+POINTS = 100
+"""Percentage points of a share."""
+POINTS_ROOM = 5
+EVEN = 0.5
 
 Span = tuple[int | float, int | float]
 
 
-def span_of(*settings: Sequence[Rating]) -> Span:
+def rating_span(*settings: Sequence[Rating]) -> Span:
     """From the lowest end of an interval to the highest, so that charts beside each other can be compared."""
     ends = [end for ratings in settings for rating in ratings for end in rating.interval]
     room = ROOM * (max(ends) - min(ends))
     return min(ends) - room, max(ends) + room
 
 
-def intervals_chart(
+def rating_chart(
     ratings: Sequence[Rating], methods: Sequence[str], placebo: str | None, span: Span, theme: Theme
 ) -> alt.LayerChart:
     """A point and its interval a method, the best on top; what the placebo covers is shaded.
 
-    `methods`: in the order that gives them their colours.
+    `methods`: in the order that gives them their colors.
     """
     axis = alt.X("Low:Q", title="skill", scale=alt.Scale(domain=list(span), nice=False))
-    return interval_chart(interval_rows(ratings, placebo), methods, ("Skill", "rank"), axis, placebo, theme)
+    return interval_chart(rating_rows(ratings, placebo), methods, ("Skill", "rank"), axis, placebo, theme)
 
 
-def interval_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
-    """A row a method, the best first: what the chart needs, and what hovering tells."""
+def rating_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
+    """A row a method, the best first: what the chart needs, and what hovering shows."""
     return pd.DataFrame(
         [
             {
@@ -51,7 +59,7 @@ def interval_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFram
                 "Skill": one.skill,
                 "Low": one.interval[0],
                 "High": one.interval[1],
-                "rank": f"{'placebo, ' if one.method == placebo else ''}rank {rank_text(one)}",
+                "rank": f"{_placebo_prefix(one.method, placebo)}rank {rank_span(one)}",
                 "skill": plain(one.skill),
                 "interval": f"{plain(one.interval[0])} to {plain(one.interval[1])}",
             }
@@ -60,13 +68,13 @@ def interval_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFram
     )
 
 
-def course_chart(found: Summary, theme: Theme) -> alt.LayerChart:
-    """A line a method over the votes in time order; the placebo dotted. Hovering tells the values."""
-    names = list(found.methods)
-    long = course_table(found).melt("Votes", names, var_name="Method", value_name="Skill")
+def course_chart(summary: Summary, theme: Theme) -> alt.LayerChart:
+    """A line a method over the votes in time order; the placebo dotted. Hovering shows the values."""
+    names = list(summary.methods)
+    long = course_table(summary).melt("Votes", names, var_name="Method", value_name="Skill")
     long["skill"] = [plain(value) for value in long["Skill"]]
     legend = line_legend(LEGEND_COLUMNS, LEGEND_LABEL)
-    dashes = [DOTTED if name == found.placebo else SOLID for name in names]
+    dashes = [DOTTED if name == summary.placebo else SOLID for name in names]
     base = alt.Chart(long).encode(
         x=alt.X("Votes:Q", title="votes"),
         y=alt.Y("Skill:Q", title="skill"),
@@ -81,9 +89,9 @@ def course_chart(found: Summary, theme: Theme) -> alt.LayerChart:
     return finished(chart, CHART_HEIGHT, theme)
 
 
-def power_chart(found: Summary, theme: Theme) -> alt.LayerChart:
+def power_chart(summary: Summary, theme: Theme) -> alt.LayerChart:
     """Steps of how many pairs are expected to be told apart; a line where the study stands."""
-    table, pairs = power_table(found), len(found.needed)
+    table, pairs = power_table(summary), len(summary.needed)
     base = alt.Chart(table).encode(
         x=alt.X("Votes:Q", title="votes in all", scale=alt.Scale(zero=True)),
         y=alt.Y(
@@ -93,7 +101,7 @@ def power_chart(found: Summary, theme: Theme) -> alt.LayerChart:
             axis=alt.Axis(tickMinStep=1, format="d"),
         ),
     )
-    now = alt.Chart(pd.DataFrame({"Votes": [found.votes], "words": [f"now: {found.votes:,}"]})).encode(x="Votes:Q")
+    now = alt.Chart(pd.DataFrame({"Votes": [summary.votes], "words": [f"now: {summary.votes:,}"]})).encode(x="Votes:Q")
     muted = PALETTES[theme].muted
     layers = [
         base.mark_line(interpolate="step-after", strokeWidth=2.2),
@@ -113,3 +121,122 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
         tooltip=["Seconds:N", "Votes:Q"],
     )
     return finished(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)
+
+
+def wins_html(summary: Summary) -> str:
+    """Which method is ranked above which, as a table with colored cells: a chart that is its own numbers.
+
+    Row above column, the best method first: blue in more than half of the votes, orange in less.
+    """
+    places = {method: summary.methods.index(method) for method in summary.order}
+    heads = "".join(f'<th scope="col">{escape(method)}</th>' for method in places)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(method)}</th>{_win_cells(summary, row, list(places.values()))}</tr>'
+        for method, row in places.items()
+    )
+    return (
+        '<div class="xg"><div class="xg-scroll" role="region" tabindex="0" aria-label="Share of votes, row above '
+        f'column"><table class="xg-wins"><thead><tr><th scope="col">ranked above</th>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></div>"
+    )
+
+
+def _win_cells(summary: Summary, row: int, columns: list[int]) -> str:
+    return "".join("<td></td>" if column == row else _win_cell(float(summary.wins[row, column])) for column in columns)
+
+
+def _win_cell(share: float) -> str:
+    step = step_of(share - EVEN, EVEN)
+    kind = f' class="{TONES["for" if share > EVEN else "against"]}{step}"' if step else ""
+    return f"<td{kind}>{100 * share:.0f}\u00a0%</td>"
+
+
+def accuracy_chart(summary: ForwardSummary, theme: Theme) -> alt.LayerChart:
+    """How often people guess right in each condition; what is without an explanation is shaded."""
+    axis = alt.X("Low:Q", title="right guesses", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+    table = accuracy_rows(summary)
+    shaded = WITHOUT if WITHOUT in set(table["Method"]) else None
+    return interval_chart(table, _conditions(summary), ("Accuracy", "right"), axis, shaded, theme)
+
+
+def accuracy_rows(summary: ForwardSummary) -> pd.DataFrame:
+    """A row a condition with guesses: what the chart needs, and what hovering shows."""
+    return pd.DataFrame(
+        [
+            {"Method": one.name, **_share_columns(one.share, _placebo_prefix(one.name, summary.placebo))}
+            for one in summary.conditions
+            if one.share
+        ]
+    )
+
+
+def gain_chart(summary: ForwardSummary, theme: Theme) -> alt.LayerChart:
+    """What each explanation adds to none, in percentage points, with a line at nothing."""
+    table = gain_rows(summary)
+    span = [min(float(table["Low"].min()), 0.0) - POINTS_ROOM, max(float(table["High"].max()), 0.0) + POINTS_ROOM]
+    axis = alt.X("Low:Q", title="percentage points more right", scale=alt.Scale(domain=span, nice=False))
+    chart = interval_chart(table, _conditions(summary), ("Gain", "gain"), axis, None, theme)
+    nothing = alt.Chart(pd.DataFrame({"x": [0]})).mark_rule(strokeDash=[4, 4], color=PALETTES[theme].muted)
+    chart.layer = [nothing.encode(x="x:Q"), *chart.layer]
+    return chart
+
+
+def gain_rows(summary: ForwardSummary) -> pd.DataFrame:
+    """The same of what explanations add, in percentage points."""
+    rows = []
+    for one in summary.conditions:
+        if one.gain:
+            gain, low, high = (POINTS * value for value in (one.gain.accuracy, *one.gain.interval))
+            rows.append(
+                {
+                    "Method": one.name,
+                    "Gain": gain,
+                    "Low": low,
+                    "High": high,
+                    "gain": f"{_placebo_prefix(one.name, summary.placebo)}{signed(gain)}",
+                    "interval": f"{plain(low)} to {plain(high)}",
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def sureness_chart(summary: ForwardSummary, theme: Theme) -> alt.LayerChart:
+    """How often the guesses of each sureness are right, with their intervals."""
+    table = sureness_rows(summary)
+    scale = alt.Scale(domain=list(range(1, SUREST + 1)))
+    base = alt.Chart(table).encode(x=alt.X("Sure:O", title="how sure", scale=scale, axis=alt.Axis(labelAngle=0)))
+    share = alt.Y("Low:Q", title="right guesses", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+    tips = [alt.Tooltip(f"{name}:N") for name in ("Sure", "right", "interval", "guesses")]
+    layers = [
+        base.mark_rule(strokeWidth=4, strokeCap="round", color=PALETTES[theme].muted).encode(
+            y=share, y2="High:Q", tooltip=tips
+        ),
+        base.mark_line(strokeDash=[4, 4]).encode(y="Accuracy:Q"),
+        base.mark_point(filled=True, opacity=1, size=130).encode(y="Accuracy:Q", tooltip=tips),
+    ]
+    return finished(alt.LayerChart(layer=layers), CHART_HEIGHT, theme)
+
+
+def sureness_rows(summary: ForwardSummary) -> pd.DataFrame:
+    """A row for each level of sureness that was used."""
+    return pd.DataFrame([{"Sure": level, **_share_columns(share)} for level, share in summary.by_sureness.items()])
+
+
+def _share_columns(share: Share, prefix: str = "") -> dict[str, float | str]:
+    low, high = share.interval
+    return {
+        "Accuracy": share.accuracy,
+        "Low": low,
+        "High": high,
+        "right": f"{prefix}{percent(share.accuracy)}",
+        "interval": f"{percent(low)} to {percent(high)}",
+        "guesses": f"{share.guesses:,}",
+    }
+
+
+def _conditions(summary: ForwardSummary) -> list[str]:
+    return [one.name for one in summary.conditions]
+
+
+def _placebo_prefix(name: str, placebo: str | None) -> str:
+    return "placebo, " if name == placebo else ""

@@ -1,4 +1,7 @@
-"""The page of results: which study, what state it is in, the answer, and the rest in sections."""
+"""The page of results: which study, what state it is in, the answer, and the rest in sections.
+
+It follows the votes: a cheap look now and then, and a new drawing only where something changed.
+"""
 
 from __future__ import annotations
 
@@ -9,94 +12,112 @@ import streamlit as st
 
 from components.frame import STUDY
 from components.link_choice import whole
-from components.results.forward import forward_area
-from components.results.live import follow, mark
-from components.results.rating import rating_area
-from components.results.sections import sections
-from components.results.seen import seen_area
-from components.results.shown import Shown
-from components.results.words import taken
-from components.trouble import literal, say_error, sentence
+from components.results.titles import TitledResults
+from components.trouble import say_error, sentence
 from engine.errors import ExegesisError
-from engine.study.following import latest
-from engine.study.studies import ARCHIVED, DRAFT, StudyRecord, all_studies
+from engine.study.following import latest, votes_shown
+from engine.study.results import Votes
+from engine.study.studies import ARCHIVED, DRAFT, StudyRecord, all_studies, find
 
 PARAMETER = "study"
 WIDGET = "results.study"
 MOST_NUMBER = 2**31 - 1
+LOOK_SECONDS = 5.0
+PAUSE_RATIO = 4
+"""A drawing that took long is followed by a pause of so many times its length."""
+
+Mark = tuple[Votes, bool] | None
+"""The votes whose results are there, and whether more may come; none: the study is gone."""
 
 
-def results_page() -> None:
-    """The study that the link names, or the newest that has opened."""
+def draw_results_page() -> None:
+    """Draw the study that the link names, or the newest that has opened."""
     try:
-        known = sorted(all_studies(), key=lambda study: study.state in (DRAFT, ARCHIVED))
+        studies = sorted(all_studies(), key=lambda study: study.state in (DRAFT, ARCHIVED))
     except ExegesisError as error:
         say_error(sentence(error))
         return
-    if not known:
+    if not studies:
         st.info("There is no study yet. Make one, open it, and send its join link.")
-        _to_studies("Make a study", {})
+        _link_to_studies("Make a study", {})
         return
-    chosen = _choose(known)
+    chosen = _choose_study(studies)
     if chosen is not None:
-        _study(chosen)
+        _draw_study(chosen)
 
 
-def _choose(known: Sequence[StudyRecord]) -> StudyRecord | None:
+def _choose_study(studies: Sequence[StudyRecord]) -> StudyRecord | None:
     """The address says which; choosing another changes the address. Labels differ: the browser answers with one."""
-    named = {study.id: study for study in known}
-    asked = st.query_params.get(PARAMETER)
-    wanted = known[0].id if asked is None else whole(asked, MOST_NUMBER)
-    if wanted not in named:
-        say_error(f"study: there is none with the number {asked!r}. Choose one of these.")
+    by_id = {study.id: study for study in studies}
+    text = st.query_params.get(PARAMETER)
+    number = studies[0].id if text is None else whole(text, MOST_NUMBER)
+    chosen = None if number is None else by_id.get(number)
+    if chosen is None:
+        say_error(f"study: there is none with the number {text!r}. Choose one of these.")
     else:
-        st.query_params[PARAMETER] = str(wanted)
-    st.session_state[WIDGET] = wanted if wanted in named else None
+        st.query_params[PARAMETER] = str(chosen.id)
+    st.session_state[WIDGET] = None if chosen is None else chosen.id
     st.selectbox(
-        "Study", list(named), key=WIDGET, index=0 if wanted in named else None, placeholder="Choose a study", width=480,
-        on_change=_turn, format_func=lambda id: f"{named[id].design.title} (#{id}, {named[id].state})",
+        "Study", list(by_id), key=WIDGET, index=None if chosen is None else 0, placeholder="Choose a study", width=480,
+        on_change=_turn, format_func=lambda id: f"{by_id[id].design.title} (#{id}, {by_id[id].state})",
     )  # fmt: skip
-    return named.get(wanted) if wanted is not None else None
+    return chosen
 
 
 def _turn() -> None:
     st.query_params.from_dict({PARAMETER: str(st.session_state[WIDGET])})
 
 
-def _study(record: StudyRecord) -> None:
+def _draw_study(record: StudyRecord) -> None:
     if record.state == DRAFT:
         st.info("This study has not opened yet, so nobody has answered.")
-        _to_studies("Open it on the page of studies", {PARAMETER: str(record.id)})
+        _link_to_studies("Open it on the page of studies", {PARAMETER: str(record.id)})
         return
-    began, drawn = time.monotonic(), mark(record.id)
+    began, mark = time.monotonic(), _mark(record.id)
     try:
         with st.spinner("Computing the results: thousands of orders and resamples of the votes", show_time=True):
-            shown = Shown(latest(record.id))
+            results = TitledResults(latest(record.id))
     except Exception as error:
         say_error(sentence(error))
         return
+    # Charts and tables take long to import, and the list of studies needs neither.
+    from components.results import answers, sections
+
     if "annotator" in st.query_params:
-        seen_area(shown, st.query_params.to_dict())
+        answers.draw_look(results, st.query_params.to_dict())
         return
-    _results(shown)
-    follow(record, drawn, time.monotonic() - began)
-
-
-def _results(shown: Shown) -> None:
-    found = shown.found
-    if not found.answers:
+    if results.untitled.answers:
+        sections.draw_sections(results)
+    else:
         st.info("Nobody has answered yet. Send people the join link; their answers appear here.")
-        _to_studies("Copy the join link", {PARAMETER: str(found.study.id)})
-        return
-    if shown.summary is not None:
-        rating_area(shown.summary)
-    elif shown.forward is not None:
-        forward_area(shown.forward)
-    elif found.study.design.mode == "rank":
-        st.info("Nothing is ranked yet, so there is no rating.")
-    st.caption(literal(taken(found)))
-    sections(shown)
+        _link_to_studies("Copy the join link", {PARAMETER: str(record.id)})
+    _follow(record, mark, time.monotonic() - began)
 
 
-def _to_studies(label: str, query: dict[str, str]) -> None:
+def _link_to_studies(label: str, query: dict[str, str]) -> None:
     st.page_link(STUDY.file, label=label, icon=":material/arrow_forward:", query_params=query)
+
+
+def _mark(study: int) -> Mark:
+    """The state that the page depends on, by two small queries."""
+    try:
+        return votes_shown(study), find(study).takes_votes
+    except ExegesisError:
+        return None
+
+
+def _follow(record: StudyRecord, mark: Mark, duration: float) -> None:
+    """Draw the page again once its mark is another than `mark`. `duration`: seconds that this drawing needed."""
+    pause = max(LOOK_SECONDS, PAUSE_RATIO * duration)
+    st.fragment(_look, run_every=pause if record.takes_votes else None)(record.id, mark, time.monotonic() + pause / 2)
+
+
+def _look(study: int, mark: Mark, due: float) -> None:
+    """Runs within the page too, where it is too early to look."""
+    if time.monotonic() >= due and _mark(study) != mark:
+        st.rerun()
+    is_live = mark is not None and mark[1]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button("Look for new votes", key="results.look", icon=":material/refresh:", type="tertiary"):
+            st.rerun()
+        st.caption("The study is open, and this page follows it." if is_live else "The study takes no votes now.")

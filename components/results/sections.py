@@ -1,62 +1,263 @@
-"""The rest of a study's results: sections that are computed when they are opened."""
+"""The results of a study: the answer with the intervals it rests on, and sections that are computed when opened."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any
 
 import streamlit as st
 
-from components.results.answers import annotators_section, items_section
-from components.results.downloads import downloads_section
-from components.results.forward import sureness_section
-from components.results.ranked import (
-    agreement_section,
-    checks_section,
-    course_section,
-    power_section,
-    wins_section,
+from components.keeping import file_button
+from components.numbers import count, plain
+from components.results.answers import draw_annotator_answers, draw_item_answers
+from components.results.charts import (
+    accuracy_chart,
+    course_chart,
+    gain_chart,
+    power_chart,
+    rating_chart,
+    rating_span,
+    sureness_chart,
+    times_chart,
+    wins_html,
 )
-from components.results.shown import Shown
-from components.results.votes import excluded_section, times_section
+from components.results.descriptions import (
+    PLAUSIBLE,
+    SMAT_WARNING,
+    describe_answers,
+    describe_guesses,
+    describe_preference,
+    describe_rankings,
+    describe_rules,
+)
+from components.results.tables import (
+    condition_table,
+    course_table,
+    exclusion_table,
+    needed_table,
+    order_table,
+    power_table,
+    rating_table,
+    sureness_table,
+    time_table,
+    worth_table,
+)
+from components.results.titles import TitledResults
+from components.tables import draw_table, table_styles
+from components.theme import shown_theme
+from components.trouble import literal
+from engine.sheets import as_csv, as_json
+from engine.study.exports import results_plain, rows
 from engine.study.forward.summary import ForwardSummary
 from engine.study.ratings.summary import Summary
+from engine.study.study_file import export_study
 
-T = TypeVar("T")
-RANKED: Mapping[str, tuple[str, Callable[[Summary], None]]] = {
-    "wins": ("Which method is ranked above which?", wins_section),
-    "course": ("How did the rating move as votes came in?", course_section),
-    "checks": ("Would another order of the votes, or another model, say the same?", checks_section),
-    "agreement": ("Do people agree with each other, and with themselves?", agreement_section),
-    "power": ("How many votes would tell more methods apart?", power_section),
+UNKNOWN = "not known"
+FORECAST = "A forecast, not a promise: it supposes that people go on as those before did."
+FORMATS = {"csv": "CSV", "json": "JSON"}
+WRITERS = {"csv": ("text/csv", as_csv), "json": ("application/json", as_json)}
+TABLES: Mapping[str, tuple[str, str]] = {
+    "votes": ("Votes", "A row an answer that was not taken back; what the rules leave out says so."),
+    "orders": ("Orders", "A row a ballot: which method stood at which place."),
+    "items": ("Items", "What was shown, and what the model said of it."),
+    "ratings": ("Ratings", "A row a method: skill, interval, first and last place."),
 }
-FORWARD: Mapping[str, tuple[str, Callable[[ForwardSummary], None]]] = {
-    "sureness": ("Do people know when they are right?", sureness_section),
-}
-VOTES: Mapping[str, tuple[str, Callable[[Shown], None]]] = {
-    "times": ("How long did a vote take?", times_section),
-    "items": ("By item, with what people saw", items_section),
-    "annotators": ("By annotator, with what they saw", annotators_section),
-    "excluded": ("What is left out, and by which rule?", excluded_section),
-    "downloads": ("Download", downloads_section),
-}
+NOTE = "Methods go by their ids, people by pseudonyms. Cells that a spreadsheet would run as formulas are defused."
+RESULTS_FILE = "Every number of this page, with its meaning in words."
+STUDY_FILE = (
+    "The design with the frozen items and explanations, and the answers: to show or to go on with the study elsewhere."
+)
+
+
+def draw_sections(results: TitledResults) -> None:
+    """Draw the answer, then the sections, closed at first; on a live page those that are open stay open."""
+    if results.summary is not None:
+        _draw_ratings(results.summary)
+    elif results.forward is not None:
+        _draw_guesses(results.forward)
+    elif results.study.design.mode == "rank":
+        st.info("Nothing is ranked yet, so there is no rating.")
+    st.caption(literal(describe_answers(results.untitled)))
+    for sections, subject in (
+        (RANKING_SECTIONS, results.summary),
+        (GUESS_SECTIONS, results.forward),
+        (ANSWER_SECTIONS, results),
+    ):
+        for name, (title, draw) in sections.items() if subject is not None else ():
+            box = st.expander(title, key=f"results.{name}", on_change="rerun")
+            if box.open:
+                with box:
+                    draw(subject)
+
+
+def _draw_ratings(summary: Summary) -> None:
+    """The answer in a sentence, whether anything beats the placebo, intervals beside SMaT's, and their numbers."""
+    st.subheader(literal(describe_preference(summary)), anchor=False)
+    st.markdown(literal(f"{summary.meanings['placebo']} {describe_rankings(summary)}"))
+    st.caption(PLAUSIBLE)
+    span, theme = rating_span(summary.ratings, summary.smat), shown_theme()
+    settings = (
+        ("Rating", summary.ratings, summary.meanings["ratings"]),
+        ("In the setting of the paper on SMaT", summary.smat, SMAT_WARNING),
+    )
+    for (title, ratings, words), place in zip(settings, st.columns(2, gap="medium"), strict=True):
+        place.markdown(f"**{title}**")
+        chart = rating_chart(ratings, summary.methods, summary.placebo, span, theme)
+        place.altair_chart(chart, key=f"results_{title}", alt=f"{title}: skill and interval of each method")
+        place.caption(literal(words))
+    draw_table(rating_table(summary), "ratings")
+
+
+def _draw_guesses(summary: ForwardSummary) -> None:
+    """The answer in a sentence, what it does not say, the intervals, and their numbers."""
+    meanings = summary.meanings
+    st.subheader(literal(meanings["helpful"]), anchor=False)
+    st.markdown(literal(f"{meanings['placebo']} {describe_guesses(summary)}"))
+    st.caption(literal(f"{meanings['plausible']} {meanings['leak']}"))
+    left, right = st.columns(2, gap="medium")
+    if summary.guesses:
+        left.markdown("**How often people guess what the model said**")
+        left.altair_chart(
+            accuracy_chart(summary, shown_theme()),
+            key="results_accuracy",
+            alt="Share of right guesses with its interval, with each explanation and without",
+        )
+    if any(one.gain for one in summary.conditions):
+        right.markdown("**What an explanation adds to none**")
+        right.altair_chart(
+            gain_chart(summary, shown_theme()),
+            key="results_gains",
+            alt="Difference to guesses without an explanation, with its interval",
+        )
+    st.caption(literal(f"{meanings['accuracy']} {meanings['baseline']} {meanings['cannot_tell']}"))
+    draw_table(condition_table(summary), "forward")
+
+
+def _draw_wins(summary: Summary) -> None:
+    """In what share of the votes each method is ranked above each other."""
+    st.html(f"<style>{table_styles()}</style>{wins_html(summary)}")
+    st.caption(summary.meanings["wins"])
+
+
+def _draw_course(summary: Summary) -> None:
+    """How the rating moved as votes came in."""
+    st.altair_chart(course_chart(summary, shown_theme()), key="results_course", alt="Skill of each method by votes")
+    st.caption(summary.meanings["course"])
+    draw_table(course_table(summary), "course")
+
+
+def _draw_checks(summary: Summary) -> None:
+    """What another order of the votes and another model would say."""
+    st.markdown("**Another order of the votes**")
+    st.caption(summary.meanings["spread"])
+    draw_table(order_table(summary), "orders")
+    st.markdown("**Another model: Plackett and Luce's**")
+    st.caption(literal(summary.meanings["worths"]))
+    draw_table(worth_table(summary), "worths")
+
+
+def _draw_agreement(summary: Summary) -> None:
+    """Whether people agree with each other, and with themselves."""
+    rho = None if summary.consistency is None else summary.consistency[0]
+    measures = (
+        ("Kendall's W", summary.concordance, "concordance"),
+        ("Krippendorff's α", summary.alpha, "alpha"),
+        ("With themselves, Spearman's ρ", rho, "consistency"),
+    )
+    for (name, value, part), place in zip(measures, st.columns(3, gap="medium"), strict=True):
+        place.metric(name, UNKNOWN if value is None else plain(value))
+        place.caption(summary.meanings[part])
+
+
+def _draw_power(summary: Summary) -> None:
+    """How many votes would tell more methods apart."""
+    if not summary.power:
+        st.info(summary.meanings["needed"])
+        draw_table(needed_table(summary), "needed")
+        return
+    st.altair_chart(power_chart(summary, shown_theme()), key="results_power", alt="Pairs told apart by number of votes")
+    st.caption(f"{summary.meanings['needed']} {FORECAST}")
+    draw_table(needed_table(summary), "needed")
+    draw_table(power_table(summary), "power")
+
+
+def _draw_sureness(summary: ForwardSummary) -> None:
+    """Whether people know when they are right, and whether they say the same at a second look."""
+    if not summary.guesses:
+        st.markdown("Nobody has guessed yet.")
+        return
+    chart = sureness_chart(summary, shown_theme())
+    st.altair_chart(chart, key="results_sureness", alt="Share of right guesses by how sure people were")
+    st.caption(literal(f"{summary.meanings['sureness']} {summary.meanings['consistency']}"))
+    draw_table(sureness_table(summary), "sureness")
+
+
+def _draw_times(results: TitledResults) -> None:
+    """How long votes took."""
+    seconds = [vote.seconds for vote in results.votes]
+    st.altair_chart(times_chart(seconds, shown_theme()), key="results_times", alt="Votes by how long they took")
+    if results.summary is not None:
+        st.caption(results.summary.meanings["seconds"])
+    draw_table(time_table(seconds), "times")
+
+
+def _draw_excluded(results: TitledResults) -> None:
+    """The votes that the declared rules left out."""
+    untitled = results.untitled
+    excluded = sum(one.votes for one in untitled.excluded)
+    left = f" Of {count(untitled.answers, 'answer')}, {excluded:,} went." if excluded else ""
+    st.markdown(f"{describe_rules(results.study.design.exclusion)}{left}")
+    if untitled.excluded:
+        draw_table(exclusion_table(untitled.excluded, results.items), "excluded")
+
+
+def _draw_downloads(results: TitledResults) -> None:
+    """Tables, all results, and the file that recreates the study; a file is made when its button is pressed."""
+    study = results.study.id
+    st.caption(NOTE)
+    ending = st.segmented_control(
+        "Tables as", list(FORMATS), default="csv", required=True, format_func=FORMATS.__getitem__, key="results.format"
+    )
+    with st.container(horizontal=True):
+        for table in TABLES:
+            _draw_table_button(study, table, str(ending))
+        file_button(
+            "All results", f"study-{study}-results.json", "application/json", lambda: _results_json(results),
+            RESULTS_FILE, "results.file.results",
+        )  # fmt: skip
+        file_button(
+            "Study file", f"study-{study}.json", "application/json", lambda: export_study(study, votes=True),
+            STUDY_FILE, "results.file.study",
+        )  # fmt: skip
+
+
+def _draw_table_button(study: int, table: str, ending: str) -> None:
+    title, help = TABLES[table]
+    kind, write = WRITERS[ending]
+    name, key = f"study-{study}-{table}.{ending}", f"results.file.{table}.{ending}"
+    file_button(title, name, kind, lambda: write(rows(study, table)), help, key)
+
+
+def _results_json(results: TitledResults) -> str:
+    return json.dumps(results_plain(results.untitled), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+Sections = Mapping[str, tuple[str, Callable[[Any], None]]]
 """Titles and what draws them, by the end of their keys."""
 
-
-def sections(shown: Shown) -> None:
-    """One after the other, closed at first; on a live page those that are open stay open."""
-    if shown.summary is not None:
-        for name, (title, draw) in RANKED.items():
-            _section(name, title, draw, shown.summary)
-    if shown.forward is not None:
-        for name, (title, draw_guesses) in FORWARD.items():
-            _section(name, title, draw_guesses, shown.forward)
-    for name, (title, draw_votes) in VOTES.items():
-        _section(name, title, draw_votes, shown)
-
-
-def _section(name: str, title: str, draw: Callable[[T], None], given: T) -> None:
-    box = st.expander(title, key=f"results.{name}", on_change="rerun")
-    if box.open:
-        with box:
-            draw(given)
+RANKING_SECTIONS: Sections = {
+    "wins": ("Which method is ranked above which?", _draw_wins),
+    "course": ("How did the rating move as votes came in?", _draw_course),
+    "checks": ("Would another order of the votes, or another model, say the same?", _draw_checks),
+    "agreement": ("Do people agree with each other, and with themselves?", _draw_agreement),
+    "power": ("How many votes would tell more methods apart?", _draw_power),
+}
+GUESS_SECTIONS: Sections = {"sureness": ("Do people know when they are right?", _draw_sureness)}
+ANSWER_SECTIONS: Sections = {
+    "times": ("How long did a vote take?", _draw_times),
+    "items": ("By item, with what people saw", draw_item_answers),
+    "annotators": ("By annotator, with what they saw", draw_annotator_answers),
+    "excluded": ("What is left out, and by which rule?", _draw_excluded),
+    "downloads": ("Download", _draw_downloads),
+}

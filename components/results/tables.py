@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from components.results.words import rank_text
+from components.numbers import plain
+from components.results.descriptions import rank_span
 from engine.study.exclusion import Exclusion
+from engine.study.forward.guesses import Guessed
+from engine.study.forward.summary import ForwardSummary, Gain, Share
 from engine.study.item_names import NamedItem
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.power import Needed
@@ -21,16 +26,20 @@ MOST_POINTS = 200
 BOUNDS = (0, 5, 10, 20, 30, 60, 120, 300, 600)
 """Seconds at which a vote falls into the next bin of the chart of times; the last bin has no end."""
 
+Row = Mapping[str, Any]
 
-def rank_table(found: Summary) -> pd.DataFrame:
+
+def rating_table(summary: Summary) -> pd.DataFrame:
     """The headline beside SMaT's setting, the best method first."""
-    smat = {rating.method: rating for rating in found.smat}
-    placebo = {found.placebo: f"{found.placebo} (placebo)"}
-    return pd.DataFrame(
-        [
-            {"Method": placebo.get(one.method, one.method)} | _rated(one, "") | _rated(smat[one.method], ", SMaT")
-            for one in by_skill(found.ratings)
-        ]
+    smat = {rating.method: rating for rating in summary.smat}
+    placebo = {summary.placebo: f"{summary.placebo} (placebo)"}
+    return _table(
+        {
+            "Method": placebo.get(one.method, one.method),
+            **_rating_columns(one, ""),
+            **_rating_columns(smat[one.method], ", SMaT"),
+        }
+        for one in by_skill(summary.ratings)
     )
 
 
@@ -39,81 +48,81 @@ def by_skill(ratings: Sequence[Rating]) -> list[Rating]:
     return sorted(ratings, key=lambda rating: -rating.skill)
 
 
-def course_table(found: Summary) -> pd.DataFrame:
+def course_table(summary: Summary) -> pd.DataFrame:
     """A row for each number of votes that is drawn: the skill of each method after them."""
-    last = len(found.course) - 1
+    last = len(summary.course) - 1
     steps = np.unique(np.linspace(0, last, min(last + 1, MOST_POINTS)).round().astype(int))
-    skills = pd.DataFrame(found.course[steps].round(DECIMALS), columns=list(found.methods))
+    skills = pd.DataFrame(summary.course[steps].round(DECIMALS), columns=list(summary.methods))
     skills.insert(0, "Votes", steps)
     return skills
 
 
-def order_table(found: Summary) -> pd.DataFrame:
+def order_table(summary: Summary) -> pd.DataFrame:
     """How far the order of the votes moves each skill, beside how far other people would."""
-    return pd.DataFrame(
-        [
-            {
-                "Method": one.method,
-                "Skill": round(one.skill, DECIMALS),
-                "Spread over orders": round(one.spread, DECIMALS),
-                "Half of the interval": round((one.interval[1] - one.interval[0]) / 2, DECIMALS),
-            }
-            for one in by_skill(found.ratings)
-        ]
+    return _table(
+        {
+            "Method": one.method,
+            "Skill": one.skill,
+            "Spread over orders": one.spread,
+            "Half of the interval": (one.interval[1] - one.interval[0]) / 2,
+        }
+        for one in by_skill(summary.ratings)
     )
 
 
-def worth_table(found: Summary) -> pd.DataFrame:
+def worth_table(summary: Summary) -> pd.DataFrame:
     """Each method's place by skill and by Plackett and Luce's model."""
-    return pd.DataFrame(
-        [
-            {
-                "Method": method,
-                "Place by skill": place,
-                "Place by Plackett-Luce": found.worth_order.index(method) + 1,
-                "Log worth": round(found.worths[method], DECIMALS),
-            }
-            for place, method in enumerate(found.order, start=1)
-        ]
+    return _table(
+        {
+            "Method": method,
+            "Place by skill": place,
+            "Place by Plackett-Luce": summary.worth_order.index(method) + 1,
+            "Log worth": summary.worths[method],
+        }
+        for place, method in enumerate(summary.order, start=1)
     )
 
 
-def power_table(found: Summary) -> pd.DataFrame:
+def power_table(summary: Summary) -> pd.DataFrame:
     """Pairs that are expected to be told apart, by number of votes."""
     return pd.DataFrame(
-        [{"Annotators": one.annotators, "Votes": one.votes, "Pairs told apart": one.pairs} for one in found.power]
+        [{"Annotators": one.annotators, "Votes": one.votes, "Pairs told apart": one.pairs} for one in summary.power]
     )
 
 
-def needed_table(found: Summary) -> pd.DataFrame:
+def needed_table(summary: Summary) -> pd.DataFrame:
     """For each pair the votes in all that tell it apart."""
-    return pd.DataFrame(
-        [
-            {
-                "Better": pair.better,
-                "Worse": pair.worse,
-                "Gap": round(pair.gap, DECIMALS),
-                "Votes in all": _votes(pair, forecast=bool(found.power)),
-            }
-            for pair in found.needed
-        ]
+    return _table(
+        {
+            "Better": pair.better,
+            "Worse": pair.worse,
+            "Gap": pair.gap,
+            "Votes in all": _needed_votes(pair, forecast=bool(summary.power)),
+        }
+        for pair in summary.needed
     )
 
 
 def time_table(seconds: Sequence[int | float]) -> pd.DataFrame:
     """How many votes took so long; those whose time is not known are left out."""
     counts, _ = np.histogram([value for value in seconds if value > 0], bins=[*BOUNDS, np.inf])
-    return pd.DataFrame({"Seconds": _bins(), "Votes": counts})
+    spans = [f"{low}–{high}" for low, high in pairwise(BOUNDS)]
+    return pd.DataFrame({"Seconds": [*spans, f"over {BOUNDS[-1]}"], "Votes": counts})
 
 
 def group_table(groups: Sequence[Group], name: str) -> pd.DataFrame:
     """A row an item or an annotator: votes, the median time, and the mean place of each method."""
-    rows = []
-    for group in groups:
-        took = None if group.seconds is None else round(group.seconds.median, 1)
-        places = {method: round(place, 2) for method, place in group.mean_rank.items()}
-        rows.append({name: group.name, "Votes": group.votes, "Median seconds": took} | places)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [
+            {
+                name: group.name,
+                "Votes": group.votes,
+                "Median seconds": None if group.seconds is None else round(group.seconds.median, 1),
+                **{method: round(place, 2) for method, place in group.mean_rank.items()},
+            }
+            for group in groups
+        ]
+    )
 
 
 def exclusion_table(excluded: Sequence[Exclusion], items: Mapping[str, NamedItem]) -> pd.DataFrame:
@@ -131,7 +140,96 @@ def exclusion_table(excluded: Sequence[Exclusion], items: Mapping[str, NamedItem
     )
 
 
-def _votes(pair: Needed, forecast: bool) -> str:
+def condition_table(summary: ForwardSummary) -> pd.DataFrame:
+    """A row a condition of a study of guesses, no explanation first; shares are from 0 to 1."""
+    placebo = {summary.placebo: f"{summary.placebo} (placebo)"}
+    return _table(
+        {
+            "Explanation": placebo.get(one.name, one.name),
+            **_share_columns(one.share),
+            "Guesses": one.share.guesses if one.share else 0,
+            "Cannot tell": one.cannot_tell,
+            "How sure": one.sure,
+            "Median seconds": None if one.seconds is None else round(one.seconds.median, 1),
+            **_gain_columns(one.gain),
+        }
+        for one in summary.conditions
+    )
+
+
+def sureness_table(summary: ForwardSummary) -> pd.DataFrame:
+    """A row for each condition and level of sureness that was used, all conditions together first.
+
+    The interval stands in one column: five fit on a telephone.
+    """
+    groups = {"all": summary.by_sureness} | {one.name: one.by_sureness for one in summary.conditions}
+    return _table(
+        {
+            "Explanation": name,
+            "How sure": level,
+            "Guesses": share.guesses,
+            "Right": share.accuracy,
+            "Interval": f"{plain(share.interval[0])} to {plain(share.interval[1])}",
+        }
+        for name, levels in groups.items()
+        for level, share in levels.items()
+    )
+
+
+def guess_item_table(guesses: Sequence[Guessed], items: Mapping[str, NamedItem]) -> pd.DataFrame:
+    """A row an item: what the model said, what people guessed, how many were right, and how sure they were.
+
+    First looks alone are counted, here and by annotator.
+    """
+    groups = _first_looks((guess.item, guess) for guess in guesses)
+    return pd.DataFrame(
+        [
+            {
+                "Item": items[place].title,
+                "Model said": items[place].said.label,
+                "Guessed": _class_counts(groups[place], items[place].said.labels),
+                "Right": _right(groups[place]),
+                **_sureness_columns(groups[place]),
+            }
+            for place in sorted(groups, key=int)
+        ]
+    )
+
+
+def guesser_table(guesses: Sequence[Guessed]) -> pd.DataFrame:
+    """A row an annotator: how many were right, with and without an explanation, and how sure they were."""
+    groups = _first_looks((guess.annotator, guess) for guess in guesses)
+    return pd.DataFrame(
+        [
+            {
+                "Annotator": name,
+                "Right": _right(own),
+                "With an explanation": _right([one for one in own if one.explained]),
+                "Without": _right([one for one in own if not one.explained]),
+                **_sureness_columns(own),
+            }
+            for name, own in sorted(groups.items())
+        ]
+    )
+
+
+def _table(rows: Iterable[Row]) -> pd.DataFrame:
+    """The rows with their fractions rounded."""
+    return pd.DataFrame(
+        [
+            {name: round(value, DECIMALS) if isinstance(value, float) else value for name, value in row.items()}
+            for row in rows
+        ]
+    )
+
+
+def _rating_columns(rating: Rating, setting: str) -> Row:
+    low, high = rating.interval
+    values = {"Rank": rank_span(rating), "Skill": rating.skill, "Low": low, "High": high}
+    return {f"{name}{setting}": value for name, value in values.items()}
+
+
+def _needed_votes(pair: Needed, forecast: bool) -> str:
     if pair.apart:
         return "told apart"
     if not forecast:
@@ -139,13 +237,49 @@ def _votes(pair: Needed, forecast: bool) -> str:
     return "too close" if pair.votes is None else f"{pair.votes:,}"
 
 
-def _rated(rating: Rating, setting: str) -> dict[str, str | float]:
-    low, high = rating.interval
-    values = {"Skill": rating.skill, "Low": low, "High": high}
-    told = {f"{name}{setting}": round(value, DECIMALS) for name, value in values.items()}
-    return {f"Rank{setting}": rank_text(rating), **told}
+def _share_columns(share: Share | None) -> Row:
+    low, high = share.interval if share else (None, None)
+    return {"Right": share.accuracy if share else None, "Low": low, "High": high}
 
 
-def _bins() -> list[str]:
-    spans = [f"{low}–{high}" for low, high in pairwise(BOUNDS)]
-    return [*spans, f"over {BOUNDS[-1]}"]
+def _gain_columns(gain: Gain | None) -> Row:
+    low, high = gain.interval if gain else (None, None)
+    sure_low, sure_high = gain.sure_interval if gain else (None, None)
+    return {
+        "Gain": gain.accuracy if gain else None,
+        "Low, gain": low,
+        "High, gain": high,
+        "Surer": gain.sure if gain else None,
+        "Low, surer": sure_low,
+        "High, surer": sure_high,
+    }
+
+
+def _first_looks(named: Iterable[tuple[str, Guessed]]) -> dict[str, list[Guessed]]:
+    groups: dict[str, list[Guessed]] = defaultdict(list)
+    for name, guess in named:
+        if not guess.repeat:
+            groups[name].append(guess)
+    return groups
+
+
+def _right(own: Sequence[Guessed]) -> str | None:
+    """Of those that were guesses."""
+    guesses = [guess for guess in own if guess.label is not None]
+    return f"{sum(guess.right for guess in guesses):,} of {len(guesses):,}" if guesses else None
+
+
+def _class_counts(own: Sequence[Guessed], labels: Sequence[str]) -> str | None:
+    """The classes that were guessed, the most frequent first."""
+    counts = Counter(guess.label for guess in own if guess.label is not None).most_common()
+    return ", ".join(f"{labels[label]} {times:,}" for label, times in counts) or None
+
+
+def _sureness_columns(own: Sequence[Guessed]) -> Row:
+    sure = [guess.sure for guess in own if guess.sure is not None]
+    took = [guess.seconds for guess in own if guess.seconds > 0]
+    return {
+        "How sure": round(float(np.mean(sure)), 1) if sure else None,
+        "Cannot tell": sum(guess.label is None for guess in own),
+        "Median seconds": round(float(np.median(took)), 1) if took else None,
+    }

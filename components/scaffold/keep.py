@@ -11,7 +11,7 @@ from components.citing import cited_html
 from components.evaluate.keep import TYPES
 from components.keeping import REPEATS, cite_box, file_button
 from components.library_html import note_html
-from components.organiser import is_organiser
+from components.organizer import is_organizer
 from components.scaffold.session import key
 from components.scaffold.words import CITED, SAVE_HELP
 from components.trouble import say_error, sentence
@@ -43,7 +43,7 @@ def keep_area(state: ScaffoldState, found: Scaffold, size: int) -> None:
                 f"Rows, {ending.upper()}", f"exegesis-scaffold.{ending}", TYPES[ending], _rows(found, write),
                 ROWS_HELP, key(state.kind, f"keep.{ending}"),
             )  # fmt: skip
-        if found.median_outcome(size) is not None and is_organiser():
+        if found.median_outcome(size) is not None and is_organizer():
             _save_button(state, found, size)
     _said(state)
     cite_box(cited_html(cite(found.plan), [CITED]), [(f"{REPEATS}:", command(found.plan))], key(state.kind, "cite"))

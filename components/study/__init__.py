@@ -1,1 +1,1 @@
-"""The organiser's pages of studies."""
+"""The page on which an organizer designs studies, opens them, sends their links and follows them."""

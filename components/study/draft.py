@@ -1,24 +1,27 @@
-"""A study that has not opened: its form, saving it, and the way to its opening."""
+"""A study that has not opened: its form, saving it, and its opening.
+
+Opening takes a while: it runs on when its tab is closed, and any organizer sees how far it is.
+"""
 
 from __future__ import annotations
 
+import threading
 from datetime import tzinfo
 
 import streamlit as st
 
 from cache import key_for
-from components.study import opening as study_opening
-from components.study.actions import go_to, note
-from components.study.confirm import confirm_opening
-from components.study.form import fill, held_design, study_form
-from components.study.opening import Opening
+from components.computing import Computation
+from components.study.actions import dialog_buttons, leave_note, show_study
+from components.study.form import draw_form, fill_form, read_design
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.models.catalog import embedded_models
+from engine.progress import CancelToken
 from engine.study.counts import frozen_items
-from engine.study.design import Design, check, check_served
+from engine.study.design import Design, check, check_served, counted_items
 from engine.study.presets import PRESETS, preset
-from engine.study.studies import StudyRecord, change, create
+from engine.study.studies import StudyRecord, change, create, open_study
 
 LOOK_SECONDS = 1.0
 FROZEN = (
@@ -27,53 +30,119 @@ FROZEN = (
 )
 
 
-def new_study(start: str, zone: tzinfo) -> None:
-    """The form of a study that is not stored yet."""
+class Opening:
+    """One study that is being opened, or that could not be."""
+
+    def __init__(self, study: int) -> None:
+        self.study = study
+        self._units = (0, 0, "")
+        self._work: Computation[StudyRecord] = Computation(f"opening of study {study}", self._open)
+        self._work.token.join()  # for good: it does not end when nobody watches
+
+    def start(self) -> None:
+        self._work.start()
+
+    def stop(self) -> None:
+        """Stop before the next pass through the model; what is finished is found in the cache next time."""
+        self._work.token.cancel()
+
+    @property
+    def is_over(self) -> bool:
+        return self._work.over.is_set()
+
+    def wait(self, seconds: int | float) -> bool:
+        """Whether it is over, at the latest after so many seconds."""
+        return self._work.over.wait(seconds)
+
+    @property
+    def progress(self) -> tuple[float, str]:
+        """The share that is done, from 0 to 1, and words."""
+        done, total, doing = self._units
+        words = f"{done:,} of {total:,} {doing}".strip() if total else "reading the data set and the model"
+        return (done / total if total else 0.0), f"{words} · {self._work.words()}"
+
+    def failure(self) -> Exception | None:
+        """Why it ended without opening the study."""
+        try:
+            self._work.answer()
+        except Exception as error:
+            return error
+        return None
+
+    def _open(self, token: CancelToken) -> StudyRecord:
+        return open_study(self.study, self._report, token)
+
+    def _report(self, done: int, total: int, doing: str) -> None:
+        """Predictions count examples; explanations are named by their method."""
+        self._units = done, total, doing if doing in ("", "examples") else f"explanations, now {doing}"
+
+
+def start_opening(study: int) -> Opening:
+    """Start to open the study, unless that is under way."""
+    with _lock:
+        opening = _openings.get(study)
+        if opening is None or opening.is_over:
+            opening = _openings[study] = Opening(study)
+            opening.start()
+        return opening
+
+
+def current_opening(study: int) -> Opening | None:
+    """The latest opening of that study which is under way, or whose end nobody has taken note of."""
+    with _lock:
+        return _openings.get(study)
+
+
+def forget_opening(study: int) -> None:
+    """Take note of its end."""
+    with _lock:
+        if study in _openings and _openings[study].is_over:
+            del _openings[study]
+
+
+_lock = threading.Lock()
+_openings: dict[int, Opening] = {}
+
+
+def draw_new_study(start: str, zone: tzinfo) -> None:
+    """Draw the form of a study that is not stored yet. `start`: a preset's name, or a blank design."""
+    model = next(iter(embedded_models()), "")
     if start in PRESETS:
         st.header(f"New study: {PRESETS[start].title}", anchor=False)
-        say_note(PRESETS[start].note(*_usual_model()))
+        say_note(PRESETS[start].note(model, "text"))
     else:
         st.header("New study", anchor=False)
     with st.spinner("Starting the engine …"):
-        fill(f"new {start}", _beginning(start), zone)
-    study_form()
+        design = preset(start).design(model, "reviews", "text") if start in PRESETS else Design(model=model)
+        fill_form(f"new {start}", design, zone)
+    draw_form()
     if st.button("Save the draft", type="primary", key="study.save"):
         _create(zone)
 
 
-def draft(record: StudyRecord, zone: tzinfo) -> None:
-    """Its form, or how far its opening is."""
-    opening = study_opening.opening_of(record.id)
-    if opening is not None and not opening.over:
-        st.fragment(_under_way, run_every=LOOK_SECONDS)(opening)
+def draw_draft(record: StudyRecord, zone: tzinfo) -> None:
+    """Draw its form, or how far its opening is."""
+    opening = current_opening(record.id)
+    if opening is not None and not opening.is_over:
+        st.fragment(_draw_opening, run_every=LOOK_SECONDS)(opening)
         return
-    if opening is not None and (error := opening.trouble()):
+    if opening is not None and (error := opening.failure()):
         say_error(sentence(error))
     if frozen_items(record.id):
         say_note(FROZEN)
-        _open_button(record, True)
+        _draw_open_button(record, True)
         return
     with st.spinner("Starting the engine …"):
-        fill(f"{record.id} {key_for(record.design.as_plain())}", record.design, zone)
-    study_form()
-    _saving(record, zone)
+        fill_form(f"{record.id} {key_for(record.design.as_plain())}", record.design, zone)
+    draw_form()
+    _draw_save(record, zone)
 
 
-def _beginning(start: str) -> Design:
-    model, _ = _usual_model()
-    return preset(start).design(model, "reviews", "text") if start in PRESETS else Design(model=model)
-
-
-def _usual_model() -> tuple[str, str]:
-    """The model that a study begins with, and what it reads."""
-    return next(iter(embedded_models()), ""), "text"
-
-
-def _under_way(opening: Opening) -> None:
-    if opening.over:
-        if opening.trouble() is None:
-            study_opening.forget(opening.study)
-            note("The study is open. Send its link to the people who take part.")
+def _draw_opening(opening: Opening) -> None:
+    if opening.is_over:
+        if opening.failure() is None:
+            forget_opening(opening.study)
+            leave_note("The study is open. Send its link to the people who take part.")
         st.rerun()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         share, words = opening.progress
@@ -81,48 +150,67 @@ def _under_way(opening: Opening) -> None:
         st.button("Stop", key="study.stop", on_click=opening.stop, help="What is computed is kept for the next time.")
 
 
-def _saving(record: StudyRecord, zone: tzinfo) -> None:
+def _draw_save(record: StudyRecord, zone: tzinfo) -> None:
     try:
-        held = check(held_design(zone))
-        check_served(held)
-        trouble = ""
+        design = check(read_design(zone))
+        check_served(design)
+        failure = ""
     except ExegesisError as error:
-        held, trouble = None, str(error)
-    saved = held == record.design
-    if trouble:
-        say_error(trouble)
+        design, failure = None, str(error)
+    is_saved = design == record.design
+    if failure:
+        say_error(failure)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if st.button("Save the draft", key="study.save", disabled=saved or held is None) and held is not None:
-            _save(record, held)
-        _open_button(record, saved)
+        disabled = is_saved or design is None
+        if st.button("Save the draft", key="study.save", disabled=disabled) and design is not None:
+            _save(record, design)
+        _draw_open_button(record, is_saved)
 
 
-def _open_button(record: StudyRecord, saved: bool) -> None:
-    asked = st.button(
-        "Open the study …", type="primary", key="study.open", disabled=not saved,
-        help="Asks first." if saved else "Save the draft first.",
-    )  # fmt: skip
-    if asked:
+def _draw_open_button(record: StudyRecord, is_saved: bool) -> None:
+    if st.button(
+        "Open the study …", type="primary", key="study.open", disabled=not is_saved,
+        help="Asks first." if is_saved else "Save the draft first.",
+    ):  # fmt: skip
         confirm_opening(record)
 
 
-def _save(record: StudyRecord, held: Design) -> None:
+@st.dialog("Open the study?")
+def confirm_opening(record: StudyRecord) -> None:
+    """Say what is fixed by it."""
+    design = record.design
+    items, methods = counted_items(design) + design.practice, len(design.shown)
+    st.text(f"{items:,} items, {methods} explanations of each: {items * methods:,} in all")
+    st.markdown(
+        "They are computed and frozen: later changes of the model, the data or the program cannot alter what people "
+        "see. The design cannot be changed afterwards, nor the rules for leaving out votes. Computing goes on when you "
+        "close this page."
+    )
+    with dialog_buttons():
+        if st.button("Open the study", type="primary"):
+            start_opening(record.id)
+            st.rerun()
+        if st.button("Not yet"):
+            st.rerun()
+
+
+def _save(record: StudyRecord, design: Design) -> None:
     try:
-        change(record.id, held)
+        change(record.id, design)
     except ExegesisError as error:
         say_error(sentence(error))
         return
-    study_opening.forget(record.id)
-    note("The draft is saved.")
+    forget_opening(record.id)
+    leave_note("The draft is saved.")
     st.rerun()
 
 
 def _create(zone: tzinfo) -> None:
     try:
-        record = create(held_design(zone))
+        record = create(read_design(zone))
     except ExegesisError as error:
         say_error(sentence(error))
         return
-    note("The draft is saved. Open it when it is as you want it.")
-    go_to(record.id)
+    leave_note("The draft is saved. Open it when it is as you want it.")
+    show_study(record.id)
     st.rerun()

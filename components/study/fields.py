@@ -1,19 +1,26 @@
-"""A study's design as what its form's controls hold, and back; pure.
+"""The fields of a study's form: their widgets, and a design as what these hold, and back.
 
-A control is named by its field: "title", "items.count", "exclusion.least_seconds". Model, data set and methods have
-controls of their own for texts and for pictures, and are not among them.
+A field is named as in the design: "title", "items.count", "exclusion.least_seconds"; bounds, choices and help stand
+there too. Model, data set and methods have fields of their own for texts and for pictures.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, Literal, get_args, get_type_hints
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from engine.errors import not_allowed
 from engine.study.design import Design
+
+WIDGETS = "study.form."
+NARROW = 200
+"""The width of a number, in pixels."""
 
 Fields = dict[str, Any]
 PARTS = ("items", "exclusion")
@@ -24,8 +31,75 @@ MOST_INDICES = 10_000
 SHORTEST_SPAN = 3
 
 
-def fields_of(design: Design, zone: tzinfo) -> Fields:
-    """What the controls hold for that design. `zone`: where its times are read."""
+def field_key(name: str) -> str:
+    """The key of a field's widget."""
+    return f"{WIDGETS}{name}"
+
+
+def field_value(name: str) -> Any:
+    """The value of a field, shown or hidden."""
+    return st.session_state[field_key(name)]
+
+
+def set_field(name: str, value: object) -> None:
+    """Give a field its value before it is drawn."""
+    st.session_state[field_key(name)] = value
+
+
+def draw_number(name: str, label: str, step: int | float = 1) -> None:
+    """Draw a number within the bounds of its field; one that may be none is then empty."""
+    hint, meta = _declaration(name)
+    optional = type(None) in get_args(hint)
+    kind = float if float in (hint, *get_args(hint)) else int
+    low, high = (None if bound is None else kind(bound) for bound in (meta["low"], meta["high"]))
+    draw: Callable[..., object] = st.number_input  # its overloads are of one kind of number each
+    draw(
+        label, low, high, value=None if optional else "min", key=field_key(name), step=kind(step), width=NARROW,
+        format="%d" if kind is int else "%g", help=meta["help"], persist_state="page",
+        placeholder="none" if optional else None,
+    )  # fmt: skip
+
+
+def draw_line(name: str, label: str, help: str | None = None, width: int | Literal["stretch"] = "stretch") -> None:
+    """Draw a text on one line."""
+    st.text_input(label, key=field_key(name), help=help, width=width, persist_state="page")
+
+
+def draw_text(name: str, label: str, help: str | None = None, height: int = 160) -> None:
+    """Draw a text on several lines."""
+    st.text_area(label, key=field_key(name), help=help, height=height, persist_state="page")
+
+
+def draw_choice(name: str, label: str, words: Mapping[str, str], on_change: Callable[[], None] | None = None) -> None:
+    """Draw one of a few, each in words. `on_change`: called when a person chose another."""
+    st.segmented_control(
+        label, list(words), key=field_key(name), format_func=words.__getitem__, required=True,
+        help=_declaration(name)[1]["help"], on_change=on_change, persist_state="page",
+    )  # fmt: skip
+
+
+def draw_name(name: str, label: str, options: Sequence[str], help: str) -> None:
+    """Draw one of the listed names, or another that a person types."""
+    current = st.session_state.get(field_key(name))
+    names = list(dict.fromkeys([*options, *filter(None, [current])]))
+    st.selectbox(label, names, key=field_key(name), accept_new_options=True, help=help, persist_state="page")
+
+
+def field_row() -> DeltaGenerator:
+    """A container of fields side by side, as many as the window holds."""
+    return st.container(horizontal=True, gap="small", vertical_alignment="bottom")
+
+
+def _declaration(name: str) -> tuple[Any, Mapping[str, Any]]:
+    """The type of a field of the design or of one of its parts, and its metadata."""
+    part, _, own = name.rpartition(".")
+    owner: Any = type(getattr(Design(), part)) if part else Design
+    declared = next(field for field in dataclasses.fields(owner) if field.name == own)
+    return get_type_hints(owner)[own], declared.metadata
+
+
+def fields_from_design(design: Design, zone: tzinfo) -> Fields:
+    """The values of the fields for that design. `zone`: where its times are read."""
     plain = design.as_plain()
     fields = {name: value for name, value in plain.items() if name not in ELSEWHERE}
     for part in PARTS:
@@ -34,47 +108,47 @@ def fields_of(design: Design, zone: tzinfo) -> Fields:
         fields[name] = fields[name] or ""
     closes = design.closes_at
     when = None if closes is None else datetime.fromtimestamp(closes, zone).replace(tzinfo=None)
-    return fields | {"items.indices": write_indices(design.items.indices), "closes_at": when}
+    return fields | {"items.indices": format_indices(design.items.indices), "closes_at": when}
 
 
-def design_of(
+def design_from_fields(
     fields: Mapping[str, Any], model: str, dataset: str, methods: Sequence[Mapping[str, Any]], zone: tzinfo
 ) -> Design:
-    """The design that the controls describe, not checked as a whole. Errors name what is not allowed in one of them."""
+    """The design that the fields describe, not checked as a whole. Errors name what is not allowed in one of them."""
     plain = {name: value for name, value in fields.items() if "." not in name}
     for part in PARTS:
         start = f"{part}."
         plain[part] = {name.removeprefix(start): value for name, value in fields.items() if name.startswith(start)}
     for name in ("split", "label"):
         plain["items"][name] = plain["items"][name].strip() or None
-    plain["items"]["indices"] = read_indices(plain["items"]["indices"])
+    plain["items"]["indices"] = parse_indices(plain["items"]["indices"])
     closes = plain["closes_at"]
     plain["closes_at"] = None if closes is None else closes.replace(tzinfo=zone).timestamp()
     return Design.from_plain({**plain, "model": model, "dataset": dataset, "methods": list(methods)})
 
 
-def control_names() -> tuple[str, ...]:
-    """All of them, in the order of the design."""
+def field_names() -> tuple[str, ...]:
+    """The names of all fields, in the order of the design."""
     own = [field.name for field in dataclasses.fields(Design) if field.name not in ELSEWHERE]
     parts = {part: getattr(Design(), part) for part in PARTS}
-    return (*own, *(f"{part}.{field.name}" for part, held in parts.items() for field in dataclasses.fields(held)))
+    return (*own, *(f"{part}.{field.name}" for part, value in parts.items() for field in dataclasses.fields(value)))
 
 
-def read_indices(text: str) -> list[int]:
+def parse_indices(text: str) -> list[int]:
     """`3, 7, 10-12` as 3, 7, 10, 11, 12, in the order written."""
-    found: list[int] = []
+    indices: list[int] = []
     for part in filter(None, (one.strip() for one in re.split(r"[,;\n]", text))):
         span = SPAN.fullmatch(part)
         if not span and not NUMBER.fullmatch(part):
             raise not_allowed("design.items.indices", "numbers and spans such as 3, 7, 10-19", part)
         first, last = (int(span[1]), int(span[2])) if span else (int(part), int(part))
-        if len(found) + last - first >= MOST_INDICES or last < first:
+        if len(indices) + last - first >= MOST_INDICES or last < first:
             raise not_allowed("design.items.indices", f"rising spans, and at most {MOST_INDICES:,} numbers", part)
-        found += range(first, last + 1)
-    return found
+        indices += range(first, last + 1)
+    return indices
 
 
-def write_indices(indices: Sequence[int]) -> str:
+def format_indices(indices: Sequence[int]) -> str:
     """The numbers in their order; three and more that follow each other as a span."""
     runs: list[list[int]] = []
     for index in indices:
@@ -82,8 +156,4 @@ def write_indices(indices: Sequence[int]) -> str:
             runs[-1].append(index)
         else:
             runs.append([index])
-    return ", ".join(_run(run) for run in runs)
-
-
-def _run(run: Sequence[int]) -> str:
-    return f"{run[0]}-{run[-1]}" if len(run) >= SHORTEST_SPAN else ", ".join(map(str, run))
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) >= SHORTEST_SPAN else ", ".join(map(str, run)) for run in runs)

@@ -1,22 +1,58 @@
-"""The form in which an organiser decides everything about a study before it opens."""
+"""The form in which an organizer decides everything about a study before it opens.
+
+A method may come several times, with different parameters: it is entered under its id, "#" and a number, and has
+parameters of its own there.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 
 import streamlit as st
 
+from components.engine_room import explainers
+from components.method_picker import all_methods, chosen_methods
+from components.parameters import has_parameters, held_parameters, reset_parameters
 from components.safe_markdown import markdown
-from components.study.controls import NARROW, key, known_or_other, line, lines, number, one_of, put, row, value
-from components.study.fields import Fields, control_names, design_of, fields_of
-from components.study.items import items_form
-from components.study.methods import fill_methods, held_methods, methods_form
+from components.study.descriptions import COLOR_WORDS
+from components.study.fields import (
+    NARROW,
+    Fields,
+    design_from_fields,
+    draw_choice,
+    draw_line,
+    draw_name,
+    draw_number,
+    draw_text,
+    field_key,
+    field_names,
+    field_row,
+    field_value,
+    fields_from_design,
+    set_field,
+)
+from components.study.items import draw_items
+from components.trouble import say_note
 from engine.data.sources import listed_datasets
 from engine.models.catalog import list_models
-from engine.registry import KINDS
-from engine.study.design import PREDICT, RANK, USUAL_TEXTS, Design
+from engine.params import as_plain, from_mapping
+from engine.registry import KINDS, Explainer
+from engine.study.design import (
+    BY_RANK,
+    BY_SIGN,
+    BY_SIZE,
+    MOST_METHODS,
+    PREDICT,
+    RANK,
+    USUAL_TEXTS,
+    Design,
+    MethodChoice,
+)
+from engine.study.presets import STANDS_IN, smat_methods
 
-FILLED, DRAWN = "study_form_filled", "study_form_drawn"
+FILLED_KEY, DRAWN_KEY = "study_form_filled", "study_form_drawn"
 """In the session: what the controls were filled from, and what they were drawn with in full."""
 CURTAIN = (
     "<style>.st-key-study_form { visibility: hidden; }</style>"
@@ -28,137 +64,219 @@ MODEL_HELP = "An embedded model, a folder of a checkpoint, or a hub id."
 DATA_HELP = "A data set of the list, a file or folder of your own, or hub:owner/name."
 QUESTION_HELP = "People read it at every item."
 MARKDOWN_HELP = "Markdown: headings, lists, emphasis, links. HTML and pictures are left out."
+LEARNED = "smat"
+NOT_LEARNED = (
+    "This model has no learned explainer (SMaT). Attention logits of all layers, where it would begin to learn, take "
+    "its place. Train one on the Scaffold page."
+)
+AGAIN = "#"
+AGAIN_HELP = "It is then shown as one more explanation. Give it other parameters under “All methods and parameters”."
+COLOR_COSTS = {
+    BY_RANK: "All explanations share the same colors, so these do not give the random one away. How much more a part "
+    "matters than another, and whether for or against the answer, is not shown.",
+    BY_SIZE: "Some methods color few parts strongly, others many weakly. Who learns to tell them apart can name the "
+    "random one more often than by chance. For or against the answer is not shown.",
+    BY_SIGN: "Methods without negative scores look different at sight, so the random one can be named more often than "
+    "by chance.",
+}
+"""What each rule costs; `python -m benchmarks.study_placebo` measures how often the random one can be named."""
+
+Methods = Mapping[str, Explainer]
 
 
-def fill(source: str, design: Design, zone: tzinfo) -> None:
-    """Gives the controls what the design says, unless they were filled from the same `source` already."""
-    if st.session_state.get(FILLED) == source and key("title") in st.session_state:
+def fill_form(source: str, design: Design, zone: tzinfo) -> None:
+    """Give the controls what the design says, unless they were filled from the same `source` already."""
+    if st.session_state.get(FILLED_KEY) == source and field_key("title") in st.session_state:
         return
-    for name, held in fields_of(design, zone).items():
-        put(name, held)
+    for name, value in fields_from_design(design, zone).items():
+        set_field(name, value)
     for kind in KINDS:
         _fill_kind(kind, design if design.kind == kind else Design(kind=kind))
-    st.session_state[FILLED] = source
+    st.session_state[FILLED_KEY] = source
 
 
-def study_form() -> None:
+def _fill_kind(kind: str, design: Design) -> None:
+    """Model, data set and methods; a data set after which the model is named, else the first."""
+    model = design.model or next(iter(list_models(kind)), None)
+    datasets = listed_datasets(kind)
+    usual = next((name for name in datasets if (model or "").startswith(name)), next(iter(datasets), None))
+    set_field(f"{kind}.model", model)
+    set_field(f"{kind}.dataset", design.dataset or usual)
+    methods = explainers(kind)
+    for method in methods.values():
+        reset_parameters(method, field_key(f"{kind}."))
+    choices = {name: choice for name, choice in entry_names(design.methods) if choice.id in methods}
+    set_field(f"{kind}.methods", list(choices))
+    for name, choice in choices.items():
+        params = as_plain(from_mapping(methods[choice.id].params, choice.params, choice.id))
+        for parameter, value in params.items():
+            set_field(f"{kind}.{name}.{parameter}", value)
+
+
+def read_design(zone: tzinfo) -> Design:
+    """The design that the controls hold, not checked as a whole. Errors name what is not allowed in one of them."""
+    kind = field_value("kind")
+    fields: Fields = {name: field_value(name) for name in field_names()}
+    model, dataset = ((field_value(f"{kind}.{name}") or "").strip() for name in ("model", "dataset"))
+    entries, prefix = _entries(kind), field_key(f"{kind}.")
+    methods = [
+        {"id": method_id(name), "params": held_parameters(entries[name], prefix)}
+        for name in field_value(f"{kind}.methods")
+    ]
+    return design_from_fields(fields, model, dataset, methods, zone)
+
+
+def draw_form() -> None:
     """Draw the controls, which appear together once all are drawn.
 
     With each choice the browser sends the values of the controls that it knows, and Streamlit sends it those of the
     others again: a value typed into one of these meanwhile would be lost.
     """
     curtain = st.empty()
-    if st.session_state.get(DRAWN) != st.session_state[FILLED]:
+    if st.session_state.get(DRAWN_KEY) != st.session_state[FILLED_KEY]:
         curtain.html(CURTAIN)
     try:
         with st.container(key="study_form"):
-            _controls()
+            for draw in (_draw_subject, draw_items, _draw_explanations, _draw_people, _draw_texts, _draw_rules):
+                with st.container(border=True):
+                    draw()
     finally:
         curtain.empty()
-    st.session_state[DRAWN] = st.session_state[FILLED]
+    st.session_state[DRAWN_KEY] = st.session_state[FILLED_KEY]
 
 
-def _controls() -> None:
-    with st.container(border=True):
-        _subject()
-    with st.container(border=True):
-        items_form()
-    with st.container(border=True):
-        _explanations()
-    with st.container(border=True):
-        _people()
-    with st.container(border=True):
-        _texts()
-    with st.container(border=True):
-        _rules()
-
-
-def held_design(zone: tzinfo) -> Design:
-    """The design that the controls hold, not checked as a whole. Errors name what is not allowed in one of them."""
-    kind = value("kind")
-    fields: Fields = {name: value(name) for name in control_names()}
-    model, dataset = ((value(f"{kind}.{name}") or "").strip() for name in ("model", "dataset"))
-    return design_of(fields, model, dataset, held_methods(kind), zone)
-
-
-def _subject() -> None:
+def _draw_subject() -> None:
     st.subheader("What is judged", anchor=False)
-    line("title", "Title", "Participants see it.")
+    draw_line("title", "Title", "Participants see it.")
     with st.container(horizontal=True, gap="medium"):
-        one_of("mode", "What people do", MODES, _word)
-        one_of("kind", "Items", KIND_WORDS)
-    line("question", "Question", QUESTION_HELP)
-    kind = value("kind")
+        draw_choice("mode", "What people do", MODES, _change_texts)
+        draw_choice("kind", "Items", KIND_WORDS)
+    draw_line("question", "Question", QUESTION_HELP)
+    kind = field_value("kind")
     left, right = st.columns(2, gap="medium")
     with left:
-        known_or_other(f"{kind}.model", "Model", _models(kind), MODEL_HELP)
+        draw_name(f"{kind}.model", "Model", list_models(kind), MODEL_HELP)
     with right:
-        known_or_other(f"{kind}.dataset", "Data set", _data(kind), DATA_HELP)
+        draw_name(f"{kind}.dataset", "Data set", listed_datasets(kind), DATA_HELP)
 
 
-def _word() -> None:
+def _change_texts() -> None:
     """Texts that nobody has changed go with what people do."""
     for name, usual in USUAL_TEXTS.items():
-        if value(name) in usual.values():
-            put(name, usual[value("mode")])
+        if field_value(name) in usual.values():
+            set_field(name, usual[field_value("mode")])
 
 
-def _explanations() -> None:
+def _draw_explanations() -> None:
     st.subheader("Explanations", anchor=False)
-    methods_form(value("kind"))
+    kind = field_value("kind")
+    model = (field_value(f"{kind}.model") or "").strip()
+    _substitute_learned(kind, model)
+    entries, prefix = _entries(kind), field_key(f"{kind}.")
+    usual = [id for id in smat_methods(model, kind) if id in entries]
+    chosen_methods(entries, prefix)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        all_methods(entries, usual, prefix, [model])
+        _draw_repeat(kind, entries)
+    st.toggle("Mix in a random explanation", key=field_key("placebo"), persist_state="page")
+    draw_choice("colors", "Colors show", COLOR_WORDS)
+    st.caption(COLOR_COSTS[field_value("colors")])
     st.caption("2 to 6 methods. People never learn which method made what; the random one shows what luck looks like.")
 
 
-def _people() -> None:
-    st.subheader("People", anchor=False)
-    with row():
-        number("items_per_annotator", "Items a person sees")
-        number("repeats", "Of these seen twice")
-        number("votes_per_item", "Votes wanted an item")
-    st.datetime_input(
-        "Closes by itself", None, key=key("closes_at"), width=2 * NARROW, format="YYYY-MM-DD", persist_state="page",
-        help="In the time zone of your browser. Empty: it stays open until you close it.",
+def _substitute_learned(kind: str, model: str) -> None:
+    """A learned explainer is of one model: on another that has none, what it would begin from takes its place."""
+    chosen = field_value(f"{kind}.methods")
+    others = [name for name in chosen if method_id(name) != LEARNED]
+    if len(others) < len(chosen) and model and LEARNED not in smat_methods(model, kind):
+        set_field(f"{kind}.methods", others if STANDS_IN in others else [*others, STANDS_IN])
+        say_note(NOT_LEARNED)
+
+
+def _draw_repeat(kind: str, entries: Methods) -> None:
+    """The box that enters a method once more."""
+    chosen = [
+        name for name in field_value(f"{kind}.methods") if method_id(name) == name and has_parameters(entries[name])
+    ]
+    st.selectbox(
+        "A method once more", chosen, None, key=field_key(f"{kind}.again"),
+        format_func=lambda name: entries[name].title, placeholder="Choose one of these", help=AGAIN_HELP, width=NARROW,
+        on_change=_enter, args=(kind,),
     )  # fmt: skip
 
 
-def _texts() -> None:
+def _enter(kind: str) -> None:
+    """Under the first name that is free; its parameters begin at their defaults."""
+    id, chosen = field_value(f"{kind}.again"), field_value(f"{kind}.methods")
+    set_field(f"{kind}.again", None)
+    if id is None:
+        return
+    name = next(name for name in (f"{id}{AGAIN}{time}" for time in range(2, MOST_METHODS + 2)) if name not in chosen)
+    reset_parameters(_titled(explainers(kind)[id], name), field_key(f"{kind}."))
+    set_field(f"{kind}.methods", [*chosen, name])
+
+
+def _entries(kind: str) -> dict[str, Explainer]:
+    return with_repeats(explainers(kind), field_value(f"{kind}.methods"))
+
+
+def entry_names(choices: Sequence[MethodChoice]) -> list[tuple[str, MethodChoice]]:
+    """Each with the name that it has in the form: its id, and from the second time on a number."""
+    ids = [choice.id for choice in choices]
+    times = [ids[: place + 1].count(id) for place, id in enumerate(ids)]
+    names = [id if time == 1 else f"{id}{AGAIN}{time}" for id, time in zip(ids, times, strict=True)]
+    return list(zip(names, choices, strict=True))
+
+
+def method_id(name: str) -> str:
+    """The id of the method that has this name in the form."""
+    return name.partition(AGAIN)[0]
+
+
+def with_repeats(methods: Methods, entered: Sequence[str]) -> dict[str, Explainer]:
+    """The methods, each followed by those entered that are the same once more, with a title of their own."""
+    entries: dict[str, Explainer] = {}
+    for id, method in methods.items():
+        repeats = sorted({name for name in entered if method_id(name) == id} - {id})
+        entries |= {id: method, **{name: _titled(method, name) for name in repeats}}
+    return entries
+
+
+def _titled(method: Explainer, name: str) -> Explainer:
+    number = name.partition(AGAIN)[2]
+    return dataclasses.replace(method, id=name, title=f"{method.title} ({number})")
+
+
+def _draw_people() -> None:
+    st.subheader("People", anchor=False)
+    with field_row():
+        draw_number("items_per_annotator", "Items a person sees")
+        draw_number("repeats", "Of these seen twice")
+        draw_number("votes_per_item", "Votes wanted an item")
+    st.datetime_input(
+        "Closes by itself", None, key=field_key("closes_at"), width=2 * NARROW, format="YYYY-MM-DD",
+        persist_state="page", help="In the time zone of your browser. Empty: it stays open until you close it.",
+    )  # fmt: skip
+
+
+def _draw_texts() -> None:
     st.subheader("What people read", anchor=False)
     for name, label in (("consent", "Consent"), ("instructions", "Instructions")):
         left, right = st.columns(2, gap="medium")
         with left:
-            lines(name, label, MARKDOWN_HELP, 220)
+            draw_text(name, label, MARKDOWN_HELP, 220)
         with right:
             st.caption(f"{label} as people see it")
             with st.container(border=True):
-                markdown(value(name))
+                markdown(field_value(name))
 
 
-def _rules() -> None:
+def _draw_rules() -> None:
     st.subheader("Which votes the results leave out", anchor=False)
     st.caption("Declared now, fixed when the study opens, and told beside the results. 0 and empty: none.")
-    with row():
-        number("exclusion.least_seconds", "Made in less seconds")
-        number("exclusion.least_votes", "Of people with fewer votes")
-        number("exclusion.most_cannot_tell", "Share of “cannot tell” above", 0.05)
-        if value("mode") == RANK or value("exclusion.least_consistency") is not None:  # guesses have none
-            number("exclusion.least_consistency", "Self-consistency below", 0.05)
-
-
-def _models(kind: str) -> list[str]:
-    return list_models(kind)
-
-
-def _data(kind: str) -> list[str]:
-    return listed_datasets(kind)
-
-
-def _usual_data(kind: str, model: str | None) -> str | None:
-    """The data set after which the model is named, else the first."""
-    known = _data(kind)
-    return next((name for name in known if (model or "").startswith(name)), next(iter(known), None))
-
-
-def _fill_kind(kind: str, design: Design) -> None:
-    put(f"{kind}.model", design.model or next(iter(_models(kind)), None))
-    put(f"{kind}.dataset", design.dataset or _usual_data(kind, value(f"{kind}.model")))
-    fill_methods(kind, design.methods)
+    with field_row():
+        draw_number("exclusion.least_seconds", "Made in less seconds")
+        draw_number("exclusion.least_votes", "Of people with fewer votes")
+        draw_number("exclusion.most_cannot_tell", "Share of “cannot tell” above", 0.05)
+        if field_value("mode") == RANK or field_value("exclusion.least_consistency") is not None:  # guesses have none
+            draw_number("exclusion.least_consistency", "Self-consistency below", 0.05)

@@ -1,70 +1,262 @@
-"""The part of a study's form that chooses its items: their number and conditions, by hand, and a preview."""
+"""The part of a study's form that chooses its items: number and conditions, a picker, and a preview.
+
+No model is run for looking at the data set.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC
+from itertools import islice
 
 import streamlit as st
 
-from components.study.controls import NARROW, key, line, lines, number, one_of, row, value
-from components.study.fields import control_names, design_of, fields_of
-from components.study.pick import pick
-from components.study.preview import preview
-from components.trouble import say_error
-from engine.errors import UsageError
+from components.library_html import facts_html
+from components.picture.open_pictures import Stamp, stamp
+from components.picture.thumbnails import Thumbnail, thumbnail_url, thumbnails_html, use_thumbnails
+from components.study.fields import (
+    NARROW,
+    design_from_fields,
+    draw_choice,
+    draw_line,
+    draw_number,
+    draw_text,
+    field_key,
+    field_names,
+    field_row,
+    field_value,
+    fields_from_design,
+    format_indices,
+    parse_indices,
+    set_field,
+)
+from components.trouble import literal, say_error, sentence
+from engine.data.sources import Candidate, Source, source_of
+from engine.errors import ExegesisError, UsageError
+from engine.request import Picture
+from engine.study.choosing import candidates
 from engine.study.design import Design
 
 CHOICES = {"seed": "Drawn at random", "filter": "Drawn of those that fit", "hand": "Picked by hand"}
 JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}
 HAND_HELP = "Their numbers in the data set, as its list shows them: 3, 7, 10-19. The first ones are for practice."
-SAYS_WHICH = ("kind", "practice", "seed")
+ITEM_FIELDS = ("kind", "practice", "seed")
 """Fields besides those of `ItemChoice` on which the items depend."""
+PICKER, START, INDICES, PREVIEW = "pick", "pick.from", "items.indices", "preview"
+A_PAGE = 12
+TILE = 120
+"""The width of a picture with its box, in pixels."""
+FIRST = 6
+"""So many items are shown of what the choice gives."""
+MOST_CHARACTERS = 160
+NOTHING_PICKED = "Nothing is picked yet: tick examples above, or write their numbers."
+NOTHING_FITS = "No example of the data set fits. Ask for less of them."
+LATER = "What the model says of them is computed when the study opens."
+PRACTICE = "for practice"
 
 
-def items_form() -> None:
-    """Draws the controls and what they come to."""
+@dataclass(frozen=True)
+class ExampleCard:
+    """An example in short: its text on one line, or the `data:` URL of a small picture."""
+
+    index: int
+    label: str
+    text: str = ""
+    url: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its number in the data set and its class."""
+        return f"{self.index} · {self.label}" if self.label else f"{self.index}"
+
+
+def draw_items() -> None:
+    """Draw the controls and what they come to."""
     st.subheader("Items", anchor=False)
-    one_of("items.how", "How items are chosen", CHOICES)
-    how = value("items.how")
-    with row():
+    draw_choice("items.how", "How items are chosen", CHOICES)
+    how = field_value("items.how")
+    with field_row():
         if how != "hand":
-            number("items.count", "Number of items")
-        number("practice", "Practice items")
-        line("items.split", "Part of the data set", "Such as train or test. Empty: the usual one.", NARROW)
-        number("seed", "Seed")
+            draw_number("items.count", "Number of items")
+        draw_number("practice", "Practice items")
+        draw_line("items.split", "Part of the data set", "Such as train or test. Empty: the usual one.", NARROW)
+        draw_number("seed", "Seed")
     if how == "hand":
-        lines("items.indices", "Numbers of the examples", HAND_HELP, 80)
-        pick(value("kind"), _dataset(), value("items.split").strip() or None)
+        draw_text("items.indices", "Numbers of the examples", HAND_HELP, 80)
+        _draw_picker(field_value("kind"), _dataset(), field_value("items.split").strip() or None)
     if how == "filter":
-        _conditions()
-    _preview()
-
-
-def _conditions() -> None:
-    with row():
-        line("items.label", "Class", "Its name in the data set. Empty: any.", NARROW)
-        if value("kind") == "text":
-            number("items.least_words", "Fewest words")
-            number("items.most_words", "Most words")
-    one_of("items.judged", "The model is", JUDGED)
-
-
-def _preview() -> None:
+        _draw_conditions()
     try:
-        chosen = _choice()
+        design = _items_design()
     except UsageError as error:
         say_error(str(error))
         return
-    preview(chosen)
+    _draw_preview(design)
 
 
-def _choice() -> Design:
-    """What the controls say of the items: what else stands in the form is not in its way."""
-    asked = [name for name in control_names() if name in SAYS_WHICH or name.startswith("items.")]
-    fields = fields_of(Design(), UTC) | {name: value(name) for name in asked}
-    return design_of(fields, "", _dataset(), [], UTC)
+def _draw_conditions() -> None:
+    with field_row():
+        draw_line("items.label", "Class", "Its name in the data set. Empty: any.", NARROW)
+        if field_value("kind") == "text":
+            draw_number("items.least_words", "Fewest words")
+            draw_number("items.most_words", "Most words")
+    draw_choice("items.judged", "The model is", JUDGED)
+
+
+def _items_design() -> Design:
+    """A design of the items alone: what else stands in the form is not in its way."""
+    names = [name for name in field_names() if name in ITEM_FIELDS or name.startswith("items.")]
+    fields = fields_from_design(Design(), UTC) | {name: field_value(name) for name in names}
+    return design_from_fields(fields, "", _dataset(), [], UTC)
 
 
 def _dataset() -> str:
-    held = st.session_state.get(key(f"{value('kind')}.dataset")) or ""
-    return str(held).strip()
+    name = st.session_state.get(field_key(f"{field_value('kind')}.dataset")) or ""
+    return str(name).strip()
+
+
+def _draw_picker(kind: str, dataset: str, split: str | None) -> None:
+    """The data set a page at a time, each example with a box to tick; closed it costs nothing.
+
+    What is ticked stands in the list of numbers, and the other way round.
+    """
+    section = st.expander(
+        "Look through the data set and tick", icon=":material/checklist:", key=field_key(PICKER), on_change="rerun"
+    )
+    if not section.open:
+        return
+    with section:
+        try:
+            _draw_boxes(open_source(kind, dataset, split), parse_indices(field_value(INDICES)))
+        except Exception as error:
+            say_error(sentence(error))
+
+
+def _draw_boxes(source: Source, picked: Sequence[int]) -> None:
+    start = _draw_page_controls(source.count)
+    st.caption(f"{len(picked):,} picked, in the order in which they were ticked. No model is loaded for looking.")
+    cards = [_readable_card(source, index) for index in range(start, min(start + A_PAGE, source.count))]
+    if not any(card.url for card in cards):
+        for card in cards:
+            _draw_box(card, card.index in picked, f"{card.name}: {card.text}")
+        return
+    use_thumbnails()
+    with st.container(horizontal=True, gap="small"):
+        for card in cards:
+            with st.container(width=TILE, gap="xsmall"):
+                st.html(thumbnails_html([Thumbnail(card.url, "")]))
+                _draw_box(card, card.index in picked, card.name)
+
+
+def _draw_page_controls(count: int) -> int:
+    """Return where the page starts."""
+    last = count - 1
+    set_field(START, min(last, st.session_state.get(field_key(START)) or 0))
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        st.number_input("From number", 0, last, key=field_key(START), step=A_PAGE, width=NARROW, persist_state="page")
+        start: int = field_value(START)
+        for label, to in (("Page back", start - A_PAGE), ("Page on", start + A_PAGE)):
+            st.button(
+                label, key=field_key(f"pick.{label}"), on_click=set_field, args=(START, max(0, to)),
+                disabled=start == 0 if to < start else to > last,
+            )  # fmt: skip
+    st.caption(f"{start:,} to {min(last, start + A_PAGE - 1):,} of 0 to {last:,}")
+    return start
+
+
+def _readable_card(source: Source, index: int) -> ExampleCard:
+    """One that cannot be read says so in its place."""
+    try:
+        return example_card(source.read(index))
+    except ExegesisError as error:
+        return ExampleCard(index, "", sentence(error))
+
+
+def _draw_box(card: ExampleCard, is_picked: bool, label: str) -> None:
+    set_field(f"pick.{card.index}", is_picked)
+    st.checkbox(literal(label), key=field_key(f"pick.{card.index}"), on_change=_toggle, args=(card.index,))
+
+
+def _toggle(index: int) -> None:
+    others = [one for one in parse_indices(field_value(INDICES)) if one != index]
+    set_field(INDICES, format_indices([*others, index] if field_value(f"pick.{index}") else others))
+
+
+def _draw_preview(design: Design) -> None:
+    """The first items as the form stands; closed it costs nothing. Nothing of `design` but its items need be right."""
+    section = st.expander("Preview of the items", icon=":material/preview:", key=field_key(PREVIEW), on_change="rerun")
+    if not section.open:
+        return
+    with section:
+        try:
+            source = open_source(design.kind, design.dataset, design.items.split)
+            with st.spinner("Looking for the items …"):
+                items = [(example_card(one), practice) for one, practice in preview_items(design, source)]
+            st.caption(_describe_preview(design, len(items)))
+            if design.kind == "image":
+                use_thumbnails()
+            st.html(_cards_html(items))
+        except Exception as error:
+            say_error(sentence(error))
+
+
+def _describe_preview(design: Design, number: int) -> str:
+    """What the shown ones are, in words."""
+    if not number:
+        return NOTHING_PICKED if design.items.how == "hand" else NOTHING_FITS
+    if awaits_model(design):
+        return (
+            f"The first {number:,} examples of which the model will be asked: it must be {design.items.judged}. Which "
+            "of them become items is known when the study opens."
+        )
+    return f"The first {number:,} of {item_count(design):,} items, practice items counted. {LATER}"
+
+
+def _cards_html(items: Sequence[tuple[ExampleCard, bool]]) -> str:
+    """Texts under each other, or small pictures in rows, each with its number, its class, and whether it counts."""
+    named = [(f"{card.name} · {PRACTICE}" if practice else card.name, card) for card, practice in items]
+    if any(card.url for _, card in named):
+        return thumbnails_html(Thumbnail(card.url, name) for name, card in named)
+    return facts_html({name: card.text for name, card in named})
+
+
+def open_source(kind: str, dataset: str, split: str | None) -> Source:
+    """The data set of that name, read once, and again when its file changes. Errors: those of reading it."""
+    return _open_source(kind, dataset, split, stamp(dataset))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the data set …")
+def _open_source(kind: str, dataset: str, split: str | None, stamp: Stamp) -> Source:
+    return source_of(kind, dataset, split)
+
+
+def example_card(one: Candidate) -> ExampleCard:
+    """The card of an example."""
+    label = one.label or ""
+    if isinstance(one.input, Picture):
+        return ExampleCard(one.index, label, url=thumbnail_url(one.input.pixels))
+    line = " ".join(" / ".join(filter(None, [one.input.text, one.input.text_pair])).split())
+    return ExampleCard(one.index, label, line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
+
+
+def preview_items(design: Design, source: Source, most: int = FIRST) -> list[tuple[Candidate, bool]]:
+    """The first that the choice gives, and whether each is for practice.
+
+    Where the model must be right or wrong, they are the first that it will classify, and none is for practice yet.
+    """
+    total = item_count(design)
+    first = islice(candidates(design, source), min(most, total))
+    by_hand, is_final = design.items.how == "hand", not awaits_model(design)
+    start, end = (0, design.practice) if by_hand else (design.items.count, total)
+    return [(one, is_final and start <= place < end) for place, one in enumerate(first)]
+
+
+def item_count(design: Design) -> int:
+    """How many items are chosen, those for practice too."""
+    return len(design.items.indices) if design.items.how == "hand" else design.items.count + design.practice
+
+
+def awaits_model(design: Design) -> bool:
+    """Whether the model decides which of the examples become items."""
+    return design.items.how == "filter" and design.items.judged != "any"

@@ -11,9 +11,9 @@ import pytest
 from streamlit.runtime.context import ContextProxy, StreamlitHeaders
 from streamlit.testing.v1 import AppTest
 
-from components import organiser
+from components import organizer
 from components.frame import ANNOTATE, HOME, IMAGES, LIBRARY, PAGES, RESULTS, STUDY, TEXT, PageEntry
-from components.organiser import CLOSED, NOT_OPEN
+from components.organizer import CLOSED, NOT_OPEN
 from engine import jobs
 from engine.access import DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY
 from engine.errors import shown
@@ -32,7 +32,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings."""
     for name in (PASSWORD, OPEN, STUDY_ONLY, MODELS, DATASETS):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(organiser, "TRIES", Tries())
+    monkeypatch.setattr(organizer, "TRIES", Tries())
 
 
 @pytest.fixture

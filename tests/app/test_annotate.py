@@ -6,10 +6,9 @@ import pytest
 import sqlalchemy as sa
 from streamlit.testing.v1 import AppTest
 
-from components.annotate import states as annotate_states
+from components.annotate import page as annotate_page
 from components.annotate.page import RELOAD
-from components.annotate.session import KEY
-from components.study.told import AGAIN, UNREACHABLE
+from components.annotate.seat import AGAIN, SEAT_KEY, UNREACHABLE
 from components.trouble import literal
 from engine.study import annotators
 from engine.study.ballots import Ballot, next_ballot
@@ -61,7 +60,7 @@ def title(page: AppTest) -> str:
 
 
 def person(page: AppTest) -> int:
-    return int(page.session_state[KEY]["person"])
+    return int(page.session_state[SEAT_KEY]["person"])
 
 
 def ballot(page: AppTest) -> Ballot:
@@ -91,13 +90,13 @@ def joined() -> int:
 
 
 def test_without_a_link_or_with_a_wrong_one_the_page_says_what_to_do() -> None:
-    assert [info.value for info in opened("").info] == [annotate_states.NO_LINK]
-    assert annotate_states.UNKNOWN in notes(opened("no-such-study"))
+    assert [info.value for info in opened("").info] == [annotate_page.NO_LINK]
+    assert annotate_page.UNKNOWN in notes(opened("no-such-study"))
 
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [("draft", annotate_states.NOT_YET), ("closed", annotate_states.OVER), ("archived", annotate_states.OVER)],
+    [("draft", annotate_page.NOT_YET), ("closed", annotate_page.OVER), ("archived", annotate_page.OVER)],
 )
 def test_a_study_that_is_not_open_takes_nobody_in(state: str, said: str) -> None:
     study = open_study()
@@ -114,7 +113,7 @@ def test_who_agrees_gets_a_code_once_and_then_the_first_item() -> None:
     press(page, "I agree and take part")
     [code] = page.code
     assert title(page) == "Your code"
-    assert code.value == page.session_state[KEY]["code"]
+    assert code.value == page.session_state[SEAT_KEY]["code"]
     press(page, "I have it")
     assert (title(page), len(page.code)) == ("What to do", 0)
     press(page, "Begin")
@@ -129,7 +128,7 @@ def test_the_items_are_counted_and_the_end_says_under_which_name_they_are_kept()
         seen.append(title(page))
         answer(page)
     assert seen == ["Practice", *(f"Item {n} of 4" for n in range(1, 5))]
-    assert page.session_state[KEY]["pseudonym"] in " ".join(text.value for text in page.text)
+    assert page.session_state[SEAT_KEY]["pseudonym"] in " ".join(text.value for text in page.text)
 
 
 def test_a_database_that_is_down_is_not_named_to_participants(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +189,7 @@ def test_a_study_that_ends_meanwhile_says_so() -> None:
     page = begun(study)
     set_state(study, "closed")
     page.run()
-    assert [info.value for info in page.info] == [annotate_states.OVER]
+    assert [info.value for info in page.info] == [annotate_page.OVER]
 
 
 def test_who_is_forgotten_is_asked_anew_and_the_study_keeps_them() -> None:

@@ -10,8 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import frame
-from components.study.controls import key as study_key
-from components.study.methods import NOT_LEARNED
+from components.study.fields import field_key as study_key
+from components.study.form import NOT_LEARNED
 from engine.registry import all_explainers
 from engine.scaffold import fitting
 from engine.study import studies

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.admission import PASSWORD
 from components.frame import RESULTS
+from components.organizer import PASSWORD
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
 from engine.study.database import ADDRESS, study_database

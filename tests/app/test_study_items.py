@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.admission import PASSWORD
+from components.organizer import PASSWORD
 from components.study.actions import STUDY
-from components.study.controls import key
+from components.study.fields import field_key
 from engine.study import studies
 from engine.study.database import ADDRESS
 from engine.study.design import Design, ItemChoice, MethodChoice
@@ -34,7 +34,7 @@ def form(design: Design, *opened: str) -> AppTest:
     page = AppTest.from_file(str(ROOT / "pages" / "study.py"), default_timeout=SECONDS)
     page.query_params[STUDY] = str(studies.create(design).id)
     for name in opened:
-        page.session_state[key(name)] = True
+        page.session_state[field_key(name)] = True
     return run(page)
 
 
@@ -57,9 +57,9 @@ def test_the_first_items_are_shown_as_the_form_stands(tmp_path: Path) -> None:
     assert "The first 4 of 4 items, practice items counted." in captions(page)
     assert sum(text in said(page) for text in TEXTS) == 4
     assert "for practice" in said(page)
-    page.segmented_control(key=key("items.how")).set_value("hand")
+    page.segmented_control(key=field_key("items.how")).set_value("hand")
     assert "Nothing is picked yet" in captions(run(page))
-    page.text_area(key=key("items.indices")).set_value("3, 1")
+    page.text_area(key=field_key("items.indices")).set_value("3, 1")
     shown = said(run(page))
     assert "<dt>3 · good · for practice</dt>" in shown
     assert TEXTS[1] in shown
@@ -69,11 +69,11 @@ def test_the_first_items_are_shown_as_the_form_stands(tmp_path: Path) -> None:
 def test_what_is_wrong_with_the_choice_is_said_in_its_place(tmp_path: Path) -> None:
     page = form(text_design(tmp_path, items=ItemChoice("filter", 3, label="fair")), "preview")
     assert "design.items.label: must be a class of" in errors(page)[0]
-    page.text_input(key=key("items.label")).set_value("")
-    page.segmented_control(key=key("items.judged")).set_value("wrong")
+    page.text_input(key=field_key("items.label")).set_value("")
+    page.segmented_control(key=field_key("items.judged")).set_value("wrong")
     assert "it must be wrong" in captions(run(page))
     assert not errors(page)
-    page.text_input(key=key("items.split")).set_value("dev")
+    page.text_input(key=field_key("items.split")).set_value("dev")
     assert "one file without splits" in errors(run(page))[0]
 
 
@@ -81,13 +81,13 @@ def test_ticks_and_the_list_of_numbers_are_one(tmp_path: Path) -> None:
     page = form(text_design(tmp_path, items=HAND, practice=1), "pick")
     ticked = [str(box.key).rpartition(".")[2] for box in page.checkbox if box.value]
     assert ticked == ["0", "1", "2", "5"]
-    assert TEXTS[3].split()[0] in page.checkbox(key=key("pick.3")).label
-    page.checkbox(key=key("pick.3")).check()
-    run(page).checkbox(key=key("pick.1")).uncheck()
-    assert run(page).text_area(key=key("items.indices")).value == "5, 2, 0, 3"
-    page.text_area(key=key("items.indices")).set_value("7")
-    assert [box.key for box in run(page).checkbox if box.value] == [key("pick.7")]
-    page.text_area(key=key("items.indices")).set_value("x")
+    assert TEXTS[3].split()[0] in page.checkbox(key=field_key("pick.3")).label
+    page.checkbox(key=field_key("pick.3")).check()
+    run(page).checkbox(key=field_key("pick.1")).uncheck()
+    assert run(page).text_area(key=field_key("items.indices")).value == "5, 2, 0, 3"
+    page.text_area(key=field_key("items.indices")).set_value("7")
+    assert [box.key for box in run(page).checkbox if box.value] == [field_key("pick.7")]
+    page.text_area(key=field_key("items.indices")).set_value("x")
     assert "design.items.indices" in errors(run(page))[0]
 
 
@@ -97,22 +97,22 @@ def test_the_data_set_is_looked_through_a_page_at_a_time(tmp_path: Path) -> None
     with Path(design.dataset).open("a", encoding="utf-8") as file:
         file.writelines(f"Text {place},good\n" for place in range(len(TEXTS), last + 1))
     page = form(design, "pick")
-    assert page.button(key=key("pick.Page back")).disabled
-    page.button(key=key("pick.Page on")).click()
+    assert page.button(key=field_key("pick.Page back")).disabled
+    page.button(key=field_key("pick.Page on")).click()
     run(page)
-    assert page.checkbox[0].key == key("pick.12")
+    assert page.checkbox[0].key == field_key("pick.12")
     assert "12 to 23 of 0 to 29" in captions(page)
-    page.number_input(key=key("pick.from")).set_value(last)
-    assert [box.key for box in run(page).checkbox] == [key(f"pick.{last}")]
-    assert page.button(key=key("pick.Page on")).disabled
+    page.number_input(key=field_key("pick.from")).set_value(last)
+    assert [box.key for box in run(page).checkbox] == [field_key(f"pick.{last}")]
+    assert page.button(key=field_key("pick.Page on")).disabled
 
 
 def test_pictures_are_picked_by_their_thumbnails(tmp_path: Path) -> None:
     design = image_design(tmp_path, items=ItemChoice("hand", indices=(0, 1, 2, 3)))
     page = form(design, "pick", "preview")
     assert said(page).count("data:image/webp;base64,") == 6 + 4
-    page.checkbox(key=key("pick.4")).check()
-    assert run(page).text_area(key=key("items.indices")).value == "0-4"
+    page.checkbox(key=field_key("pick.4")).check()
+    assert run(page).text_area(key=field_key("items.indices")).value == "0-4"
     assert said(page).count("data:image/webp;base64,") == 6 + 5
 
 

@@ -15,11 +15,11 @@ import pytest
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
-from components.admission import PASSWORD
-from components.study import opening as study_opening
+from components.organizer import PASSWORD
+from components.study import draft as study_draft
 from components.study.actions import NEW, STUDY
-from components.study.list import ALL
-from components.study.opening import Opening
+from components.study.draft import Opening
+from components.study.page import SHOW_ARCHIVED
 from components.trouble import literal
 from engine.errors import ExegesisError
 from engine.scaffold import fitting
@@ -199,8 +199,8 @@ def test_a_design_of_pictures_fills_the_form_too(tmp_path: Path) -> None:
 
 def test_opening_goes_on_without_the_page_and_is_seen_by_the_next(tmp_path: Path) -> None:
     made = studies.create(text_design(tmp_path))
-    opening = study_opening.begin(made.id)
-    assert study_opening.begin(made.id) is opening or opening.over
+    opening = study_draft.start_opening(made.id)
+    assert study_draft.start_opening(made.id) is opening or opening.is_over
     assert opening.wait(SECONDS)
     assert studies.find(made.id).state == "open"
     page = opened(**{STUDY: made.id})
@@ -210,7 +210,7 @@ def test_opening_goes_on_without_the_page_and_is_seen_by_the_next(tmp_path: Path
 @pytest.mark.parametrize(("url", "here"), [("http://localhost:8501/study", True), ("https://lab.example/study", False)])
 def test_a_link_that_others_cannot_follow_is_said_to_lead_nowhere_else(url: str, here: bool, tmp_path: Path) -> None:
     made = studies.create(text_design(tmp_path))
-    study_opening.begin(made.id).wait(SECONDS)
+    study_draft.start_opening(made.id).wait(SECONDS)
     with patch.object(ContextProxy, "url", new_callable=PropertyMock, return_value=url):
         page = opened(**{STUDY: made.id})
     assert page.code[0].value.startswith(url.removesuffix("study"))
@@ -230,22 +230,22 @@ def test_how_far_an_opening_is_counts_examples_and_names_methods() -> None:
 
 def test_why_an_opening_failed_is_said_and_the_draft_stays(tmp_path: Path) -> None:
     made = studies.create(replace(text_design(tmp_path), dataset=str(tmp_path / "gone.csv")))
-    opening = study_opening.begin(made.id)
+    opening = study_draft.start_opening(made.id)
     assert opening.wait(SECONDS)
     page = opened(**{STUDY: made.id})
     assert "gone.csv" in errors(page)[0]
     assert studies.find(made.id).state == "draft"
     assert not page.button(key="study.open").disabled
-    study_opening.forget(made.id)  # the next test's database begins with the same number
+    study_draft.forget_opening(made.id)  # the next test's database begins with the same number
 
 
 def test_a_stopped_opening_leaves_a_draft(tmp_path: Path) -> None:
     made = studies.create(text_design(tmp_path))
-    opening = study_opening.Opening(made.id)
+    opening = study_draft.Opening(made.id)
     opening.stop()
     opening.start()
     assert opening.wait(SECONDS)
-    assert "Stopped on request" in str(opening.trouble())
+    assert "Stopped on request" in str(opening.failure())
     assert studies.find(made.id).state == "draft"
 
 
@@ -260,7 +260,7 @@ def test_a_study_goes_from_open_to_archived(tmp_path: Path) -> None:
     assert "archived" in notes(page)[1]
     page = opened()
     assert not titles(page)
-    page.toggle(key=ALL).set_value(True)
+    page.toggle(key=SHOW_ARCHIVED).set_value(True)
     assert titles(run(page)) == ["Small"]
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.admission import PASSWORD
 from components.frame import RESULTS
 from components.numbers import MINUS
+from components.organizer import PASSWORD
+from components.results.descriptions import PLAUSIBLE, SMAT_WARNING
 from components.results.page import WIDGET
-from components.results.sections import RANKED, VOTES
-from components.results.words import PLAUSIBLE, SMAT_WARNING
+from components.results.sections import ANSWER_SECTIONS, RANKING_SECTIONS
 from components.trouble import WORD_JOINER, literal
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
@@ -32,7 +32,7 @@ from tests.unit.study.tastes import poll
 
 SECONDS = 120.0
 FIRST_BEST = (3.0, 0.0, 0.0)
-TITLES_OF_SECTIONS = [title for title, _ in (*RANKED.values(), *VOTES.values())]
+TITLES_OF_SECTIONS = [title for title, _ in (*RANKING_SECTIONS.values(), *ANSWER_SECTIONS.values())]
 TITLES = {"integrated_gradients": "Integrated gradients", "lime": "LIME", "random": "Random"}
 
 
@@ -135,7 +135,7 @@ def test_every_section_draws_when_it_is_opened_and_none_before() -> None:
     study = open_study(repeats=2)
     poll(study, 3, FIRST_BEST)
     assert len(tables_of(opened(study=study.id))) == 1
-    page = opened(*RANKED, *VOTES, study=study.id)
+    page = opened(*RANKING_SECTIONS, *ANSWER_SECTIONS, study=study.id)
     assert len(tables_of(page)) == 9
     assert [metric.label for metric in page.metric] == [
         "Kendall's W", "Krippendorff's α", "With themselves, Spearman's ρ",
@@ -151,7 +151,7 @@ def test_one_vote_of_one_person_is_enough_for_every_section() -> None:
         ballot = next_ballot(person.id)
         assert ballot is not None
         confirm(person.id, answer(ballot))
-    page = opened(*RANKED, *VOTES, study=study.id)
+    page = opened(*RANKING_SECTIONS, *ANSWER_SECTIONS, study=study.id)
     assert page.subheader[0].value == literal("No two methods are told apart yet.")
     assert "1 ranking by 1 annotator on 1 item" in words_of(page)
     assert "a forecast needs two." in page.info[0].value
@@ -164,10 +164,10 @@ def test_answers_that_rank_nothing_give_no_rating_but_are_told() -> None:
     ballot = next_ballot(person.id)
     assert ballot is not None
     confirm(person.id, Answer(ballot.token, new_token(), None, 3.0))
-    page = opened(*VOTES, study=study.id)
+    page = opened(*ANSWER_SECTIONS, study=study.id)
     assert page.info[0].value == "Nothing is ranked yet, so there is no rating."
     assert "1 answer by 1 annotator; 1 could not tell." in words_of(page)
-    assert [box.label for box in page.expander] == TITLES_OF_SECTIONS[len(RANKED) :]
+    assert [box.label for box in page.expander] == TITLES_OF_SECTIONS[len(RANKING_SECTIONS) :]
 
 
 def test_a_closed_study_is_not_followed_and_says_what_was_left_out() -> None:

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import streamlit as st
 
-from components.annotate.ranking import PLACES, Ranked, forget, ranking
+from components.annotate.ranking import PLACES, Ranking, draw_ranking_board, forget_ranking
 from components.picture.patch_card_html import patches_html
 from components.picture.patch_map import PatchMap
 from components.picture.styles import use_picture_styles
@@ -51,7 +51,7 @@ def explanations() -> list[str]:
     return [picture_map(number) if "pictures" in asked else text_map(number, text) for number in range(count)]
 
 
-def save(ranked: Ranked) -> None:
+def save(ranked: Ranking) -> None:
     st.session_state.saves = st.session_state.get("saves", 0) + 1
     if "slow" in st.query_params:
         time.sleep(9)
@@ -68,8 +68,8 @@ st.html(picture_style(seen()))
 st.session_state.runs = st.session_state.get("runs", 0) + 1
 again, forgets = st.columns(2)
 again.button("Run again")
-forgets.button("Forget", on_click=forget, args=("board",))
-ranked = ranking(explanations(), "board", save, "pictures" in st.query_params)
+forgets.button("Forget", on_click=forget_ranking, args=("board",))
+ranked = draw_ranking_board(explanations(), "board", save, "pictures" in st.query_params)
 ranks = "nothing" if ranked is None else ",".join(map(str, ranked.ranks)) if ranked.ranks else "cannot tell"
 tokens = len(set(st.session_state.get("tokens", [])))
 st.text(f"Python holds {ranks}, turn {ranked.turn if ranked else 0}, tokens {tokens}")

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
-from components.annotate.states import OVER
+from components.annotate.page import OVER
 from engine.study.database import study_database
 from engine.study.studies import close, create, duplicate, open_study
 from engine.study.tables import Annotator, Vote

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 from components import ballot_maps, pins
-from components.annotate.tab import SCRIPT
+from components.annotate.seat import SCRIPT
 from components.ballot_maps import explanation_html
 from components.compact import compact_css, compact_script
 from components.picture.styles import picture_sheet

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.admission import ADMINS, PASSWORD
-from components.organiser import BACK, NOT_LISTED
+from components.organizer import ADMINS, BACK, NOT_LISTED, PASSWORD
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.provider import CLIENT, Provider, providing
 from tests.browser.server import Server, running

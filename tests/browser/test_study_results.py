@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from components.frame import RESULTS
 from components.palette import PALETTES, Theme
-from components.results.sections import RANKED, VOTES
+from components.results.sections import ANSWER_SECTIONS, RANKING_SECTIONS
 from engine.study.database import ADDRESS, study_database
 from engine.study.tables import Study
 from tests.browser.conftest import TIMEOUT_MS
@@ -50,7 +50,9 @@ def test_the_answer_and_every_section_fit_and_are_drawn(
     for chart in charts.all():
         for words in ("Integrated gradients", "rank 1", "placebo, rank"):
             expect(chart.get_by_text(words).first).to_be_visible(timeout=TIMEOUT_MS)
-    for number, title in enumerate([title for title, _ in (*RANKED.values(), *VOTES.values())], start=1):
+    for number, title in enumerate(
+        [title for title, _ in (*RANKING_SECTIONS.values(), *ANSWER_SECTIONS.values())], start=1
+    ):
         ask(page, title)
         expect(page.locator("details[open]")).to_have_count(number, timeout=TIMEOUT_MS)
     expect(page.get_by_role("button", name="Study file")).to_be_visible(timeout=TIMEOUT_MS)

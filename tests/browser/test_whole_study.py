@@ -13,7 +13,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from components.numbers import count, plain
-from components.results.sections import RANKED
+from components.results.sections import RANKING_SECTIONS
 from engine.registry import all_explainers
 from tests.browser.annotating import (
     begin,
@@ -34,7 +34,7 @@ AFTER = ("Item 1 of 3", "Item 2 of 3", "Item 3 of 3", "Thank you")
 """What follows one item for practice, two, and one of them again."""
 ANSWERS = 3
 """Of one person; practice does not count."""
-SECTIONS = tuple(RANKED[name][0] for name in ("wins", "agreement"))
+SECTIONS = tuple(RANKING_SECTIONS[name][0] for name in ("wins", "agreement"))
 MEASURES = {"Kendall's W": "kendalls_w", "Krippendorff's α": "krippendorffs_alpha"}
 SMALL = {"Number of items": "2", "Practice items": "1", "Items a person sees": "2", "Of these seen twice": "1"}
 

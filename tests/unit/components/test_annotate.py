@@ -11,14 +11,21 @@ import sqlalchemy as sa
 import streamlit as st
 
 from components.annotate import ballot as annotate_ballot
-from components.annotate import session as annotate_session
-from components.annotate.ballot import LOST
-from components.annotate.begin import amount
-from components.annotate.guess import _answer
-from components.annotate.ranking import Ranked
-from components.annotate.session import Seat, looking_since, seat_of, take_seat, told
-from components.annotate.tab import _look, _take
-from components.study.told import UNREACHABLE
+from components.annotate import seat as annotate_seat
+from components.annotate.ballot import LOST, _save_guess
+from components.annotate.page import workload
+from components.annotate.ranking import Ranking
+from components.annotate.seat import (
+    TAB_KEY,
+    UNREACHABLE,
+    Seat,
+    _receive_code,
+    _receive_view,
+    current_seat,
+    take_message,
+    take_seat,
+    viewed_since,
+)
 from engine.errors import ExegesisError
 from engine.study.annotators import NotOpen
 from engine.study.ballots import next_ballot
@@ -53,7 +60,7 @@ def state(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (annotate_session, annotate_ballot):
+    for module in (annotate_seat, annotate_ballot):
         monkeypatch.setattr(module, "time", made)
     return made
 
@@ -61,7 +68,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def seated(**more: Any) -> tuple[Study, Seat]:
     study = open_study(practice=0, **more)
     take_seat(study.token, agreed(study.token), CODE, "items")
-    seat = seat_of(study.token)
+    seat = current_seat(study.token)
     assert seat is not None
     return study, seat
 
@@ -70,7 +77,7 @@ def shown(seat: Seat) -> str:
     """The ballot that is on the page now."""
     ballot = next_ballot(seat.person)
     assert ballot is not None
-    looking_since(ballot.token)
+    viewed_since(ballot.token)
     return ballot.token
 
 
@@ -81,10 +88,10 @@ def votes() -> list[Vote]:
 
 def test_a_seat_is_that_of_its_study_only() -> None:
     study, seat = seated()
-    assert seat_of("another") is None
+    assert current_seat("another") is None
     assert seat.code == CODE
-    annotate_session.leave_seat()
-    assert seat_of(study.token) is None
+    annotate_seat.leave_seat()
+    assert current_seat(study.token) is None
 
 
 def test_time_counts_from_when_a_ballot_was_first_shown(clock: Clock) -> None:
@@ -93,44 +100,44 @@ def test_time_counts_from_when_a_ballot_was_first_shown(clock: Clock) -> None:
     clock.now += 12
     shown(seat)
     clock.now += 3
-    annotate_ballot._save(seat, ballot, Ranked((2, 1, 3), 1, new_token()))
+    annotate_ballot._save(seat, ballot, Ranking((2, 1, 3), 1, new_token()))
     [vote] = votes()
     assert (vote.ranks, vote.seconds) == ([2, 1, 3], 15)
     clock.now += 7
     following = shown(seat)
     clock.now += 2
-    annotate_ballot._save(seat, following, Ranked(None, 1, new_token()))
+    annotate_ballot._save(seat, following, Ranking(None, 1, new_token()))
     assert [(vote.ranks, vote.seconds) for vote in votes()] == [([2, 1, 3], 15), (None, 2)]
 
 
-@pytest.mark.parametrize(("told", "seconds"), [(4, 4 + 3), (0, 3), (-9, 3), (1e9, 12 + 3)])
+@pytest.mark.parametrize(("seen", "seconds"), [(4, 4 + 3), (0, 3), (-9, 3), (1e9, 12 + 3)])
 def test_a_hidden_tab_is_not_looked_at_and_no_look_is_longer_than_the_server_s(
-    clock: Clock, told: int | float, seconds: int
+    clock: Clock, seen: int | float, seconds: int
 ) -> None:
     _, seat = seated()
     ballot = shown(seat)
     clock.now += 12
-    annotate_session.seen("another", 1)
-    annotate_session.seen(ballot, told)
+    annotate_seat.record_view("another", 1)
+    annotate_seat.record_view(ballot, seen)
     clock.now += 3
-    annotate_ballot._save(seat, ballot, Ranked(None, 1, new_token()))
+    annotate_ballot._save(seat, ballot, Ranking(None, 1, new_token()))
     assert [vote.seconds for vote in votes()] == [seconds]
 
 
 def test_a_reload_goes_on_with_what_was_seen_before_it(clock: Clock) -> None:
     ballot, age = "of an earlier session", 20.0
-    assert looking_since(ballot, age) == clock.now
-    annotate_session.seen(ballot, 14)
-    assert looking_since(ballot) == clock.now - 14
-    annotate_session.seen(ballot, 300)
-    assert looking_since(ballot) == clock.now - age
+    assert viewed_since(ballot, age) == clock.now
+    annotate_seat.record_view(ballot, 14)
+    assert viewed_since(ballot) == clock.now - 14
+    annotate_seat.record_view(ballot, 300)
+    assert viewed_since(ballot) == clock.now - age
 
 
 def test_the_same_answer_sent_twice_is_one_vote() -> None:
     _, seat = seated()
-    ballot, ranked = shown(seat), Ranked((1, 1, 3), 1, new_token())
+    ballot, ranking = shown(seat), Ranking((1, 1, 3), 1, new_token())
     for _ in range(2):
-        annotate_ballot._save(seat, ballot, ranked)
+        annotate_ballot._save(seat, ballot, ranking)
     assert [vote.ranks for vote in votes()] == [[1, 1, 3]]
 
 
@@ -139,7 +146,7 @@ def test_two_clicks_on_the_same_button_take_back_one_answer(monkeypatch: pytest.
     monkeypatch.setattr(st, "button", lambda *_, **how: drawn.append(how))
     _, seat = seated()
     for _ in range(2):
-        annotate_ballot._save(seat, shown(seat), Ranked((1, 2, 3), 1, new_token()))
+        annotate_ballot._save(seat, shown(seat), Ranking((1, 2, 3), 1, new_token()))
     for screen in ("one", "one", "other"):
         annotate_ballot.draw_way_back(seat, screen)
     one, _, other = drawn
@@ -154,8 +161,8 @@ def test_two_clicks_on_the_same_button_take_back_one_answer(monkeypatch: pytest.
 def test_once_answered_the_code_is_not_held_any_more() -> None:
     study, seat = seated()
     ballot = shown(seat)
-    annotate_ballot._save(seat, ballot, Ranked((1, 2, 3), 1, new_token()))
-    after = seat_of(study.token)
+    annotate_ballot._save(seat, ballot, Ranking((1, 2, 3), 1, new_token()))
+    after = current_seat(study.token)
     assert after is not None
     assert (after.code, after.last) == ("", ballot)
 
@@ -165,10 +172,10 @@ def test_an_answer_after_the_end_is_not_kept_and_the_page_will_say_so() -> None:
     ballot = shown(seat)
     set_state(study, "closed")
     with pytest.raises(NotOpen):
-        annotate_ballot._save(seat, ballot, Ranked((1, 2, 3), 1, new_token()))
+        annotate_ballot._save(seat, ballot, Ranking((1, 2, 3), 1, new_token()))
     assert votes() == []
-    assert told() == LOST
-    assert told() == ""
+    assert take_message() == LOST
+    assert take_message() == ""
 
 
 def test_a_failure_of_the_server_is_logged_with_the_pseudonym_and_not_shown(
@@ -180,7 +187,7 @@ def test_a_failure_of_the_server_is_logged_with_the_pseudonym_and_not_shown(
     _, seat = seated()
     monkeypatch.setattr(annotate_ballot, "confirm", fail)
     with pytest.raises(ExegesisError, match=r"^The server failed\.$"):
-        annotate_ballot._save(seat, shown(seat), Ranked((1, 2, 3), 1, new_token()))
+        annotate_ballot._save(seat, shown(seat), Ranking((1, 2, 3), 1, new_token()))
     assert seat.pseudonym in caplog.text
     assert CODE not in caplog.text
 
@@ -193,7 +200,7 @@ def test_a_database_that_is_down_is_named_in_the_log_alone(
     with monkeypatch.context() as down:
         down.setenv(ADDRESS, "sqlite:////proc/no/such/place.db")
         with pytest.raises(ExegesisError, match=rf"^{UNREACHABLE}$"):
-            annotate_ballot._save(seat, ballot, Ranked((1, 2, 3), 1, new_token()))
+            annotate_ballot._save(seat, ballot, Ranking((1, 2, 3), 1, new_token()))
     assert "place.db" in caplog.text
     assert seat.pseudonym in caplog.text
     assert CODE not in caplog.text
@@ -203,7 +210,7 @@ def test_a_second_click_guesses_nothing_else() -> None:
     _, seat = seated(mode="predict", repeats=0, items_per_annotator=4)
     ballot = shown(seat)
     for label in (1, 0):
-        _answer(seat, ballot, Guess(label, 5))
+        _save_guess(seat, ballot, Guess(label, 5))
     assert [vote.guess for vote in votes()] == [{"label": 1, "sure": 5}]
 
 
@@ -213,23 +220,25 @@ def test_what_a_tab_sends_is_believed_only_as_a_short_text(
     sent: object, step: str, then: str, state: dict[str, Any]
 ) -> None:
     heard: list[tuple[str, str]] = []
-    state["tab"] = {"kept": {"code": sent, "step": "code"}}
-    _take("tab", lambda *told: heard.append(told))
-    state["tab"] = {"kept": {"code": CODE, "step": step}}
+    state[TAB_KEY] = {"kept": {"code": sent, "step": "code"}}
+    _receive_code(lambda *code: heard.append(code))
+    state[TAB_KEY] = {"kept": {"code": CODE, "step": step}}
     for _ in range(2):
-        _take("tab", lambda *told: heard.append(told))
+        _receive_code(lambda *code: heard.append(code))
     assert heard == [(CODE, then)]
 
 
 @pytest.mark.parametrize("sent", [None, 7, {"screen": 7, "seconds": 1}, {"screen": "a", "seconds": float("nan")}])
-def test_what_a_tab_has_seen_is_a_screen_and_a_number(sent: object, state: dict[str, Any]) -> None:
-    heard: list[tuple[str, float]] = []
-    for said in (sent, {"screen": "a", "seconds": 2.5}):
-        state["tab"] = {"seen": said}
-        _look("tab", lambda *told: heard.append(told))
-    assert heard == [("a", 2.5)]
+def test_what_a_tab_has_seen_is_a_screen_and_a_number(sent: object, state: dict[str, Any], clock: Clock) -> None:
+    viewed_since("a", age=9.0)
+    state[TAB_KEY] = {"seen": sent}
+    _receive_view()
+    assert viewed_since("a") == clock.now
+    state[TAB_KEY] = {"seen": {"screen": "a", "seconds": 2.5}}
+    _receive_view()
+    assert viewed_since("a") == clock.now - 2.5
 
 
-def test_the_amount_counts_every_look() -> None:
+def test_the_workload_counts_every_look() -> None:
     few = Design(items=ItemChoice(count=5), items_per_annotator=3, repeats=1, practice=2)
-    assert amount(few) == "There are 6 items. The first 2 are for practice."
+    assert workload(few) == "There are 6 items. The first 2 are for practice."

@@ -34,10 +34,10 @@ def test_a_picture_of_a_slice_with_two_underscores_can_be_kept() -> None:
 
 def test_a_ballot_with_two_underscores_can_be_answered() -> None:
     def page() -> None:
-        from components.annotate.ballot import board
-        from components.annotate.ranking import ranking
+        from components.annotate.ballot import board_key
+        from components.annotate.ranking import draw_ranking_board
 
-        ranking(["<p>one</p>", "<p>two</p>"], board("9__f"))
+        draw_ranking_board(["<p>one</p>", "<p>two</p>"], board_key("9__f"))
 
     assert not AppTest.from_function(page, default_timeout=60).run().exception
 
@@ -46,9 +46,9 @@ def test_streamlit_still_refuses_them() -> None:
     """Once it does not, the module is no longer needed."""
 
     def page() -> None:
-        from components.annotate.ranking import ranking
+        from components.annotate.ranking import draw_ranking_board
 
-        ranking(["<p>one</p>", "<p>two</p>"], "board.9__f")
+        draw_ranking_board(["<p>one</p>", "<p>two</p>"], "board.9__f")
 
     shown = AppTest.from_function(page, default_timeout=60).run()
     assert [error.value for error in shown.exception]

@@ -12,14 +12,23 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components.annotate import ranking
-from components.annotate.ranking import Ranked, answer_of, ballot_of, forget, is_order, parse, picture, receive
+from components.annotate.ranking import (
+    Ranking,
+    are_ranks,
+    ballot_digest,
+    board_data,
+    confirmed_ranking,
+    forget_ranking,
+    parse_ranking,
+    receive_ranking,
+)
 from components.pins import ASSETS
 from engine.errors import UsageError
 
 THREE = ["<b>a</b>", "<b>b</b>", "<b>c</b>"]
-BALLOT = ballot_of(THREE)
+BALLOT = ballot_digest(THREE)
 TOKEN = "0b0f4f1e-6a0e-4f6e-9d41-3b1f6f0a9c11"
-READ = partial(parse, ballot=BALLOT, places=3)
+READ = partial(parse_ranking, digest=BALLOT, places=3)
 
 
 def sent(**other: object) -> dict[str, object]:
@@ -35,35 +44,35 @@ def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 
 
 def test_the_browser_is_told_the_explanations_and_nothing_else_of_them() -> None:
-    told = picture(THREE, Ranked((1, 1, 3), 4, TOKEN), beside=True)
-    assert json.loads(json.dumps(told)) == told
-    assert told == {"ballot": BALLOT, "explanations": THREE, "beside": True, "answer": {"ranks": [1, 1, 3]}}
-    assert picture(THREE, Ranked(None, 4, TOKEN))["answer"] == {"ranks": None}
-    assert picture(THREE, None)["answer"] is None
+    data = board_data(THREE, Ranking((1, 1, 3), 4, TOKEN), beside=True)
+    assert json.loads(json.dumps(data)) == data
+    assert data == {"ballot": BALLOT, "explanations": THREE, "beside": True, "answer": {"ranks": [1, 1, 3]}}
+    assert board_data(THREE, Ranking(None, 4, TOKEN))["answer"] == {"ranks": None}
+    assert board_data(THREE, None)["answer"] is None
 
 
 @pytest.mark.parametrize("explanations", [[], ["a"], ["a"] * 7, ["a", ""]], ids=repr)
 def test_too_few_too_many_or_empty_explanations_are_refused(explanations: list[str]) -> None:
     with pytest.raises(UsageError, match=r"^explanations: must be 2 to 6 explanations, none of them empty"):
-        ballot_of(explanations)
+        ballot_digest(explanations)
 
 
 def test_the_ballot_tells_explanations_and_their_order_apart() -> None:
     others = (THREE[::-1], THREE[:2], ["<b>a</b><b>b</b>", "<b>c</b>"])
-    assert len({BALLOT, *map(ballot_of, others)}) == 4
-    assert ballot_of(list(THREE)) == BALLOT
+    assert len({BALLOT, *map(ballot_digest, others)}) == 4
+    assert ballot_digest(list(THREE)) == BALLOT
 
 
 def test_what_was_confirmed_is_read() -> None:
-    assert READ(sent()) == Ranked((2, 1, 2), 1, TOKEN)
-    assert READ(sent(ranks=None, turn=3)) == Ranked(None, 3, TOKEN)
+    assert READ(sent()) == Ranking((2, 1, 2), 1, TOKEN)
+    assert READ(sent(ranks=None, turn=3)) == Ranking(None, 3, TOKEN)
 
 
 def test_orders_are_those_that_steps_of_cards_can_make() -> None:
     possible = set()
     for steps in product(range(3), repeat=3):
         possible.add(tuple(1 + sum(other < step for other in steps) for step in steps))
-    found = {ranks for ranks in product(range(5), repeat=3) if is_order(list(ranks), 3)}
+    found = {ranks for ranks in product(range(5), repeat=3) if are_ranks(list(ranks), 3)}
     assert found == possible
     assert len(possible) == 13, "weak orders of three"
 
@@ -97,47 +106,47 @@ def test_a_turn_that_counts_nothing_is_refused(turn: object) -> None:
         READ(sent(turn=turn))
 
 
-@pytest.mark.parametrize("what", [None, [], "x", 1, sent(ballot=None), sent(ballot=ballot_of(THREE[:2]))], ids=repr)
+@pytest.mark.parametrize("what", [None, [], "x", 1, sent(ballot=None), sent(ballot=ballot_digest(THREE[:2]))], ids=repr)
 def test_an_answer_to_something_else_is_refused(what: object) -> None:
     with pytest.raises(UsageError, match=r"^(ballot: the answer was to other explanations|turn: )"):
         READ(what)
 
 
 def test_an_answer_is_kept_as_plain_values_and_forgotten_on_request(held: dict[str, object]) -> None:
-    got: list[Ranked] = []
+    got: list[Ranking] = []
     held["board"] = {"ranked": sent(turn=7)}
-    receive("board", READ, BALLOT, got.append)
-    assert got == [Ranked((2, 1, 2), 7, TOKEN)] == [answer_of("board", BALLOT)]
+    receive_ranking("board", READ, BALLOT, got.append)
+    assert got == [Ranking((2, 1, 2), 7, TOKEN)] == [confirmed_ranking("board", BALLOT)]
     assert held["board.turn"] == 7, "the browser is told which of its questions was answered"
     assert json.loads(json.dumps(held["board.answer"])) == held["board.answer"]
-    assert answer_of("board", ballot_of(THREE[:2])) is None
-    forget("board")
-    assert answer_of("board", BALLOT) is None
+    assert confirmed_ranking("board", ballot_digest(THREE[:2])) is None
+    forget_ranking("board")
+    assert confirmed_ranking("board", BALLOT) is None
 
 
 def test_cannot_tell_is_an_answer(held: dict[str, object]) -> None:
     held["board"] = {"ranked": sent(ranks=None)}
-    receive("board", READ, BALLOT)
-    assert answer_of("board", BALLOT) == Ranked(None, 1, TOKEN)
+    receive_ranking("board", READ, BALLOT)
+    assert confirmed_ranking("board", BALLOT) == Ranking(None, 1, TOKEN)
 
 
 def test_what_cannot_be_saved_is_not_confirmed_and_told(held: dict[str, object]) -> None:
-    def fail(ranked: Ranked) -> None:
+    def fail(ranked: Ranking) -> None:
         raise UsageError("study: it is closed.")
 
     held["board"] = {"ranked": sent(turn=2)}
-    receive("board", READ, BALLOT, fail)
-    assert answer_of("board", BALLOT) is None
+    receive_ranking("board", READ, BALLOT, fail)
+    assert confirmed_ranking("board", BALLOT) is None
     assert held["board.said"] == "study: it is closed. Your answer is not saved. Confirm again."
     assert int(str(held["board.turn"])) > 2, "the browser is told that it need not wait"
 
 
 def test_a_bad_answer_changes_nothing_and_is_told(held: dict[str, object]) -> None:
     held |= {"board": {"ranked": sent(turn=2)}}
-    receive("board", READ, BALLOT)
+    receive_ranking("board", READ, BALLOT)
     held["board"] = {"ranked": sent(turn=3, ranks=[9, 9, 9])}
-    receive("board", READ, BALLOT)
-    assert answer_of("board", BALLOT) == Ranked((2, 1, 2), 2, TOKEN)
+    receive_ranking("board", READ, BALLOT)
+    assert confirmed_ranking("board", BALLOT) == Ranking((2, 1, 2), 2, TOKEN)
     assert "ranks: must be 3 ranks" in str(held["board.said"])
 
 
@@ -152,9 +161,9 @@ def test_the_script_takes_markup_at_one_place_only_and_fetches_nothing() -> None
 def page() -> None:
     import streamlit as st
 
-    from components.annotate.ranking import ranking
+    from components.annotate.ranking import draw_ranking_board
 
-    answer = ranking(["<b>one</b>", "<b>two</b>"], "board")
+    answer = draw_ranking_board(["<b>one</b>", "<b>two</b>"], "board")
     st.text(f"answer {answer}")
 
 

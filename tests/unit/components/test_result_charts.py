@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from components.palette import PALETTES, THEMES, Theme, contrast
-from components.results.charts import course_chart, interval_rows, intervals_chart, power_chart, span_of, times_chart
+from components.results.charts import (
+    course_chart,
+    power_chart,
+    rating_chart,
+    rating_rows,
+    rating_span,
+    times_chart,
+    wins_html,
+)
 from components.results.tables import (
     MOST_POINTS,
     course_table,
@@ -18,11 +26,10 @@ from components.results.tables import (
     needed_table,
     order_table,
     power_table,
-    rank_table,
+    rating_table,
     time_table,
     worth_table,
 )
-from components.results.wins import wins_html
 from engine.study.ratings.simulation import Made, simulated
 from engine.study.ratings.summary import Summary, summary
 
@@ -43,7 +50,7 @@ def values_of(chart: Any, layer: int) -> list[dict[str, Any]]:
 
 
 def test_the_intervals_are_those_of_the_ratings_the_best_on_top(found: Summary) -> None:
-    rows = interval_rows(found.ratings, "random").set_index("Method")
+    rows = rating_rows(found.ratings, "random").set_index("Method")
     assert list(rows.index) == list(found.order)
     for rating in found.ratings:
         row = rows.loc[rating.method]
@@ -53,25 +60,25 @@ def test_the_intervals_are_those_of_the_ratings_the_best_on_top(found: Summary) 
 
 
 def test_the_placebo_is_shaded_and_without_one_nothing_is(found: Summary) -> None:
-    span = span_of(found.ratings, found.smat)
-    shaded = intervals_chart(found.ratings, found.methods, "random", span, "light")
+    span = rating_span(found.ratings, found.smat)
+    shaded = rating_chart(found.ratings, found.methods, "random", span, "light")
     low, high = next(rating.interval for rating in found.ratings if rating.method == "random")
     [row] = values_of(shaded, 0)
     assert (row["Low"], row["High"]) == (low, high)
-    bare = intervals_chart(found.ratings, found.methods, None, span, "light").to_dict()
+    bare = rating_chart(found.ratings, found.methods, None, span, "light").to_dict()
     assert [layer["mark"]["type"] for layer in bare["layer"]] == ["rule", "point", "text", "text"]
 
 
 def test_charts_beside_each_other_have_one_axis_that_holds_both(found: Summary) -> None:
-    low, high = span_of(found.ratings, found.smat)
+    low, high = rating_span(found.ratings, found.smat)
     for ratings in (found.ratings, found.smat):
         assert all(low < rating.interval[0] < rating.interval[1] < high for rating in ratings)
-        spec = intervals_chart(ratings, found.methods, None, (low, high), "dark").to_dict()
+        spec = rating_chart(ratings, found.methods, None, (low, high), "dark").to_dict()
         assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"] == [low, high]
 
 
 def test_a_method_keeps_its_colour_from_chart_to_chart(found: Summary) -> None:
-    intervals = intervals_chart(found.ratings, found.methods, None, (0, 1), "light").to_dict()
+    intervals = rating_chart(found.ratings, found.methods, None, (0, 1), "light").to_dict()
     course = course_chart(found, "light").to_dict()
     domains = [spec["layer"][0]["encoding"]["color"]["scale"]["domain"] for spec in (intervals, course)]
     assert domains == [list(found.methods)] * 2
@@ -123,7 +130,7 @@ def test_times_fall_into_their_bins_and_unknown_ones_into_none() -> None:
 
 
 def test_tables_say_the_numbers_of_the_summary(found: Summary) -> None:
-    ranks = rank_table(found).set_index("Method")
+    ranks = rating_table(found).set_index("Method")
     by_name = {rating.method: rating for rating in found.smat}
     assert list(ranks.index) == [f"{name} (placebo)" if name == "random" else name for name in found.order]
     assert ranks.loc["best", "High, SMaT"] == round(by_name["best"].interval[1], 3)
@@ -157,7 +164,7 @@ def test_words_of_charts_are_legible_in_both_themes(found: Summary, theme: Theme
         config = chart.to_dict()["config"]
         assert contrast(config["axis"]["labelColor"], ground) >= 4.5
         assert contrast(config["legend"]["labelColor"], ground) >= 4.5
-    spec = intervals_chart(found.ratings, found.methods, None, (0, 1), theme).to_dict()
+    spec = rating_chart(found.ratings, found.methods, None, (0, 1), theme).to_dict()
     words = [layer["encoding"]["color"]["value"] for layer in spec["layer"] if layer["mark"]["type"] == "text"]
     assert len(words) == 2
     assert all(contrast(colour, ground) >= 4.5 for colour in words)

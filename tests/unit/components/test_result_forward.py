@@ -8,8 +8,7 @@ import altair as alt
 import pytest
 
 from components.palette import PALETTES, THEMES, Theme, contrast
-from components.results.forward import titled_forward
-from components.results.forward_charts import (
+from components.results.charts import (
     accuracy_chart,
     accuracy_rows,
     gain_chart,
@@ -17,7 +16,8 @@ from components.results.forward_charts import (
     sureness_chart,
     sureness_rows,
 )
-from components.results.forward_tables import condition_table, sureness_table
+from components.results.tables import condition_table, sureness_table
+from components.results.titles import titled_forward
 from engine.study.forward.guesses import WITHOUT, Guessed, Target
 from engine.study.forward.simulation import MadeGuesses, simulated_guesses
 from engine.study.forward.summary import ForwardSummary, forward_summary

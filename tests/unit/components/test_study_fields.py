@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from components.study.fields import control_names, design_of, fields_of, read_indices, write_indices
+from components.study.fields import design_from_fields, field_names, fields_from_design, format_indices, parse_indices
 from engine.errors import UsageError
 from engine.study.design import BY_SIGN, Design, ExclusionRules, ItemChoice, MethodChoice
 
@@ -39,7 +39,7 @@ FULL = Design(
 
 def through(design: Design, zone: tzinfo) -> Design:
     methods = [{"id": method.id, "params": method.params} for method in design.methods]
-    return design_of(fields_of(design, zone), design.model, design.dataset, methods, zone)
+    return design_from_fields(fields_from_design(design, zone), design.model, design.dataset, methods, zone)
 
 
 @pytest.mark.parametrize("zone", [UTC, ZURICH], ids=["UTC", "Zurich"])
@@ -58,11 +58,11 @@ def test_every_field_differs_from_the_usual_in_the_full_design() -> None:
 
 
 def test_every_control_has_its_value() -> None:
-    assert set(fields_of(FULL, UTC)) == set(control_names())
+    assert set(fields_from_design(FULL, UTC)) == set(field_names())
 
 
 def test_times_are_read_in_the_zone_of_the_browser() -> None:
-    assert fields_of(FULL, ZURICH)["closes_at"] == datetime(2027, 7, 1, 20, 30)
+    assert fields_from_design(FULL, ZURICH)["closes_at"] == datetime(2027, 7, 1, 20, 30)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_times_are_read_in_the_zone_of_the_browser() -> None:
     ],
 )
 def test_numbers_are_read_as_people_write_them(text: str, numbers: list[int]) -> None:
-    assert read_indices(text) == numbers
+    assert parse_indices(text) == numbers
 
 
 @pytest.mark.parametrize("text", ["a", "1.5", "-3", "3--4", "7-3", "1-999999999", "0-6000, 0-6000", "1234567890", "²"])
 def test_other_numbers_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"design.items.indices: must be (numbers and spans such as|rising spans)"):
-        read_indices(text)
+        parse_indices(text)
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_other_numbers_are_refused_with_an_example(text: str) -> None:
     [((), ""), ((1, 2), "1, 2"), ((1, 2, 3, 7), "1-3, 7"), ((3, 2, 1), "3, 2, 1"), ((5, 6, 7, 2, 3), "5-7, 2, 3")],
 )
 def test_numbers_are_written_short_and_read_back(numbers: tuple[int, ...], text: str) -> None:
-    assert write_indices(numbers) == text
-    assert tuple(read_indices(text)) == numbers
+    assert format_indices(numbers) == text
+    assert tuple(parse_indices(text)) == numbers
 
 
 def test_an_empty_control_is_named() -> None:
-    fields = fields_of(FULL, UTC) | {"items.count": None}
+    fields = fields_from_design(FULL, UTC) | {"items.count": None}
     with pytest.raises(UsageError, match=r"design.items.count: must be a whole number from 1 to 10,000, got None"):
-        design_of(fields, "m", "d", [], UTC)
+        design_from_fields(fields, "m", "d", [], UTC)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.study.examples import awaits_model, first_items, look_at, wanted
+from components.study.items import awaits_model, example_card, item_count, preview_items
 from engine.data.sources import Source, source_of
 from engine.study.choosing import candidates, choose
 from engine.study.design import Design, ItemChoice
@@ -33,26 +33,26 @@ def test_the_first_items_are_those_that_the_opening_chooses(kind: str, how: str,
     design = make(tmp_path, **names, items=dataclasses.replace(HOWS[how], least_words=0))
     opened = {(one.index, one.practice, one.label) for one in choose(design)}
     unseen = dataclasses.replace(design, model="no/such")
-    shown = [(one.index, practice, one.label) for one, practice in first_items(unseen, source(design), 99)]
-    assert len(shown) == wanted(design)
+    shown = [(one.index, practice, one.label) for one, practice in preview_items(unseen, source(design), 99)]
+    assert len(shown) == item_count(design)
     assert set(shown) == opened
-    assert [(one.index, practice, one.label) for one, practice in first_items(unseen, source(design), 2)] == shown[:2]
+    assert [(one.index, practice, one.label) for one, practice in preview_items(unseen, source(design), 2)] == shown[:2]
 
 
 def test_what_the_model_decides_is_left_open(tmp_path: Path) -> None:
     design = text_design(tmp_path, items=ItemChoice("filter", count=1, judged="wrong"))
     assert awaits_model(design)
-    first = first_items(design, source(design))
+    first = preview_items(design, source(design))
     assert [practice for _, practice in first] == [False, False]
     drawn = dataclasses.replace(design, items=ItemChoice(count=1))
-    assert [one for one, _ in first] == [one for one, _ in first_items(drawn, source(design))]
+    assert [one for one, _ in first] == [one for one, _ in preview_items(drawn, source(design))]
 
 
 def test_an_example_is_shown_in_short(tmp_path: Path) -> None:
     design = text_design(tmp_path)
-    look = look_at(source(design).read(1))
+    look = example_card(source(design).read(1))
     assert (look.name, look.text, look.url) == (f"1 · {LABELS[1]}", TEXTS[1], "")
     pictures = image_design(tmp_path)
-    seen = look_at(next(candidates(pictures, source(pictures))))
+    seen = example_card(next(candidates(pictures, source(pictures))))
     assert seen.url.startswith("data:image/webp;base64,")
     assert seen.text == ""

@@ -16,8 +16,8 @@ from PIL import Image
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from components.annotate.api import LARGEST_BODY, study_routes
 from components.ballot_maps import explanation_html
-from components.study.api import LARGEST_BODY, study_routes
 from engine.study import annotators, studies
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token

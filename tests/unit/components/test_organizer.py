@@ -6,17 +6,7 @@ import logging
 
 import pytest
 
-from components.admission import (
-    ADMINS,
-    PASSWORD,
-    TRUSTED,
-    Visit,
-    from_here,
-    is_admin,
-    is_password,
-    providers,
-    source_of,
-)
+from components.organizer import ADMINS, PASSWORD, TRUSTED, Visit, client_of, is_admin, is_local, is_password, providers
 from engine.study.limits import TooManyTries, Tries
 
 SECRET = "correct horse £ staple"
@@ -32,14 +22,14 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("address", [None, "127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("host", ["localhost:8501", "127.0.0.1:8501", "[::1]:8501", "localhost"])
 def test_a_browser_on_this_machine_is_here(address: str | None, host: str) -> None:
-    assert from_here(Visit(address, {"host": host, "origin": f"http://{host}"}))
+    assert is_local(Visit(address, {"host": host, "origin": f"http://{host}"}))
 
 
 @pytest.mark.parametrize(
     "address", ["10.0.0.7", "192.168.1.4", "2001:db8::1", "0.0.0.0", "::ffff:10.0.0.7", "unix:", ""]
 )
 def test_another_machine_is_not_here(address: str) -> None:
-    assert not from_here(Visit(address, {"host": "localhost:8501"}))
+    assert not is_local(Visit(address, {"host": "localhost:8501"}))
 
 
 @pytest.mark.parametrize(
@@ -60,14 +50,14 @@ def test_another_machine_is_not_here(address: str) -> None:
     ],
 )
 def test_a_proxy_or_another_name_is_not_here(header: dict[str, str]) -> None:
-    assert not from_here(Visit(None, {"host": "localhost:8501", **header}))
+    assert not is_local(Visit(None, {"host": "localhost:8501", **header}))
 
 
 def test_tries_are_counted_by_the_address_that_the_nearest_proxy_saw() -> None:
-    assert source_of(Visit("10.0.0.7", {"x-forwarded-for": "1.2.3.4"})) == "10.0.0.7"
-    assert source_of(Visit(None, {"x-forwarded-for": "forged, 1.2.3.4"})) == "1.2.3.4"
-    assert source_of(Visit(None)) == source_of(Visit("127.0.0.1")) == "this machine"
-    assert source_of(Visit("2001:db8::1")) == source_of(Visit("2001:db8::2")), "of one host"
+    assert client_of(Visit("10.0.0.7", {"x-forwarded-for": "1.2.3.4"})) == "10.0.0.7"
+    assert client_of(Visit(None, {"x-forwarded-for": "forged, 1.2.3.4"})) == "1.2.3.4"
+    assert client_of(Visit(None)) == client_of(Visit("127.0.0.1")) == "this machine"
+    assert client_of(Visit("2001:db8::1")) == client_of(Visit("2001:db8::2")), "of one host"
 
 
 def test_the_password_is_right_letter_by_letter() -> None:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from components.study.methods import names, own_id, with_repeated
+from components.study.form import entry_names, method_id, with_repeats
 from engine.registry import all_explainers
 from engine.study.design import MethodChoice
 
 
 def test_each_time_has_a_name_of_its_own() -> None:
     ids = ("lime", "gradient", "lime", "lime")
-    named = names([MethodChoice(id, {"place": place}) for place, id in enumerate(ids)])
+    named = entry_names([MethodChoice(id, {"place": place}) for place, id in enumerate(ids)])
     assert [name for name, _ in named] == ["lime", "gradient", "lime#2", "lime#3"]
     assert [choice.params["place"] for _, choice in named] == [0, 1, 2, 3]
-    assert [own_id(name) for name, _ in named] == list(ids)
+    assert [method_id(name) for name, _ in named] == list(ids)
 
 
 def test_what_comes_again_is_listed_after_the_first_and_told_apart() -> None:
     known = all_explainers()
-    listed = with_repeated(known, ["lime#3", "gradient", "lime#2"])
+    listed = with_repeats(known, ["lime#3", "gradient", "lime#2"])
     at = list(listed).index("lime")
     assert list(listed)[at : at + 3] == ["lime", "lime#2", "lime#3"]
     assert listed["lime#2"].title == f"{known['lime'].title} (2)"
     assert listed["lime#2"].params is known["lime"].params
-    assert [id for id in listed if own_id(id) == id] == list(known)
+    assert [id for id in listed if method_id(id) == id] == list(known)
     assert len({method.title for method in listed.values()}) == len(listed)

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from components.study.view import (
+from components.study.descriptions import (
+    describe_exclusions,
     design_facts,
-    facts,
-    happened,
-    history,
+    event_rows,
+    is_local_link,
     join_link,
-    leads_here_only,
-    look,
-    progress,
-    rules,
-    titled,
+    one_line_title,
+    state_badge,
+    study_facts,
+    study_history,
+    study_progress,
 )
 from engine.registry import all_explainers
 from engine.study.counts import Counts
@@ -47,33 +47,35 @@ def record(state: str = "draft", design: Design = DESIGN, **times: float) -> Stu
 )
 def test_the_state_is_a_word_that_knows_the_time(state: str, ends_in: float | None, word: str) -> None:
     ends = None if ends_in is None else time.time() + ends_in
-    assert look(record(state, replace(DESIGN, closes_at=ends)))[0] == word
+    assert state_badge(record(state, replace(DESIGN, closes_at=ends)))[0] == word
 
 
 def test_no_two_states_look_alike() -> None:
-    looks = [look(record(state)) for state in ("draft", "open", "closed", "archived")]
+    looks = [state_badge(record(state)) for state in ("draft", "open", "closed", "archived")]
     assert len({icon for _, _, icon in looks}) == 4
 
 
 def test_what_it_gathered_is_counted() -> None:
-    assert progress(record(), Counts()) == "not opened yet"
-    assert progress(record("open"), Counts()) == "nobody has taken part yet"
-    assert progress(record("open"), Counts(1, 12)) == "12 answers of 1 annotator"
-    assert progress(record("closed"), Counts(2, 12, 3)) == "12 answers of 2 annotators, 3 “cannot tell”"
+    assert study_progress(record(), Counts()) == "not opened yet"
+    assert study_progress(record("open"), Counts()) == "nobody has taken part yet"
+    assert study_progress(record("open"), Counts(1, 12)) == "12 answers of 1 annotator"
+    assert study_progress(record("closed"), Counts(2, 12, 3)) == "12 answers of 2 annotators, 3 “cannot tell”"
 
 
 def test_its_card_names_what_is_compared() -> None:
-    told = facts(record(), Counts(), UTC)
+    told = study_facts(record(), Counts(), UTC)
     assert told["methods"] == "gradient, lime, random"
     assert told["when"] == "made 1970-01-01 00:00 UTC"
-    assert titled(record()) == "Two lines"
+    assert one_line_title(record()) == "Two lines"
 
 
 def test_its_history_says_when_it_closes_or_has_closed() -> None:
     past, future = replace(DESIGN, closes_at=60.0), replace(DESIGN, closes_at=7258118400.0)
-    assert history(record("open", past, opened=30.0), UTC).endswith("closed 1970-01-01 00:01 UTC")
-    assert history(record("open", future, opened=30.0), UTC).endswith("closes 2200-01-01 00:00 UTC")
-    assert history(record("closed", future, opened=30.0, closed=90.0), UTC).endswith("closed 1970-01-01 00:01 UTC")
+    assert study_history(record("open", past, opened=30.0), UTC).endswith("closed 1970-01-01 00:01 UTC")
+    assert study_history(record("open", future, opened=30.0), UTC).endswith("closes 2200-01-01 00:00 UTC")
+    assert study_history(record("closed", future, opened=30.0, closed=90.0), UTC).endswith(
+        "closed 1970-01-01 00:01 UTC"
+    )
 
 
 def test_all_that_was_decided_is_told() -> None:
@@ -92,8 +94,8 @@ def test_all_that_was_decided_is_told() -> None:
 
 
 def test_rules_are_told_only_where_there_are_any() -> None:
-    assert rules(ExclusionRules()) == "nothing"
-    assert rules(ExclusionRules(2.5, 1, 0.0, -0.5)) == (
+    assert describe_exclusions(ExclusionRules()) == "nothing"
+    assert describe_exclusions(ExclusionRules(2.5, 1, 0.0, -0.5)) == (
         "votes made in less than 2.5 s; people with fewer than 1 vote; people who could not tell in more than 0 of "
         "their answers; people whose self-consistency is below -0.5"
     )
@@ -105,7 +107,7 @@ def test_what_happened_is_told_the_latest_first_and_in_short() -> None:
         ("opened", 60.0, {"design": {"a": 1}, "items": 5}),
         ("odd_one", 90.0, {"x": "y" * 999}),
     ]
-    last, opened, created = happened(log, UTC)
+    last, opened, created = event_rows(log, UTC)
     assert created == {"when": "1970-01-01 00:00 UTC", "what": "created", "more": ""}
     assert opened["more"] == '{"items": 5}'
     assert last["what"] == "odd one"
@@ -123,4 +125,4 @@ def test_what_happened_is_told_the_latest_first_and_in_short() -> None:
 )
 def test_the_join_link_is_at_the_address_that_the_organiser_uses(page: str | None, link: str, here: bool) -> None:
     assert join_link(page, "t0ken") == link
-    assert leads_here_only(link) is here
+    assert is_local_link(link) is here

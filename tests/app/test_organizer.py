@@ -11,8 +11,8 @@ from streamlit.runtime.context import ContextProxy, StreamlitHeaders
 from streamlit.testing.v1 import AppTest
 from streamlit.user_info import UserInfoProxy
 
-from components import organiser
-from components.admission import ADMINS, PASSWORD
+from components import organizer
+from components.organizer import ADMINS, PASSWORD
 from engine.study.limits import Tries
 from tests.alerts import errors, notes
 
@@ -25,9 +25,9 @@ NOBODY = {"is_logged_in": False}
 def gated() -> None:
     import streamlit as st
 
-    from components.organiser import organiser
+    from components.organizer import admit_organizer
 
-    if organiser():
+    if admit_organizer():
         st.text("the organiser's")
 
 
@@ -50,7 +50,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings, and no wrong tries from other tests."""
     monkeypatch.delenv(PASSWORD, raising=False)
     monkeypatch.setenv(ADMINS, "ada@lab.example")
-    monkeypatch.setattr(organiser, "TRIES", Tries())
+    monkeypatch.setattr(organizer, "TRIES", Tries())
 
 
 @pytest.fixture

@@ -8,8 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from components.results.names import titled, titles_of
-from components.results.words import listed, preferred, rank_text, ranking_words, rests_on, rules_words
+from components.results.descriptions import (
+    describe_preference,
+    describe_ranking,
+    describe_rankings,
+    describe_rules,
+    join_names,
+    rank_span,
+)
+from components.results.titles import method_titles, titled_summary
 from engine.study.design import Design, ExclusionRules, MethodChoice
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.matches import Match
@@ -50,24 +57,24 @@ def of(found: Summary, *intervals: Interval) -> Summary:
     ],
 )  # fmt: skip
 def test_the_answer_claims_what_the_intervals_allow(found: Summary, intervals: Sequence[Interval], said: str) -> None:
-    assert preferred(of(found, *intervals)) == said
+    assert describe_preference(of(found, *intervals)) == said
 
 
 def test_the_answer_says_on_how_many_votes_it_rests(found: Summary) -> None:
-    assert rests_on(found) == "This rests on 2 rankings by 2 annotators on 1 item."
+    assert describe_rankings(found) == "This rests on 2 rankings by 2 annotators on 1 item."
 
 
 def test_ranks_are_places_or_spans_of_them() -> None:
-    assert rank_text(Rating("a", 0.0, (0, 1), 2, 2, 0.0)) == "2"
-    assert rank_text(Rating("a", 0.0, (0, 1), 3, 4, 0.0)) == "3–4"
-    assert [listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+    assert rank_span(Rating("a", 0.0, (0, 1), 2, 2, 0.0)) == "2"
+    assert rank_span(Rating("a", 0.0, (0, 1), 3, 4, 0.0)) == "3–4"
+    assert [join_names(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
 
 
 def test_results_go_by_titles_in_the_order_of_the_design(found: Summary) -> None:
     design = Design(methods=(MethodChoice("gradient"), MethodChoice("lime")))
-    titles = titles_of(design)
+    titles = method_titles(design)
     assert titles == {"gradient": "Gradient", "lime": "LIME", "random": "Random"}
-    shown = titled(found, titles)
+    shown = titled_summary(found, titles)
     assert shown.methods == ("Gradient", "LIME", "Random")
     assert shown.placebo == "Random"
     assert [rating.method for rating in shown.ratings] == list(shown.methods)
@@ -83,21 +90,21 @@ def test_results_go_by_titles_in_the_order_of_the_design(found: Summary) -> None
 
 def test_the_same_method_twice_has_numbers_and_an_unknown_one_its_id() -> None:
     twice = (MethodChoice("lime", {"n_samples": 10}), MethodChoice("lime", {"n_samples": 20}), MethodChoice("of_1999"))
-    titles = titles_of(Design(methods=twice, placebo=False))
+    titles = method_titles(Design(methods=twice, placebo=False))
     assert titles == {"lime 1": "LIME 1", "lime 2": "LIME 2", "of_1999": "of_1999"}
 
 
 def test_a_vote_is_told_the_best_first_with_its_ties() -> None:
     titles = {"lime": "LIME", "gradient": "Gradient", "random": "Random"}
     vote = Kept("p", "1", 0, NAMES, {"lime": 2, "gradient": 2, "random": 1}, None, 1.0, 0.0)
-    assert ranking_words(vote, titles) == "Random › Gradient = LIME"
-    assert ranking_words(replace(vote, ranks=None), titles) == "could not tell"
+    assert describe_ranking(vote, titles) == "Random › Gradient = LIME"
+    assert describe_ranking(replace(vote, ranks=None), titles) == "could not tell"
 
 
 def test_rules_are_told_in_words() -> None:
-    assert rules_words(ExclusionRules()).startswith("No rule was declared")
+    assert describe_rules(ExclusionRules()).startswith("No rule was declared")
     rules = ExclusionRules(least_seconds=2.0, least_votes=5, most_cannot_tell=0.25, least_consistency=-0.5)
-    assert rules_words(rules) == (
+    assert describe_rules(rules) == (
         "Declared before the study opened: leave out answers in less than 2 seconds; annotators with fewer than 5 "
         "answers; annotators who could not tell in over 25%; annotators whose repeated rankings have a tau below -0.50."
     )

@@ -1,0 +1,238 @@
+"""Who may open which page as the organizer: by a password, a log-in, or being on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from components.frame import PageEntry, heading
+from components.styles import use_styles
+from components.trouble import say_error, say_note, sentence
+from engine.access import ADMINS, OPEN, PASSWORD
+from engine.errors import ExegesisError
+from engine.study import limits
+from engine.study.limits import TooManyTries, Tries
+
+LOG = logging.getLogger(__name__)
+TRUSTED = "EXEGESIS_TRUST_EMAILS"
+"""Set to 1 where the provider does not say that it checked an address, and gives out none that it did not check."""
+TRIES = Tries()
+"""Those of all sessions. Not in Streamlit's cache: any browser may have that emptied."""
+HERE = "this machine"
+FORWARDED = {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"}
+"""Headers that a proxy adds, besides those that begin with x-forwarded."""
+UNLOCKED_KEY, PASSWORD_KEY, FAILURE_KEY = "organiser_known", "organiser.password", "organiser_said"
+NOT_OPEN = (
+    "Exegesis opens only in a browser on the machine that runs it. To open it from elsewhere, set "
+    f"{PASSWORD} there and start Exegesis again, or let everybody in with: exegesis app --open."
+)
+OPEN_HERE = f"No password is set: only this machine opens this page. Before others or a proxy do, set {PASSWORD}."
+CLOSED = (
+    "This page is the organiser's, and opens only in a browser on the machine that runs Exegesis. To open it from "
+    f"elsewhere, set {PASSWORD} there and start Exegesis again."
+)
+NOT_LISTED = (
+    f"You are logged in, but not as an organiser. Log in with an address that is listed in {ADMINS} on the server."
+)
+BACK = "Logging in with an account leads back to Home: open this page from there."
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A browser's connection. `address`: none for this machine. `headers`: their names in lower case."""
+
+    address: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def current_visit() -> Visit:
+    """The connection of the page that is being drawn."""
+    headers = st.context.headers
+    return Visit(st.context.ip_address, {name.lower(): ", ".join(headers.get_all(name)) for name in headers})
+
+
+def is_organizer() -> bool:
+    """Whether the visitor has logged in as the organizer or, where nobody can log in, is on this machine."""
+    user = _user()
+    if not has_password() and user is None:
+        return is_local(current_visit())
+    return _knows_password() or (user is not None and is_admin(user))
+
+
+def is_stranger() -> bool:
+    """Whether a page is being drawn for somebody who is not the organizer."""
+    return get_script_run_ctx(suppress_warning=True) is not None and not is_organizer()
+
+
+def admit_visitor(entry: PageEntry) -> bool:
+    """Whether the visitor may open a page that shows models; if not, the log-in or the reason is drawn."""
+    locked = has_password() or _user() is not None
+    if is_organizer():
+        return admit_organizer() if locked else True
+    if not locked and os.environ.get(OPEN) == "1":
+        return True
+    use_styles()
+    heading(entry)
+    if locked:
+        return admit_organizer()
+    say_error(NOT_OPEN)
+    return False
+
+
+def admit_organizer() -> bool:
+    """Whether the page may go on; if not, the log-in or the reason is drawn in its place."""
+    user = _user()
+    if not has_password() and user is None:
+        if not is_local(current_visit()):
+            say_error(CLOSED)
+            return False
+        say_note(OPEN_HERE)
+        return True
+    if not is_organizer():
+        _draw_log_in(user)
+        return False
+    _draw_log_out(_lock if _knows_password() else st.logout)
+    return True
+
+
+def _knows_password() -> bool:
+    return has_password() and st.session_state.get(UNLOCKED_KEY) is True
+
+
+def _user() -> Mapping[str, object] | None:
+    """What a log-in provider says of the visitor; None where none is set up."""
+    user = st.user.to_dict()
+    return user if "is_logged_in" in user else None
+
+
+def _draw_log_in(user: Mapping[str, object] | None) -> None:
+    with st.container(width=420):
+        if has_password():
+            with st.form("organiser", border=False):
+                st.text_input(
+                    "The organiser's password", type="password", key=PASSWORD_KEY, autocomplete="current-password"
+                )
+                st.form_submit_button("Log in", type="primary", on_click=_check_password)
+        if user is not None and user.get("is_logged_in"):
+            say_error(NOT_LISTED)
+            _draw_log_out(st.logout)
+        elif user is not None:
+            for label, name in providers(st.secrets["auth"]).items():
+                if st.button(label, key=f"organiser.provider.{name or ''}", icon=":material/login:"):
+                    _log_in_with(name)
+            st.caption(BACK)
+        if failure := st.session_state.pop(FAILURE_KEY, ""):
+            say_error(failure)
+
+
+def _check_password() -> None:
+    typed = st.session_state.pop(PASSWORD_KEY, "")
+    try:
+        st.session_state[UNLOCKED_KEY] = is_password(typed, current_visit(), TRIES)
+        if not st.session_state[UNLOCKED_KEY]:
+            st.session_state[FAILURE_KEY] = f"This is not the password. It is what {PASSWORD} is on the server."
+    except ExegesisError as error:
+        st.session_state[FAILURE_KEY] = sentence(error)
+
+
+def _log_in_with(provider: str | None) -> None:
+    try:
+        st.login(provider)
+    except Exception as error:
+        say_error(f"Logging in is set up wrongly: {error}. It needs the packages of exegesis[login] too.")
+
+
+def _draw_log_out(action: Callable[[], None]) -> None:
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        st.button("Log out", key="organiser.out", type="tertiary", on_click=action)
+
+
+def _lock() -> None:
+    st.session_state.pop(UNLOCKED_KEY, None)
+
+
+def is_local(visit: Visit) -> bool:
+    """Whether the browser runs on this machine: no proxy between, and the address that it opened is local.
+
+    The opened address reveals a proxy that says nothing of itself, and a page elsewhere whose name was led to here.
+    """
+    opened = [visit.headers[name] for name in ("host", "origin") if name in visit.headers]
+    forwarded = any(name in FORWARDED or name.startswith("x-forwarded") for name in visit.headers)
+    return _is_local_address(visit.address) and not forwarded and all(_is_local_address(_host(name)) for name in opened)
+
+
+def client_of(visit: Visit) -> str:
+    """The source whose tries are counted together; of a proxy on this machine, the address that it says it serves."""
+    if not _is_local_address(visit.address):
+        return limits.source_of(visit.address)
+    behind = visit.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+    return limits.source_of(behind) if behind else HERE
+
+
+def has_password() -> bool:
+    """Whether the organizer has set one."""
+    return bool(os.environ.get(PASSWORD))
+
+
+def is_password(typed: str, visit: Visit, tries: Tries) -> bool:
+    """Whether that is the organizer's password; a wrong one is logged, without what was typed. Errors: `TooManyTries`.
+
+    Digests are compared, so that the time it takes tells neither the length nor where the first wrong letter is.
+    """
+    source, password = client_of(visit), os.environ.get(PASSWORD, "")
+    try:
+        begun = tries.begin(source)
+    except TooManyTries:
+        LOG.warning("organiser: too many wrong passwords from %r", source)
+        raise
+    if not password or not hmac.compare_digest(_digest(typed), _digest(password)):
+        LOG.warning("organiser: wrong password from %r", source)
+        return False
+    tries.right(begun)
+    return True
+
+
+def is_admin(user: Mapping[str, object]) -> bool:
+    """Whether who logged in with a provider is an organizer: the address is listed, and not one that nobody checked."""
+    verified = user.get("email_verified", os.environ.get(TRUSTED) == "1")
+    if user.get("is_logged_in") is not True or str(verified).lower() != "true":
+        return False
+    admins = {address.strip().casefold() for address in os.environ.get(ADMINS, "").split(",") if address.strip()}
+    return str(user.get("email") or "").strip().casefold() in admins
+
+
+def providers(auth: Mapping[str, object]) -> dict[str, str | None]:
+    """What the button of each log-in provider says, and its name for Streamlit: none is the unnamed one."""
+    unnamed: dict[str, str | None] = {"Log in with an account": None} if "client_id" in auth else {}
+    return unnamed | {f"Log in with {name}": name for name, value in auth.items() if isinstance(value, Mapping)}
+
+
+def _is_local_address(address: str | None) -> bool:
+    if address is None or address == "localhost":
+        return True
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
+
+
+def _host(name: str) -> str:
+    """The machine in `localhost:8501`, `[::1]:8501` or `http://localhost:8501`."""
+    try:
+        return urlsplit(name if "//" in name else f"//{name}").hostname or "unknown"
+    except ValueError:
+        return "unknown"
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,111 @@
+"""The results of a study in sentences: first of all the answer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from components.numbers import count
+from engine.result import Prediction
+from engine.study.design import ExclusionRules
+from engine.study.forward.guesses import SUREST, WITHOUT
+from engine.study.forward.summary import ForwardSummary
+from engine.study.ratings.headline import Rating
+from engine.study.ratings.summary import Summary
+from engine.study.results import Results
+from engine.study.tally import Kept
+
+PLAUSIBLE = (
+    "Plausible is not helpful, nor faithful: what people find plausible need not help them foresee the model, and need "
+    "not be what the model does. A study of guesses tells the first; a study of this kind tells neither."
+)
+SMAT_WARNING = (
+    "For comparison, not for conclusions: in this setting skills drift, so its intervals widen with votes and its "
+    "skills depend on the order of the votes."
+)
+
+
+def describe_preference(summary: Summary) -> str:
+    """Which methods people prefer, as far as the intervals tell."""
+    ranks = {rating.method: rating.rank for rating in summary.ratings}
+    best = [method for method in summary.order if ranks[method] == 1]
+    behind = [method for method in summary.order if ranks[method] > 1]
+    if not behind:
+        return "No two methods are told apart yet."
+    if len(best) == 1:
+        return f"People prefer {best[0]}: it is rated above every other method."
+    is_or_are = "is" if len(behind) == 1 else "are"
+    return (
+        f"{join_names(best)} share the first rank; {join_names(behind)} {is_or_are} rated below at least one of them."
+    )
+
+
+def describe_rankings(summary: Summary) -> str:
+    """How many rankings the results rest on."""
+    people = count(summary.annotators, "annotator")
+    return f"This rests on {count(summary.votes, 'ranking')} by {people} on {count(summary.items, 'item')}."
+
+
+def describe_guesses(summary: ForwardSummary) -> str:
+    """How many guesses the results rest on."""
+    people = count(summary.annotators, "annotator")
+    guesses = f"{summary.guesses:,} guess{'' if summary.guesses == 1 else 'es'}"
+    return f"This rests on {guesses} by {people} on {count(summary.items, 'item')}."
+
+
+def describe_answers(results: Results) -> str:
+    """How many answers came in, and which do not count as a ranking."""
+    excluded = sum(one.votes for one in results.excluded)
+    repeats = sum(vote.repeat > 0 and (vote.ranks or vote.guess) is not None for vote in results.kept)
+    parts = [f"{count(results.answers, 'answer')} by {count(results.annotators, 'annotator')}"]
+    parts += [f"{results.cannot_tell:,} could not tell"] if results.cannot_tell else []
+    parts += [f"{count(repeats, 'repeat')}, not rated: they tell how steadily people answer"] if repeats else []
+    parts += [f"{excluded:,} left out by the study's rules"] if excluded else []
+    return f"{'; '.join(parts)}."
+
+
+def rank_span(rating: Rating) -> str:
+    """The places that a method may hold in the partial order: 2, or 3–4."""
+    return str(rating.rank) if rating.rank == rating.last else f"{rating.rank}–{rating.last}"
+
+
+def describe_ranking(vote: Kept, titles: Mapping[str, str]) -> str:
+    """The best first, ties joined: A › B = C."""
+    if vote.ranks is None:
+        return "could not tell"
+    steps: dict[int, list[str]] = defaultdict(list)
+    for method, rank in vote.ranks.items():
+        steps[rank].append(titles[method])
+    return " › ".join(" = ".join(sorted(steps[rank])) for rank in sorted(steps))
+
+
+def describe_guess(vote: Kept, prediction: Prediction, titles: Mapping[str, str]) -> str:
+    """The guess, whether it is what the model said, how sure they were, and the explanation that they saw."""
+    condition = f"with {titles[vote.order[0]]}" if vote.order else f"with {WITHOUT}"
+    if vote.guess is None:
+        return f"could not tell, {condition}"
+    label, sure = vote.guess["label"], f"{vote.guess['sure']} of {SUREST} sure"
+    verdict = "right" if label == prediction.index else f"wrong, the model said {prediction.label}"
+    return f"guessed {prediction.labels[label]}: {verdict}; {sure}, {condition}"
+
+
+def describe_rules(rules: ExclusionRules) -> str:
+    """The rules that were declared before the study opened."""
+    parts = []
+    if rules.least_seconds:
+        parts.append(f"answers in less than {rules.least_seconds:.3g} seconds")
+    if rules.least_votes:
+        parts.append(f"annotators with fewer than {count(rules.least_votes, 'answer')}")
+    if rules.most_cannot_tell is not None:
+        parts.append(f"annotators who could not tell in over {rules.most_cannot_tell:.0%}")
+    if rules.least_consistency is not None:
+        parts.append(f"annotators whose repeated rankings have a tau below {rules.least_consistency:.2f}")
+    if not parts:
+        return "No rule was declared before the study opened, so nothing is left out."
+    return f"Declared before the study opened: leave out {'; '.join(parts)}."
+
+
+def join_names(names: Sequence[str]) -> str:
+    """A; A and B; A, B and C."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,127 @@
+"""The results of a study with its methods by the titles that an organizer knows, in the order of the design."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import streamlit as st
+
+from components.picture.thumbnails import thumbnail_url
+from engine.errors import ExegesisError
+from engine.registry import explainer
+from engine.study.design import Design
+from engine.study.forward.guesses import WITHOUT
+from engine.study.forward.summary import ForwardSummary
+from engine.study.item_names import NamedItem, named_items, pictures_of
+from engine.study.ratings.headline import Rating
+from engine.study.ratings.summary import Group, Summary
+from engine.study.results import Results
+from engine.study.studies import StudyRecord
+from engine.study.tally import Kept, method_names
+
+T = TypeVar("T")
+MOST_STUDIES = 8
+
+
+@dataclass(frozen=True)
+class TitledResults:
+    """Results, and the titles of their methods."""
+
+    untitled: Results
+
+    @property
+    def study(self) -> StudyRecord:
+        return self.untitled.study
+
+    @property
+    def votes(self) -> tuple[Kept, ...]:
+        """The answers that count."""
+        return self.untitled.kept
+
+    @cached_property
+    def titles(self) -> Mapping[str, str]:
+        return method_titles(self.study.design)
+
+    @cached_property
+    def items(self) -> Mapping[str, NamedItem]:
+        """By the place that votes name."""
+        return named_items(self.study.id)
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """None where nothing is ranked."""
+        return None if self.untitled.summary is None else titled_summary(self.untitled.summary, self.titles)
+
+    @cached_property
+    def forward(self) -> ForwardSummary | None:
+        """None where nobody guesses."""
+        return None if self.untitled.forward is None else titled_forward(self.untitled.forward, self.titles)
+
+    def thumbnails(self, places: Sequence[str]) -> list[str]:
+        """The URLs of small pictures of these items; none in a study of texts."""
+        if self.study.design.kind != "image":
+            return []
+        urls = _thumbnails(self.study.id, self.study.token)
+        return [urls[place] for place in places]
+
+
+@st.cache_data(show_spinner="Making small pictures of the items", max_entries=MOST_STUDIES)
+def _thumbnails(study: int, token: str) -> dict[str, str]:
+    """By place. A study that has opened keeps its pictures, so they are made once; `token` tells databases apart."""
+    return {place: thumbnail_url(picture.pixels) for place, picture in pictures_of(study).items()}
+
+
+def method_titles(design: Design) -> dict[str, str]:
+    """The title of each method by its name in the votes. The same method with other parameters has a number."""
+    names = method_names(design)
+    return {
+        name: f"{_title(method.id, design.kind)}{name.removeprefix(method.id)}"
+        for name, method in zip(names, design.shown, strict=True)
+    }
+
+
+def titled_summary(summary: Summary, titles: Mapping[str, str]) -> Summary:
+    """The same results under these titles, and in their order."""
+    places = [summary.methods.index(name) for name in titles if name in summary.methods]
+    return replace(
+        summary,
+        methods=tuple(titles[summary.methods[place]] for place in places),
+        placebo=None if summary.placebo is None else titles[summary.placebo],
+        ratings=_titled_ratings(summary.ratings, titles, places),
+        smat=_titled_ratings(summary.smat, titles, places),
+        course=summary.course[:, places],
+        wins=summary.wins[places][:, places],
+        worths=_titled_values(summary.worths, titles),
+        by_item=_titled_groups(summary.by_item, titles),
+        by_annotator=_titled_groups(summary.by_annotator, titles),
+    )
+
+
+def titled_forward(summary: ForwardSummary, titles: Mapping[str, str]) -> ForwardSummary:
+    """The same results of guesses under these titles."""
+    names = {WITHOUT: WITHOUT} | dict(titles)
+    conditions = tuple(replace(one, name=names[one.name]) for one in summary.conditions)
+    return replace(summary, conditions=conditions, placebo=names[summary.placebo] if summary.placebo else None)
+
+
+def _title(method: str, kind: str) -> str:
+    """A study from elsewhere may have methods that are not known here."""
+    try:
+        return explainer(method, kind).title
+    except ExegesisError:
+        return method
+
+
+def _titled_ratings(ratings: Sequence[Rating], titles: Mapping[str, str], places: Sequence[int]) -> tuple[Rating, ...]:
+    return tuple(replace(ratings[place], method=titles[ratings[place].method]) for place in places)
+
+
+def _titled_groups(groups: Sequence[Group], titles: Mapping[str, str]) -> tuple[Group, ...]:
+    return tuple(replace(group, mean_rank=_titled_values(group.mean_rank, titles)) for group in groups)
+
+
+def _titled_values(values: Mapping[str, T], titles: Mapping[str, str]) -> dict[str, T]:
+    return {title: values[name] for name, title in titles.items() if name in values}

@@ -1,0 +1,175 @@
+"""A study as organizers see it, in words: its state, its facts, its link, what happened to it; pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime, tzinfo
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from components.frame import ANNOTATE
+from components.method_axes import in_words
+from components.numbers import count
+from components.request_link import differing
+from engine.registry import Explainer
+from engine.study.counts import Counts
+from engine.study.design import (
+    BY_RANK,
+    BY_SIGN,
+    BY_SIZE,
+    Design,
+    ExclusionRules,
+    ItemChoice,
+    MethodChoice,
+    counted_items,
+)
+from engine.study.studies import ARCHIVED, CLOSED, DRAFT, OPEN, StudyRecord
+
+BadgeColor = Literal["blue", "gray", "green", "orange"]
+OVER = "over"
+# Each state has a word and a sign of its own, so that color is never the only difference.
+BADGES: dict[str, tuple[str, BadgeColor, str]] = {
+    DRAFT: ("draft", "gray", ":material/edit:"),
+    OPEN: ("open", "green", ":material/how_to_vote:"),
+    OVER: ("its time is over", "orange", ":material/hourglass_bottom:"),
+    CLOSED: ("closed", "blue", ":material/lock:"),
+    ARCHIVED: ("archived", "gray", ":material/inventory_2:"),
+}
+MODES = {"rank": "people rank explanations", "predict": "people guess the model's answer"}
+COLOR_WORDS = {BY_RANK: "Rank", BY_SIZE: "Size", BY_SIGN: "Size and sign"}
+LONGEST_DETAIL = 300
+
+
+def state_badge(record: StudyRecord) -> tuple[str, BadgeColor, str]:
+    """The state in a word, its color and its sign."""
+    return BADGES[OVER if record.state == OPEN and not record.takes_votes else record.state]
+
+
+def one_line_title(record: StudyRecord) -> str:
+    """Its title on one line."""
+    return " ".join(record.design.title.split()) or f"Study {record.id}"
+
+
+def study_progress(record: StudyRecord, counts: Counts) -> str:
+    """The answers that it has gathered."""
+    if record.state == DRAFT:
+        return "not opened yet"
+    if not counts.annotators:
+        return "nobody has taken part yet"
+    answers = f"{count(counts.answers, 'answer')} of {count(counts.annotators, 'annotator')}"
+    return f"{answers}, {counts.cannot_tell:,} “cannot tell”" if counts.cannot_tell else answers
+
+
+def study_facts(record: StudyRecord, counts: Counts, zone: tzinfo) -> dict[str, str]:
+    """The facts on its card."""
+    design = record.design
+    return {
+        "votes": study_progress(record, counts),
+        "model": design.model,
+        "data set": design.dataset,
+        "asks": MODES[design.mode],
+        "methods": ", ".join(method.id for method in design.shown),
+        "when": study_history(record, zone),
+    }
+
+
+def study_history(record: StudyRecord, zone: tzinfo) -> str:
+    """When it was made, opened and closed, or will close."""
+    times = [("made", record.created), ("opened", record.opened), ("closed", record.closed)]
+    if record.state in (DRAFT, OPEN):
+        times.append(("closes" if record.state == DRAFT or record.takes_votes else "closed", record.design.closes_at))
+    return ", ".join(f"{word} {format_time(when, zone)}" for word, when in times if when is not None)
+
+
+def design_facts(design: Design, methods: Mapping[str, Explainer]) -> dict[str, str]:
+    """All that was decided, for a study that can no longer be changed."""
+    votes = design.votes_per_item
+    return {
+        "question": design.question,
+        "what people do": MODES[design.mode],
+        "model": design.model,
+        "data set": design.dataset,
+        "items": _describe_items(design),
+        "practice items": f"{design.practice}",
+        "methods": "; ".join(_describe_method(method, methods) for method in design.methods),
+        "placebo": "a random explanation is mixed in" if design.placebo else "none",
+        "colors show": COLOR_WORDS[design.colors].lower(),
+        "items a person sees": f"{design.items_per_annotator:,}, and {design.repeats:,} of them twice",
+        "votes wanted an item": "as many as come" if votes is None else f"{votes:,}",
+        "left out of the results": describe_exclusions(design.exclusion),
+        "seed": f"{design.seed}",
+    }
+
+
+def describe_exclusions(rules: ExclusionRules) -> str:
+    """The exclusion rules in words."""
+    parts = []
+    if rules.least_seconds:
+        parts.append(f"votes made in less than {rules.least_seconds:g} s")
+    if rules.least_votes:
+        parts.append(f"people with fewer than {count(rules.least_votes, 'vote')}")
+    if rules.most_cannot_tell is not None:
+        parts.append(f"people who could not tell in more than {rules.most_cannot_tell:g} of their answers")
+    if rules.least_consistency is not None:
+        parts.append(f"people whose self-consistency is below {rules.least_consistency:g}")
+    return "; ".join(parts) or "nothing"
+
+
+def event_rows(log: Iterable[tuple[str, float, Mapping[str, Any]]], zone: tzinfo) -> list[dict[str, str]]:
+    """A row an event, the latest first."""
+    rows = [
+        {"when": format_time(when, zone), "what": kind.replace("_", " "), "more": _shorten(details)}
+        for kind, when, details in log
+    ]
+    return rows[::-1]
+
+
+def join_link(page: str | None, token: str) -> str:
+    """The address that participants get, from the address of the organizer's own page."""
+    parts = urlsplit(page or "")
+    folder = parts.path.rpartition("/")[0]
+    return urlunsplit((parts.scheme, parts.netloc, f"{folder}/{ANNOTATE.url_path}", f"study={token}", ""))
+
+
+def is_local_link(link: str) -> bool:
+    """Whether other machines cannot follow that link."""
+    return urlsplit(link).hostname in ("localhost", "127.0.0.1", "::1", None)
+
+
+def format_time(seconds: float, zone: tzinfo) -> str:
+    """A time in the organizer's zone."""
+    return datetime.fromtimestamp(seconds, zone).strftime("%Y-%m-%d %H:%M %Z")
+
+
+def _describe_items(design: Design) -> str:
+    chosen, number = design.items, count(counted_items(design), "item")
+    if chosen.how == "hand":
+        return f"{number}, picked by hand"
+    at_random = f"{number} drawn at random" + (f" of {chosen.split}" if chosen.split else "")
+    return at_random if chosen.how == "seed" else f"{at_random} {_describe_conditions(chosen)}".rstrip()
+
+
+def _describe_conditions(chosen: ItemChoice) -> str:
+    parts = [
+        f"class {chosen.label}" if chosen.label else "",
+        f"the model is {chosen.judged}" if chosen.judged != "any" else "",
+        f"at least {count(chosen.least_words, 'word')}" if chosen.least_words else "",
+        f"at most {count(chosen.most_words, 'word')}" if chosen.most_words is not None else "",
+    ]
+    conditions = ", ".join(filter(None, parts))
+    return f"of those with: {conditions}" if conditions else ""
+
+
+def _describe_method(choice: MethodChoice, methods: Mapping[str, Explainer]) -> str:
+    if choice.id not in methods:
+        return choice.id
+    changed = in_words(differing(methods[choice.id], choice.params))
+    return f"{methods[choice.id].title} ({changed})" if changed else methods[choice.id].title
+
+
+def _shorten(details: Mapping[str, Any]) -> str:
+    """Details in short: the whole design of an opening is in the export."""
+    rest = {name: value for name, value in details.items() if name != "design"}
+    text = json.dumps(rest, ensure_ascii=False) if rest else ""
+    return text if len(text) <= LONGEST_DETAIL else f"{text[:LONGEST_DETAIL]}…"

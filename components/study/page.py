@@ -1,0 +1,184 @@
+"""The Study page: the list, a new study's form, or one study, as the address says."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+import streamlit as st
+
+from components.browser_time import zone
+from components.engine_room import explainers
+from components.frame import RESULTS
+from components.library_html import facts_html
+from components.link_choice import whole
+from components.safe_markdown import markdown
+from components.study.actions import (
+    NEW,
+    STUDY,
+    archive,
+    confirm_closing,
+    confirm_deleting,
+    draw_import,
+    draw_outcome,
+    draw_study_file_button,
+    duplicate,
+    show_form,
+    show_list,
+    show_study,
+)
+from components.study.descriptions import (
+    design_facts,
+    event_rows,
+    is_local_link,
+    join_link,
+    state_badge,
+    study_facts,
+)
+from components.study.draft import draw_draft, draw_new_study
+from components.trouble import literal, say_error, say_note, sentence
+from engine.errors import ExegesisError, UsageError
+from engine.study.counts import NOBODY, Counts, counts
+from engine.study.database import study_database
+from engine.study.presets import PRESETS
+from engine.study.studies import ARCHIVED, CLOSED, DRAFT, OPEN, StudyRecord, all_studies, find, log_of
+
+MOST_STUDY = 10**9
+SHOW_ARCHIVED = "study.show_archived"
+BLANK = "blank"
+EMPTY = (
+    "No studies yet. Begin with SMaT's four methods, or with a blank design: you choose a model, a data set and 2 to 6 "
+    "methods, open the study, and send its link to the people who take part."
+)
+LOCAL_LINK = (
+    "This link works on this machine only. For others, start Exegesis with --host 0.0.0.0 --study-only, or put a proxy "
+    "before it, and open this page by the address that they use."
+)
+
+
+def draw_study_page() -> None:
+    """Draw what the address names. Errors of the database are said in its place."""
+    try:
+        with st.spinner("Opening the studies …"):
+            study_database()
+        draw_outcome()
+        number, start = st.query_params.get(STUDY), st.query_params.get(NEW)
+        if not number and not start:
+            _draw_list(zone())
+            return
+        st.button("All studies", icon=":material/arrow_back:", type="tertiary", key="study.all", on_click=show_list)
+        if number:
+            _draw_study(find(_parse_number(number)), zone())
+        elif start:
+            draw_new_study(start, zone())
+    except ExegesisError as error:
+        say_error(sentence(error))
+
+
+def _parse_number(text: str) -> int:
+    number = whole(text, MOST_STUDY)
+    if number is None:
+        raise UsageError(f"study: must be the number of a study, got {text[:40]!r}. Go to all studies.")
+    return number
+
+
+def _draw_list(zone: tzinfo) -> None:
+    """All studies, the newest first, and the ways to begin a new one; archived ones on demand."""
+    with st.container(horizontal=True, gap="small"):
+        for name, preset in PRESETS.items():
+            _draw_new_button(name, f"New study: {preset.title}", "primary")
+        _draw_new_button(BLANK, "New blank study", "secondary")
+    draw_import()
+    studies, by_study = all_studies(), counts()
+    if not studies:
+        st.info(EMPTY)
+    archived = [study for study in studies if study.state == ARCHIVED]
+    for study in studies:
+        if study.state != ARCHIVED:
+            _draw_card(study, by_study.get(study.id, NOBODY), zone)
+    if archived and st.toggle(f"Show archived studies ({len(archived):,})", key=SHOW_ARCHIVED, persist_state="session"):
+        for study in archived:
+            _draw_card(study, by_study.get(study.id, NOBODY), zone)
+
+
+def _draw_new_button(name: str, label: str, kind: str) -> None:
+    st.button(label, key=f"study.new.{name}", type=kind, icon=":material/add:", on_click=show_form, args=(name,))  # type: ignore[arg-type]
+
+
+def _draw_card(record: StudyRecord, counts: Counts, zone: tzinfo) -> None:
+    with st.container(border=True, key=f"study-{record.id}", gap="xsmall"):
+        _draw_badge(record)
+        st.subheader(literal(record.design.title), anchor=False)
+        st.html(facts_html(study_facts(record, counts, zone)))
+        st.button(
+            "Go to this study", key=f"study.go.{record.id}", icon=":material/arrow_forward:",
+            on_click=show_study, args=(record.id,),
+        )  # fmt: skip
+
+
+def _draw_badge(record: StudyRecord) -> None:
+    word, color, icon = state_badge(record)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.badge(word, color=color, icon=icon)
+        st.caption(f"#{record.id}")
+
+
+def _draw_study(record: StudyRecord, zone: tzinfo) -> None:
+    """One study: its state and link, what can be done with it, its design, what happened to it."""
+    record_counts = counts().get(record.id, NOBODY)
+    _draw_badge(record)
+    st.header(literal(record.design.title), anchor=False)
+    if record.state != DRAFT:
+        facts = study_facts(record, record_counts, zone)
+        st.html(facts_html({name: facts[name] for name in ("votes", "when")}))
+    if record.state == OPEN:
+        _draw_link(record)
+    _draw_actions(record, record_counts)
+    if record.state == DRAFT:
+        draw_draft(record, zone)
+    else:
+        _draw_design(record)
+    log = st.expander("What happened", key="study.log", on_change="rerun")
+    if log.open:
+        log.table(event_rows(log_of(record.id), zone))
+
+
+def _draw_link(record: StudyRecord) -> None:
+    link = join_link(st.context.url, record.token)
+    st.markdown("**Join link** – send it to the people who take part:")
+    st.code(link, language=None, wrap_lines=True)
+    if is_local_link(link):
+        say_note(LOCAL_LINK)
+
+
+def _draw_actions(record: StudyRecord, counts: Counts) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if record.state != DRAFT:
+            icon = ":material/leaderboard:"
+            if st.button("Results", key="study.results", icon=icon, type="primary"):
+                st.switch_page(RESULTS.path, query_params={"study": str(record.id)})
+        if record.state == OPEN:
+            help = "Takes no more votes. Asks first."
+            if st.button("Close …", key="study.close", help=help, icon=":material/lock:"):
+                confirm_closing(record, counts)
+        if record.state == CLOSED:
+            st.button(
+                "Archive", key="study.archive", help="Puts it away; its votes and results stay.",
+                icon=":material/inventory_2:", on_click=archive, args=(record.id,),
+            )  # fmt: skip
+        st.button(
+            "Duplicate", key="study.duplicate", help="A draft of the same design, without its votes.",
+            icon=":material/content_copy:", on_click=duplicate, args=(record.id,),
+        )  # fmt: skip
+        draw_study_file_button(record.id)
+        if st.button("Delete …", key="study.delete", help="With its votes. Asks first.", icon=":material/delete:"):
+            confirm_deleting(record, counts)
+
+
+def _draw_design(record: StudyRecord) -> None:
+    with st.spinner("Starting the engine …"):
+        methods = explainers(record.design.kind)
+    st.subheader("Design", anchor=False)
+    st.html(facts_html(design_facts(record.design, methods)))
+    for label, text in (("Consent", record.design.consent), ("Instructions", record.design.instructions)):
+        with st.expander(label):
+            markdown(text)
