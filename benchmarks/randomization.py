@@ -24,28 +24,26 @@ from benchmarks.limits import Limit, judge, load
 from benchmarks.timing import show
 from engine import runtime
 from engine.errors import Cancelled
+from engine.experiments.run import carry_out, sample_of
 from engine.models.loading import load_model
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import CancelToken
-from engine.randomization.copying import copied, replaced
-from engine.randomization.fresh import fresh_weights
-from engine.randomization.parts import weights_of
-from engine.randomization.plan import THESIS, USUAL, Plan
-from engine.randomization.run import carry_out, sample_of
-from engine.randomization.work import Setting, Work
+from engine.randomization.model_copy import copy_of, reinitialize, replace_weights, weights_of
+from engine.randomization.plan import THESIS_METHODS, USUAL_PARAMS, RandomizationPlan
+from engine.randomization.work import ModelWork, Setting
 from engine.request import Example
 
 LIMIT = 1.3
-STEPS = int(str(USUAL["integrated_gradients"]["n_steps"]))
+STEPS = int(str(USUAL_PARAMS["integrated_gradients"]["n_steps"]))
 
 
 class Bare:
     """The passes that each stage needs on each chunk of texts, on a copy of the model."""
 
-    def __init__(self, model: TextClassifier, work: Work) -> None:
+    def __init__(self, model: TextClassifier, work: ModelWork) -> None:
         self.loaded, self.names, self.source = model, weights_of(model), work.sample.source
-        self.model = dataclasses.replace(model, module=copied(model.module), memo={})
-        self.asked = [(setting, chunk) for setting in work.settings() for chunk in work.chunks]
+        self.model = dataclasses.replace(model, module=copy_of(model.module), memo={})
+        self.asked = [(setting, chunk) for setting in work.settings() for chunk in work.batches]
 
     def time(self, step: int, clocks: Beside) -> None:
         setting, indices = self.asked[step]
@@ -53,7 +51,7 @@ class Bare:
         [once], path = self._batches(texts, len(texts)), [text for text in texts for _ in range(STEPS)]
         size = runtime.rows_at_once(self.model, max(map(len, texts)), gradients=True)
         backward, alone = [once, *self._batches(path, size)], self._batches(texts, 1)
-        with replaced(self.model.module, self._fresh(setting)):
+        with replace_weights(self.model.module, self._fresh(setting)):
             clocks.time(lambda: self.passes(once, backward, alone))
 
     def passes(self, once: TextBatch, backward: Sequence[TextBatch], alone: Sequence[TextBatch]) -> None:
@@ -76,7 +74,7 @@ class Bare:
 
     def _fresh(self, setting: Setting) -> dict[str, torch.Tensor]:
         parts, seed = setting
-        each = (fresh_weights(self.loaded, part, self.names[part], seed) for part in parts)
+        each = (reinitialize(self.loaded, part, self.names[part], seed) for part in parts)
         return {name: values for weights in each for name, values in weights.items()}
 
     def _encoded(self, index: int) -> EncodedText:
@@ -85,16 +83,16 @@ class Bare:
         return self.model.encode(given)
 
 
-def measure(plan: Plan, blocks: int) -> list[dict[str, Any]]:
+def measure(plan: RandomizationPlan, blocks: int) -> list[dict[str, Any]]:
     """Stopped after so many blocks: those that are left cost the same again."""
     [name] = plan.models
-    model, work = load_model(name, plan.dtype, runtime.device()), Work(plan, name, sample_of(plan))
+    model, work = load_model(name, plan.dtype, runtime.device()), ModelWork(plan, name, sample_of(plan))
     bare, stages, token = Bare(model, work), work.settings()[: 1 + blocks], CancelToken()
     bare.time(0, Beside(model))  # to warm up
     clocks = Beside(model)
 
     def report(step: int, steps: int, _: str) -> None:
-        if step == len(stages) * len(work.chunks):
+        if step == len(stages) * len(work.batches):
             token.cancel()
         elif step < steps:
             with clocks.paused():
@@ -118,7 +116,9 @@ def main() -> int:
     parser.add_argument("--blocks", type=int, default=12, help="of the model's, from the last one down")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    plan = Plan((given.model,), given.dataset, THESIS, given.examples, modes=("cascading",), seeds=1)
+    plan = RandomizationPlan(
+        (given.model,), given.dataset, THESIS_METHODS, given.examples, modes=("cascading",), seeds=1
+    )
     before = load()
     with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as home:
         os.environ["EXEGESIS_HOME"] = home

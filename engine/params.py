@@ -1,4 +1,7 @@
-"""Parameters of explainers: frozen dataclasses that validate input, draw widgets and enter the cache key."""
+"""Options: fields of frozen dataclasses that validate input, draw widgets and enter the cache key.
+
+The parameters of explainers and the plans of experiments (`engine.experiments.base`) are made of them.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,22 @@ class NoParams:
 
 
 def option(
-    default: Plain,
-    help: str,
+    default: Plain | tuple[str, ...],
+    help: str = "",
     *,
     low: int | float | None = None,
     high: int | float | None = None,
     choices: tuple[str, ...] = (),
+    **more: Any,
 ) -> Any:
-    """A dataclass field that also knows its help text, its bounds and its choices."""
+    """A dataclass field that also knows its help text, its bounds and its choices.
+
+    `default`: `dataclasses.MISSING` where the field has to be given. `more`: what only plans of experiments need, see
+    `engine.experiments.options`.
+    """
     return dataclasses.field(
         default=default,
-        metadata={"help": help, "low": low, "high": high, "choices": choices},
+        metadata={"help": help, "low": low, "high": high, "choices": choices, **more},
     )
 
 
@@ -76,8 +84,8 @@ def _convert(field: dataclasses.Field[Any], hint: Any, value: object, owner: str
     if value is None or (isinstance(value, str) and value.lower() == "none" and value not in choices):
         if type(None) in typing.get_args(hint):
             return None
-        raise not_allowed(argument, _allowed(field, hint), value)
-    converted = _cast(_base_type(hint), value, argument, _allowed(field, hint))
+        raise not_allowed(argument, allowed(field, hint), value)
+    converted = _cast(_base_type(hint), value, argument, allowed(field, hint))
     _check_bounds(field, hint, converted, argument)
     return converted
 
@@ -115,16 +123,17 @@ def _cast(kind: type, value: object, argument: str, allowed: str) -> Plain:
 def _check_bounds(field: dataclasses.Field[Any], hint: Any, value: Plain, argument: str) -> None:
     meta = field.metadata
     if meta.get("choices") and value not in meta["choices"]:
-        raise not_allowed(argument, _allowed(field, hint), value)
+        raise not_allowed(argument, allowed(field, hint), value)
     if isinstance(value, float) and not math.isfinite(value):
         raise not_allowed(argument, "a finite number", value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         low, high = meta.get("low"), meta.get("high")
         if (low is not None and value < low) or (high is not None and value > high):
-            raise not_allowed(argument, _allowed(field, hint), value)
+            raise not_allowed(argument, allowed(field, hint), value)
 
 
-def _allowed(field: dataclasses.Field[Any], hint: Any) -> str:
+def allowed(field: dataclasses.Field[Any], hint: Any) -> str:
+    """The values of a field in words."""
     meta = field.metadata
     if meta.get("choices"):
         return "one of " + ", ".join(meta["choices"])

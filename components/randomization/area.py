@@ -31,7 +31,7 @@ from engine.registry import Explainer
 
 if TYPE_CHECKING:
     from engine.randomization.curves import Curve
-    from engine.randomization.result import OfModel
+    from engine.randomization.result import ModelRandomization
 
 LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "randomization.css"
 Methods = Mapping[str, Explainer]
@@ -114,7 +114,7 @@ def _model(
     state: RandomizationState, entry: Entry, curves: list[Curve], titles: Mapping[str, str], span: tuple[float, float]
 ) -> None:
     from components.randomization.lines import panels_area
-    from engine.randomization.verdict import verdicts
+    from engine.randomization.curves import verdicts_of
 
     plan = entry.held.plan
     st.markdown(f"**{literal(entry.name)}**, {count(entry.found.blocks, 'block')}")
@@ -122,7 +122,7 @@ def _model(
     if MODES[0] not in plan.modes:
         say_note(NO_VERDICT)
         return
-    st.html(verdicts_html(verdicts(entry.found, plan.kind, plan.seed), titles, plan.kind, entry.name))
+    st.html(verdicts_html(verdicts_of(entry.found, plan.kind, plan.seed), titles, plan.kind, entry.name))
 
 
 def _cautions(entries: Sequence[Entry]) -> None:
@@ -138,7 +138,7 @@ def _left_out(entries: Sequence[Entry], titles: Mapping[str, str]) -> None:
             st.html(left_out_html(lines))
 
 
-def left_out(found: Sequence[tuple[str, OfModel]], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def left_out(found: Sequence[tuple[str, ModelRandomization]], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """For each reason: how many examples or maps of each model, by its name, and by which methods."""
     lines = []
     for name, one in found:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from components.palette import Theme
     from components.randomization.state import RandomizationState
     from engine.randomization.curves import Curve
-    from engine.randomization.plan import Plan
+    from engine.randomization.plan import RandomizationPlan
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Charted(ABC):
 
     @property
     @abstractmethod
-    def plans(self) -> Sequence[Plan]:
+    def plans(self) -> Sequence[RandomizationPlan]:
         """What was asked for."""
 
     @property

@@ -22,8 +22,9 @@ from components.numbers import count, hundredths
 from components.palette import PALETTES
 from components.randomization.look import MEASURES
 from components.randomization.words import MODE_TITLES, ORIGINAL
-from engine.randomization.curves import Curve, Point
-from engine.randomization.plan import MODES, RANDOM
+from engine.experiments.options import RANDOM
+from engine.randomization.curves import Curve, CurvePoint
+from engine.randomization.plan import MODES
 
 PREDICTION = {"probability": "Probability of the original class", "class_changed": "Share with another class"}
 SCORE = "Score"
@@ -176,7 +177,7 @@ def rows_of(curve: Curve, name: str) -> list[dict[str, object]]:
     return [{**click, **start}, *({**click, **_point(point)} for point in having)] if having else []
 
 
-def _point(point: Point) -> dict[str, object]:
+def _point(point: CurvePoint) -> dict[str, object]:
     low, high = point.interval or (None, None)
     return {
         AT: point.stage.number,
@@ -193,12 +194,12 @@ def _point(point: Point) -> dict[str, object]:
     }
 
 
-def skipped_words(point: Point) -> str:
+def skipped_words(point: CurvePoint) -> str:
     """How many maps have no value, and why."""
     return "; ".join(f"{count(number, 'map')}: {why}" for why, number in point.skipped.items()) or "none"
 
 
-def _row(curve: Curve, point: Point, titles: Mapping[str, str]) -> dict[str, object]:
+def _row(curve: Curve, point: CurvePoint, titles: Mapping[str, str]) -> dict[str, object]:
     low, high = point.interval or (None, None)
     return {
         "Line": titles.get(curve.method, curve.method) or PREDICTION[curve.metric],

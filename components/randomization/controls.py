@@ -15,7 +15,7 @@ from components.randomization.session import key, put
 from components.randomization.state import MOST_SEEDS
 from components.randomization.words import MODE_TITLES, MODE_WORDS
 from components.request_link import MOST_SEED
-from engine.randomization.plan import MODES, THESIS
+from engine.randomization.plan import MODES, THESIS_METHODS
 from engine.registry import Explainer
 
 
@@ -43,9 +43,9 @@ def plan_controls(kind: str, methods: Mapping[str, Explainer]) -> Places:
         )  # fmt: skip
         st.button(
             "The thesis's methods", key=key(kind, "set"), type="tertiary",
-            on_click=partial(put, kind, "methods", [id for id in THESIS if id in methods]),
+            on_click=partial(put, kind, "methods", [id for id in THESIS_METHODS if id in methods]),
         )  # fmt: skip
-        all_methods(methods, THESIS, key(kind, ""), st.session_state[key(kind, "models")])
+        all_methods(methods, THESIS_METHODS, key(kind, ""), st.session_state[key(kind, "models")])
         with st.popover("More settings", key=key(kind, "more")):
             _more(kind)
     return {"model": model.empty(), "data": data.empty(), "other": st.empty()}

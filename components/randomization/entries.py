@@ -12,8 +12,8 @@ from components.randomization.known import Held, Randomized, ended_of, held
 from engine.errors import ExegesisError
 
 if TYPE_CHECKING:
-    from engine.randomization.plan import Plan
-    from engine.randomization.result import OfModel
+    from engine.randomization.plan import RandomizationPlan
+    from engine.randomization.result import ModelRandomization
 
 MARK = 10
 """Letters that tell checks apart in a link."""
@@ -28,7 +28,7 @@ class Entry:
     """One model of a check. `name`: what tells it from the others that are drawn with it."""
 
     held: Held
-    found: OfModel
+    found: ModelRandomization
     name: str
 
 
@@ -43,7 +43,7 @@ def entries_of(checks: Sequence[Held]) -> list[Entry]:
     ]  # fmt: skip
 
 
-def offered(plan: Plan, before: Sequence[Randomized]) -> dict[str, Plan]:
+def offered(plan: RandomizationPlan, before: Sequence[Randomized]) -> dict[str, RandomizationPlan]:
     """Other checks of the same kind of input that were finished here or come with the project, by their marks."""
     # Here and not above: it imports what reads data sets.
     from engine.shipped.randomized import PLANS
@@ -53,7 +53,7 @@ def offered(plan: Plan, before: Sequence[Randomized]) -> dict[str, Plan]:
 
 
 def beside(
-    chosen: Sequence[str], there: Mapping[str, Plan], before: Sequence[Randomized]
+    chosen: Sequence[str], there: Mapping[str, RandomizationPlan], before: Sequence[Randomized]
 ) -> tuple[list[Held], list[str]]:
     """The chosen checks as far as they can be drawn, and a sentence for each that cannot."""
     found, said = list[Held](), list[str]()
@@ -70,12 +70,12 @@ def beside(
     return found, said
 
 
-def mark_of(plan: Plan) -> str:
+def mark_of(plan: RandomizationPlan) -> str:
     """What stands for a check in a link."""
     return key_for(plan.as_plain())[:MARK]
 
 
-def words_of(plan: Plan) -> str:
+def words_of(plan: RandomizationPlan) -> str:
     """A check in a line."""
     sizes = count(plan.examples, "example"), count(plan.seeds, "randomization"), count(len(plan.methods), "method")
     return f"{', '.join(plan.models)} on {plan.dataset}: {', '.join(sizes)}"
@@ -85,7 +85,7 @@ def _numbered(name: str, before: int) -> str:
     return f"{name} ({before + 1})" if before else name
 
 
-def _reads(plan: Plan) -> str:
+def _reads(plan: RandomizationPlan) -> str:
     try:
         return plan.kind
     except ExegesisError:  # its model is gone

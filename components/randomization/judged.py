@@ -7,10 +7,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from components.randomization.words import JUDGED
-from engine.randomization.plan import not_applicable
+from engine.randomization.stages import not_applicable
 
 if TYPE_CHECKING:
-    from engine.randomization.verdict import Verdict
+    from engine.randomization.curves import Verdict
 
 WORDS = {
     "at_once": "falls at once",

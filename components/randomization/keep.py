@@ -15,14 +15,13 @@ from components.keeping import REPEATS, cite_box, file_button
 from components.randomization.session import key
 from components.randomization.words import CITED
 from engine.home import product_version
-from engine.randomization.plan import EXAMPLES, MODES, SEEDS
+from engine.randomization.plan import MODES, RandomizationPlan
 from engine.registry import Explainer
 
 if TYPE_CHECKING:
     from components.randomization.known import Held
     from components.randomization.state import RandomizationState
-    from engine.randomization.plan import Plan
-    from engine.randomization.result import Randomization
+    from engine.randomization.result import RandomizationResult
 
 ROWS_HELP = "A row a model, stage, seed, example, method and measure: what `exegesis randomize --out` writes."
 CURVES_HELP = "Every mean with its interval, and the verdicts: what `exegesis randomize --json` prints."
@@ -30,10 +29,10 @@ CURVES_HELP = "Every mean with its interval, and the verdicts: what `exegesis ra
 
 def keep_area(state: RandomizationState, held: Held, methods: Mapping[str, Explainer]) -> None:
     """Files to download and how to cite. A file is built when its button is pressed, not before."""
-    from engine.randomization.export import FORMATS
-    from engine.randomization.result import Randomization
+    from engine.experiments.run import FORMATS
+    from engine.randomization.result import RandomizationResult
 
-    made = Randomization(held.plan, held.found)
+    made = RandomizationResult(held.plan, held.found)
     st.subheader("Keep", anchor=False)
     with st.container(horizontal=True, gap="small", key=key(state.kind, "keep")):
         for ending in FORMATS:
@@ -47,19 +46,20 @@ def keep_area(state: RandomizationState, held: Held, methods: Mapping[str, Expla
     cite_box(cited, [(f"{REPEATS}:", command(held.plan))], _key(state, "cite"))
 
 
-def curves_json(found: Randomization) -> str:
+def curves_json(found: RandomizationResult) -> str:
     """What the command prints."""
-    from engine.cli.plain_randomization import as_plain
+    from engine.randomization.curves import to_json
 
-    return json.dumps(as_plain(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(to_json(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def command(plan: Plan) -> str:
+def command(plan: RandomizationPlan) -> str:
     """The command that gives the same; what is not said is what it takes by itself."""
     given = ["exegesis", "randomize", "--models", ",".join(plan.models), "--dataset", plan.dataset]
     given += ["--methods", ",".join(plan.methods)]
     for option, value, own in (
-        ("examples", plan.examples, EXAMPLES), ("seed", plan.seed, 0), ("seeds", plan.seeds, SEEDS),
+        ("examples", plan.examples, RandomizationPlan.examples), ("seed", plan.seed, 0),
+        ("seeds", plan.seeds, RandomizationPlan.seeds),
         ("mode", ",".join(plan.modes), ",".join(MODES)), ("split", plan.split, None), ("dtype", plan.dtype, "float32"),
     ):  # fmt: skip
         given += [] if value == own else [f"--{option}", str(value)]
@@ -69,21 +69,21 @@ def command(plan: Plan) -> str:
     return shlex.join([*given, "--out", "rows.csv"])
 
 
-def cite(plan: Plan) -> str:
+def cite(plan: RandomizationPlan) -> str:
     """One sentence: what made these numbers, of which models and data."""
     return (
         f"Exegesis {product_version()}. Randomization of {', '.join(plan.models)} on {plan.dataset}, "
-        f"{len(plan.company)} methods, seeds {plan.draws[0]} to {plan.draws[-1]}, {plan.dtype}."
+        f"{len(plan.company)} methods, seeds {plan.all_seeds[0]} to {plan.all_seeds[-1]}, {plan.dtype}."
     )
 
 
-def references(plan: Plan, methods: Mapping[str, Explainer]) -> list[str]:
+def references(plan: RandomizationPlan, methods: Mapping[str, Explainer]) -> list[str]:
     """The check itself, then a line for each method."""
     known = [methods[id] for id in plan.company]
     return [CITED, *(f"{one.title} ({one.id}, version {one.version}): {one.citation.rstrip('.')}." for one in known)]
 
 
-def _rows(found: Randomization, write: Callable[[Randomization], bytes]) -> Callable[[], bytes]:
+def _rows(found: RandomizationResult, write: Callable[[RandomizationResult], bytes]) -> Callable[[], bytes]:
     return lambda: write(found)
 
 

@@ -17,11 +17,11 @@ from engine.jobs import Job
 
 if TYPE_CHECKING:
     from engine.evaluation.sample import Sample
-    from engine.randomization.plan import Plan
-    from engine.randomization.result import OfModel
-    from engine.randomization.showing import Shown
+    from engine.randomization.plan import RandomizationPlan
+    from engine.randomization.result import ModelRandomization
+    from engine.randomization.stage_maps import StageMaps
 
-Randomized = tuple[Job, "Plan"]
+Randomized = tuple[Job, "RandomizationPlan"]
 """A job that randomizes, and what it was asked."""
 Ended = tuple[tuple[int, float | None], ...]
 """Number of each job that is over, and when it ended."""
@@ -34,9 +34,9 @@ MOST_RECENT = 30
 class Held:
     """What the cache holds of a plan: what was `found` on those of its models that are finished."""
 
-    plan: Plan
+    plan: RandomizationPlan
     sample: Sample
-    found: tuple[OfModel, ...]
+    found: tuple[ModelRandomization, ...]
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class Known:
     before: Sequence[Randomized] = ()
 
 
-def known(plan: Plan) -> Known:
+def known(plan: RandomizationPlan) -> Known:
     """What there is of this plan. Errors: those of reading the data set and the models' files."""
     before = randomizations()
     own = [job for job, of in before if of == plan]
@@ -72,9 +72,9 @@ def known(plan: Plan) -> Known:
     return Known(held(plan, ended_of(plan, before)), running, last, before)
 
 
-def held(plan: Plan, ended: Ended = ()) -> Held:
+def held(plan: RandomizationPlan, ended: Ended = ()) -> Held:
     """What the cache holds of it, whoever made that. `ended`: when jobs about it did; it is read again after each."""
-    from engine.randomization.keeping import key_of
+    from engine.experiments.run import key_of
     from engine.store import result_store
 
     sample = _sample(_written(plan), stamp(plan.dataset), str(home()), plan)
@@ -82,35 +82,35 @@ def held(plan: Plan, ended: Ended = ()) -> Held:
     return _held(_written(plan), stamp(plan.dataset), there, ended, str(home()), plan, sample)
 
 
-def shown_of(held: Held, model: str, index: int, seed: int, ended: Ended) -> list[Shown]:
+def shown_of(held: Held, model: str, index: int, seed: int, ended: Ended) -> list[StageMaps]:
     """One example's maps at all stages, as far as they are in the cache. No model is loaded."""
     return _shown(_written(held.plan), model, index, seed, ended, str(home()), held)
 
 
 def randomizations() -> list[Randomized]:
     """The jobs that randomize, the newest first, each with what it was asked."""
-    from engine.jobs.randomizing import plan_of
+    from engine.randomization.plan import RANDOMIZE
 
     found: list[Randomized] = []
     for job in jobs.list_jobs():
         if job.kind == "randomize":
             try:
-                found.append((job, plan_of(job.spec)))
+                found.append((job, RANDOMIZE.plan_of(job.spec)))
             except ExegesisError:  # made by another version
                 continue
     return found[:MOST_RECENT]
 
 
-def spec_of(plan: Plan) -> dict[str, Any]:
+def spec_of(plan: RandomizationPlan) -> dict[str, Any]:
     """What a randomize job needs: plain JSON."""
     plain: dict[str, Any] = json.loads(_written(plan))
     return plain
 
 
-def trouble_of(plan: Plan) -> str:
+def trouble_of(plan: RandomizationPlan) -> str:
     """Why the plan cannot be carried out; empty where it can. The hub is asked for what is not on this machine."""
     from components.trouble import sentence
-    from engine.randomization.plan import check
+    from engine.experiments.run import check
 
     try:
         check(plan)
@@ -119,35 +119,41 @@ def trouble_of(plan: Plan) -> str:
     return ""
 
 
-def ended_of(plan: Plan, before: Sequence[Randomized]) -> Ended:
+def ended_of(plan: RandomizationPlan, before: Sequence[Randomized]) -> Ended:
     """When each job about this plan ended: what it has left is read again then."""
     return tuple((job.id, job.finished) for job, of in before if of == plan and job.over)
 
 
-def _written(plan: Plan) -> str:
+def _written(plan: RandomizationPlan) -> str:
     return json.dumps(plan.as_plain(), sort_keys=True)
 
 
 @st.cache_resource(max_entries=MOST_HELD, show_spinner="Reading the data set …")
-def _sample(written: str, data: tuple[int, ...], home: str, _plan: Plan) -> Sample:
+def _sample(written: str, data: tuple[int, ...], home: str, _plan: RandomizationPlan) -> Sample:
     # Here and not above: it imports what reads data sets.
-    from engine.randomization.run import sample_of
+    from engine.experiments.run import sample_of
 
     return sample_of(_plan)
 
 
 @st.cache_resource(max_entries=MOST_HELD, show_spinner="Reading the results …")
 def _held(
-    written: str, data: tuple[int, ...], there: tuple[bool, ...], ended: Ended, home: str, _plan: Plan, _sample: Sample
+    written: str,
+    data: tuple[int, ...],
+    there: tuple[bool, ...],
+    ended: Ended,
+    home: str,
+    _plan: RandomizationPlan,
+    _sample: Sample,
 ) -> Held:
-    from engine.randomization.keeping import kept
+    from engine.experiments.run import find
 
-    each = (kept(_plan, model, _sample) for model in _plan.models)
+    each = (find(_plan, model, _sample) for model in _plan.models)
     return Held(_plan, _sample, tuple(one for one in each if one is not None))
 
 
 @st.cache_resource(max_entries=MOST_SHOWN, show_spinner="Reading the maps …")
-def _shown(written: str, model: str, index: int, seed: int, ended: Ended, home: str, _held: Held) -> list[Shown]:
-    from engine.randomization.showing import shown
+def _shown(written: str, model: str, index: int, seed: int, ended: Ended, home: str, _held: Held) -> list[StageMaps]:
+    from engine.randomization.stage_maps import stage_maps
 
-    return shown(_held.plan, model, _held.sample, index, seed)
+    return stage_maps(_held.plan, model, _held.sample, index, seed)

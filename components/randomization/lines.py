@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from components.palette import Theme
     from components.randomization.state import RandomizationState
     from engine.randomization.curves import Curve
-    from engine.randomization.plan import Plan
+    from engine.randomization.plan import RandomizationPlan
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Panel(Charted):
         return self.entry.name
 
     @property
-    def plans(self) -> Sequence[Plan]:
+    def plans(self) -> Sequence[RandomizationPlan]:
         return [self.entry.held.plan]
 
     @property

@@ -23,7 +23,7 @@ from engine.request import Example, Picture
 from engine.result import Explanation, Prediction
 
 if TYPE_CHECKING:
-    from engine.randomization.showing import Shown
+    from engine.randomization.stage_maps import StageMaps
     from engine.randomization.stages import Stage
 
 View = TokenMap | PatchMap
@@ -46,7 +46,7 @@ class Grid:
     `shared`: the maps of a method are on one scale, else each on its own.
     """
 
-    shown: Sequence[Shown]
+    shown: Sequence[StageMaps]
     methods: Sequence[Explainer]
     given: Example | Picture
     likeness: Mapping[tuple[int, str], Likeness]

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from components.evaluate.charts.frame import Span
     from components.palette import Theme
     from components.randomization.state import RandomizationState
-    from engine.randomization.curves import Curve
-    from engine.randomization.plan import Plan
-    from engine.randomization.verdict import Verdict
+    from engine.randomization.curves import Curve, Verdict
+    from engine.randomization.plan import RandomizationPlan
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Over(Charted):
         return f"{self.frame.title(self.method)}, {', '.join(one.name for one in self.entries)}"
 
     @property
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[RandomizationPlan]:
         return [one.plan for one in {id(entry.held): entry.held for entry in self.entries}.values()]
 
     @property
@@ -92,7 +91,7 @@ def over_area(
 
 def verdicts_on(method: str, entries: Sequence[Entry], kind: str) -> list[tuple[str, Verdict]]:
     """By the name of each model; none of those without the cascading mode or the method."""
-    from engine.randomization.verdict import verdicts
+    from engine.randomization.curves import verdicts_of
 
-    judged = ((one.name, verdicts(one.found, kind, one.held.plan.seed)) for one in entries)
+    judged = ((one.name, verdicts_of(one.found, kind, one.held.plan.seed)) for one in entries)
     return [(name, verdict) for name, each in judged for verdict in each if verdict.method == method]

@@ -20,9 +20,9 @@ from components.randomization.words import BELOW, ENDS, MAPS_APART, MODE_TITLES,
 from components.randomization.work import AREA
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
-from engine.randomization.changes import changes_of, ordered
-from engine.randomization.measures import MEASURES as MEASURED
+from engine.randomization.curves import changes_of, order_examples
 from engine.randomization.plan import MODES
+from engine.randomization.result import MEASURES as MEASURED
 from engine.registry import Explainer
 from engine.request import Picture
 from engine.vision.view import view_of as eyes_of
@@ -30,8 +30,8 @@ from engine.vision.view import view_of as eyes_of
 if TYPE_CHECKING:
     from components.randomization.known import Known
     from components.randomization.state import RandomizationState
-    from engine.randomization.result import OfModel
-    from engine.randomization.showing import Shown
+    from engine.randomization.result import ModelRandomization
+    from engine.randomization.stage_maps import StageMaps
 
 ALL = "All stages"
 LONGEST = 70
@@ -82,7 +82,12 @@ def _model(state: RandomizationState, entries: Sequence[Entry]) -> Entry:
 
 
 def _example(
-    state: RandomizationState, held: Held, found: OfModel, methods: Mapping[str, Explainer], way: str, stage: int
+    state: RandomizationState,
+    held: Held,
+    found: ModelRandomization,
+    methods: Mapping[str, Explainer],
+    way: str,
+    stage: int,
 ) -> int | None:
     """The chosen one, its place in the data set; None after saying why there is none."""
     if not found.examples:
@@ -95,12 +100,12 @@ def _example(
             by = one_of(state, "Changed by", "by", {id: _title(id, methods) for id in found.methods})
         changes = changes_of(found, by, way, stage, state.look.measure)
         measure = "" if order == "index" else state.look.measure
-        listed = dict(_labels(held, found, ordered(found, changes, order), changes, measure))
+        listed = dict(_labels(held, found, order_examples(found, changes, order), changes, measure))
         return int(one_of(state, "Example", "example", listed, width=560))
 
 
 def _labels(
-    held: Held, found: OfModel, places: Sequence[int], changes: np.ndarray, measure: str
+    held: Held, found: ModelRandomization, places: Sequence[int], changes: np.ndarray, measure: str
 ) -> Iterator[tuple[str, str]]:
     """What each example is called: the number first that decides the order, then the text or the label."""
     for at in places:
@@ -125,8 +130,8 @@ def _called(held: Held, index: int) -> str:
 
 
 def _draw(
-    state: RandomizationState, held: Held, found: OfModel, listed: Sequence[Shown], index: int, draw: int,
-    methods: Mapping[str, Explainer],
+    state: RandomizationState, held: Held, found: ModelRandomization, listed: Sequence[StageMaps], index: int,
+    draw: int, methods: Mapping[str, Explainer],
 ) -> None:  # fmt: skip
     if not listed:
         return
@@ -140,7 +145,7 @@ def _draw(
 
 
 def likeness_of(
-    found: OfModel, listed: Sequence[Shown], index: int, draw: int, measure: str
+    found: ModelRandomization, listed: Sequence[StageMaps], index: int, draw: int, measure: str
 ) -> dict[tuple[int, str], Likeness]:
     """By place among those listed and method: this example's own number at this randomization."""
     at, which = found.examples.index(index), MEASURED.index(measure)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from components.evaluate.state import read_examples, read_models, typed_params
 from components.link_choice import choice, whole
@@ -20,16 +19,14 @@ from components.request_link import (
 )
 from components.text.focus import Query
 from engine.errors import not_allowed, unknown
-from engine.randomization.plan import MODES, SEEDS, THESIS
+from engine.randomization.plan import MODES, THESIS_METHODS, RandomizationPlan
 from engine.registry import Explainer
-
-if TYPE_CHECKING:
-    from engine.randomization.plan import Plan
 
 MODELS = {"text": ("reviews-minilm",), "image": ("scenes-vit",)}
 DATA = {"text": "reviews", "image": "scenes"}
 EXAMPLES = {"text": 16, "image": 12}
 """What each kind opens with comes randomized: engine/shipped/randomized.py."""
+SEEDS = RandomizationPlan.seeds
 MOST_SEEDS = 100
 SWITCH = ("off", "on")
 
@@ -55,7 +52,9 @@ class RandomizationState:
 
 def usual(kind: str) -> RandomizationState:
     """What the page opens with."""
-    return RandomizationState(kind=kind, models=MODELS[kind], data=DATA[kind], methods=THESIS, examples=EXAMPLES[kind])
+    return RandomizationState(
+        kind=kind, models=MODELS[kind], data=DATA[kind], methods=THESIS_METHODS, examples=EXAMPLES[kind]
+    )
 
 
 def read(kind: str, query: Query, methods: Mapping[str, Explainer]) -> tuple[RandomizationState, list[str]]:
@@ -94,11 +93,9 @@ def write(state: RandomizationState) -> Query:
     return query | write_look(state.look)
 
 
-def plan_of(state: RandomizationState, methods: Mapping[str, Explainer]) -> Plan:
+def plan_of(state: RandomizationState, methods: Mapping[str, Explainer]) -> RandomizationPlan:
     """What is asked of the engine, the same as `exegesis randomize` asks. Errors: parameters that are not allowed."""
-    from engine.randomization.plan import Plan
-
-    return Plan(
+    return RandomizationPlan(
         models=state.models,
         dataset=state.data,
         methods=state.methods,
@@ -113,7 +110,7 @@ def plan_of(state: RandomizationState, methods: Mapping[str, Explainer]) -> Plan
     )
 
 
-def of_plan(plan: Plan) -> RandomizationState:
+def of_plan(plan: RandomizationPlan) -> RandomizationState:
     """The state that shows what was randomized before."""
     return RandomizationState(
         kind=plan.kind,

@@ -17,7 +17,7 @@ from components.randomization.words import BESIDE, BESIDE_HELP, NONE_BESIDE
 
 if TYPE_CHECKING:
     from components.randomization.state import RandomizationState
-    from engine.randomization.plan import Plan
+    from engine.randomization.plan import RandomizationPlan
 
 EVERY = "All models"
 METHOD_LINES = "A line a method"
@@ -25,7 +25,10 @@ LINES_HELP = "Or one method with a line a model, over each other: to compare siz
 
 
 def view_controls(
-    state: RandomizationState, entries: Sequence[Entry], titles: Mapping[str, str], offered: Mapping[str, Plan]
+    state: RandomizationState,
+    entries: Sequence[Entry],
+    titles: Mapping[str, str],
+    offered: Mapping[str, RandomizationPlan],
 ) -> str:
     """All of them. Returns the method of which each model is to have a line; empty where each method has one."""
     lines = ""
@@ -69,7 +72,7 @@ def _take_methods(kind: str, widget: str, all: int) -> None:
     put(kind, f"{LOOK}only", [] if len(wanted) == all else wanted)
 
 
-def _beside_control(state: RandomizationState, offered: Mapping[str, Plan]) -> None:
+def _beside_control(state: RandomizationState, offered: Mapping[str, RandomizationPlan]) -> None:
     widget = key(state.kind, "view.beside")
     st.session_state[widget] = [mark for mark in state.look.beside if mark in offered]
     st.multiselect(

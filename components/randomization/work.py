@@ -17,7 +17,7 @@ from components.trouble import say_note
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.randomization.plan import Plan
+    from engine.randomization.plan import RandomizationPlan
 
 AREA = JobArea("randomization")
 AGAIN = "Try the failed ones again"
@@ -25,7 +25,7 @@ TIMED = "That takes about {}, by what such work took before on this device."
 FOUND = "What is in the cache already is not computed again."
 
 
-def work_area(plan: Plan, seen: Known) -> None:
+def work_area(plan: RandomizationPlan, seen: Known) -> None:
     """What is still to be done as a button, or the job that does it; the page is drawn again when that is over."""
     AREA.trouble()
     if seen.running is not None:
@@ -42,7 +42,7 @@ def work_area(plan: Plan, seen: Known) -> None:
                 AREA.offer(AGAIN, "again", "randomize", spec_of(plan), help=FINDS)
 
 
-def stages_of_all(plan: Plan) -> int:
+def stages_of_all(plan: RandomizationPlan) -> int:
     """How many models are explained: each as it is, and at each stage with each seed; what modes share counts once."""
     from engine.models.sizes import block_count
     from engine.randomization.stages import stages_of
@@ -51,7 +51,7 @@ def stages_of_all(plan: Plan) -> int:
     return sum(1 + stages * plan.seeds for stages in own)
 
 
-def cost_words(plan: Plan, models: int, size: int, before: Sequence[Randomized] = ()) -> str:
+def cost_words(plan: RandomizationPlan, models: int, size: int, before: Sequence[Randomized] = ()) -> str:
     """What is asked for. `models`: how many are explained, random ones counted. `before`: jobs that tell the time."""
     maps = models * size * len(plan.company)
     asked = f"{count(size, 'example')}, {count(len(plan.company), 'method')}, {count(len(plan.models), 'model')}"
@@ -60,7 +60,7 @@ def cost_words(plan: Plan, models: int, size: int, before: Sequence[Randomized] 
     return " ".join([told, *([] if pace is None else [TIMED.format(duration(maps / pace))]), FOUND])
 
 
-def pace_of(plan: Plan, before: Sequence[Randomized]) -> float | None:
+def pace_of(plan: RandomizationPlan, before: Sequence[Randomized]) -> float | None:
     """Maps a second by the newest job on the same models that ended well on this device; None without one."""
     own = (
         (job, of) for job, of in before if set(of.models) == set(plan.models) and of.dtype == plan.dtype

@@ -149,9 +149,9 @@ def _evaluation(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Qu
 
 def _randomization(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
     from components.randomization.state import of_plan, write
-    from engine.jobs.randomizing import plan_of
+    from engine.randomization.plan import RANDOMIZE
 
-    return RANDOMIZATION, write(of_plan(plan_of(experiment.plan)))
+    return RANDOMIZATION, write(of_plan(RANDOMIZE.plan_of(experiment.plan)))
 
 
 def _attack(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:

@@ -1,22 +1,138 @@
-"""What the commands `evaluate`, `randomize` and `attack` share: their checks, and how the work is done."""
+"""The command of an experiment, made of its plan; and what the commands of experiments share."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from engine.cli.guard import STOPPED, fail, note
+from engine.cli import values
+from engine.cli.guard import FAILED, STOPPED, fail, note
 from engine.cli.jobs import carried_out, end
-from engine.cli.writing import check_place
+from engine.cli.methods import methods_of, values_of
+from engine.cli.options import DEFAULT_MODEL, Dtype, Param, check_dtype
+from engine.cli.writing import check_place, write
 from engine.errors import Cancelled, UsageError, not_allowed
+from engine.experiments.base import Experiment
+from engine.experiments.options import Option, options_of
 
 if TYPE_CHECKING:
     from engine.progress import CancelToken, Report
 
 T = TypeVar("T")
+Draw = Callable[[Any, Path | None], object]
+"""Prints a result for people; the second is the file to which rows went."""
+SHARED = {
+    "param": (Param, None),
+    "dtype": (Dtype, "float32"),
+    "job": (Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")], False),
+    "executor": (Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")], "local"),
+    "address": (Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")], None),
+    "out": (
+        Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")], None,
+    ),
+}  # fmt: skip
+"""The options that each command has after those of its plan, with their defaults."""
+
+
+def command_of(own: Experiment, draw: Draw) -> Callable[..., None]:
+    """The command: an option a field of the plan, then those that all experiments share."""
+
+    def command(**given: Any) -> None:
+        _run(own, draw, given)
+
+    parameters = {name: (_annotation(one), _default(one)) for name, one in _plan_options(own).items()} | SHARED
+    parameters["as_json"] = (Annotated[bool, typer.Option("--json", help=own.json_help)], False)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, keyword, default=d, annotation=a) for name, (a, d) in parameters.items()]
+    )
+    command.__annotations__ = {name: annotation for name, (annotation, _) in parameters.items()}
+    command.__doc__ = own.summary
+    return command
+
+
+def _plan_options(own: Experiment) -> Mapping[str, Option]:
+    return {name: one for name, one in options_of(own.plan).items() if name not in ("dtype", "params")}
+
+
+def _annotation(one: Option) -> Any:
+    option = typer.Option(one.flag, metavar=None if one.hint is bool else one.get("metavar"), help=one.get("help"))
+    return Annotated[bool if one.hint is bool else str | None if one.default is None else str, option]
+
+
+def _default(one: Option) -> Any:
+    """As it is typed. The methods' own default is said in the help: it is longer than a line."""
+    if one.name == "models":
+        return DEFAULT_MODEL
+    if one.name in ("dataset", "methods"):
+        return ""
+    if one.is_list:
+        return ",".join(map(str, one.default))
+    return one.default if one.default is None or one.hint is bool else str(one.default)
+
+
+def _value(one: Option, typed: Any) -> Any:
+    """What the plan is given. Errors: a number or a name that is missing or wrong."""
+    if one.name == "dataset":
+        return given(one.flag, typed)
+    if one.is_list:
+        return tuple(values.names(one.flag, typed)) if typed or one.default != () else ()
+    if one.hint is int:
+        return values.whole(one.flag, typed, one.get("low") or 0)
+    return typed
+
+
+def _run(own: Experiment, draw: Draw, typed: Mapping[str, Any]) -> None:
+    # What runs models is imported when a command runs.
+    from engine.cli import output
+    from engine.experiments.run import FORMATS, carry_out, rows_of
+
+    check_dtype(typed["dtype"])
+    check_job(typed["job"], typed["executor"])
+    file = rows_file(typed["out"])
+    options = {name: one for name, one in _plan_options(own).items() if name != "methods"}
+    plan = own.plan(methods=(), dtype=typed["dtype"], **{n: _value(one, typed[n]) for n, one in options.items()})
+    usual = options_of(own.plan)["methods"].default
+    wanted = typed["methods"] or (",".join(usual) if isinstance(usual, tuple) else "")
+    methods, _ = methods_of("--methods", wanted, plan.kind, plan.models)
+    plan = replace(plan, methods=tuple(one.id for one in methods), params=values_of(typed["param"], methods))
+    found = worked(
+        own.id,
+        own.doing,
+        lambda report, cancel: carry_out(plan, report, cancel, typed["executor"], typed["address"]),
+        plan.as_plain() if typed["job"] else None,
+    )
+    if file is not None:
+        write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
+    if typed["as_json"]:
+        output.print_json(own.steps.to_json(found))
+    else:
+        draw(found, file)
+        if file is not None:
+            print(f"Written: {output.visible(str(file))}, {sum(1 for _ in rows_of(found)):,} rows")
+    if not any(one.examples for one in found.models):
+        raise typer.Exit(fail(f"{own.id}: no example could be explained; why is said above.", FAILED))
+
+
+def draw_means(found: Any, file: Path | None) -> None:
+    """For people: the mean of each metric by model and method."""
+    from statistics import fmean
+
+    from engine.cli.output import console, table, visible
+    from engine.experiments.run import rows_of
+
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for row in rows_of(found):
+        groups.setdefault((row["model"], row["method"], row["metric"]), []).append(row["value"])
+    means = table(["model", "method", "metric", "mean", "n"], right=["mean", "n"])
+    for names, numbers in groups.items():
+        means.add_row(*map(visible, names), f"{fmean(numbers):.4g}", str(len(numbers)))
+    console().print(means)
 
 
 def given(option: str, value: str) -> str:
@@ -34,10 +150,10 @@ def check_job(job: bool, executor: str) -> None:
 
 def rows_file(out: str | None) -> Path | None:
     """Where the rows go, None for nowhere; refused before long work is done for them."""
-    from engine.evaluation.export import FORMATS
-
     if out is None:
         return None
+    from engine.experiments.run import FORMATS
+
     path = Path(out).expanduser()
     if path.suffix.lower().removeprefix(".") not in FORMATS:
         endings = ", ".join(f".{name}" for name in FORMATS)

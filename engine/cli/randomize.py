@@ -1,84 +1,103 @@
-"""`exegesis randomize`: do explanations change when what a model has learned is destroyed?"""
+"""`exegesis randomize`: do explanations change when what a model has learned is destroyed?
+
+For people: Spearman's rho stage by stage, what the model then predicts, and a verdict a method.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
-
-from engine.cli import values
-from engine.cli.experiments import check_job, given, rows_file, worked
-from engine.cli.guard import FAILED, fail
-from engine.cli.methods import methods_of, values_of
-from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
-from engine.cli.writing import write
+from engine.cli.drawing_evaluation import NOTHING
+from engine.cli.experiments import command_of
+from engine.cli.output import console, table, visible
+from engine.randomization.plan import RANDOMIZE
 
 if TYPE_CHECKING:
-    from engine.progress import CancelToken, Report
-    from engine.randomization.plan import Plan
-    from engine.randomization.result import Randomization
+    from rich.console import RenderableType
 
-    Work = Callable[[Report, CancelToken], Randomization]
+    from engine.randomization.curves import Curve
+    from engine.randomization.result import ModelRandomization, RandomizationResult
 
-
-def randomize(
-    models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = DEFAULT_MODEL,
-    dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
-    methods: Annotated[str, typer.Option(metavar="A,B", help="Or 'all'. [default: five of the thesis]")] = "",
-    examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "50",
-    seed: Seed = "0",
-    mode: Annotated[
-        str, typer.Option(metavar="A,B", help="cascading: from the last block down; independent: one at a time.")
-    ] = "cascading,independent",
-    seeds: Annotated[str, typer.Option(metavar="K", help="Randomizations of each part.")] = "3",
-    head: Annotated[bool, typer.Option("--head", help="Randomize what follows the last block too, first.")] = False,
-    embeddings: Annotated[bool, typer.Option("--embeddings", help="Randomize the embeddings too, last.")] = False,
-    split: Split = None,
-    param: Param = None,
-    dtype: Dtype = "float32",
-    job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
-    executor: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")] = "local",
-    address: Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")] = None,
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the curves and verdicts as JSON.")] = False,
-) -> None:
-    """Randomize a model block by block and see whether explanations change; stopped, it goes on where it was."""
-    from engine.cli import drawing_randomization, output, plain_randomization
-    from engine.randomization.export import FORMATS
-    from engine.randomization.plan import THESIS, Plan
-
-    check_dtype(dtype)
-    check_job(job, executor)
-    file = rows_file(out)
-    plan = Plan(
-        models=tuple(values.names("--models", models)),
-        dataset=given("--dataset", dataset),
-        methods=(),
-        examples=values.whole("--examples", examples, 1),
-        seed=values.whole("--seed", seed),
-        modes=tuple(values.names("--mode", mode)),
-        seeds=values.whole("--seeds", seeds, 1),
-        head=head,
-        embeddings=embeddings,
-        split=split,
-        dtype=dtype,
-    )
-    asked, _ = methods_of("--methods", methods or ",".join(THESIS), plan.kind, plan.models)
-    plan = replace(plan, methods=tuple(one.id for one in asked), params=values_of(param, asked))
-    found = worked("randomize", "randomizing", _work(plan, executor, address), plan.as_plain() if job else None)
-    if file is not None:
-        write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
-    if as_json:
-        output.print_json(plain_randomization.as_plain(found))
-    else:
-        drawing_randomization.draw(found, file)
-    if not any(one.examples for one in found.models):
-        raise typer.Exit(fail("randomize: no example could be explained; why is said above.", FAILED))
+LEGEND = (
+    "Spearman's rho between the map of the model as it is and that of the randomized one, for the class that the model "
+    "as it is predicts; mean over examples. same class: how many examples keep it. block 1 is the first. Intervals, "
+    "seeds, rho of absolute scores and the overlap of the top are in --json, all values in --out."
+)
 
 
-def _work(plan: Plan, executor: str, address: str | None) -> Work:
-    from engine.randomization.executors import carry_out_on
+def draw(found: RandomizationResult, file: Path | None) -> None:
+    """Print a table a model and mode, the verdicts, and what was left out."""
+    out = console()
+    for part in _parts(found):
+        out.print(part)
 
-    return lambda report, cancel: carry_out_on(executor, plan, address, report, cancel)
+
+def _parts(found: RandomizationResult) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from engine.randomization.curves import verdicts_of
+
+    for one in found.models:
+        for mode in found.plan.modes:
+            yield Text(visible(f"{one.model} on {one.dataset}, {mode}"), style="bold")
+            yield _table(one, mode, found.plan.seed)
+        for verdict in verdicts_of(one, found.plan.kind, found.plan.seed):
+            yield Text(visible(f"{verdict.method}: {verdict.reason}"))
+        yield from (Text(visible(line)) for line in _left_out(one))
+        yield ""
+    yield Text(LEGEND, style="dim")
+
+
+def _table(found: ModelRandomization, mode: str, seed: int) -> RenderableType:
+    """A row a stage, a column a method."""
+    from rich.text import Text
+
+    from engine.randomization.curves import curves_of
+
+    own = [curve for curve in curves_of(found, seed) if curve.mode == mode]
+    rho = [curve for curve in own if curve.metric == "spearman"]
+    predictions = [curve for curve in own if not curve.method]
+    columns = ["same class" if curve.metric == "class_changed" else curve.metric for curve in predictions]
+    named = [*(curve.method for curve in rho), *columns]
+    rows = table(["randomized", *named], right=named)
+    for at, point in enumerate((rho or predictions)[0].points):
+        cells = [_number(curve.points[at].value) for curve in rho]
+        cells += [_prediction(curve, at) for curve in predictions]
+        rows.add_row(*map(Text, (_part(point.stage.block, mode), *cells)))
+    return rows
+
+
+def _part(block: str, mode: str) -> str:
+    named = f"block {block}" if block.isdecimal() else block
+    return f"down to {named}" if mode == "cascading" else named
+
+
+def _prediction(curve: Curve, at: int) -> str:
+    value = curve.points[at].value
+    return f"{1 - value:.0%}" if curve.metric == "class_changed" and value is not None else _number(value)
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def _left_out(found: ModelRandomization) -> Iterator[str]:
+    """A line for each reason why maps were left out."""
+    for why, count in Counter(found.failed.values()).items():
+        yield f"{_many(count, 'example')} left out: {why}"
+    counts = Counter[tuple[str, str]]()
+    for place, method in enumerate(found.methods):
+        codes: Sequence[int] = found.why[:, :, place][found.why[:, :, place] >= 0].tolist()
+        counts.update((found.reasons[code], method) for code in codes)
+    for (why, method), count in counts.items():
+        yield f"{_many(count, 'map')} of {method} left out: {why}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+randomize = command_of(RANDOMIZE, draw)

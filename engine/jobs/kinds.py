@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import unknown
+from engine.experiments import base as experiments
 
 Spec = Mapping[str, Any]
 Plan = Callable[[Spec], Iterable["Unit"]]
@@ -18,7 +19,6 @@ MODULES = {
     "explain": "engine.jobs.explaining",
     "predict": "engine.jobs.predicting",
     "evaluate": "engine.jobs.evaluating",
-    "randomize": "engine.jobs.randomizing",
     "reproduce": "engine.jobs.reproducing",
     "reproduce_smat": "engine.jobs.reproducing_smat",
     "compare": "engine.jobs.comparing",
@@ -51,6 +51,7 @@ class Unit:
     `key` on its own (as `engine.explain` does), and what it returns is not used. Units
     that follow each other with the same `batch` are first given to it together, a few at a time: it computes and
     stores them all in fewer passes, or raises, and then they are computed one by one. `label`: as a failure is told.
+    `group`: plain values that units share which one worker of a cluster does; None for what is not done there.
     """
 
     key: str
@@ -59,6 +60,7 @@ class Unit:
     stores_itself: bool = False
     batch: Batch | None = None
     step: Step | None = None
+    group: Any = None
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,16 @@ def job_kind(id: str, *, title: str | Callable[[Spec], str], check: Check = lamb
 
 
 def kind_of(id: str) -> Kind:
-    """The kind of this id. An unknown one lists the known."""
+    """The kind of this id, each experiment among them. An unknown one lists the known."""
+    if id not in _kinds and experiments.is_experiment(id):
+        # Here and not above: it runs models, and its work is made of units.
+        from engine.experiments.run import job_kind as kind_of_experiment
+
+        return kind_of_experiment(experiments.experiment(id))
     if id not in _kinds and id in MODULES:
         importlib.import_module(MODULES[id])
     if id not in _kinds:
-        raise unknown("job kind", id, {*_kinds, *MODULES})
+        raise unknown("job kind", id, {*_kinds, *MODULES, *experiments.known_ids()})
     return _kinds[id]
 
 

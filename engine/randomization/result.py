@@ -1,27 +1,47 @@
-"""What a check found: how like the original each map is at each stage, and what the model then says."""
+"""What a check finds on a model: how like the original each map is at each stage, and what the model then predicts.
+
+Maps are compared by rank with sign and without, by their top, and as pictures.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.randomization.measures import MEASURES
-from engine.randomization.plan import Plan
+from engine.experiments.base import ExperimentResult
+from engine.metrics.agreement import TOP_PERCENT, is_constant, spearman, top_k_overlap
+from engine.randomization.plan import RandomizationPlan
 from engine.randomization.stages import Stage
+
+MEASURES = ("spearman", "spearman_abs", "top_k", "ssim")
+"""Spearman's rho with sign and of the absolute scores; the shared part of the top 15 %; structural similarity."""
+FLAT_BEFORE = "its map of the model as it is is the same everywhere, so that it has no order"
+FLAT_AFTER = "its map of the randomized model is the same everywhere, so that it has no order"
+WINDOW = 7
+SMALL = (0.01, 0.03)
+"""K1 and K2 of Wang et al. (2004)."""
 
 PREDICTIONS = ("probability", "class_changed")
 """Of the class that the model as it is predicts (of a regression head its score); whether another is predicted."""
 FINE = -1
 """In `why`: the map has a likeness."""
+COLUMNS = {
+    "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "mode": str,
+    "block": str, "seed": int, "stage": int,
+}  # fmt: skip
+"""Of the rows. `example`: the place in the data set. `method`: empty of the prediction. `block`: what was randomized
+last, a number from 1, "head" or "embeddings". `stage`: its place along the curve, from 1."""
+
+Map = Float[np.ndarray, "feature"]
 
 
 @dataclass(frozen=True, eq=False)
-class OfModel:
-    """What was found on one model, on `examples` (their places in the data set).
+class ModelRandomization:
+    """What is found on one model, on `examples` (their places in the data set). The cache holds it field by field.
 
     `likeness`: NaN where there is none. `why`: the place of the reason in `reasons`, or `FINE`. `before`: the
     probability of the class on the model as it is. `failed`: examples of which nothing is known, and why.
@@ -56,55 +76,71 @@ class OfModel:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One observation. `block`: the part that was randomized last. `method`: empty where it is of the prediction."""
-
-    model: str
-    dataset: str
-    example: int
-    method: str
-    metric: str
-    value: float
-    mode: str
-    block: str
-    seed: int
-    stage: int
-
-    def as_plain(self) -> dict[str, str | int | float]:
-        """The columns of a tidy table."""
-        return dataclasses.asdict(self)
-
-
-@dataclass(frozen=True)
-class Randomization:
+class RandomizationResult(ExperimentResult):
     """What a plan found, model by model."""
 
-    plan: Plan
-    models: tuple[OfModel, ...]
+    plan: RandomizationPlan
+    models: tuple[ModelRandomization, ...]
 
     @property
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[dict[str, Any]]:
         """An observation a row. What has no value has no row: `curves` counts it, with the reason."""
-        return (row for one in self.models for row in rows_of(one))
+        return (row for one in self.models for row in rows(one))
 
 
-def rows_of(found: OfModel) -> Iterator[Row]:
-    """Stage by stage: the predictions, then the maps of each method."""
-    for (at, stage), (draw, seed) in _pairs(found.stages, found.seeds):
-        shared = {"mode": stage.mode, "block": stage.block, "seed": seed, "stage": stage.number}
-
-        def row(place: int, method: str, metric: str, value: float, shared: dict[str, object] = shared) -> Row:
-            return Row(found.model, found.dataset, found.examples[place], method, metric, value, **shared)  # type: ignore[arg-type]
-
-        for place in range(len(found.examples)):
-            if np.isfinite(found.after[at, draw, place]):
-                yield row(place, "", PREDICTIONS[0], float(found.after[at, draw, place]))
-                yield row(place, "", PREDICTIONS[1], float(found.changed[at, draw, place]))
-        cells = found.likeness[at, draw]
-        for method, measure, place in zip(*(axis.tolist() for axis in np.nonzero(np.isfinite(cells))), strict=True):
-            value = float(cells[method, measure, place])
-            yield row(place, found.methods[method], MEASURES[measure], value)
+def rows(found: ModelRandomization) -> Iterator[dict[str, Any]]:
+    """Stage by stage: the predictions, then the maps of each method. `block`: the part that is randomized last."""
+    for at, stage in enumerate(found.stages):
+        for draw, seed in enumerate(found.seeds):
+            shared = {"mode": stage.mode, "block": stage.block, "seed": seed, "stage": stage.number}
+            for example, method, metric, value in _values(found, at, draw):
+                named = {"model": found.model, "dataset": found.dataset, "example": example, "method": method}
+                yield {**named, "metric": metric, "value": value, **shared}
 
 
-def _pairs(stages: Sequence[Stage], seeds: Sequence[int]) -> Iterator[tuple[tuple[int, Stage], tuple[int, int]]]:
-    return ((stage, seed) for stage in enumerate(stages) for seed in enumerate(seeds))
+def _values(found: ModelRandomization, stage: int, seed: int) -> Iterator[tuple[int, str, str, float]]:
+    """Example, method, metric and value at one stage and seed, by places."""
+    for place, example in enumerate(found.examples):
+        if np.isfinite(found.after[stage, seed, place]):
+            yield example, "", PREDICTIONS[0], float(found.after[stage, seed, place])
+            yield example, "", PREDICTIONS[1], float(found.changed[stage, seed, place])
+    cells = found.likeness[stage, seed]
+    for method, measure, place in zip(*(axis.tolist() for axis in np.nonzero(np.isfinite(cells))), strict=True):
+        yield found.examples[place], found.methods[method], MEASURES[measure], float(cells[method, measure, place])
+
+
+def no_order(before: Map, after: Map) -> str:
+    """Why the two cannot be compared; empty where they can."""
+    return FLAT_BEFORE if is_constant(before) else FLAT_AFTER if is_constant(after) else ""
+
+
+def likeness(before: Map, after: Map, grid: tuple[int, int] | None, signed: bool) -> Float[np.ndarray, "measure"]:
+    """Each of the measures, NaN where there is none. Both maps have an order; of a text there is no grid."""
+    rho = spearman(before, after)
+    sizes = spearman(np.abs(before), np.abs(after)) if signed else rho
+    top = top_k_overlap(before, after, max(1, TOP_PERCENT * len(before) // 100))
+    alike = None if grid is None else ssim(before.reshape(grid), after.reshape(grid), 2.0 if signed else 1.0)
+    return np.array([np.nan if value is None else value for value in (rho, sizes, top, alike)])
+
+
+def ssim(one: Float[np.ndarray, "row column"], other: Float[np.ndarray, "row column"], spread: float) -> float | None:
+    """Structural similarity (Wang et al., 2004, eq. 13), from -1 to 1 for the same picture; None where it is too small.
+
+    Each map is first divided by its largest size, so that only where it is strong counts, as a person sees it;
+    `spread`: what values then may span, 2 with signs, 1 without. The mean over all square windows of 7 x 7 patches
+    (the largest odd number that fits) that lie inside, with sample variances.
+    """
+    width = min(WINDOW, *(side - (side + 1) % 2 for side in one.shape))
+    if width < 3:
+        return None
+    x, y = (_windows(picture / np.abs(picture).max(), width) for picture in (one, other))
+    (mean_x, mean_y), (x, y) = (x.mean(-1), y.mean(-1)), (x - x.mean(-1, keepdims=True), y - y.mean(-1, keepdims=True))
+    free = width * width - 1
+    c1, c2 = ((share * spread) ** 2 for share in SMALL)
+    light = (2 * mean_x * mean_y + c1) / (mean_x**2 + mean_y**2 + c1)
+    shape = (2 * (x * y).sum(-1) / free + c2) / (((x**2).sum(-1) + (y**2).sum(-1)) / free + c2)
+    return float((light * shape).mean())
+
+
+def _windows(picture: Float[np.ndarray, "row column"], width: int) -> Float[np.ndarray, "window cell"]:
+    return np.lib.stride_tricks.sliding_window_view(picture, (width, width)).reshape(-1, width * width)

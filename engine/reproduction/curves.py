@@ -12,7 +12,7 @@ from engine.metrics.agreement import spearman
 from engine.metrics.results import Of, Row
 
 if TYPE_CHECKING:
-    from engine.randomization.result import OfModel
+    from engine.randomization.result import ModelRandomization
 
 SPEARMAN = 0
 """The place of Spearman's rho among the measures of a randomization."""
@@ -21,7 +21,7 @@ MODES = ("cascading", "independent")
 Curve = Float[np.ndarray, "stage"]
 
 
-def rows_of_models(found: Sequence[OfModel]) -> Iterator[Row]:
+def rows_of_models(found: Sequence[ModelRandomization]) -> Iterator[Row]:
     """Of each model, method and example that has a rho at every stage."""
     for one in found:
         means = _over_seeds(one.likeness[:, :, :, SPEARMAN])

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from engine.evaluation.result import Evaluation
     from engine.evaluation.sample import Sample
     from engine.metrics.results import Row
-    from engine.randomization.plan import Plan as RandomizationPlan
-    from engine.randomization.result import Randomization
+    from engine.randomization.plan import RandomizationPlan
+    from engine.randomization.result import RandomizationResult
 
 METHODS = (
     *TOP_THREE, "gradient_l2", "gradient_x_input", "attention_mean", "attention_rollout",
@@ -131,30 +131,30 @@ class Randomizations(Way):
     job = "randomize"
 
     def plan(self, asked: Wanted) -> RandomizationPlan:
-        from engine.randomization.plan import Plan as RandomizationPlan
+        from engine.randomization.plan import RandomizationPlan
 
         return RandomizationPlan(asked.models, asked.dataset, RANDOMIZED, asked.examples, asked.seed, **asked.settings)
 
-    def carry_out(self, plan: RandomizationPlan, report: Report = silent) -> Randomization:
-        from engine.randomization.run import carry_out
+    def carry_out(self, plan: RandomizationPlan, report: Report = silent) -> RandomizationResult:
+        from engine.experiments.run import carry_out
 
         return carry_out(plan, report)
 
     def keys(self, plan: RandomizationPlan) -> list[str]:
-        from engine.randomization.keeping import key_of
+        from engine.experiments.run import key_of
 
         sample = self.sample(plan)
         return [key_of(plan, model, sample) for model in plan.models]
 
     def sample(self, plan: RandomizationPlan) -> Sample:
-        from engine.randomization.run import sample_of
+        from engine.experiments.run import sample_of
 
         return sample_of(plan)
 
-    def rows(self, found: Randomization) -> Iterable[Row]:
+    def rows(self, found: RandomizationResult) -> Iterable[Row]:
         return rows_of_models(found.models)
 
-    def rights(self, found: Randomization) -> Rights:
+    def rights(self, found: RandomizationResult) -> Rights:
         from engine.reproduction.accuracy import predicted, rights_of
 
         source = self.sample(found.plan).source
@@ -162,7 +162,7 @@ class Randomizations(Way):
             pairs = predicted(one.model, source, one.examples, found.plan.dtype)
             yield from ((one.model, right) for right in rights_of(pairs, source))
 
-    def skipped(self, found: Randomization) -> int:
+    def skipped(self, found: RandomizationResult) -> int:
         return sum(len(one.failed) for one in found.models)
 
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from engine.evaluation.sample import Sample
-from engine.randomization.keeping import key_of
-from engine.randomization.plan import MODES, Plan
-from engine.randomization.run import carry_out, sample_of
+from engine.experiments.run import carry_out, key_of, sample_of
+from engine.randomization.plan import MODES, RANDOMIZE, RandomizationPlan
 
-PLANS: Mapping[str, Plan] = {
-    "text": Plan(("reviews-minilm",), "reviews", examples=16),
-    "image": Plan(("scenes-vit",), "scenes", examples=12),
-}
+PLANS: Mapping[str, RandomizationPlan] = RANDOMIZE.opens_with
 """By what the models read."""
 
 
@@ -28,12 +24,12 @@ def made() -> tuple[str, ...]:
     return keys()
 
 
-def _keys(plan: Plan, sample: Sample) -> Iterator[str]:
-    from engine.randomization.work import Work
+def _keys(plan: RandomizationPlan, sample: Sample) -> Iterator[str]:
+    from engine.randomization.work import ModelWork
 
     for model in plan.models:
         yield key_of(plan, model, sample)
-        work = Work(plan, model, sample)
+        work = ModelWork(plan, model, sample)
         cascade = {(stage.parts, plan.seed) for stage in work.stages if stage.mode == MODES[0]}
-        pieces = work.all_pieces()
-        yield from (piece.key for piece in pieces if not piece.parts or (piece.parts, piece.seed) in cascade)
+        chunks = work.all_chunks()
+        yield from (chunk.key for chunk in chunks if not chunk.parts or (chunk.parts, chunk.seed) in cascade)

@@ -20,8 +20,7 @@ from components.randomization.words import BESIDE
 from components.randomization.work import AGAIN
 from engine import jobs
 from engine.classifiers import AnyClassifier
-from engine.randomization.fresh import Weights, fresh_weights
-from engine.randomization.twin import Twin
+from engine.randomization.model_copy import ModelCopy, Weights, reinitialize
 from engine.registry import all_explainers
 from engine.shipped.randomized import PLANS
 from tests.alerts import errors
@@ -131,15 +130,15 @@ def test_what_ships_is_offered_beside_a_check_of_ones_own(model: str, tmp_path: 
 
 def test_a_cancelled_check_goes_on_where_it_was(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = {"model": model, "data": reviews(tmp_path), "method": "gradient_l2", "examples": "5", "seeds": "1"}
-    real = Twin.randomized
+    real = ModelCopy.randomized
 
-    def cancelled(self: Twin, parts: tuple[str, ...], seed: int) -> Any:
+    def cancelled(self: ModelCopy, parts: tuple[str, ...], seed: int) -> Any:
         if len(parts) == 2:
             jobs.cancel(jobs.list_jobs()[0].id)
         return real(self, parts, seed)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Twin, "randomized", cancelled)
+        patch.setattr(ModelCopy, "randomized", cancelled)
         jobs.run_now(jobs.create("randomize", spec(link)))
     [stopped] = jobs.list_jobs()
     assert stopped.state == "cancelled"
@@ -157,11 +156,11 @@ def test_a_stage_that_gives_no_numbers_is_told_and_can_be_tried_again(
     link = {"model": model, "data": reviews(tmp_path), "method": "gradient_l2", "examples": "5", "seeds": "1"}
 
     def broken(model: AnyClassifier, part: str, names: Sequence[str], seed: int) -> Weights:
-        made = fresh_weights(model, part, names, seed)
+        made = reinitialize(model, part, names, seed)
         return {name: values * torch.nan for name, values in made.items()} if part == "1" else made
 
     with monkeypatch.context() as patch:
-        patch.setattr("engine.randomization.twin.fresh_weights", broken)
+        patch.setattr("engine.randomization.model_copy.reinitialize", broken)
         jobs.run_now(jobs.create("randomize", spec(link)))
     page = opened(**link)
     html = html_of(page)

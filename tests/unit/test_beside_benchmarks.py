@@ -16,11 +16,11 @@ from benchmarks.counting import Rows, counting
 from benchmarks.limits import Limit
 from engine.attacks.attack import items_of
 from engine.attacks.params import PATH_STEPS
+from engine.experiments.run import sample_of
 from engine.models.attention import twice_differentiable
 from engine.models.text_classifier import TextClassifier
-from engine.randomization.plan import THESIS, Plan
-from engine.randomization.run import sample_of
-from engine.randomization.work import Work
+from engine.randomization.plan import THESIS_METHODS, RandomizationPlan
+from engine.randomization.work import ModelWork
 from engine.request import Example
 from tests.explaining import checkpoint, classifier
 from tests.unit.randomization.making import TEXTS, reviews, serve
@@ -78,11 +78,13 @@ def test_a_stage_needs_the_passes_of_its_bare_side_and_a_few(tmp_path: Path, mon
     model = classifier("bert", dtype="float32")
     serve(monkeypatch, model)
     monkeypatch.setattr(randomization, "STEPS", FEW["integrated_gradients"]["n_steps"])
-    plan = Plan((str(checkpoint("bert")),), reviews(tmp_path), THESIS, modes=("cascading",), seeds=1, params=FEW)
-    work = Work(plan, plan.models[0], sample_of(plan))
-    [chunk], bare = work.chunks, randomization.Bare(model, work)
+    plan = RandomizationPlan(
+        (str(checkpoint("bert")),), reviews(tmp_path), THESIS_METHODS, modes=("cascading",), seeds=1, params=FEW
+    )
+    work = ModelWork(plan, plan.models[0], sample_of(plan))
+    [batch], bare = work.batches, randomization.Bare(model, work)
     clocks, settings = Beside(model), work.settings()[:2]
-    ours, _ = counted(model, [partial(work.done, work.pieces(setting, chunk)) for setting in settings])
+    ours, _ = counted(model, [partial(work.do, work.chunks(setting, batch)) for setting in settings])
     needed, _ = counted(bare.model, [partial(bare.time, step, clocks) for step in range(2)])
     once = sorted(len(model.encode(Example(text))) for text in TEXTS)
     assert sorted(needed.forward) == sorted([*once, *once] * 2), "the answers, and the attention"

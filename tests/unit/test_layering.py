@@ -35,9 +35,9 @@ LIGHT = (
     "engine.heads.grids",
     "engine.heads.part",
     "engine.heads.table",
-    "engine.randomization.run",
-    "engine.randomization.showing",
-    "engine.randomization.verdict",
+    "engine.randomization.experiment",
+    "engine.randomization.stage_maps",
+    "engine.randomization.curves",
 )
 HEAVY = {"torch", "transformers", "captum", "peft"}
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

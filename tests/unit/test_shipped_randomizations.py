@@ -10,12 +10,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from engine import shipped
-from engine.randomization.measures import MEASURES
-from engine.randomization.pieces import Maps
+from engine.experiments.run import finished, sample_of
 from engine.randomization.plan import MODES
-from engine.randomization.run import finished, sample_of
-from engine.randomization.showing import shown
-from engine.randomization.work import Work
+from engine.randomization.result import MEASURES
+from engine.randomization.stage_maps import stage_maps
+from engine.randomization.work import ChunkMaps, ModelWork, find_chunk
 from engine.shipped.make import rounded
 from engine.shipped.randomized import PLANS
 from engine.store import result_store
@@ -46,7 +45,7 @@ def test_a_shipped_randomization_is_found_whole_with_the_maps_that_its_numbers_a
     assert one.complete
     assert not one.failed
     assert len(one.examples) == plan.examples
-    listed = shown(plan, one.model, sample_of(plan), one.examples[0])
+    listed = stage_maps(plan, one.model, sample_of(plan), one.examples[0])
     stages = [stage for stage in one.stages if stage.mode == MODES[0]]
     assert [each.stage for each in listed if each.stage is None or each.stage.mode == MODES[0]] == [None, *stages]
     first = listed[0].maps[METHOD]
@@ -65,13 +64,13 @@ def test_they_are_small_enough_to_come_along() -> None:
 
 def test_a_shipped_map_is_what_is_computed() -> None:
     plan = PLANS["text"]
-    work = Work(plan, plan.models[0], sample_of(plan))
-    [piece] = [one for one in work.pieces(((str(6),), 0), work.chunks[0]) if one.method == METHOD]
-    old = work.found(piece)
+    work = ModelWork(plan, plan.models[0], sample_of(plan))
+    [chunk] = [one for one in work.chunks(((str(6),), 0), work.batches[0]) if one.method == METHOD]
+    old = find_chunk(chunk)
     with shipped.set_aside():
-        new = work.done([piece])[piece.key]
-    assert isinstance(old, Maps)
-    assert isinstance(new, Maps)
+        new = work.do([chunk])[chunk.key]
+    assert isinstance(old, ChunkMaps)
+    assert isinstance(new, ChunkMaps)
     for index, scores in new.scores.items():
         np.testing.assert_allclose(old.scores[index], scores, rtol=0, atol=ROUNDED * np.abs(scores).max())
 

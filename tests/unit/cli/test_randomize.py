@@ -12,11 +12,10 @@ import pandas
 import pytest
 
 from engine.cells import as_written
-from engine.cli.drawing_randomization import _left_out
+from engine.cli.randomize import _left_out
 from engine.jobs import list_jobs
-from engine.randomization.export import COLUMNS
-from engine.randomization.result import OfModel
-from engine.randomization.run import randomize
+from engine.randomization.experiment import randomize
+from engine.randomization.result import COLUMNS, ModelRandomization
 from tests.unit.cli.conftest import Run
 from tests.unit.randomization.making import reviews
 
@@ -35,7 +34,7 @@ def test_the_files_hold_a_row_a_value_and_are_those_of_the_engine(run: Run, bert
     assert job.kind == "randomize"
     params = {"lime": {"n_samples": 20}}
     found = randomize([bert], data, ["gradient_l2", "lime"], seeds=1, head=True, params=params)
-    expected = [row.as_plain() for row in found.rows]
+    expected = list(found.rows)
     assert json.loads((tmp_path / "rows.json").read_text()) == expected
     with open(tmp_path / "rows.csv", encoding="utf-8", newline="") as file:
         sheet = list(csv.DictReader(file))
@@ -91,7 +90,9 @@ def test_what_cannot_be_done_is_told_in_one_line(run: Run, bert: str, given: tup
 
 def test_why_maps_are_left_out_is_counted_by_method() -> None:
     why = np.array([[[0, -1], [0, 1]], [[-1, -1], [1, -1]]], dtype=np.int8)
-    found = Mock(spec=OfModel, failed={}, methods=("lime", "random"), why=why, reasons=("equal scores", "no number"))
+    found = Mock(
+        spec=ModelRandomization, failed={}, methods=("lime", "random"), why=why, reasons=("equal scores", "no number")
+    )
     assert list(_left_out(found)) == [
         "2 maps of lime left out: equal scores",
         "1 map of lime left out: no number",

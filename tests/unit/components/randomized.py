@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.randomization.measures import MEASURES
-from engine.randomization.plan import Plan
-from engine.randomization.result import FINE, OfModel
+from engine.randomization.plan import RandomizationPlan
+from engine.randomization.result import FINE, MEASURES, ModelRandomization
 from engine.randomization.stages import stages_of
 
 METHODS = ("gradient_x_input", "gradient")
 FLAT = "its map of the model as it is is the same everywhere, so that it has no order"
-PLAN = Plan(("model-a",), "reviews", METHODS, examples=3, seeds=2)
+PLAN = RandomizationPlan(("model-a",), "reviews", METHODS, examples=3, seeds=2)
 STAGES = stages_of(PLAN, 2)
 EXAMPLES = (4, 1, 9)
 
 
-def found(**more: object) -> OfModel:
+def found(**more: object) -> ModelRandomization:
     """Input x gradient: rho of stage s, seed k and the n-th example is 0.8 - 0.2 s + 0.1 k - 0.1 n.
 
     The plain gradient never has an order; the other class is predicted at the last stage of each mode.
@@ -38,4 +37,4 @@ def found(**more: object) -> OfModel:
         "before": np.array([0.9, 0.8, 0.7]), "after": after, "changed": changed, "failed": {}, "regression": False,
         "complete": True,
     }  # fmt: skip
-    return OfModel(**(given | more))  # type: ignore[arg-type]
+    return ModelRandomization(**(given | more))  # type: ignore[arg-type]

@@ -12,9 +12,8 @@ from components.randomization.area import left_out
 from components.randomization.judged import verdicts_html, word_of
 from components.randomization.maps import Grid, Likeness, answer_words, grid_html, stage_title
 from components.randomization.stage import likeness_of
-from engine.randomization.changes import changes_of, ordered
-from engine.randomization.showing import Shown
-from engine.randomization.verdict import KINDS, Verdict, verdicts
+from engine.randomization.curves import KINDS, Verdict, changes_of, order_examples, verdicts_of
+from engine.randomization.stage_maps import StageMaps
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Prediction
@@ -31,15 +30,15 @@ def said(positive: float) -> Prediction:
     return Prediction(LABELS, tuple(np.log(shares)), shares)
 
 
-def shown(*scales: float, text: str = "not bad") -> list[Shown]:
+def shown(*scales: float, text: str = "not bad") -> list[StageMaps]:
     """The model as it is, then the cascade; each map is that many times the first."""
     made = [explanation(Example(text), [scale, -2 * scale], pieces=r"\S+") for scale in scales]
     places = (None, *STAGES[:2])
-    return [Shown(stage, said(0.9 if stage is None else 0.2), {METHOD.id: one})
+    return [StageMaps(stage, said(0.9 if stage is None else 0.2), {METHOD.id: one})
             for stage, one in zip(places, made, strict=False)]  # fmt: skip
 
 
-def grid(listed: list[Shown], shared: bool = False, text: str = "not bad") -> str:
+def grid(listed: list[StageMaps], shared: bool = False, text: str = "not bad") -> str:
     numbers = {(1, METHOD.id): Likeness(0.5), (2, METHOD.id): Likeness(None, FLAT)}
     return grid_html(Grid(listed, [METHOD], Example(text), numbers, "spearman", shared))
 
@@ -66,7 +65,7 @@ def test_maps_are_each_on_their_own_scale_or_on_one(shared: bool, ends: list[str
 
 
 def test_a_stage_without_a_map_says_so() -> None:
-    listed = [*shown(1.0), Shown(STAGES[0], said(0.2), {})]
+    listed = [*shown(1.0), StageMaps(STAGES[0], said(0.2), {})]
     assert "no map" in grid(listed)
 
 
@@ -89,7 +88,7 @@ def test_a_stage_and_an_answer_in_words() -> None:
 
 def test_the_number_of_a_map_is_that_of_its_example_stage_and_seed() -> None:
     known = found()
-    listed = [Shown(stage, said(0.5), {}) for stage in (None, STAGES[2], STAGES[3])]
+    listed = [StageMaps(stage, said(0.5), {}) for stage in (None, STAGES[2], STAGES[3])]
     made = likeness_of(known, listed, 1, 1, "spearman")
     assert made[1, "gradient_x_input"].value == pytest.approx(0.8 - 0.4 + 0.1 - 0.1)
     assert made[2, "gradient_x_input"].value == pytest.approx(0.8 - 0.6 + 0.1 - 0.1)
@@ -104,16 +103,16 @@ def test_examples_by_how_much_they_change() -> None:
     assert changes_of(known, "gradient_x_input", "cascading", 2, "spearman").tolist() == pytest.approx(
         [0.65, 0.55, 0.45]
     )
-    assert ordered(known, changes, "index") == [1, 0, 2]
-    assert ordered(known, changes, "most") == [2, 1, 0]
-    assert ordered(known, changes, "least") == [0, 1, 2]
+    assert order_examples(known, changes, "index") == [1, 0, 2]
+    assert order_examples(known, changes, "most") == [2, 1, 0]
+    assert order_examples(known, changes, "least") == [0, 1, 2]
     none = changes_of(known, "gradient", "cascading", 0, "spearman")
     assert np.isnan(none).all()
-    assert ordered(known, np.array([np.nan, 0.2, 0.1]), "least") == [1, 2, 0]
+    assert order_examples(known, np.array([np.nan, 0.2, 0.1]), "least") == [1, 2, 0]
 
 
 def test_every_verdict_has_words_a_mark_and_its_reason() -> None:
-    judged = verdicts(found())
+    judged = verdicts_of(found())
     html = verdicts_html(judged, {"gradient": "Plain gradient"}, "text", "model-a")
     assert [one.kind for one in judged] == ["unsure", "no_order", "baseline"]
     assert "Plain gradient" in html

@@ -22,8 +22,8 @@ from components.randomization.words import NO_VERDICT
 from engine.evaluation.sample import Sample
 from engine.jobs import Job
 from engine.randomization.curves import Curve, curves_of
-from engine.randomization.plan import Plan
-from engine.randomization.result import OfModel
+from engine.randomization.plan import RandomizationPlan
+from engine.randomization.result import ModelRandomization
 from engine.randomization.stages import stages_of
 from engine.shipped.randomized import PLANS
 from tests.unit.components.randomized import PLAN, found
@@ -32,11 +32,11 @@ FRAME = Frame({"gradient_x_input": "Input x gradient"})
 ONE_BLOCK = stages_of(PLAN, 1)
 
 
-def held(plan: Plan, *models: OfModel) -> Held:
+def held(plan: RandomizationPlan, *models: ModelRandomization) -> Held:
     return Held(plan, Mock(spec=Sample), models)
 
 
-def shallow() -> OfModel:
+def shallow() -> ModelRandomization:
     """A model of one block, whose map keeps a half of its order."""
     known = found()
     half = known.likeness[:2] * 0 + 0.5
@@ -46,7 +46,7 @@ def shallow() -> OfModel:
     )  # fmt: skip
 
 
-def of(metric: str, *models: OfModel, method: str = "gradient_x_input") -> list[Curve]:
+def of(metric: str, *models: ModelRandomization, method: str = "gradient_x_input") -> list[Curve]:
     made = (curve for one in models for curve in curves_of(one))
     return [one for one in made if (one.mode, one.metric, one.method) == ("cascading", metric, method)]
 
@@ -112,7 +112,7 @@ def test_what_is_drawn_together_has_names_of_its_own(
     datasets: Sequence[str], models: Sequence[Sequence[str]], names: list[str]
 ) -> None:
     checks = [
-        held(Plan(tuple(own), data), *(found(model=one, dataset=data) for one in own))
+        held(RandomizationPlan(tuple(own), data), *(found(model=one, dataset=data) for one in own))
         for data, own in zip(datasets, models, strict=True)
     ]
     assert [one.name for one in entries_of(checks)] == names

@@ -9,7 +9,7 @@ import pytest
 from components.randomization.keep import command
 from components.randomization.look import Look
 from components.randomization.state import RandomizationState, plan_of, read, usual, write
-from engine.randomization.plan import THESIS, Plan
+from engine.randomization.plan import THESIS_METHODS, RandomizationPlan
 from engine.registry import all_explainers
 from engine.shipped.randomized import PLANS
 
@@ -68,7 +68,7 @@ def test_a_picture_has_one_measure_more() -> None:
 
 def test_the_plan_is_that_of_the_command() -> None:
     plan = plan_of(FULL, TEXT)
-    assert plan == Plan(
+    assert plan == RandomizationPlan(
         models=FULL.models, dataset="hub:owner/set", methods=("lime", "gradient_l2"), examples=7, seed=3,
         modes=("independent",), seeds=5, head=True, embeddings=True, split="dev", params={"lime": {"n_samples": 64}},
     )  # fmt: skip
@@ -77,8 +77,8 @@ def test_the_plan_is_that_of_the_command() -> None:
         "lime,gradient_l2 --examples 7 --seed 3 --seeds 5 --mode independent --split dev --head --embeddings "
         "--param lime.n_samples=64 --out rows.csv"
     )
-    assert command(Plan(("m",), "d")) == (
-        f"exegesis randomize --models m --dataset d --methods {','.join(THESIS)} --out rows.csv"
+    assert command(RandomizationPlan(("m",), "d")) == (
+        f"exegesis randomize --models m --dataset d --methods {','.join(THESIS_METHODS)} --out rows.csv"
     )
 
 

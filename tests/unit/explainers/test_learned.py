@@ -11,7 +11,7 @@ import torch
 from engine.errors import UsageError
 from engine.explain import explain, key_of, told_of
 from engine.heads.scales import HeadScales
-from engine.randomization.twin import Twin
+from engine.randomization.model_copy import ModelCopy
 from engine.registry import all_explainers, explainer
 from engine.request import Example, Request
 from engine.scaffold.artefact import save
@@ -123,7 +123,7 @@ def test_on_random_weights_it_is_the_one_learned_on_the_real_ones() -> None:
     before = fingerprint(model)
     real = task_for(model, [TEXT])
     (made,) = run("smat", real)
-    twin = Twin(model)
+    twin = ModelCopy(model)
     with twin.randomized(tuple(twin.weights), 0) as random:
         (destroyed,) = run("smat", task_for(random, [TEXT]))
     assert destroyed.notes == made.notes

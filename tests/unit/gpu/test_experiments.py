@@ -25,7 +25,7 @@ from engine.metrics.curves import WAYS, removal_curves
 from engine.metrics.without import predictions_without
 from engine.models.inspection import inspect_model
 from engine.predictions import predictions
-from engine.randomization.run import randomize
+from engine.randomization.experiment import randomize
 from engine.request import Request
 from engine.scaffold.asked import Asked
 from engine.scaffold.beside import beside

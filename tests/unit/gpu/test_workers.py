@@ -13,9 +13,9 @@ from engine.attacks import executors as attacks
 from engine.attacks.plan import AttackPlan
 from engine.evaluation import executors as evaluation
 from engine.evaluation.plan import Plan as EvaluationPlan
+from engine.experiments import run as experiments
 from engine.models.loading import ModelCache
-from engine.randomization import executors as randomization
-from engine.randomization.plan import Plan as RandomizationPlan
+from engine.randomization.plan import RandomizationPlan
 from engine.scaffold import executors as scaffold
 from tests.unit.evaluation.making import REVIEWS, written
 from tests.unit.gpu.machine import folder, gpu, on
@@ -33,7 +33,7 @@ def evaluated(data: str, place: Path) -> Planned:
 
 def randomized(data: str, place: Path) -> Planned:
     plan = RandomizationPlan((folder("bert", 2),), data, ("gradient_l2",), modes=("cascading",), seeds=1, examples=2)
-    return randomization._left(plan), lambda: randomization.carry_out_on("local", plan).models
+    return experiments.missing_tasks(plan, experiments.sample_of(plan)), lambda: experiments.carry_out(plan).models
 
 
 def attacked(data: str, place: Path) -> Planned:

@@ -11,12 +11,12 @@ from engine import operators
 from engine.evaluation import keeping
 from engine.evaluation.plan import Plan
 from engine.evaluation.sample import sample_of
+from engine.experiments import run as randomizations
 from engine.explain import key_of
 from engine.metrics.curves import removal_curves
 from engine.metrics.without import predictions_without
 from engine.operators import OPERATORS
-from engine.randomization import keeping as randomizations
-from engine.randomization.plan import Plan as RandomizationPlan
+from engine.randomization.plan import RandomizationPlan
 from engine.request import Example, Request
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import REVIEWS, written

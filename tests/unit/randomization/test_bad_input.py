@@ -13,14 +13,13 @@ import torch
 
 from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError, UsageError
-from engine.randomization.copying import copied
-from engine.randomization.curves import NO_ANSWER, curves_of
-from engine.randomization.fresh import Weights, fresh_weights
-from engine.randomization.measures import MEASURES
-from engine.randomization.plan import Plan, check, not_applicable
-from engine.randomization.run import randomize
-from engine.randomization.stages import stages_of
-from engine.randomization.verdict import verdicts
+from engine.experiments.run import check
+from engine.randomization.curves import NO_ANSWER, curves_of, verdicts_of
+from engine.randomization.experiment import randomize
+from engine.randomization.model_copy import Weights, copy_of, reinitialize
+from engine.randomization.plan import RandomizationPlan
+from engine.randomization.result import MEASURES
+from engine.randomization.stages import not_applicable, stages_of
 from tests.explaining import checkpoint, classifier
 from tests.unit.evaluation.making import written
 from tests.unit.images.checkpoints import save_vit
@@ -48,18 +47,18 @@ pytestmark = pytest.mark.usefixtures("home")
 )
 def test_a_plan_that_cannot_be_carried_out_is_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError) as caught:
-        check(replace(Plan(("bert-marked",), "reviews"), **given))
+        check(replace(RandomizationPlan(("bert-marked",), "reviews"), **given))
     assert told in str(caught.value)
 
 
 def test_the_stages_of_a_cascade_and_of_one_block() -> None:
-    plan = Plan(("m",), "d", head=True, embeddings=True)
+    plan = RandomizationPlan(("m",), "d", head=True, embeddings=True)
     made = [(one.mode[0], one.block, len(one.parts)) for one in stages_of(plan, 2)]
     assert made == [
         ("c", "head", 1), ("c", "2", 2), ("c", "1", 3), ("c", "embeddings", 4),
         ("i", "head", 1), ("i", "2", 1), ("i", "1", 1), ("i", "embeddings", 1),
     ]  # fmt: skip
-    alone = stages_of(Plan(("m",), "d"), 1)
+    alone = stages_of(RandomizationPlan(("m",), "d"), 1)
     assert [(one.mode, one.parts) for one in alone] == [("cascading", ("1",)), ("independent", ("1",))]
 
 
@@ -93,7 +92,7 @@ def test_examples_that_fail_are_left_out_with_the_reason(tmp_path: Path) -> None
 
 def test_a_model_that_gives_no_numbers_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = classifier("bert", dtype="float32")
-    module: Any = copied(model.module)
+    module: Any = copy_of(model.module)
     module.classifier.weight = torch.nn.Parameter(torch.full_like(module.classifier.weight, torch.nan), False)
     serve(monkeypatch, replace(model, module=module, memo={}))
     [found] = randomize([str(checkpoint("bert"))], reviews(tmp_path), ["gradient_l2"], seeds=1).models
@@ -101,17 +100,17 @@ def test_a_model_that_gives_no_numbers_is_told(tmp_path: Path, monkeypatch: pyte
     [why] = set(found.failed.values())
     assert "logits" in why
     assert [point.skipped for point in curves_of(found)[0].points] == [{why: len(TEXTS)}] * 3
-    assert [made.kind for made in verdicts(found)] == ["no_order", "baseline"]
+    assert [made.kind for made in verdicts_of(found)] == ["no_order", "baseline"]
 
 
 def test_where_a_randomized_model_gives_no_numbers_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(model: AnyClassifier, part: str, names: Sequence[str], seed: int) -> Weights:
-        made = fresh_weights(model, part, names, seed)
+        made = reinitialize(model, part, names, seed)
         return {name: values * torch.nan for name, values in made.items()} if part == "2" else made
 
     asked = ([str(checkpoint("bert"))], reviews(tmp_path), ["gradient_l2"])
     with monkeypatch.context() as patch:
-        patch.setattr("engine.randomization.twin.fresh_weights", broken)
+        patch.setattr("engine.randomization.model_copy.reinitialize", broken)
         [found] = randomize(*asked, seeds=1).models
     curves = {(curve.mode, curve.method, curve.metric): curve.points for curve in curves_of(found)}
     said, rho = curves["independent", "", "probability"], curves["independent", "gradient_l2", "spearman"]

@@ -8,7 +8,7 @@ from engine.attacks.findings import METRICS
 from engine.attacks.params import METHODS, OBJECTIVES
 from engine.errors import UsageError
 from engine.jobs.reproducing import asked_of
-from engine.randomization.plan import MODES, THESIS
+from engine.randomization.plan import MODES, THESIS_METHODS
 from engine.reproduction import curves
 from engine.reproduction.asked import Asked, experiments, of_topics
 from engine.reproduction.claims import FILES, TOPICS, Claim, declared, every_claim
@@ -57,7 +57,9 @@ def test_a_claim_names_what_there_is(claim: Claim) -> None:
 
 def test_measures_are_those_of_both_engines() -> None:
     assert (set(GRADIENTS) <= set(METHODS), ATTACKS, curves.MODES) == (True, OBJECTIVES, MODES)
-    assert set(RANDOMIZED) == {*THESIS, "gradient_l2"} - {"gradient"}, "the L2 norm stands for the thesis's Gradients"
+    assert set(RANDOMIZED) == {*THESIS_METHODS, "gradient_l2"} - {"gradient"}, (
+        "the L2 norm stands for the thesis's Gradients"
+    )
     ours = {id for id, one in MEASURES.items() if one.source == "attack"}
     assert ours < {f"{objective}_{id}" for objective in OBJECTIVES for id in METRICS}
 

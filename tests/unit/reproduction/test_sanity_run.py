@@ -12,7 +12,7 @@ import engine.attacks.attack
 import engine.randomization.work
 from engine import jobs
 from engine.attacks.experiment import attack_examples
-from engine.randomization.run import randomize
+from engine.randomization.experiment import randomize
 from engine.reproduction import asked as asking
 from engine.reproduction.asked import Asked
 from engine.reproduction.claims import Declared, declared

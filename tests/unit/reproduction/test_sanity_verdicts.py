@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from engine.attacks.findings import Findings, Of, Row
-from engine.randomization.measures import MEASURES
-from engine.randomization.plan import Plan
-from engine.randomization.result import FINE, OfModel, Randomization
+from engine.randomization.plan import RandomizationPlan
+from engine.randomization.result import FINE, MEASURES, ModelRandomization, RandomizationResult
 from engine.randomization.stages import stages_of
 from engine.reproduction.asked import Asked, Experiment, experiments
 from engine.reproduction.changes import rows_of_attacks
@@ -29,15 +28,15 @@ Curves = Mapping[str, tuple[float, ...]]
 """By method: the cascade, which is taken for the blocks alone too."""
 
 
-def of_model(model: str, curves: Curves, spread: float = 0.05) -> OfModel:
+def of_model(model: str, curves: Curves, spread: float = 0.05) -> ModelRandomization:
     """Two seeds that lie apart around each curve, and examples that lie apart around these."""
     blocks = len(next(iter(curves.values())))
-    stages = stages_of(Plan((model,), "d"), blocks)
+    stages = stages_of(RandomizationPlan((model,), "d"), blocks)
     shape = (len(stages), 2, len(curves), len(MEASURES), len(EXAMPLES))
     apart = spread * np.linspace(-1, 1, len(EXAMPLES))
     whole = np.array([curve * 2 for curve in curves.values()]).T[:, None, :, None, None]
     likeness = np.broadcast_to(whole + np.array([-0.01, 0.01])[:, None, None, None] + apart, shape).copy()
-    return OfModel(
+    return ModelRandomization(
         model, "d", stages, (0, 1), tuple(curves), EXAMPLES, ("good",) * len(EXAMPLES), likeness,
         np.full((len(stages), 2, len(curves), len(EXAMPLES)), FINE), (), np.ones(len(EXAMPLES)),
         np.ones((len(stages), 2, len(EXAMPLES))), np.zeros((len(stages), 2, len(EXAMPLES)), bool), {}, False, True,
@@ -54,13 +53,13 @@ def judged(id: str, found_of: Callable[[Experiment], Any]) -> Outcome:
     return outcome
 
 
-def randomized(curves: Callable[[str], Curves]) -> Callable[[Experiment], Randomization]:
+def randomized(curves: Callable[[str], Curves]) -> Callable[[Experiment], RandomizationResult]:
     """`curves`: of the model that plays a part."""
 
-    def found_of(experiment: Experiment) -> Randomization:
+    def found_of(experiment: Experiment) -> RandomizationResult:
         places = tuple(player.place for player in experiment.players)
         models = tuple(of_model(player.place, curves(player.parts[0])) for player in experiment.players)
-        return Randomization(Plan(places, "d"), models)
+        return RandomizationResult(RandomizationPlan(places, "d"), models)
 
     return found_of
 

@@ -9,15 +9,14 @@ import pytest
 
 import engine.randomization.work as work_module
 from engine.errors import Cancelled
+from engine.experiments.run import finished, sample_of
 from engine.explain import explain, key_of
 from engine.progress import CancelToken
 from engine.randomization.curves import curves_of
-from engine.randomization.fresh import fresh_weights
-from engine.randomization.measures import FLAT_BEFORE, MEASURES
-from engine.randomization.parts import weights_of
-from engine.randomization.result import OfModel
-from engine.randomization.run import finished, randomize, sample_of
-from engine.randomization.showing import shown
+from engine.randomization.experiment import randomize
+from engine.randomization.model_copy import reinitialize, weights_of
+from engine.randomization.result import FLAT_BEFORE, MEASURES, ModelRandomization
+from engine.randomization.stage_maps import stage_maps
 from engine.request import Example, Request
 from engine.store import result_store
 from tests.counted import counted
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("home")
 RHO = MEASURES.index("spearman")
 
 
-def rho(found: OfModel, method: str) -> dict[tuple[str, str], np.ndarray]:
+def rho(found: ModelRandomization, method: str) -> dict[tuple[str, str], np.ndarray]:
     """By mode and block, of each example at the first seed."""
     of = found.likeness[:, 0, found.methods.index(method), RHO]
     return {(stage.mode, stage.block): of[at] for at, stage in enumerate(found.stages)}
@@ -59,7 +58,7 @@ def test_the_numbers_are_those_of_a_slow_plain_loop(tmp_path: Path) -> None:
         [folder], reviews(tmp_path), ["gradient_x_input"], examples=3, seeds=2, seed=3, head=True, embeddings=True
     ).models
     parts = weights_of(model)
-    fresh = {(part, seed): fresh_weights(model, part, parts[part], seed) for part in parts for seed in (3, 4)}
+    fresh = {(part, seed): reinitialize(model, part, parts[part], seed) for part in parts for seed in (3, 4)}
     assert [stage.block for stage in found.stages if stage.mode == "cascading"] == ["head", "3", "2", "1", "embeddings"]
     texts = [TEXTS[index] for index in found.examples]
     for draw, seed in enumerate(found.seeds):
@@ -74,7 +73,7 @@ def test_the_numbers_are_those_of_a_slow_plain_loop(tmp_path: Path) -> None:
 def test_what_was_cancelled_goes_on_where_it_was_and_the_model_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_module, "AT_ONCE", 2)
+    monkeypatch.setattr(work_module, "CHUNK_SIZE", 2)
     folder, data, token = str(checkpoint("gpt2")), reviews(tmp_path), CancelToken()
     model = classifier("gpt2", dtype="float32")
     before = bits_of(model)
@@ -90,13 +89,13 @@ def test_what_was_cancelled_goes_on_where_it_was_and_the_model_is_unchanged(
     half = len(made)
     whole = randomize([folder], data, ["gradient_l2"], seeds=1)
     assert half >= 10
-    settings, chunks, pieces = 1 + 5, 3, 3
-    assert len(made) == settings * chunks * pieces, "each piece was made once"
+    settings, batches, methods = 1 + 5, 3, 3
+    assert len(made) == settings * batches * methods, "each chunk was computed once"
     assert bits_of(model) == before
     again = finished(whole.plan)
     assert again is not None
     assert list(again.rows) == list(whole.rows)
-    assert len(made) == settings * chunks * pieces
+    assert len(made) == settings * batches * methods
 
 
 def test_the_usual_cache_never_holds_what_a_randomized_model_says(tmp_path: Path) -> None:
@@ -110,7 +109,7 @@ def test_the_usual_cache_never_holds_what_a_randomized_model_says(tmp_path: Path
     again = explain(asked)
     assert again.cached
     assert np.array_equal(again.scores, plain.scores)
-    stages = shown(with_it.plan, folder, sample_of(with_it.plan), 0)
+    stages = stage_maps(with_it.plan, folder, sample_of(with_it.plan), 0)
     assert [one.stage.block if one.stage else "" for one in stages] == ["", "3", "2", "1"]
     assert stages[0].maps["gradient_x_input"].scores == pytest.approx(plain.scores, abs=1e-6)
     assert stages[0].prediction.index == plain.prediction.index

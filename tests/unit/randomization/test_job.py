@@ -10,12 +10,15 @@ import pytest
 import engine.randomization.work as work
 from engine import jobs
 from engine.errors import ExegesisError, UsageError
-from engine.jobs.randomizing import plan_of
-from engine.randomization.run import finished, randomize
-from engine.randomization.twin import Twin
+from engine.experiments.run import finished
+from engine.randomization.experiment import randomize
+from engine.randomization.model_copy import ModelCopy
+from engine.randomization.plan import RANDOMIZE
 from engine.store import result_store
 from tests.tiny import save_checkpoint
 from tests.unit.randomization.making import reviews
+
+pytestmark = pytest.mark.usefixtures("home")
 
 UNITS = 4 * 3 + 1
 """The model as it is and three blocks; the predictions, a method and the random order; at the end the whole."""
@@ -33,12 +36,12 @@ def spec(model: str, tmp_path: Path) -> dict[str, Any]:
 
 
 def test_what_a_job_leaves_opens_without_a_model(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert finished(plan_of(spec)) is None
+    assert finished(RANDOMIZE.plan_of(spec)) is None
     job = jobs.run_now(jobs.create("randomize", spec))
     assert (job.state, job.error, job.total, job.computed) == ("done", "", UNITS, UNITS)
     assert job.title == f"Randomize {spec['models'][0]} on {spec['dataset']}"
     monkeypatch.setattr(work, "load_classifier", lambda *given: pytest.fail("nothing is left to run"))
-    found = finished(plan_of(spec))
+    found = finished(RANDOMIZE.plan_of(spec))
     assert found is not None
     assert len(list(found.rows)) == 3 * 6 * (2 + 2 * 3)
     again = jobs.run_now(jobs.create("randomize", spec))
@@ -54,20 +57,20 @@ def test_another_method_or_mode_costs_only_itself(spec: dict[str, Any]) -> None:
 
 
 def test_a_killed_job_goes_on_where_it_was(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    real, made = Twin.randomized, list[tuple[str, ...]]()
+    real, made = ModelCopy.randomized, list[tuple[str, ...]]()
 
-    def dying(self: Twin, parts: tuple[str, ...], seed: int) -> Any:
+    def dying(self: ModelCopy, parts: tuple[str, ...], seed: int) -> Any:
         if len(parts) == 2:
             raise KeyboardInterrupt
         made.append(parts)
         return real(self, parts, seed)
 
-    monkeypatch.setattr(Twin, "randomized", dying)
+    monkeypatch.setattr(ModelCopy, "randomized", dying)
     with pytest.raises(KeyboardInterrupt):
         jobs.run_now(jobs.create("randomize", spec))
     [stopped] = jobs.list_jobs()
     assert (stopped.state, len(made)) == ("interrupted", 6)
-    monkeypatch.setattr(Twin, "randomized", real)
+    monkeypatch.setattr(ModelCopy, "randomized", real)
     ended = jobs.run_now(stopped)
     assert (ended.state, ended.total, ended.computed) == ("done", UNITS, UNITS - 6)
     [whole] = randomize(spec["models"], spec["dataset"], spec["methods"], modes=("cascading",), seeds=1).models
@@ -98,7 +101,7 @@ def test_an_example_that_fails_fails_its_unit_and_is_tried_again(spec: dict[str,
     job = jobs.run_now(jobs.create("randomize", asked))
     assert (job.state, job.failed) == ("failed", 4)
     assert "from 0 to 2 for this model, got 99" in job.error
-    found = finished(plan_of(asked))
+    found = finished(RANDOMIZE.plan_of(asked))
     assert found is not None
     assert not found.models[0].complete
     with pytest.raises(ExegesisError):

@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 import engine.cluster as cluster_work
-import engine.randomization.executors as executors
+import engine.experiments.run as experiments
 from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import UsageError
-from engine.randomization.executors import carry_out_on
-from engine.randomization.plan import Plan
-from engine.randomization.run import carry_out
+from engine.experiments.run import carry_out, missing_tasks, sample_of
+from engine.randomization.plan import RandomizationPlan
 from engine.store import result_store
 from tests.explaining import checkpoint
 from tests.unit.randomization.making import reviews
@@ -60,37 +59,41 @@ class Handing(ModuleType):
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    return Plan((str(checkpoint("bert")),), reviews(tmp_path), ("gradient_l2",), modes=("cascading",), seeds=1)
+def plan(tmp_path: Path) -> RandomizationPlan:
+    return RandomizationPlan(
+        (str(checkpoint("bert")),), reviews(tmp_path), ("gradient_l2",), modes=("cascading",), seeds=1
+    )
 
 
-def test_what_tasks_hand_over_is_all_that_the_check_needs(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = executors._left(plan)
-    assert [(task.size, task.setting[0]) for task in tasks if isinstance(task, executors.Task)] == [
-        (6, ()), (6, ("3",)), (6, ("3", "2")), (6, ("3", "2", "1")),
+def test_what_tasks_hand_over_is_all_that_the_check_needs(
+    plan: RandomizationPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = missing_tasks(plan, sample_of(plan))
+    assert [(task.size, task.at[0]) for task in tasks if isinstance(task, experiments.ClusterTask)] == [
+        (6, []), (6, ["3"]), (6, ["3", "2"]), (6, ["3", "2", "1"]),
     ]  # fmt: skip
     handed = [task.run() for task in tasks]
     assert not any(result_store().contains(key) for found in handed for key in found), "a worker has its own cache"
     for task, found in zip(tasks, handed, strict=True):
         cluster_work.keep(task, found)
-    assert executors._left(plan) == []
+    assert missing_tasks(plan, sample_of(plan)) == []
     with monkeypatch.context() as patch:
         patch.setattr("engine.randomization.work.load_classifier", lambda *given: pytest.fail("a model was run"))
-        rows = list(carry_out_on("local", plan).rows)
+        rows = list(carry_out(plan).rows)
     result_store().clear()
     expected = list(carry_out(plan).rows)
-    assert [row.value for row in rows] == pytest.approx([row.value for row in expected], abs=1e-6)
-    assert [row.block for row in rows] == [row.block for row in expected]
+    assert [row["value"] for row in rows] == pytest.approx([row["value"] for row in expected], abs=1e-6)
+    assert [row["block"] for row in rows] == [row["block"] for row in expected]
 
 
-def test_an_unknown_executor_and_an_address_without_ray_are_refused(plan: Plan) -> None:
+def test_an_unknown_executor_and_an_address_without_ray_are_refused(plan: RandomizationPlan) -> None:
     with pytest.raises(UsageError, match=r"executor: unknown name 'rai'. Did you mean 'ray'\?"):
-        carry_out_on("rai", plan)
+        carry_out(plan, executor="rai")
     with pytest.raises(UsageError, match="address: belongs to executor ray, got local"):
-        carry_out_on("local", plan, "10.0.0.1:6379")
+        carry_out(plan, address="10.0.0.1:6379")
 
 
-def test_a_cluster_does_all_the_stages(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_does_all_the_stages(plan: RandomizationPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[tuple[int, int, str]]()
     here = os.environ["EXEGESIS_HOME"]
 
@@ -99,6 +102,6 @@ def test_a_cluster_does_all_the_stages(plan: Plan, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("engine.randomization.work.load_classifier", on_workers)
     monkeypatch.setitem(sys.modules, "ray", Handing())
-    [found] = carry_out_on("ray", plan, report=lambda *given: told.append(given)).models
+    [found] = carry_out(plan, lambda *given: told.append(given), executor="ray").models
     assert (len(found.examples), found.complete) == (6, True)
     assert (0, 24, "examples on the cluster") in told

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from skimage.metrics import structural_similarity
 
-from engine.randomization.measures import FLAT_AFTER, FLAT_BEFORE, likeness, no_order, ssim
+from engine.randomization.result import FLAT_AFTER, FLAT_BEFORE, likeness, no_order, ssim
 
 
 @pytest.mark.parametrize(("shape", "window"), [((14, 14), 7), ((8, 6), 5), ((9, 7), 7), ((3, 4), 3)])

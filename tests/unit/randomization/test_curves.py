@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 
 from engine.metrics.bootstrap import interval
-from engine.randomization.curves import Curve, Point, curves_of
-from engine.randomization.measures import MEASURES
-from engine.randomization.result import FINE, OfModel, rows_of
+from engine.randomization.curves import Curve, CurvePoint, curves_of, judge, verdicts_of
+from engine.randomization.result import FINE, MEASURES, ModelRandomization
+from engine.randomization.result import rows as rows_of
 from engine.randomization.stages import Stage
-from engine.randomization.verdict import verdict, verdicts
 
 Ends = tuple[float, float]
 
 
 def curve(ends: Sequence[Ends | None], method: str = "gradient_l2", n: int = 50) -> Curve:
     points = [
-        Point(Stage("cascading", str(9 - at), at + 1, (str(9 - at),)), None if own is None else sum(own) / 2, own,
+        CurvePoint(Stage("cascading", str(9 - at), at + 1, (str(9 - at),)), None if own is None else sum(own) / 2, own,
               0 if own is None else n, (), {"flat": 50} if own is None else {})
         for at, own in enumerate(ends)
     ]  # fmt: skip
@@ -46,32 +45,32 @@ ZERO, HALF, HIGH, SAME = (-0.1, 0.15), (0.4, 0.6), (0.75, 0.9), (0.97, 1.0)
 def test_the_verdict_follows_from_the_intervals(
     ends: list[Ends | None], kind: str, passes: bool | None, still: int
 ) -> None:
-    made = verdict(curve(ends))
+    made = judge(curve(ends))
     assert (made.kind, made.passes, made.still) == (kind, passes, still)
 
 
 def test_signs_that_become_random_do_not_hide_sizes_that_stay() -> None:
-    made = verdict(curve([ZERO, ZERO]), curve([HIGH, HALF]))
+    made = judge(curve([ZERO, ZERO]), curve([HIGH, HALF]))
     assert (made.kind, made.passes) == ("partly", False)
     assert made.reason.startswith("Its signs become random, but the order of its sizes stays (0.50, 95 % from 0.40")
-    assert verdict(curve([ZERO, ZERO]), curve([HIGH, ZERO])).kind == "at_once"
+    assert judge(curve([ZERO, ZERO]), curve([HIGH, ZERO])).kind == "at_once"
 
 
 def test_an_order_that_is_turned_round_is_told() -> None:
-    told = verdict(curve([HALF, (-0.9, -0.5)])).reason
+    told = judge(curve([HALF, (-0.9, -0.5)])).reason
     assert told == "Its correlation falls to below zero (−0.70, 95 % from −0.90 to −0.50, with block 8 randomized)."
-    assert "is about zero from the first stage on (0.02," in verdict(curve([ZERO, (-0.9, -0.5)])).reason
+    assert "is about zero from the first stage on (0.02," in judge(curve([ZERO, (-0.9, -0.5)])).reason
 
 
 def test_what_rounds_to_zero_has_no_minus() -> None:
-    assert "(0.00, 95 % from −0.05 to 0.05," in verdict(curve([HALF, (-0.052, 0.05)])).reason
+    assert "(0.00, 95 % from −0.05 to 0.05," in judge(curve([HALF, (-0.052, 0.05)])).reason
 
 
 def test_few_examples_chance_and_methods_that_it_is_not_meant_for() -> None:
-    assert verdict(curve([ZERO], n=4)).reason == "Only 4 examples have a correlation; take more."
-    assert verdict(curve([ZERO], n=1)).reason == "Only 1 example has a correlation; take more."
-    assert verdict(curve([ZERO], "random")).kind == "baseline"
-    made = verdict(curve([ZERO], "lime"))
+    assert judge(curve([ZERO], n=4)).reason == "Only 4 examples have a correlation; take more."
+    assert judge(curve([ZERO], n=1)).reason == "Only 1 example has a correlation; take more."
+    assert judge(curve([ZERO], "random")).kind == "baseline"
+    made = judge(curve([ZERO], "lime"))
     assert (made.kind, made.passes) == ("at_once", None)
     assert made.reason.endswith("it looks at the model's answers alone, not at its parameters.")
 
@@ -81,7 +80,7 @@ def test_an_example_counts_by_its_mean_over_the_seeds_and_the_interval_is_over_e
     likeness = np.full((1, 2, 1, len(MEASURES), 3), np.nan)
     likeness[0, :, 0, 0] = rho
     why = np.where(np.isnan(rho), 0, FINE)[None, :, None]
-    found = OfModel(
+    found = ModelRandomization(
         "m", "d", (Stage("cascading", "2", 1, ("2",)),), (0, 1), ("gradient_l2",), (4, 7, 9), ("good",) * 3,
         likeness, why, ("flat",), np.array([0.9, 0.8, 0.7]), np.array([[[0.5, 0.6, 0.7], [0.3, 0.2, 0.1]]]),
         np.array([[[True, False, True], [True, False, False]]]), {11: "unread"}, False, True,
@@ -97,8 +96,8 @@ def test_an_example_counts_by_its_mean_over_the_seeds_and_the_interval_is_over_e
     assert changed.points[0].value == pytest.approx(0.5)
     rows = list(rows_of(found))
     assert len(rows) == 3 + 2 * 2 * 3
-    assert [row.value for row in rows if row.metric == "spearman"] == [0.1, 0.5, 0.3]
-    assert rows[0].as_plain() == {
+    assert [row["value"] for row in rows if row["metric"] == "spearman"] == [0.1, 0.5, 0.3]
+    assert rows[0] == {
         "model": "m", "dataset": "d", "example": 4, "method": "", "metric": "probability", "value": 0.5,
         "mode": "cascading", "block": "2", "seed": 0, "stage": 1,
     }  # fmt: skip
@@ -120,12 +119,12 @@ def test_where_the_model_answers_as_before_no_method_is_judged(
     """Two stages, one seed, twenty examples, and a method whose maps stay the same to the end."""
     stages = tuple(Stage("cascading", str(2 - at), at + 1, (str(2 - at),)) for at in range(2))
     others = np.arange(20)[None, :] < np.array(changed)[:, None]
-    found = OfModel(
+    found = ModelRandomization(
         "m", "d", stages, (0,), ("gradient_l2", "random"), tuple(range(20)), ("good",) * 20,
         np.ones((2, 1, 2, len(MEASURES), 20)), np.full((2, 1, 2, 20), FINE), (), np.full(20, 0.9),
         np.full((2, 1, 20), 0.9), others[:, None], {}, regression, True,
     )  # fmt: skip
-    made = verdicts(found)
+    made = verdicts_of(found)
     assert [one.kind for one in made] == kinds
     if kinds[0] == "same_model":
         share = "100%" if changed == [0, 0] else "95%"

@@ -1,0 +1,181 @@
+"""The fields of an experiment's plan. One line declares a field for the command line, the page, the link and the job.
+
+A plan is a frozen dataclass whose fields are made by `option` (see `engine.params`), with more metadata where a face
+of the experiment needs it, all of it optional:
+
+* `flag`, `metavar`: of the option on the command line; the field's name and the type's if left out.
+* `link`: the name in a link and in errors about single values; the field's name if left out.
+* `label`, `about`: the title of the page's control and its help; made of the name, and `help`, if left out.
+* `place`: where the page draws it: "top", "line" (below the methods) or "more" (behind a button), the default.
+* `titles`: of the choices, for people. `most`: the largest number that the page and its link take.
+* `fallback`: what is said of a wrong value in a link, with {} for the value that is used instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+from functools import cached_property
+from typing import Any
+
+from engine.errors import UsageError, not_allowed, shown
+from engine.params import Plain, option
+
+RANDOM = "random"
+"""The method that is beside all others."""
+MOST_EXAMPLES = 100_000
+MOST_SEED = 2**31 - 1
+Spec = Mapping[str, Any]
+
+
+class ExperimentPlan:
+    """What all plans have; each plan declares these fields and its own, in an order of its own."""
+
+    models: tuple[str, ...]
+    dataset: str
+    methods: tuple[str, ...]
+    examples: int
+    seed: int
+    split: str | None
+    dtype: str
+    params: Mapping[str, Mapping[str, Plain]]
+
+    @cached_property
+    def kind(self) -> str:
+        """What the models read, "text" or "image"."""
+        from engine.models import catalog
+
+        return "image" if catalog.is_image_model(self.models[0]) else "text"
+
+    @property
+    def company(self) -> tuple[str, ...]:
+        """The methods, and a random order beside them."""
+        return tuple(dict.fromkeys((*self.methods, RANDOM)))
+
+    def params_of(self, method: str) -> Mapping[str, Plain]:
+        """The parameters of a method that are not at their defaults."""
+        return self.params.get(method, {})
+
+    def as_plain(self) -> dict[str, object]:
+        return dataclasses.asdict(self)  # type: ignore[call-overload]
+
+
+def models() -> Any:
+    return option(MISSING, "Models between commas.", metavar="A,B", link="model")  # type: ignore[arg-type]
+
+
+def dataset() -> Any:
+    help = "Name, file, folder or hub:owner/name."
+    return option(MISSING, help, metavar="D", link="data")  # type: ignore[arg-type]
+
+
+def methods(default: tuple[str, ...], help: str) -> Any:
+    return option(default, help, metavar="A,B", link="method")
+
+
+def examples(default: int) -> Any:
+    about = "So many are drawn by the seed; all of a data set that has fewer."
+    help = "How many, drawn by the seed."
+    return option(default, help, low=1, most=MOST_EXAMPLES, metavar="N", place="top", about=about)
+
+
+def seed(about: str) -> Any:
+    return option(0, "Seed of what is random.", low=0, most=MOST_SEED, metavar="N", about=about)
+
+
+def split() -> Any:
+    return option(None, "Which part of the data set.", metavar="S", about="", placeholder="the usual one")
+
+
+def dtype() -> Any:
+    return option("float32", "Precision: float32, bfloat16, ...", metavar="D")
+
+
+def params() -> Any:
+    return dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of a plan as the faces of the experiment take it. `default`: `MISSING` where it has to be given."""
+
+    field: dataclasses.Field[Any]
+    hint: Any
+
+    @property
+    def name(self) -> str:
+        return self.field.name
+
+    @property
+    def default(self) -> Any:
+        return self.field.default
+
+    @property
+    def flag(self) -> str:
+        return "--" + str(self.field.metadata.get("flag", self.name)).replace("_", "-")
+
+    @property
+    def link(self) -> str:
+        return str(self.field.metadata.get("link", self.name))
+
+    @property
+    def is_list(self) -> bool:
+        return typing.get_origin(self.hint) is tuple
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Something of its metadata."""
+        return self.field.metadata.get(name, default)
+
+
+@functools.cache
+def options_of(plan: type) -> Mapping[str, Option]:
+    """The options of a plan, or of another dataclass, by their names."""
+    hints = typing.get_type_hints(plan)
+    return {field.name: Option(field, hints[field.name]) for field in dataclasses.fields(plan)}
+
+
+@functools.cache
+def page_options(plan: type) -> Mapping[str, Option]:
+    """The options in the order of the page's controls: in it a link is read, too. Without `dtype` and `params`."""
+    drawn = [one for one in options_of(plan).values() if one.name not in ("dtype", "params")]
+    first = ("models", "dataset", "methods")
+
+    def place(one: Option) -> int:
+        if one.name in first:
+            return first.index(one.name)
+        return 3 + ("top", "line", "more").index(one.get("place", "more"))
+
+    def within(one: Option) -> int:
+        """Behind the button: what takes a whole row, then the split and the seed, then the rest."""
+        if one.get("place", "more") != "more":
+            return 0
+        return 1 if one.name == "split" else 2 if one.name == "seed" else 0 if is_wide(one) else 3
+
+    return {one.name: one for one in sorted(drawn, key=lambda one: (place(one), within(one)))}
+
+
+def is_wide(one: Option) -> bool:
+    """Whether its control takes a whole row."""
+    return one.hint is bool or one.is_list
+
+
+def plan_from(spec: Spec, plan: type, job: str) -> Any:
+    """The plan of a job's specification. Errors: a field that is missing, unknown or of another shape."""
+    known = options_of(plan)
+    needed = [name for name, one in known.items() if one.default is MISSING and name != "params"]
+    of = f"of {'an' if job[0] in 'aeiou' else 'a'} {job} job"
+    if spec.keys() - known.keys() or set(needed) - spec.keys():
+        more = ", ".join(sorted(known.keys() - set(needed)))
+        must = f"{', '.join(needed[:-1])} and {needed[-1]}"
+        raise UsageError(f"spec {of}: must have {must}, and may have {more}, got {shown(sorted(spec))}.")
+    for name in spec:
+        if known[name].is_list and not isinstance(spec[name], list):
+            raise not_allowed(f"{name} {of}", "a list", spec[name])
+        if typing.get_origin(known[name].hint) is Mapping and not isinstance(spec[name], dict):
+            raise not_allowed(f"{name} {of}", "names with their values", spec[name])
+    if not isinstance(spec["dataset"], str):
+        raise not_allowed(f"dataset {of}", "a data set's name, a path or hub:owner/name", spec["dataset"])
+    return plan(**{name: tuple(value) if known[name].is_list else value for name, value in spec.items()})

@@ -1,0 +1,239 @@
+"""The experiment `randomize` carried out: its examples, units, and what its chunks come to on a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from engine.costs import rows_of as evaluations_of
+from engine.errors import ExegesisError, UsageError
+from engine.evaluation.sample import Sample, drawn_sample
+from engine.experiments.base import Units
+from engine.experiments.run import carry_out
+from engine.jobs.kinds import Batch, Step, Unit
+from engine.params import from_mapping
+from engine.progress import CancelToken, Report, check_cancelled, silent
+from engine.randomization import work as chunk_work
+from engine.randomization.curves import to_json
+from engine.randomization.plan import THESIS_METHODS, RandomizationPlan
+from engine.randomization.result import (
+    COLUMNS,
+    FINE,
+    MEASURES,
+    ModelRandomization,
+    RandomizationResult,
+    likeness,
+    no_order,
+    rows,
+)
+from engine.randomization.stages import is_baseline, parts_words
+from engine.randomization.work import Chunk, ChunkMaps, ChunkPredictions, ChunkResult, ModelInput, ModelWork, Setting
+from engine.registry import explainer
+from engine.result import Prediction
+
+__all__ = [
+    "COLUMNS", "VERSIONS", "ModelResult", "Result", "assemble", "check", "randomize", "rows", "sample", "to_json",
+    "units",
+]  # fmt: skip
+
+VERSIONS = [1, chunk_work.VERSION]
+"""The first is raised whenever the numbers of a measure change."""
+ModelResult = ModelRandomization
+Result = RandomizationResult
+
+
+def randomize(
+    models: Sequence[str],
+    dataset: str,
+    methods: Sequence[str] = THESIS_METHODS,
+    report: Report = silent,
+    cancel: CancelToken | None = None,
+    **more: object,
+) -> RandomizationResult:
+    """Every method on every model at every stage, on examples that the seed draws; `more`: other fields of the plan.
+
+    A random order is beside the methods. Chunks of work are cached one by one, so that what was stopped goes on where
+    it was, and another method, mode or seed costs only itself. An example that fails is left out with the reason.
+    Errors: those of the plan, of a data set that cannot be read, and of a model that cannot be randomized.
+    """
+    plan = RandomizationPlan(tuple(models), dataset, tuple(methods), **more)  # type: ignore[arg-type]
+    result: RandomizationResult = carry_out(plan, report, cancel)
+    return result
+
+
+def check(plan: RandomizationPlan) -> None:
+    """Refuse methods none of which depends on the model."""
+    if all(is_baseline(method, plan.kind) for method in plan.methods):
+        raise UsageError(
+            f"methods: {', '.join(plan.methods)} does not depend on the model, so that randomizing it tells nothing. "
+            f"Name one that does, such as {THESIS_METHODS[1]}."
+        )
+
+
+def sample(plan: RandomizationPlan) -> Sample:
+    """The examples: the same as an evaluation draws with this seed. Errors: those of reading the data set."""
+    return drawn_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
+
+
+def units(plan: RandomizationPlan, sample: Sample) -> Units:
+    """Stage by stage a unit for the predictions of a few examples, and one for their maps by each method.
+
+    A stage at one seed is a group, for one worker with a randomized copy of its own.
+    """
+    [model] = plan.models
+    work = ModelWork(plan, model, sample)
+    chunks = {chunk.key: chunk for chunk in work.all_chunks()}
+
+    def together(units: Sequence[Unit]) -> None:
+        _do(work, [chunks[unit.key] for unit in units])
+
+    return Units((_unit(work, chunk, together) for chunk in chunks.values()), work.check_untouched)
+
+
+def _unit(work: ModelWork, chunk: Chunk, together: Batch) -> Unit:
+    plan, examples = work.plan, len(chunk.indices)
+    what = f"{chunk.method or 'prediction'}, {examples} examples from {chunk.indices[0]}"
+    label = f"{what}, {parts_words(chunk.parts)} randomized, {work.model}"
+    cost = 1
+    if chunk.method:
+        cost = evaluations_of(explainer(chunk.method, plan.kind), plan.params_of(chunk.method))
+    return Unit(
+        chunk.key, label, partial(_do, work, [chunk]), stores_itself=True, batch=together,
+        step=Step("", 0, 0, examples * cost), group=[list(chunk.parts), chunk.seed],
+    )  # fmt: skip
+
+
+def _do(work: ModelWork, chunks: Sequence[Chunk]) -> None:
+    for result in work.do(chunks).values():
+        for why in result.failed.values() if isinstance(result, ChunkMaps) or not result.lasting else ():
+            raise ExegesisError(why)  # so that the example is tried again
+
+
+def assemble(plan: RandomizationPlan, sample: Sample, report: Report) -> ModelRandomization:
+    """What is found on one model: each chunk from the cache or computed, and compared with the original."""
+    [model] = plan.models
+    work = ModelWork(plan, model, sample)
+    assembly, settings = _Assembly(work), work.settings()
+    done, total = 0, len(settings) * len(work.batches)
+    for setting in settings:
+        for indices in work.batches:
+            check_cancelled()
+            report(done, total, f"{parts_words(setting[0])} randomized, {model}")
+            chunks = work.chunks(setting, indices)
+            results = work.do(chunks)
+            assembly.add(setting, {chunk.method: results[chunk.key] for chunk in chunks})
+            done += 1
+    work.check_untouched()
+    report(total, total, "")
+    return assembly.result()
+
+
+class _Assembly:
+    """Each map of one model is compared with the original as it comes in, and need not be held.
+
+    It is given the chunks of the model as it is first.
+    """
+
+    def __init__(self, work: ModelWork) -> None:
+        self.work, self.methods = work, work.plan.company
+        self.predictions: dict[int, Prediction] = {}
+        self.inputs: dict[int, ModelInput] = {}
+        self.failed = dict(work.faults)
+        self.originals: dict[tuple[str, int], np.ndarray] = {}
+        self.signed = [self._is_signed(method) for method in self.methods]
+        self.broken = False
+        self.reasons: dict[str, int] = {}
+        self.place = {index: place for place, index in enumerate(work.sample.indices)}
+        stages, seeds, examples = shape = len(work.stages), len(work.plan.all_seeds), len(work.sample.indices)
+        self.likeness = np.full((stages, seeds, len(self.methods), len(MEASURES), examples), np.nan)
+        self.why = np.full((stages, seeds, len(self.methods), examples), FINE)
+        self.after = np.full(shape, np.nan)
+        self.changed = np.zeros(shape, dtype=bool)
+
+    def add(self, setting: Setting, results: Mapping[str, ChunkResult]) -> None:
+        """The chunks of one setting on some examples, by method."""
+        for method, result in results.items():
+            if not setting[0]:
+                self._add_original(method, result)
+                continue
+            for at in self._places(setting):
+                if isinstance(result, ChunkPredictions):
+                    self._add_predictions(at, result)
+                else:
+                    self._compare(at, method, result)
+
+    def result(self) -> ModelRandomization:
+        """Of the examples of which the model as it is has an answer."""
+        work = self.work
+        examples = [index for index in work.sample.indices if index in self.predictions]
+        places = [self.place[index] for index in examples]
+        predictions = [self.predictions[index] for index in examples]
+        return ModelRandomization(
+            model=work.model,
+            dataset=work.sample.source.name,
+            stages=work.stages,
+            seeds=work.plan.all_seeds,
+            methods=self.methods,
+            examples=tuple(examples),
+            targets=tuple(one.label for one in predictions),
+            likeness=self.likeness[..., places],
+            why=self.why[..., places],
+            reasons=tuple(self.reasons),
+            before=np.array([one.probabilities[one.index] for one in predictions], dtype=np.float64),
+            after=self.after[..., places],
+            changed=self.changed[..., places],
+            failed=self.failed,
+            regression=any(one.regression for one in predictions),
+            complete=not self.broken,
+        )
+
+    def _is_signed(self, method: str) -> bool:
+        known, given = explainer(method, self.work.plan.kind), self.work.plan.params_of(method)
+        return known.is_signed(vars(from_mapping(known.params, given, method)))
+
+    def _places(self, setting: Setting) -> Iterator[tuple[int, int]]:
+        """Stage and seed that the setting is: of both modes where they share it."""
+        draw = self.work.plan.all_seeds.index(setting[1])
+        return ((at, draw) for at, stage in enumerate(self.work.stages) if stage.parts == setting[0])
+
+    def _add_original(self, method: str, result: ChunkResult) -> None:
+        if isinstance(result, ChunkPredictions):
+            self.predictions |= result.predictions
+            self.inputs |= result.inputs
+            self.failed |= result.failed
+            self.broken |= not result.lasting
+            return
+        for index, scores in result.scores.items():
+            self.originals[method, index] = scores[self.inputs[index].features]
+        self._note_failures(method, result, list(np.ndindex(self.after.shape[:2])))
+
+    def _add_predictions(self, at: tuple[int, int], result: ChunkPredictions) -> None:
+        self.broken |= not result.lasting
+        for index, prediction in result.predictions.items():
+            target = self.predictions[index].index
+            self.after[(*at, self.place[index])] = prediction.probabilities[target]
+            self.changed[(*at, self.place[index])] = prediction.index != target
+
+    def _compare(self, at: tuple[int, int], method: str, result: ChunkMaps) -> None:
+        which = self.methods.index(method)
+        for index, scores in result.scores.items():
+            read, place, before = self.inputs[index], self.place[index], self.originals.get((method, index))
+            if before is None:
+                continue  # why is noted already
+            after = scores[read.features]
+            if why := no_order(before, after):
+                self.why[(*at, which, place)] = self._code(why)
+            else:
+                self.likeness[(*at, which, slice(None), place)] = likeness(before, after, read.grid, self.signed[which])
+        self._note_failures(method, result, [at])
+
+    def _note_failures(self, method: str, result: ChunkMaps, places: Sequence[tuple[int, ...]]) -> None:
+        for index, why in result.failed.items():
+            self.broken = True
+            for at in places:
+                self.why[(*at, self.methods.index(method), self.place[index])] = self._code(why)
+
+    def _code(self, why: str) -> int:
+        return self.reasons.setdefault(why, len(self.reasons))
