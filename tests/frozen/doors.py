@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import typer
+from typer.testing import CliRunner
 
 import cache.keys
 from components.adversarial import state as adversarial
@@ -26,9 +28,11 @@ from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
 from components.text import state as text
 from components.text.open_data import OpenData, open_data
+from engine import shipped
 from engine.attacks.attack import AttackRequest
 from engine.attacks.attack import key_of as attack_key
 from engine.attacks.transfer import key_of as transfer_key
+from engine.cli.root import app
 from engine.errors import ExegesisError
 from engine.explain import key_of as explanation_key
 from engine.heads.scales import HeadScales
@@ -39,6 +43,7 @@ from engine.models import catalog
 from engine.predictions import keys_by_digest, prediction_keys
 from engine.registry import all_explainers, explainer
 from engine.request import Example, Input, Picture, Request
+from engine.store import result_store
 
 __all__ = [
     "AttackRequest",
@@ -66,7 +71,11 @@ def told(error: Exception) -> str:
 
 def scrubbed(sentence: str) -> str:
     """A sentence without the list of all methods."""
-    return re.sub(r"(?<=Known: )attention_head, [^.]*", "(methods)", sentence)
+    return re.sub(
+        r"(?<=Known: )(attention_head|gradient, gradient_l2, gradient_x_input, smoothgrad), [^.]*",
+        "(methods)",
+        sentence,
+    )
 
 
 def picture(height: int = 12, width: int = 16, step: int = 7) -> Picture:
@@ -221,3 +230,45 @@ def _attacked(state: Any) -> Any:
         "keys": [attack_key(state.request(one)) for one in state.objectives],
         **_plain(state.plan()),
     }
+
+
+@dataclasses.dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def run(arguments: Sequence[str]) -> Ran:
+    """A command, in this process."""
+    done = CliRunner().invoke(app, list(arguments))
+    return Ran(done.exit_code, done.stdout, done.stderr)
+
+
+def commands() -> list[list[str]]:
+    """Every command and group of commands by its words."""
+
+    def below(command: Any, path: list[str]) -> Iterator[list[str]]:
+        yield path
+        for name, one in getattr(command, "commands", {}).items():
+            yield from below(one, [*path, name])
+
+    return list(below(typer.main.get_command(app), []))
+
+
+def is_kept(key: str) -> bool:
+    """Whether the cache of this home holds it; what is shipped is not meant."""
+    return not shipped.find(key) and result_store().contains(key)
+
+
+def kept(key: str) -> tuple[Any, Any]:
+    """A record's plain values and its arrays."""
+    entry = result_store().get(key)
+    assert entry is not None
+    return entry
