@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.model_work import task_on
 from benchmarks.peers import captum_gradient, captum_ig, captum_kernel_shap, captum_lime, probability_of_masks
-from engine.metrics.curves import without_top
-from engine.metrics.ranking import number_of
+from engine.metrics.faithfulness import masks_without_top
+from engine.metrics.ranking import count_of_percent
 from engine.models.text_classifier import TextClassifier
 from engine.task import Task
 
@@ -32,7 +32,7 @@ def explain_and_score(
 
 def scored(task: Task, scores: np.ndarray) -> tuple[float, float]:
     """Both from one pass over the ten steps each way, and the text itself."""
-    fewer = without_top(np.argsort(-scores), [number_of(percent, len(scores)) for percent in PERCENTS])
+    fewer = masks_without_top(np.argsort(-scores), [count_of_percent(percent, len(scores)) for percent in PERCENTS])
     whole = np.ones((1, len(scores)), dtype=bool)
     m = probability_of_masks(task)(np.concatenate([whole, fewer, ~fewer]))
     return float((m[0] - m[1:11]).mean()), float((m[0] - m[11:]).mean())

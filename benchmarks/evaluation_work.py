@@ -17,9 +17,8 @@ import torch
 from benchmarks.timing import in_turn, ratio, show
 from engine import runtime
 from engine.data.datasets import load
-from engine.metrics.curves import PERCENTS, without_top
-from engine.metrics.ranking import number_of
-from engine.metrics.shared_rows import SharedRows, Tally
+from engine.metrics.faithfulness import PERCENTS, RowCounts, SharedRows, masks_without_top
+from engine.metrics.ranking import count_of_percent
 from engine.models.loading import load_model
 from engine.models.text_classifier import EncodedText, TextClassifier
 
@@ -39,15 +38,15 @@ def asked(model: TextClassifier) -> Asked:
 
 
 def _kept(order: np.ndarray) -> np.ndarray:
-    fewer = without_top(order, [number_of(percent, len(order)) for percent in PERCENTS])
+    fewer = masks_without_top(order, [count_of_percent(percent, len(order)) for percent in PERCENTS])
     return np.concatenate([fewer, ~fewer])
 
 
-def ours(model: TextClassifier, given: Asked, tally: Tally | None = None) -> None:
+def ours(model: TextClassifier, given: Asked, tally: RowCounts | None = None) -> None:
     rows = SharedRows(tally)
     for encoded, maps in given:
         for kept in maps:
-            rows.ask(encoded, 0, kept)
+            rows.add(encoded, 0, kept)
     rows.values(model, "mask")
 
 
@@ -102,7 +101,7 @@ def one_by_one(model: TextClassifier, given: Asked) -> None:
 
 
 def measure(model: TextClassifier, rounds: int) -> list[dict[str, Any]]:
-    given, tally = asked(model), Tally()
+    given, tally = asked(model), RowCounts()
     ours(model, given, tally)
     work: dict[str, Callable[[], object]] = {
         "bare": bare(model, given),
@@ -110,7 +109,7 @@ def measure(model: TextClassifier, rounds: int) -> list[dict[str, Any]]:
         "one map at a time": lambda: one_by_one(model, given),
     }
     times = in_turn(work, rounds)
-    rows = {"bare": tally.run, "exegesis": tally.run, "one map at a time": tally.asked}
+    rows = {"bare": tally.evaluated, "exegesis": tally.evaluated, "one map at a time": tally.requested}
     return [
         {
             "by": name,

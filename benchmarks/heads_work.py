@@ -28,9 +28,8 @@ from engine import runtime
 from engine.classifiers import AnyClassifier
 from engine.data.images.datasets import load_images
 from engine.explain import explain
-from engine.heads.reading import plain_probe, read_heads
-from engine.heads.running import size
-from engine.heads.switching import switch_off_each
+from engine.heads.readings import plain_probe, read_heads, switch_off_each
+from engine.heads.scaling import layers_and_heads
 from engine.models.loading import load_model
 from engine.request import Example, Picture, Request
 from engine.store import result_store
@@ -83,7 +82,7 @@ def texts(name: str, rounds: int) -> list[dict[str, Any]]:
     model, rows = load_model(name, "float32", runtime.device()), []
     for said, text in {"text": TEXT, "long text": " ".join([TEXT] * LONG)}.items():
         task, request = task_on(model, text), Request(name, "random", Example(text))
-        heads, at_once = int(np.prod(size(model))) + 1, runtime.rows_at_once(model, len(task.examples[0]))
+        heads, at_once = int(np.prod(layers_and_heads(model))) + 1, runtime.rows_at_once(model, len(task.examples[0]))
         rows += measure(f"reading, {said}", read_heads, request, task, bare_gradient(task, 1, 1), rounds)
         rows += measure(
             f"switching off, {said}", switch_off_each, request, task, bare_forward(task, heads, at_once), rounds

@@ -13,7 +13,7 @@ from components.numbers import hundredths, plain
 from components.palette import PALETTES, STEPS, Theme, colour
 from components.question_words import plural
 from engine.metrics.agreement import Agreement
-from engine.metrics.curves import PERCENTS, RemovalCurve
+from engine.metrics.faithfulness import PERCENTS, RemovalCurve
 
 COLOURS = 8
 """The theme has so many colours for lines; after that they come again with another dash."""

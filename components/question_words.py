@@ -14,7 +14,7 @@ TIED = "Equal scores at the edge of the top count by their chance to be in it."
 class QuestionWords:
     """`kind`: what is looked at; `unit`: what is pinned in it. `removals`: what a removed unit is, by operator.
 
-    `ways`: the curves of the page, as `engine.metrics.curves` names them, and `curves` what they are called together.
+    `ways`: the curves of the page, as `engine.metrics.faithfulness` names them; `curves`: their common name.
     """
 
     kind: str

@@ -23,7 +23,7 @@ from engine.result import Explanation
 
 if TYPE_CHECKING:
     from engine.metrics.agreement import Agreement
-    from engine.metrics.curves import RemovalCurve
+    from engine.metrics.faithfulness import RemovalCurve
 
 COLUMNS_OF_TWO = 2
 """Columns of the legend where two charts stand side by side."""
@@ -135,7 +135,7 @@ def _with_random(page: Questioned, made: Made, titles: Mapping[str, str]) -> Seq
 
 def _measured(page: Questioned, methods: Sequence[str]) -> Sequence[RemovalCurve]:
     # Here and below: charts and metrics take long to import, and most visits ask for neither.
-    from engine.metrics.curves import removal_curves
+    from engine.metrics.faithfulness import removal_curves
 
     progress = st.empty()
 

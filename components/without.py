@@ -19,7 +19,7 @@ from engine.request import Request
 from engine.result import Explanation, Prediction, Token
 
 if TYPE_CHECKING:
-    from engine.metrics.without import Without
+    from engine.metrics.ablation import AblatedPrediction
 
 NAMED_CHARACTERS = 60
 LEAST_SCALE = 0.01
@@ -53,10 +53,10 @@ def without_pinned(
     if not chosen:
         st.caption(words.nothing if pins else words.hint)
         return
-    from engine.metrics.without import predictions_without
+    from engine.metrics.ablation import ablated_predictions
 
     try:
-        answers = predictions_without(request, chosen)
+        answers = ablated_predictions(request, chosen)
     except Exception as error:
         say_error(sentence(error))
         return
@@ -82,7 +82,7 @@ def without_html(
     words: QuestionWords,
     features: int,
     chosen: Sequence[int],
-    answers: Sequence[Without],
+    answers: Sequence[AblatedPrediction],
     claims: Sequence[Claim],
     names: Sequence[str],
 ) -> str:
@@ -111,7 +111,7 @@ def names_html(texts: Sequence[str], most: int = NAMED_CHARACTERS) -> str:
     return named + (f" and {left} more" if left else "")
 
 
-def _answers(answers: Sequence[Without], words: QuestionWords) -> str:
+def _answers(answers: Sequence[AblatedPrediction], words: QuestionWords) -> str:
     whole, target = answers[0].whole, answers[0].target
     name = f"<bdi>{escape(whole.labels[target])}</bdi>"
     value = f"score {name}" if whole.regression else f"probability of {name}"
@@ -128,7 +128,7 @@ def _answers(answers: Sequence[Without], words: QuestionWords) -> str:
     )
 
 
-def _answer(answer: Without, largest: float, words: QuestionWords) -> str:
+def _answer(answer: AblatedPrediction, largest: float, words: QuestionWords) -> str:
     change = signed(answer.change) if answer.whole.regression else points(answer.change)
     return (
         f'<tr><th>{words.removals[answer.removal]}</th><td class="xg-number">{_value(answer.left, answer.target)}</td>'

@@ -12,7 +12,7 @@ from cache import key_for, single_flight
 from engine import records, runtime, shipped
 from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import Cancelled, ExegesisError, UsageError
-from engine.heads.running import under
+from engine.heads.scaling import scaled_model
 from engine.late import torch
 from engine.models import catalog
 from engine.operators import keyed_params
@@ -191,7 +191,7 @@ def _compute(plans: list[_Plan]) -> list[Explanation]:
     """Explanations of plans that belong together. The caller holds the turn."""
     first = plans[0]
     loaded = load_classifier(first.method.kind, first.request.model, first.request.dtype, runtime.device())
-    with under(loaded, first.request.heads) as model, runtime.noting() as notes:
+    with scaled_model(loaded, first.request.heads) as model, runtime.noting() as notes:
         started = runtime.clock()
         encoded = [model.encode(plan.request.example) for plan in plans]
         items = _items(model, plans, encoded)

@@ -10,8 +10,8 @@ from engine import runtime
 from engine.classifiers import load_classifier
 from engine.errors import unknown
 from engine.explain import predict_encoded, require_finite
-from engine.heads.running import under
 from engine.heads.scales import PLAIN, HeadScales
+from engine.heads.scaling import scaled_model
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.records import unpack_prediction
@@ -111,7 +111,7 @@ def _predict(model: str, dtype: str, missing: Mapping[str, Input], heads: HeadSc
         example.check_length()
     kind = next(iter(missing.values())).kind
     classifier = load_classifier(kind, model, dtype, runtime.device())
-    with under(classifier, heads) as running:
+    with scaled_model(classifier, heads) as running:
         made = predict_encoded(running, [classifier.encode(example) for example in missing.values()])
     require_finite(classifier, "logits", [prediction.logits for prediction in made])
     for key, prediction in zip(missing, made, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from engine.heads.scores import Attention, attention_distance, entropy, special_share
 from engine.result import Explanation, Prediction, Provenance, Token
 

@@ -1,4 +1,4 @@
-// All heads' attention as bytes (engine/heads/grids.py): taken apart once, and what the board's drawings ask of it.
+// All heads' attention as bytes (engine/heads/matrices.py): taken apart once, and what the board's drawings ask of it.
 // Two elements of a page meet in the window: one brings the bytes, under their digest the other waits for them.
 
 const DIGEST = 16; // characters before the bytes

@@ -22,7 +22,7 @@ from components.engine_room import explain, is_cached
 from components.flow.area import flow_area
 from components.prediction_area import PROBE, prediction_area
 from engine.errors import ExegesisError
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from engine.registry import Explainer
 from engine.request import Example, Request
 from engine.result import Prediction

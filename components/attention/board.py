@@ -26,8 +26,8 @@ from components.picture.variables import picture_style
 from components.pins import Component
 from components.trouble import say_error, sentence
 from engine.errors import ExegesisError, not_allowed
-from engine.heads.part import Part, part_of
-from engine.heads.reading import HeadReading
+from engine.heads.matrices import MatrixSelection, select_positions
+from engine.heads.readings import HeadReading
 from engine.request import Picture
 from engine.vision.view import view_of
 
@@ -110,13 +110,13 @@ def _styles(state: AttentionState) -> None:
         st.html(picture_style(view_of(state.model).seen(state.input.pixels)))
 
 
-def _part(state: AttentionState, reading: HeadReading) -> Part:
+def _part(state: AttentionState, reading: HeadReading) -> MatrixSelection:
     """What matrices show; all of it where what was asked for is not there, which is said."""
     try:
-        return part_of(reading, state.look.between, state.look.special)
+        return select_positions(reading, state.look.between, state.look.special)
     except ExegesisError as error:
         say_error(sentence(error))
-        return part_of(reading)
+        return select_positions(reading)
 
 
 def _lock(board: str, kind: str, size: tuple[int, int]) -> None:

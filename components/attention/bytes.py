@@ -15,9 +15,8 @@ from weakref import WeakKeyDictionary
 import streamlit as st
 
 from components.pins import component
-from engine.heads.grids import note_of, packed, tops
-from engine.heads.part import Part, cut
-from engine.heads.reading import HeadReading
+from engine.heads.matrices import MatrixSelection, largest_values, pack_heads, read_note, select
+from engine.heads.readings import HeadReading
 
 NAME = "exegesis_attention_bytes"
 DIGEST = 16
@@ -35,7 +34,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Grid:
-    """All heads as `engine.heads.grids.packed` makes them, and the largest value of each whole head, shown or not."""
+    """All heads by `engine.heads.matrices.pack_heads`, and the largest value of each whole head, shown or not."""
 
     sent: Sent
     ends: list[list[float]]
@@ -46,7 +45,7 @@ def attention_bytes(sent: Sent, key: str) -> None:
     _component()(key=key, data=sent.body)
 
 
-def grid_of(reading: HeadReading, part: Part) -> Grid:
+def grid_of(reading: HeadReading, part: MatrixSelection) -> Grid:
     """What is sent of a reading. It is kept while the reading is in memory, for the part that was asked for last."""
     kept = _kept().get(reading)
     if kept is None or kept[0] != part:
@@ -54,10 +53,10 @@ def grid_of(reading: HeadReading, part: Part) -> Grid:
     return kept[1]
 
 
-def pack(reading: HeadReading, part: Part) -> Grid:
+def pack(reading: HeadReading, part: MatrixSelection) -> Grid:
     """The same, made anew."""
-    body = packed(cut(reading.attention, part))
-    return Grid(named(body, note_of(body)), tops(reading.attention).tolist())
+    body = pack_heads(select(reading.attention, part))
+    return Grid(named(body, read_note(body)), largest_values(reading.attention).tolist())
 
 
 def named(body: bytes, note: str = "") -> Sent:
@@ -67,7 +66,7 @@ def named(body: bytes, note: str = "") -> Sent:
 
 
 @st.cache_resource(show_spinner=False)
-def _kept() -> WeakKeyDictionary[HeadReading, tuple[Part, Grid]]:
+def _kept() -> WeakKeyDictionary[HeadReading, tuple[MatrixSelection, Grid]]:
     return WeakKeyDictionary()
 
 

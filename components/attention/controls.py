@@ -13,7 +13,7 @@ from components.kept import KEPT
 from components.picture import focus_controls as picture_focus_controls
 from components.text import focus_controls
 from components.text.open_data import OpenData
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from engine.heads.scores import AGREES, SCORES
 
 SCORE_TITLES = {score.id: score.title for score in (*SCORES.values(), AGREES)}

@@ -6,13 +6,13 @@ import numpy as np
 
 from components.attention.look import Head
 from engine.errors import not_allowed
-from engine.heads.part import Part
+from engine.heads.matrices import MatrixSelection
 from engine.heads.scores import Attention
 
 MAGIC = b"EXO1"
 
 
-def exact(attention: Attention, head: Head, part: Part) -> bytes:
+def exact(attention: Attention, head: Head, part: MatrixSelection) -> bytes:
     """The head's matrix of what is shown.
 
     `MAGIC`, rows and columns in 4 bytes each, then the values in half precision row by row, all little end first; NaN

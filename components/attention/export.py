@@ -21,10 +21,9 @@ from components.picture.focus import PictureFocus
 from components.prediction_area import PROBE
 from engine.cells import defused
 from engine.errors import ExegesisError
-from engine.heads.part import Part, part_of
-from engine.heads.reading import HeadReading
+from engine.heads.matrices import MatrixSelection, select_positions
+from engine.heads.readings import DEFAULT_SCORES, HeadReading, HeadTable, HeadTableQuery, head_table
 from engine.heads.scores import AGREEMENT, OFF
-from engine.heads.table import USUAL, Asked, HeadTable, head_table
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Explanation
@@ -52,13 +51,13 @@ class KeptHeads:
         return shown_head(self.state.look, self.scores, self.reading)
 
     @cached_property
-    def part(self) -> Part:
+    def part(self) -> MatrixSelection:
         """The positions that matrices show: all of them where those that were asked for are not there."""
         look = self.state.look
         try:
-            return part_of(self.reading, look.between, look.special)
+            return select_positions(self.reading, look.between, look.special)
         except ExegesisError:  # the page says so beside the board
-            return part_of(self.reading)
+            return select_positions(self.reading)
 
     @property
     def query(self) -> int | None:
@@ -67,12 +66,12 @@ class KeptHeads:
         return query_of(self.reading, look) if look.view == "query" else None
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> HeadTableQuery:
         """The score shown, then those that the reading holds; what costs more is kept only where it is shown."""
         shown = () if self.scores is None else (self.scores.id,)
-        names = tuple(dict.fromkeys((*shown, *(name for name in USUAL if name != OFF))))
+        names = tuple(dict.fromkeys((*shown, *(name for name in DEFAULT_SCORES if name != OFF))))
         compared = AGREEMENT in names
-        return Asked(names, self.state.look.against if compared else "", self.query if compared else None)
+        return HeadTableQuery(names, self.state.look.against if compared else "", self.query if compared else None)
 
     @cached_property
     def table(self) -> HeadTable:

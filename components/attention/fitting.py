@@ -12,8 +12,8 @@ from components.attention.state import AttentionState
 from components.attention.told import locked_of, missing
 from components.prediction_area import target_index
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
-from engine.heads.part import part_of
-from engine.heads.reading import HeadReading
+from engine.heads.matrices import select_positions
+from engine.heads.readings import HeadReading
 from engine.result import Prediction
 
 Fitted = tuple[AttentionState, list[str]]
@@ -54,7 +54,7 @@ def _query(asked: int | None, length: int, said: list[str]) -> int | None:
 
 def _between(asked: str, reading: HeadReading, said: list[str]) -> str:
     try:
-        part_of(reading, asked)
+        select_positions(reading, asked)
     except UsageError:
         next_step = "Attention between all positions is shown."
         said.append(str(not_allowed("between", f"'{BETWEEN[0]}' where there is no second text", asked, next_step)))

@@ -12,7 +12,7 @@ from components.attention.shown_head import shown_head
 from components.attention.state import AttentionState
 from components.attention.with_and_without import with_and_without
 from components.kept import KEPT
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from engine.heads.scales import LARGEST, OFF, PLAIN, HeadScales
 
 STEP = 0.1

@@ -31,7 +31,7 @@ from components.keeping import (
 )
 from components.picture.focus import PictureFocus
 from components.png_button import png_button
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from engine.request import Example
 
 Builder = Callable[[KeptHeads], str | bytes]

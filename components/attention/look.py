@@ -10,7 +10,7 @@ from components.link_choice import choice, whole
 from components.request_link import write_unusual
 from components.text.focus import Query
 from engine.errors import ExegesisError
-from engine.heads.flow import KINDS as FLOWS
+from engine.heads.flow import FLOW_KINDS as FLOWS
 from engine.heads.flow import RESIDUAL
 from engine.heads.scales import HeadScales
 from engine.heads.scores import AGREEMENT, SCORES

@@ -42,7 +42,7 @@ from components.svg_sheet import (
     whole,
     words,
 )
-from engine.heads.table import CAUTION
+from engine.heads.readings import CAUTION
 from engine.request import Picture
 from engine.vision.view import view_of
 

@@ -12,7 +12,7 @@ from components.awaiting import awaited
 from components.computing import Tick
 from components.engine_room import computed
 from components.prediction_area import PROBE
-from engine.heads.reading import HeadReading, read_heads, reading_key
+from engine.heads.readings import HeadReading, read_heads, reading_key
 from engine.request import Request
 
 KEPT = 3

@@ -18,10 +18,9 @@ from components.prediction_area import PROBE
 from components.question_words import plural
 from components.stopping import is_stopped
 from engine.errors import ExegesisError
-from engine.heads import switching
-from engine.heads.reading import HeadReading
+from engine.heads import readings
+from engine.heads.readings import HeadAblation, HeadReading, switch_off_each
 from engine.heads.scores import AGREEMENT, AGREES, OFF, SCORES, PerHead, agreement_with
-from engine.heads.switching import SwitchedOff, switch_off_each
 from engine.registry import explainer
 from engine.result import Explanation
 from engine.store import result_store
@@ -57,7 +56,7 @@ def score_map(state: AttentionState, reading: HeadReading, place: DeltaGenerator
 def is_pending(state: AttentionState) -> bool:
     """Whether `score_map` would have to compute for it: neither cached nor stopped."""
     keys = {
-        OFF: lambda: switching.key_of(state.request(PROBE)),
+        OFF: lambda: readings.switching_key(state.request(PROBE)),
         AGREEMENT: lambda: key_of(state.request(state.look.against)),
     }
     if state.look.score not in keys:
@@ -69,15 +68,15 @@ def is_pending(state: AttentionState) -> bool:
     return not is_stopped(key) and not result_store().contains(key)
 
 
-def switched_off(state: AttentionState, place: DeltaGenerator) -> SwitchedOff | None:
+def switched_off(state: AttentionState, place: DeltaGenerator) -> HeadAblation | None:
     """What the model says without each head."""
     request = state.request(PROBE)
 
-    def work(tick: Tick) -> SwitchedOff:
-        return computed(switching.key_of(request), lambda token: switch_off_each(request, cancel=token), tick)
+    def work(tick: Tick) -> HeadAblation:
+        return computed(readings.switching_key(request), lambda token: switch_off_each(request, cancel=token), tick)
 
     stopped = "Stopped before every head was switched off."
-    return awaited(place, lambda: switching.key_of(request), "Switching each head off", stopped, work)
+    return awaited(place, lambda: readings.switching_key(request), "Switching each head off", stopped, work)
 
 
 def compared_with(state: AttentionState, place: DeltaGenerator) -> Explanation | None:
@@ -89,7 +88,7 @@ def compared_with(state: AttentionState, place: DeltaGenerator) -> Explanation |
     )
 
 
-def off_map(off: SwitchedOff, regression: bool) -> HeadMap:
+def off_map(off: HeadAblation, regression: bool) -> HeadMap:
     """By how much the answer falls without each head; positive where the head speaks for the class."""
     if regression:
         return _map(OFF, off.fall, unit="score")

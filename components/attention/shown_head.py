@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.attention.look import BoardLook, Head
 from components.attention.scores import HeadMap
 from components.attention.told import strongest_of
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 
 
 def shown_head(look: BoardLook, scores: HeadMap | None, reading: HeadReading) -> Head:

@@ -11,8 +11,8 @@ from components.attention.bytes import Grid, Sent
 from components.attention.look import UNITS, BoardLook, Head, head_name
 from components.attention.scores import HeadMap, query_of, shown_maps
 from components.attention.state import AttentionState
-from engine.heads.part import Part
-from engine.heads.reading import HeadReading
+from engine.heads.matrices import MatrixSelection
+from engine.heads.readings import HeadReading
 from engine.heads.scales import HeadScales
 
 Told = dict[str, object]
@@ -28,7 +28,12 @@ STRONGEST = "The strongest is shown."
 
 
 def told(
-    state: AttentionState, reading: HeadReading, scores: HeadMap | None, part: Part, grid: Grid, whole: Sent | None
+    state: AttentionState,
+    reading: HeadReading,
+    scores: HeadMap | None,
+    part: MatrixSelection,
+    grid: Grid,
+    whole: Sent | None,
 ) -> Told:
     """`scores`: None where there are none, as when their computation was stopped. `whole`: the shown head, exactly."""
     look = state.look

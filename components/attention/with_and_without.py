@@ -28,7 +28,7 @@ from components.question_styles import use_question_styles
 from components.text.edited_view import edited_map, edited_map_html, predictions_html
 from components.text.look import Look
 from engine.heads.scales import PLAIN
-from engine.metrics.agreement import spearman
+from engine.metrics.ranking import spearman
 from engine.registry import Explainer
 from engine.request import Example, Picture, Request
 from engine.result import Explanation

@@ -20,9 +20,9 @@ from components.kept import KEPT
 from components.numbers import count, plain, signed
 from components.question_words import plural
 from engine.errors import ExegesisError
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from engine.heads.scores import AGREEMENT, PerHead, agreement_with
-from engine.metrics.chance import limit_of_rho
+from engine.metrics.ranking import rho_limit
 from engine.registry import explainer
 from engine.result import Explanation
 
@@ -192,4 +192,4 @@ def _limit(
     _grid: tuple[int, int] | None,
 ) -> float | None:
     """`name` says all that it depends on."""
-    return limit_of_rho(_maps, _scores, _grid)
+    return rho_limit(_maps, _scores, _grid)

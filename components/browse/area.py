@@ -55,7 +55,7 @@ def _drawn(opened: OpenData, model: str, held: Known, current: int | None) -> No
 
 
 def _offers(model: str, opened: OpenData, rows: Table) -> list[Offer]:
-    from engine.metrics.disagreement import QUICK
+    from engine.metrics.agreement import QUICK
 
     total, spec = len(rows.rows), partial(spec_of, model, opened.name)
     examples = count(total, "example")
@@ -131,7 +131,7 @@ def _notes(rows: Table, found: Sequence[int]) -> None:
 
 
 def _comparison(rows: Table) -> str:
-    from engine.metrics.disagreement import QUICK
+    from engine.metrics.agreement import QUICK
 
     titles = {id: method.title for id, method in explainers().items()}
     names = ", ".join(titles[id] for id in QUICK)

@@ -99,7 +99,7 @@ def _read(
     model: str, revision: str, content: tuple[object, ...], stamp: Stamp, losses: int, home: str, _data: Dataset
 ) -> Table:
     # Here and not above: both import what runs models.
-    from engine.metrics.disagreement import cached_disagreements
+    from engine.metrics.agreement import cached_disagreements
     from engine.predictions import cached_predictions
 
     examples = [labelled.example for labelled in _data.examples]

@@ -15,7 +15,7 @@ from engine.data.examples import Dataset, LabelledExample
 from engine.result import Prediction
 
 if TYPE_CHECKING:
-    from engine.metrics.disagreement import Disagreement
+    from engine.metrics.agreement import Disagreement
 
 CONFIDENT = 0.9
 UNSURE = 0.6

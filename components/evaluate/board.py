@@ -19,7 +19,7 @@ from engine.metrics.catalog import METRICS
 
 if TYPE_CHECKING:
     from engine.evaluation.leaderboard import Standing
-    from engine.metrics.results import Score
+    from engine.metrics.results import MetricScore
 
 ARROWS = {"high": "↑", "low": "↓", "neither": ""}
 BETTER = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
@@ -121,7 +121,7 @@ def mark_of(standing: Standing) -> str:
     return BEST if standing.best else LEVEL if standing.level else ""
 
 
-def skipped_words(score: Score) -> str:
+def skipped_words(score: MetricScore) -> str:
     """How many examples have no value, and why; empty where all have one."""
     left = counted(score.skipped)
     return f"Left out: {left}." if left else ""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from components.evaluate.state import EvaluateState
     from engine.data.sources import Candidate
     from engine.evaluation.result import Evaluation, Facts
-    from engine.metrics.results import Row
+    from engine.metrics.results import MetricRow
 
 A_PAGE = 10
 LONGEST = 220
@@ -42,7 +42,7 @@ SHOWN_AND_LINK = (5, 1)
 class Behind:
     """An example behind a point: its value, and what is known of it."""
 
-    row: Row
+    row: MetricRow
     facts: Facts | None
 
 
@@ -56,7 +56,7 @@ def behind(found: Evaluation, point: Point, order: str) -> list[Behind]:
     return [Behind(row, known.get(row.example)) for row in ordered]
 
 
-def of_point(row: Row, point: Point) -> bool:
+def of_point(row: MetricRow, point: Point) -> bool:
     """Whether the row is one of those that the mean is of."""
     of = row.of
     return (of.model, of.method, of.metric, of.against, of.percent) == (

@@ -14,7 +14,7 @@ from engine.metrics.catalog import METRICS
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
     from engine.evaluation.result import Evaluation
-    from engine.metrics.results import Skip
+    from engine.metrics.results import MetricSkip
 
 TRUTH = (
     "Against the truth: this data set was made so that it says exactly what decides. Overlap, rank and plausibility "
@@ -51,7 +51,7 @@ def how(plan: Plan, size: int) -> str:
     return f"{count(size, 'example')}, seed {plan.seed}; {removed}."
 
 
-def without_words(skips: Sequence[Skip], titles: Mapping[str, str]) -> str:
+def without_words(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
     """Which methods lack a value on some of the examples, by how many metrics; of many only how many methods."""
     by: dict[str, set[str]] = {}
     for skip in skips:
@@ -61,9 +61,9 @@ def without_words(skips: Sequence[Skip], titles: Mapping[str, str]) -> str:
     return f"Values that are missing, and why: {what}"
 
 
-def left_out(skips: Sequence[Skip], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def left_out(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """For each reason: how many examples of each model, by which methods and metrics; the commonest first."""
-    by: dict[tuple[str, str], list[Skip]] = {}
+    by: dict[tuple[str, str], list[MetricSkip]] = {}
     for skip in skips:
         by.setdefault((skip.reason, skip.of.model), []).append(skip)
     examples = {reason: {one.example for one in own} for reason, own in by.items()}
@@ -96,7 +96,7 @@ def _meaning(id: str) -> str:
     return f"{escape(of.about)} {escape(of.unit.capitalize())}; {BETTER[of.better]}.{cited}"
 
 
-def _of(skips: Sequence[Skip], titles: Mapping[str, str]) -> str:
+def _of(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
     methods = ", ".join(titles.get(one, one) for one in dict.fromkeys(skip.of.method for skip in skips))
     metrics = ", ".join(METRICS[one].title.lower() for one in dict.fromkeys(skip.of.metric for skip in skips))
     return f"{methods}: {metrics}"

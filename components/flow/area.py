@@ -21,8 +21,8 @@ from components.picture.styles import use_picture_styles
 from components.png_button import png_button
 from components.prediction_area import PROBE
 from components.trouble import literal, say_error, sentence
-from engine.heads.flow import KINDS, flow_of
-from engine.heads.reading import HeadReading, reading_key
+from engine.heads.flow import FLOW_KINDS, attention_flow
+from engine.heads.readings import HeadReading, reading_key
 
 TITLES = {"rollout": "Rollout", "gradient": "Gradient-weighted"}
 KIND_HELP = (
@@ -114,7 +114,7 @@ def _controls(state: AttentionState, layers: int, threshold: float) -> None:
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.segmented_control(
-            "Follow", KINDS, key=name("kind"), required=True, format_func=TITLES.__getitem__, help=KIND_HELP,
+            "Follow", FLOW_KINDS, key=name("kind"), required=True, format_func=TITLES.__getitem__, help=KIND_HELP,
             persist_state=KEPT,
         )  # fmt: skip
         st.slider(
@@ -143,7 +143,7 @@ def _step_slider(shown: str, kept: str, threshold: float) -> None:
 @st.cache_resource(max_entries=16, show_spinner="Following the flow …")
 def _graph(known: str, look: FlowLook, _reading: HeadReading) -> FlowGraph:
     """What is drawn of the reading with that key: small, and the same for every session."""
-    flow = flow_of(_reading, look.kind, look.residual, look.start_layer)
+    flow = attention_flow(_reading, look.kind, look.residual, look.start_layer)
     return flow_graph_of(_reading, flow, look.start_layer, look.threshold)
 
 

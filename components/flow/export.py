@@ -12,7 +12,7 @@ from components.numbers import plain
 from components.palette import PALETTES, STEPS, colour
 from components.svg_sheet import CELL, EDGE, LINE, SMALL, SMALLER, WIDTH, Sheet, cells, clean, sentence, whole, words
 from engine.cells import defused
-from engine.heads.flow import Path
+from engine.heads.flow import FlowPath
 from engine.result import Explanation
 
 _BOLD = ' font-weight="bold"'
@@ -116,7 +116,7 @@ class _Drawing:
         ends = f"{middle:g} {self.y(target):g} {self.x(depth + 1):g} {self.y(target):g}"
         return f"M{self.x(depth):g} {self.y(source):g}C{middle:g} {self.y(source):g} {ends}"
 
-    def _way(self, path: Path) -> list[str]:
+    def _way(self, path: FlowPath) -> list[str]:
         rows = [*(self.graph.places[at] for at in path.positions), self.end]
         way = "".join(self._curve(depth, *rows[depth : depth + 2]) for depth in range(len(path.positions)))
         return [f'<path d="{way}" fill="none" stroke="{ink}" stroke-width="{wide}"/>' for ink, wide in _PATH]

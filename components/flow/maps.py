@@ -13,8 +13,8 @@ from components.picture.patch_card_html import layers_html
 from components.picture.patch_card_html import legend_html as patch_legend
 from components.picture.patch_map import PatchMap, sentence
 from components.text.token_map import TokenMap, legend_html, token_map_html
-from engine.heads.flow import gradient_flow, head_mean, mixed_flow
-from engine.heads.reading import HeadReading
+from engine.heads.flow import flow_of_mean, gradient_flow, mean_over_heads
+from engine.heads.readings import HeadReading
 from engine.request import Example, Input
 from engine.words import units
 
@@ -53,13 +53,13 @@ class FlowMap:
 
 def maps_of(reading: HeadReading, look: FlowLook) -> tuple[FlowMap, ...]:
     """Rollout by both papers, then the flow that was chosen; where that is one of theirs, one that begins later."""
-    mean, layers = head_mean(reading.attention, reading.scales), len(reading.attention)
+    mean, layers = mean_over_heads(reading.attention, reading.scales), len(reading.attention)
     chosen = Setting(look.residual, look.start_layer) if look.kind == "rollout" else None
     rolled = [
         FlowMap(
             title_of(one, one == chosen),
             about(one, layers),
-            mixed_flow(mean, reading.reads, one.residual, one.start_layer).nodes[0],
+            flow_of_mean(mean, reading.reads, one.residual, one.start_layer).nodes[0],
         )
         for one in settings(chosen, layers)
     ]

@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from components.numbers import percent, plain, signed
-from engine.heads.flow import Edge, Flow, Path, Pruned, Ways, above, finest, pruned
-from engine.heads.reading import HeadReading
+from engine.heads.flow import (
+    AttentionFlow,
+    FlowEdge,
+    FlowPath,
+    PrunedFlow,
+    StrongestPaths,
+    drop_layers_below,
+    finest_threshold,
+    prune,
+)
+from engine.heads.readings import HeadReading
 
 Told = dict[str, object]
 STEPS = tuple(round(digit / scale, 4) for scale in (10, 100, 1_000, 10_000) for digit in (7, 5, 3, 2, 1))
@@ -40,7 +49,7 @@ class Node:
 
     spot: Spot
     share: float
-    path: Path
+    path: FlowPath
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +60,12 @@ class FlowGraph:
     start: int
     layers: int
     threshold: float
-    found: Pruned
+    found: PrunedFlow
     rows: tuple[Position, ...]
     nodes: tuple[Node, ...]
     reads: tuple[tuple[int, float], ...]
     """Positions at the top that are drawn, and what share of the prediction each has."""
-    best: Path
+    best: FlowPath
     special: float
     """Share of the prediction that comes from special tokens, of which `best` begins at none where there are others."""
     label: str
@@ -65,7 +74,7 @@ class FlowGraph:
     grid: tuple[int, int] | None
 
     @property
-    def edges(self) -> tuple[Edge, ...]:
+    def edges(self) -> tuple[FlowEdge, ...]:
         return self.found.edges
 
     @cached_property
@@ -74,17 +83,17 @@ class FlowGraph:
         return {row.at: place for place, row in enumerate(self.rows)}
 
 
-def usual_threshold(flow: Flow, start: int) -> float:
+def usual_threshold(flow: AttentionFlow, start: int) -> float:
     """The least share at which the drawing can still be read."""
-    return finest(above(flow, start), STEPS, READABLE)
+    return finest_threshold(drop_layers_below(flow, start), STEPS, READABLE)
 
 
-def flow_graph_of(reading: HeadReading, flow: Flow, start: int, threshold: float | None) -> FlowGraph:
+def flow_graph_of(reading: HeadReading, flow: AttentionFlow, start: int, threshold: float | None) -> FlowGraph:
     """`threshold`: the least share of the prediction that a step must carry; None for one that reads well."""
-    shown, features = above(flow, start), reading.of.features
+    shown, features = drop_layers_below(flow, start), reading.of.features
     least = usual_threshold(flow, start) if threshold is None else threshold
-    found = pruned(shown, least, READABLE if threshold is None else MOST_DRAWN)
-    ways = Ways(shown, features if features.size else None)
+    found = prune(shown, least, READABLE if threshold is None else MOST_DRAWN)
+    ways = StrongestPaths(shown, features if features.size else None)
     best = ways.through(len(shown.weights), int(ways.shares[-1].argmax()))
     spots = sorted({*_ends(found.edges), *enumerate(best.positions)})
     nodes = tuple(_nodes(shown, ways, spots))
@@ -142,7 +151,7 @@ def carried_words(graph: FlowGraph) -> str:
     return f"{each} at least {share_words(graph.threshold)} of the prediction; {along}{left}"
 
 
-def path_words(graph: FlowGraph, path: Path) -> str:
+def path_words(graph: FlowGraph, path: FlowPath) -> str:
     """The path from the input to the prediction, and its share."""
     names = {row.at: row.name for row in graph.rows}
     first, *later = path.positions
@@ -152,7 +161,7 @@ def path_words(graph: FlowGraph, path: Path) -> str:
     return f"{' → '.join([*steps, graph.label])}: {share_words(path.share)} of the prediction takes just this way."
 
 
-def begin_words(graph: FlowGraph, path: Path) -> str:
+def begin_words(graph: FlowGraph, path: FlowPath) -> str:
     """Where a path begins, to be said behind its name: at a token or patch, or nothing."""
     return "" if _begins_special(graph, path) else f" from a {_unit(graph)}"
 
@@ -171,7 +180,7 @@ def share_words(share: float) -> str:
     return f"{plain(100 * share)}\u00a0%" if share >= LEAST or share == 0 else f"<\u00a0{plain(100 * LEAST)}\u00a0%"
 
 
-def _begins_special(graph: FlowGraph, path: Path) -> bool:
+def _begins_special(graph: FlowGraph, path: FlowPath) -> bool:
     return graph.rows[graph.places[path.positions[0]]].special
 
 
@@ -179,19 +188,19 @@ def _unit(graph: FlowGraph) -> str:
     return "patch" if graph.grid else "token"
 
 
-def _ends(edges: Iterable[Edge]) -> Iterator[Spot]:
+def _ends(edges: Iterable[FlowEdge]) -> Iterator[Spot]:
     for edge in edges:
         yield edge.layer, edge.source
         yield edge.layer + 1, edge.target
 
 
-def _nodes(flow: Flow, ways: Ways, spots: Iterable[Spot]) -> Iterator[Node]:
+def _nodes(flow: AttentionFlow, ways: StrongestPaths, spots: Iterable[Spot]) -> Iterator[Node]:
     """No way from a token or patch leads to a special token of the input: its path begins where it is."""
     anywhere = None
     for depth, at in spots:
         path = ways.through(depth, at)
         if not path.share:
-            anywhere = anywhere or Ways(flow)
+            anywhere = anywhere or StrongestPaths(flow)
             path = anywhere.through(depth, at)
         yield Node((depth, at), float(flow.nodes[depth, at]), path)
 
@@ -218,7 +227,7 @@ def _prediction(reading: HeadReading) -> tuple[str, str]:
     return origin.target_label, signed(value) if made.regression else percent(value)
 
 
-def _path(graph: FlowGraph, path: Path) -> list[object]:
+def _path(graph: FlowGraph, path: FlowPath) -> list[object]:
     return [[graph.places[at] for at in path.positions], _short(path.share)]
 
 

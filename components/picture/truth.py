@@ -13,8 +13,8 @@ from components.kept import KEPT
 from components.numbers import percent, plain
 from components.picture.session import key
 from components.question_styles import use_question_styles
-from engine.metrics.agreement import is_constant
-from engine.metrics.truth import TruthScores, truth_by_chance, truth_scores, unscored
+from engine.metrics.plausibility import TruthScores, expected_truth_scores, truth_scores, truth_skip_reason
+from engine.metrics.ranking import is_constant
 from engine.registry import Explainer
 from engine.result import Explanation
 from engine.vision.view import view_of
@@ -42,7 +42,7 @@ def truth_lines(made: Explanation, truth: Patches | None, seed: int) -> list[str
     """What to say beside one map, a line each. What they mean and chance gets: `meaning`."""
     if truth is None:
         return []
-    if reason := unscored(truth, "patch"):
+    if reason := truth_skip_reason(truth, "patch"):
         return [f"Not held against the truth: {reason}"]
     found = truth_scores(made.on_grid, truth, (seed,))
     hits, game = round(found.overlap * found.size), "hit" if found.pointing else "missed"
@@ -68,9 +68,9 @@ def truth_area(
     methods: Mapping[str, Explainer], made: Mapping[str, Explanation], truth: Patches | None, seed: int
 ) -> None:
     """Below the maps: what the lines beside them mean, and on request a table. Nothing where the truth is not known."""
-    if truth is None or unscored(truth) or not made:
+    if truth is None or truth_skip_reason(truth) or not made:
         return
-    chance = truth_by_chance(truth.size, int(truth.sum()))
+    chance = expected_truth_scores(truth.size, int(truth.sum()))
     st.subheader("Against the truth", anchor=False)
     st.caption(meaning(chance))
     # On request, because the lines beside the maps say most of it.

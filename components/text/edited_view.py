@@ -21,7 +21,7 @@ from components.prediction import MOST_BARS, prediction_html
 from components.text.look import PLAIN, SCALES, Look
 from components.text.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
 from engine.alignment import Column, align
-from engine.metrics.agreement import is_constant, spearman
+from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Prediction

@@ -13,7 +13,7 @@ from components.text.look import PLAIN, Look
 from components.text.token_map import TokenMap
 from engine.data.datasets import Dataset
 from engine.data.examples import LabelledExample
-from engine.metrics.marks import spans_of, touched
+from engine.metrics.plausibility import overlaps, spans_of
 from engine.result import Explanation, Token
 from engine.words import Unit, units
 
@@ -60,4 +60,4 @@ def marked(tokens: Sequence[Token], labelled: LabelledExample, unit: str) -> tup
 
 
 def _score(unit: Unit, labelled: LabelledExample) -> float:
-    return float(touched(unit, spans_of(labelled, unit.segment)))
+    return float(overlaps(unit, spans_of(labelled, unit.segment)))

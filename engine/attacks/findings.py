@@ -15,8 +15,7 @@ from engine.attacks.plan import AttackPlan
 from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, FOOLED, Attacked
 from engine.attacks.transfer import Transferred
 from engine.evaluation.result import Facts
-from engine.metrics.bootstrap import Interval, interval
-from engine.metrics.results import EQUAL, ONE
+from engine.metrics.results import EQUAL, ONE, Interval, interval
 
 CLASS_KEPT, CONSTRAINT_KEPT = "class_kept", "constraint_kept"
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from engine.late import torch
-from engine.metrics.ranking import TIES, ranking
+from engine.metrics.ranking import TIES, rank_features
 from engine.task import Item
 
 
@@ -35,7 +35,7 @@ def normalised_sum_change(
 
 def order_of(item: Item, scores: Float[np.ndarray, "feature"]) -> Int[np.ndarray, "feature"]:
     """Features by their scores, the highest first; ties as everywhere, by chance and alike for all maps."""
-    return ranking(scores, _ties(item))
+    return rank_features(scores, _ties(item))
 
 
 def _ties(item: Item) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from engine.evaluation.leaderboard import Standing
     from engine.evaluation.result import Evaluation
-    from engine.metrics.results import Score
+    from engine.metrics.results import MetricScore
 
 NOTHING = "-"
 ARROWS = {"high": " ↑", "low": " ↓", "neither": ""}
@@ -76,12 +76,12 @@ def _board(standings: Sequence[Standing]) -> RenderableType:
     return made
 
 
-def _metric(score: Score) -> str:
+def _metric(score: MetricScore) -> str:
     percent = "" if score.percent is None else f" at {score.percent} %"
     return f"{score.metric}{percent}{ARROWS[score.better]}"
 
 
-def _method(score: Score) -> str:
+def _method(score: MetricScore) -> str:
     return f"{score.method} with {score.against}" if score.against else score.method
 
 
@@ -89,11 +89,11 @@ def _number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.4g}"
 
 
-def _interval(score: Score) -> str:
+def _interval(score: MetricScore) -> str:
     return NOTHING if score.doubt or score.interval is None else " to ".join(map(_number, score.interval))
 
 
-def _doubts(scores: Sequence[Score]) -> Iterator[str]:
+def _doubts(scores: Sequence[MetricScore]) -> Iterator[str]:
     """A line for each reason why means have no interval, with their metrics."""
     metrics: dict[str, dict[str, None]] = {}
     for score in scores:
@@ -103,7 +103,7 @@ def _doubts(scores: Sequence[Score]) -> Iterator[str]:
         yield f"{', '.join(names)}: {doubt}"
 
 
-def _skipped(scores: Sequence[Score]) -> Iterator[str]:
+def _skipped(scores: Sequence[MetricScore]) -> Iterator[str]:
     """A line for each reason with the metrics that share it, so that a reason is not said once a metric."""
     metrics: dict[Skipped, list[str]] = {}
     for metric, own in groupby(scores, key=lambda score: score.metric):
@@ -114,7 +114,7 @@ def _skipped(scores: Sequence[Score]) -> Iterator[str]:
         yield f"{count} {'example' if count == 1 else 'examples'}{of} in {', '.join(names)}: {reason}"
 
 
-def _reasons(scores: Sequence[Score]) -> Iterator[Skipped]:
+def _reasons(scores: Sequence[MetricScore]) -> Iterator[Skipped]:
     """No methods named where all of them share it."""
     from engine.evaluation.reasons import alike
 

@@ -11,12 +11,12 @@ from rich.text import Text
 
 from engine.cli.drawing import header
 from engine.cli.output import console, table, visible
-from engine.heads.table import CAUTION
+from engine.heads.readings import CAUTION
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from engine.heads.table import HeadTable
+    from engine.heads.readings import HeadTable
 
 LARGEST_SHOWN = 3
 NONE, FLIPS = "-", "flips"

@@ -30,7 +30,7 @@ from engine.cli.options import (
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from engine.heads.table import Asked, HeadTable
+    from engine.heads.readings import HeadTable, HeadTableQuery
     from engine.request import Request
 
 EXAMPLE = "Example: --against integrated_gradients."
@@ -59,7 +59,7 @@ def heads(
     from engine.cli import drawing_heads, output
     from engine.cli.guard import note
     from engine.cli.plain_heads import heads_as_plain
-    from engine.metrics.without import PROBE
+    from engine.metrics.ablation import PROBE
     from engine.request import Request
     from engine.store import result_store
 
@@ -79,13 +79,13 @@ def heads(
         drawing_heads.draw(source.told, found, most)
 
 
-def _asked(score: str, against: str, query: str | None, kind: str) -> Asked:
+def _asked(score: str, against: str, query: str | None, kind: str) -> HeadTableQuery:
     """The scores asked for; a method to compare with adds the agreement."""
+    from engine.heads.readings import DEFAULT_SCORES, HeadTableQuery
     from engine.heads.scores import AGREEMENT
-    from engine.heads.table import USUAL, Asked
     from engine.registry import explainer
 
-    names = values.names("--score", score) if score else list(USUAL)
+    names = values.names("--score", score) if score else list(DEFAULT_SCORES)
     if against:
         explainer(against, kind)
         names += [] if AGREEMENT in names else [AGREEMENT]
@@ -93,12 +93,12 @@ def _asked(score: str, against: str, query: str | None, kind: str) -> Asked:
         raise UsageError(f"--against: is missing; the score '{AGREEMENT}' needs it. {EXAMPLE}")
     elif query is not None:
         raise UsageError(f"--query: belongs to --against, which is missing. {EXAMPLE}")
-    return Asked(tuple(names), against, None if query is None else values.whole("--query", query))
+    return HeadTableQuery(tuple(names), against, None if query is None else values.whole("--query", query))
 
 
-def _made(request: Request, asked: Asked) -> HeadTable:
+def _made(request: Request, asked: HeadTableQuery) -> HeadTable:
     from engine.cli.progress import shown
-    from engine.heads.table import head_table
+    from engine.heads.readings import head_table
 
     with shown("reading heads") as report:
         return head_table(request, asked, report)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.plain import prediction_as_plain
 
 if TYPE_CHECKING:
-    from engine.heads.table import HeadTable
+    from engine.heads.readings import HeadTable
 
 
 def heads_as_plain(table: HeadTable, most: int | None = None) -> dict[str, Any]:

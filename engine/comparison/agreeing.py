@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import not_allowed, unknown
-from engine.metrics.agreement import MEASURES, TOP_PERCENT, Agreement, every_two, is_constant, spearman, top_k_overlap
+from engine.metrics.agreement import MEASURES, TOP_PERCENT, Agreement, pairwise
+from engine.metrics.ranking import is_constant, spearman, top_k_overlap
 from engine.registry import explainer
 from engine.result import Explanation
 from engine.words import BASELINE
@@ -43,7 +44,7 @@ def agreements(scores: Scores, names: Sequence[str], how: How) -> Agreement:
     NaN where a map has no order there: all of its scores are equal, or there is one part. `n` counts the parts that
     two maps have.
     """
-    values = every_two(list(scores), lambda one, other: agree(one, other, how))
+    values = pairwise(list(scores), lambda one, other: agree(one, other, how))
     shared = int((np.isfinite(scores).sum(axis=0) >= min(2, len(names))).sum())
     ordered = (_ordered(row[np.isfinite(row)], how) for row in scores)
     constant = tuple(name for name, row in zip(names, ordered, strict=True) if not _has_order(row))

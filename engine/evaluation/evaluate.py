@@ -17,7 +17,7 @@ from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan, check
 from engine.evaluation.result import Evaluation, Facts, OfModel, joined
 from engine.evaluation.sample import Sample, Unread, reason, sample_of, with_metrics
-from engine.metrics.shared_rows import Tally
+from engine.metrics.faithfulness import RowCounts
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 
 
@@ -48,21 +48,21 @@ def carry_out(plan: Plan, report: Report = silent, cancel: CancelToken | None = 
     check(plan)
     sample = sample_of(plan)
     plan = with_metrics(plan, sample)
-    tally, found, each = Tally(), list[OfModel](), len(sample.indices)
+    tally, found, each = RowCounts(), list[OfModel](), len(sample.indices)
     with cancellable(cancel):
         for place, model in enumerate(plan.models):
             progress = _Progress(report, place * each, len(plan.models) * each)
             found.append(kept(plan, model, sample) or _worked_out(plan, model, sample, tally, progress))
     report(len(plan.models) * each, len(plan.models) * each, "")
-    return joined(plan, found, tally.asked, tally.run)
+    return joined(plan, found, tally.requested, tally.evaluated)
 
 
 def of_some(plan: Plan, model: str, sample: Sample) -> OfModel:
     """What is found on these examples alone, with all its parts kept one by one. `plan`: with its metrics."""
-    return _OneModel(plan, model, sample, Tally()).run(_Progress(silent, 0, len(sample.indices)))
+    return _OneModel(plan, model, sample, RowCounts()).run(_Progress(silent, 0, len(sample.indices)))
 
 
-def _worked_out(plan: Plan, model: str, sample: Sample, tally: Tally, progress: _Progress) -> OfModel:
+def _worked_out(plan: Plan, model: str, sample: Sample, tally: RowCounts, progress: _Progress) -> OfModel:
     found = _OneModel(plan, model, sample, tally).run(progress)
     keep(plan, model, sample, found)
     return found
@@ -82,7 +82,7 @@ class _Progress:
 class _OneModel:
     """The work on one model: its examples a few at a time."""
 
-    def __init__(self, plan: Plan, model: str, sample: Sample, tally: Tally) -> None:
+    def __init__(self, plan: Plan, model: str, sample: Sample, tally: RowCounts) -> None:
         self.plan, self.model, self.sample, self.tally = plan, model, sample, tally
         self.notes = Notes(model, sample.source.name)
         self.facts: list[Facts] = []

@@ -13,16 +13,24 @@ from engine.evaluation.maps import Maps
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan
 from engine.evaluation.reasons import SAME
-from engine.metrics.agreement import Agreement, agreement, is_constant
+from engine.metrics.agreement import Agreement, agreement
 from engine.metrics.catalog import METRICS, SIDES, Metric, Needs
-from engine.metrics.complexity import FLAT, complexity
-from engine.metrics.marks import Marks, undecided
-from engine.metrics.plausibility import average_precision, recall_at_k, roc_auc, token_f1
-from engine.metrics.truth import truth_mass, truth_scores
+from engine.metrics.plausibility import (
+    Marks,
+    average_precision,
+    recall_at_k,
+    roc_auc,
+    skip_reason,
+    token_f1,
+    truth_mass,
+    truth_scores,
+)
+from engine.metrics.ranking import is_constant
+from engine.metrics.sensitivity import FLAT, complexity
 
 NO_ORDER = "one of the two maps has no order: its scores are all equal"
 TRUTH = {"gt_overlap": "exact", "gt_share": "overlap", "mean_rank": "mean_rank", "mean_rank_pct": "mean_rank_pct"}
-"""The metrics by truth, and what they are called in `engine.metrics.truth`."""
+"""The metrics by truth, and what they are called in `engine.metrics.plausibility`."""
 ORDERED: tuple[Needs, ...] = ("removal", "marks", "pair")
 """What metrics need that look at the order of the units,"""
 UNORDERED = ("truth_mass",)
@@ -102,7 +110,7 @@ def of_side(one: Maps, side: str = "") -> tuple[Marks, np.ndarray] | str:
         return one.marks
     inside = np.ones(len(one.marks), dtype=bool) if not side else one.segments == SIDES[side]
     marks = one.marks[inside]
-    why = undecided(marks)
+    why = skip_reason(marks)
     return (marks, inside) if why is None else why if not side or not one.marks.any() else f"{why} in the {side} text"
 
 

@@ -14,8 +14,8 @@ from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts, OfModel, joined
 from engine.evaluation.sample import Sample
 from engine.explain import told_of
-from engine.metrics import curves, sensitivity
-from engine.metrics.results import Of, Row, Skip
+from engine.metrics import faithfulness, sensitivity
+from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 from engine.models import catalog
 from engine.operators import keyed, keyed_params
 from engine.registry import explainer
@@ -36,7 +36,7 @@ def key_of(plan: Plan, model: str, sample: Sample) -> str:
     return key_for(
         {
             "kind": "evaluation",
-            "version": [VERSION, curves.VERSION, sensitivity.VERSION],
+            "version": [VERSION, faithfulness.VERSION, sensitivity.VERSION],
             "plan": asked,
             "model": [model, catalog.revision(model)],
             "data": [source.name, source.revision, source.count],
@@ -96,12 +96,12 @@ def _read(key: str, complete: bool) -> OfModel | None:
     if entry is None:
         return None
     meta, arrays = entry
-    ofs = [Of(*values) for values in meta["ofs"]]
+    ofs = [MetricKey(*values) for values in meta["ofs"]]
     rows = zip(arrays["row_of"].tolist(), arrays["row_example"].tolist(), arrays["value"].tolist(), strict=True)
     skips = zip(arrays["skip_of"].tolist(), arrays["skip_example"].tolist(), arrays["reason"].tolist(), strict=True)
     return OfModel(
-        tuple(Row(ofs[of], example, value) for of, example, value in rows),
-        tuple(Skip(ofs[of], example, meta["reasons"][reason]) for of, example, reason in skips),
+        tuple(MetricRow(ofs[of], example, value) for of, example, value in rows),
+        tuple(MetricSkip(ofs[of], example, meta["reasons"][reason]) for of, example, reason in skips),
         tuple(Facts(**fact) for fact in meta["facts"]),
         meta["said"],
         complete,

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from engine.evaluation.result import Evaluation
 from engine.metrics.catalog import metric
-from engine.metrics.results import Difference, Of, Row, Score, difference
+from engine.metrics.results import MeanDifference, MetricKey, MetricRow, MetricScore, mean_difference
 
 ROUNDING = 1e-12
 """Means of differences below it are taken for ties."""
@@ -21,7 +21,7 @@ class Standing:
     """`best`: of the methods on its model by its metric; several where they tie. `level`: not shown to be worse than
     any of the best."""
 
-    score: Score
+    score: MetricScore
     best: bool = False
     level: bool = False
 
@@ -40,16 +40,16 @@ def leaderboard(found: Evaluation) -> list[Standing]:
     the worse side of 0. The intervals are not widened for the number of methods. What is measured once a batch has no
     interval, and no best.
     """
-    rows: dict[Group, list[Row]] = {}
+    rows: dict[Group, list[MetricRow]] = {}
     for row in found.rows:
         rows.setdefault((row.of.model, row.of.metric, row.of.percent), []).append(row)
-    groups: dict[Group, list[Score]] = {}
+    groups: dict[Group, list[MetricScore]] = {}
     for score in found.scores:
         groups.setdefault((score.model, score.metric, score.percent), []).append(score)
     return [one for group, own in groups.items() for one in _standings(own, rows.get(group, []), found.plan.seed)]
 
 
-def _standings(scores: Sequence[Score], rows: Sequence[Row], seed: int) -> list[Standing]:
+def _standings(scores: Sequence[MetricScore], rows: Sequence[MetricRow], seed: int) -> list[Standing]:
     if scores[0].better == "neither":
         return [Standing(score) for score in scores]
     ordered = sorted(scores, key=_badness)
@@ -65,7 +65,7 @@ def _standings(scores: Sequence[Score], rows: Sequence[Row], seed: int) -> list[
     ]
 
 
-def _best(scores: Sequence[Score], rows: Sequence[Row]) -> list[Score]:
+def _best(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> list[MetricScore]:
     """Those that lose to the fewest others, by the mean difference on the examples that both have.
 
     None where nobody shares examples with half of the others.
@@ -80,7 +80,7 @@ def _best(scores: Sequence[Score], rows: Sequence[Row]) -> list[Score]:
     return [one for one, lost, told in zip(scores, losses, compared, strict=True) if told and lost == fewest]
 
 
-def _by_example(scores: Sequence[Score], rows: Sequence[Row]) -> Float[np.ndarray, "method example"]:
+def _by_example(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> Float[np.ndarray, "method example"]:
     """NaN where a method has no value."""
     methods = {_of(one): place for place, one in enumerate(scores)}
     examples = {example: place for place, example in enumerate(dict.fromkeys(row.example for row in rows))}
@@ -91,16 +91,16 @@ def _by_example(scores: Sequence[Score], rows: Sequence[Row]) -> Float[np.ndarra
     return values
 
 
-def _is_level(score: Score, best: Sequence[Score], rows: Sequence[Row], seed: int) -> bool:
-    return all(_level(score, difference(rows, _of(score), _of(one), seed)) for one in best)
+def _is_level(score: MetricScore, best: Sequence[MetricScore], rows: Sequence[MetricRow], seed: int) -> bool:
+    return all(_level(score, mean_difference(rows, _of(score), _of(one), seed)) for one in best)
 
 
-def _badness(score: Score) -> tuple[bool, float]:
+def _badness(score: MetricScore) -> tuple[bool, float]:
     value = score.value or 0.0
     return score.value is None, -value if score.better == "high" else value
 
 
-def _level(score: Score, gap: Difference) -> bool:
+def _level(score: MetricScore, gap: MeanDifference) -> bool:
     """Of one example, or of none that both have, nothing can be told."""
     if score.value is None:
         return False
@@ -110,5 +110,5 @@ def _level(score: Score, gap: Difference) -> bool:
     return high >= 0 if score.better == "high" else low <= 0
 
 
-def _of(score: Score) -> Of:
-    return Of(score.model, score.dataset, score.method, score.metric, score.against, score.percent)
+def _of(score: MetricScore) -> MetricKey:
+    return MetricKey(score.model, score.dataset, score.method, score.metric, score.against, score.percent)

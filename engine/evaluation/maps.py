@@ -17,13 +17,13 @@ from engine.evaluation.plan import RANDOM, Plan
 from engine.evaluation.result import Facts
 from engine.evaluation.sample import Unread, reason
 from engine.explain import explain_many
-from engine.metrics.curves import ranked_units
-from engine.metrics.marks import (
+from engine.metrics.faithfulness import ranked_units
+from engine.metrics.plausibility import (
     CUT_OFF,
     NOTHING,
     UNMARKED_TRUTH,
     Marks,
-    cut_off,
+    is_cut_off,
     marks_of_picture,
     marks_of_text,
     segments,
@@ -147,7 +147,7 @@ def _marked(one: Candidate, made: Explanation, unit: str) -> tuple[Marks | str, 
     places = np.array(segments(made, given, unit))
     if not given.rationale and not given.rationale_pair:
         return NOTHING, places
-    return (CUT_OFF if cut_off(made, given) else marks_of_text(made, given, unit)), places
+    return (CUT_OFF if is_cut_off(made, given) else marks_of_text(made, given, unit)), places
 
 
 def _ties(plan: Plan, candidate: Candidate) -> tuple[int, ...]:

@@ -10,9 +10,8 @@ from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan
 from engine.evaluation.sample import reason
 from engine.metrics.catalog import METRICS
-from engine.metrics.faithfulness import Faithfulness, faithfulness
+from engine.metrics.faithfulness import Faithfulness, RowCounts, faithfulness
 from engine.metrics.sensitivity import Sensitivity, sensitivities
-from engine.metrics.shared_rows import Tally
 from engine.params import PROBABILITY
 from engine.request import Request
 
@@ -20,14 +19,14 @@ Removed = dict[str, Faithfulness]
 """By method."""
 
 
-def removal(plan: Plan, model: str, made: Sequence[Explained], tally: Tally | None = None) -> list[Removed]:
+def removal(plan: Plan, model: str, made: Sequence[Explained], tally: RowCounts | None = None) -> list[Removed]:
     """All curves of these examples, planned together so that what they share is run once."""
     asked = [request for one in made for request in requests_of(plan, model, one).values()]
     found = iter(faithfulness(asked, plan.percents, plan.removal, plan.unit, tally=tally, logits=plan.logits))
     return [{method: next(found) for method in one.made} for one in made]
 
 
-def note_removal(plan: Plan, notes: Notes, made: Sequence[Explained], tally: Tally) -> None:
+def note_removal(plan: Plan, notes: Notes, made: Sequence[Explained], tally: RowCounts) -> None:
     """Comprehensiveness, sufficiency and the curves of each example, as far as they are asked for."""
     ids = plan.needs("removal")
     answers = surviving(lambda group: removal(plan, notes.model, group, tally), list(made)) if ids else []
@@ -46,7 +45,7 @@ def _note_curves(plan: Plan, notes: Notes, example: int, method: str, id: str, f
         fall = found.comprehensiveness if name == "comprehensiveness" else found.sufficiency
         notes.note(example, method, id, fall(plan.shares, of_logit or PROBABILITY))
     else:
-        curve = found.without if id == "without_top" else found.alone
+        curve = found.deletion if id == "without_top" else found.insertion
         for percent in curve.percents:
             notes.note(example, method, id, curve.at(percent), percent=percent)
 

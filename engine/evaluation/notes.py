@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from engine.metrics.results import Of, Row, Skip
+from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 
 
 @dataclass
@@ -15,8 +15,8 @@ class Notes:
 
     model: str
     dataset: str
-    rows: list[Row] = field(default_factory=list)
-    skips: list[Skip] = field(default_factory=list)
+    rows: list[MetricRow] = field(default_factory=list)
+    skips: list[MetricSkip] = field(default_factory=list)
 
     def note(
         self, example: int, method: str, metric: str, found: float | str, against: str = "", percent: int | None = None
@@ -24,9 +24,9 @@ class Notes:
         """A value, or in its place the reason why there is none."""
         of = _of(self.model, self.dataset, method, metric, against, percent)
         if isinstance(found, str):
-            self.skips.append(Skip(of, example, found))
+            self.skips.append(MetricSkip(of, example, found))
         else:
-            self.rows.append(Row(of, example, float(found)))
+            self.rows.append(MetricRow(of, example, float(found)))
 
     def withdraw(self, method: str, metrics: Collection[str], why: str) -> None:
         """Takes the method's values by these metrics back: in their places stands why there are none."""
@@ -37,6 +37,6 @@ class Notes:
 
 
 @lru_cache(maxsize=4096)
-def _of(model: str, dataset: str, method: str, metric: str, against: str, percent: int | None) -> Of:
+def _of(model: str, dataset: str, method: str, metric: str, against: str, percent: int | None) -> MetricKey:
     """One object for the rows of all examples: there may be hundreds of thousands."""
-    return Of(model, dataset, method, metric, against, percent)
+    return MetricKey(model, dataset, method, metric, against, percent)

@@ -10,8 +10,7 @@ from functools import cached_property
 from engine.errors import UsageError, not_allowed, unknown
 from engine.explainers.ensemble import SEVEN, TOP_THREE
 from engine.metrics.catalog import FALL_OF_LOGIT, METRICS, Needs, metric
-from engine.metrics.curves import PERCENTS, UNITS_OF, check_percents
-from engine.metrics.faithfulness import SHARES
+from engine.metrics.faithfulness import PERCENTS, SHARES, UNITS_OF, check_percents
 from engine.metrics.plausibility import K
 from engine.metrics.sensitivity import SAMPLES
 from engine.models import catalog

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from engine.errors import ExegesisError
 from engine.evaluation.plan import Plan
-from engine.metrics.results import Row, Score, Skip, scores
+from engine.metrics.results import MetricRow, MetricScore, MetricSkip, mean_scores
 from engine.models.catalog import model_labels
 
 SATURATED = 0.99
@@ -43,8 +43,8 @@ class OfModel:
     `complete`: no example failed, so that it need not be tried again.
     """
 
-    rows: tuple[Row, ...]
-    skips: tuple[Skip, ...]
+    rows: tuple[MetricRow, ...]
+    skips: tuple[MetricSkip, ...]
     facts: tuple[Facts, ...]
     said: str
     complete: bool
@@ -58,8 +58,8 @@ class Evaluation:
     """
 
     plan: Plan
-    rows: tuple[Row, ...]
-    skips: tuple[Skip, ...]
+    rows: tuple[MetricRow, ...]
+    skips: tuple[MetricSkip, ...]
     facts: tuple[Facts, ...]
     asked: int
     run: int
@@ -67,9 +67,9 @@ class Evaluation:
     """How the data set's classes are the model's, where that is not plain, and that it has one class only."""
 
     @cached_property
-    def scores(self) -> list[Score]:
+    def scores(self) -> list[MetricScore]:
         """A score for each model, method and metric (pair of methods, percent), with its 95 % interval."""
-        return scores(self.rows, self.skips, self.plan.seed)
+        return mean_scores(self.rows, self.skips, self.plan.seed)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:

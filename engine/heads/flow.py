@@ -16,20 +16,20 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.errors import not_allowed, unknown
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from engine.heads.scores import Attention, PerHead
 
-KINDS = ("rollout", "gradient")
+FLOW_KINDS = ("rollout", "gradient")
 RESIDUAL = 0.5
 """As Abnar and Zuidema (2020) have it: half of a position stays what it was."""
-MOST_EDGES = 2_000
+MAX_EDGES = 2_000
 """More cannot be told apart in a drawing."""
 
 Layers = Float[np.ndarray, "layer query key"]
 
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class AttentionFlow:
     """The whole graph."""
 
     kind: str
@@ -47,7 +47,7 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Edge:
+class FlowEdge:
     """One step of the flow."""
 
     layer: int
@@ -58,10 +58,10 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PrunedFlow:
     """The edges that passed the threshold, the largest flow first, and how much of the prediction they carry."""
 
-    edges: tuple[Edge, ...]
+    edges: tuple[FlowEdge, ...]
     carried: float
     """Share of the prediction that reaches the input along edges that passed, drawn or not."""
     left_out: int
@@ -69,7 +69,7 @@ class Pruned:
 
 
 @dataclass(frozen=True)
-class Path:
+class FlowPath:
     """The most important way from an input to the prediction."""
 
     positions: tuple[int, ...]
@@ -78,13 +78,15 @@ class Path:
     """Share of the prediction that takes just this way: the product of its weights and of what is read at its end."""
 
 
-def flow_of(reading: HeadReading, kind: str = KINDS[0], residual: int | float = RESIDUAL, start_layer: int = 0) -> Flow:
+def attention_flow(
+    reading: HeadReading, kind: str = FLOW_KINDS[0], residual: int | float = RESIDUAL, start_layer: int = 0
+) -> AttentionFlow:
     """The graph of a reading. `gradient` follows what speaks for the class, `rollout` all attention alike.
 
     Layers below `start_layer` pass what they get unchanged, as those of the method `attention_rollout` do.
     """
-    if kind not in KINDS:
-        raise unknown("flow", kind, KINDS)
+    if kind not in FLOW_KINDS:
+        raise unknown("flow", kind, FLOW_KINDS)
     if kind == "gradient":
         return gradient_flow(reading.weighted, reading.reads, start_layer)
     return rollout_flow(reading.attention, reading.reads, residual, start_layer, reading.scales)
@@ -96,84 +98,85 @@ def rollout_flow(
     residual: int | float = RESIDUAL,
     start_layer: int = 0,
     scales: PerHead | None = None,
-) -> Flow:
+) -> AttentionFlow:
     """Heads averaged, mixed with the residual stream: `(1 - residual) A + residual I` (Abnar and Zuidema, 2020)."""
-    return mixed_flow(head_mean(attention, scales), reads, residual, start_layer)
+    return flow_of_mean(mean_over_heads(attention, scales), reads, residual, start_layer)
 
 
-def head_mean(attention: Attention, scales: PerHead | None = None) -> Layers:
+def mean_over_heads(attention: Attention, scales: PerHead | None = None) -> Layers:
     """The mean over heads, 0 where a query may not attend.
 
     Each head counts by its scale, `sum_h s_h A_h / sum_h s_h`: what is switched off writes nothing. A layer whose heads
     are all off moves nothing. As the methods that read attention have it.
     """
-    known = np.ones(attention.shape[:2]) if scales is None else scales
-    return np.nan_to_num(np.stack([_layer_mean(layer, of) for layer, of in zip(attention, known, strict=True)]))
+    factors = np.ones(attention.shape[:2]) if scales is None else scales
+    layers = zip(attention, factors, strict=True)
+    return np.nan_to_num(np.stack([_mean_of_layer(layer, own) for layer, own in layers]))
 
 
-def mixed_flow(
+def flow_of_mean(
     mean: Layers, reads: Float[np.ndarray, "position"], residual: int | float = RESIDUAL, start_layer: int = 0
-) -> Flow:
-    """The flow of rollout where the mean over heads is known already."""
+) -> AttentionFlow:
+    """The flow of rollout from the mean over heads."""
     if not 0 <= residual <= 1:
         raise not_allowed("residual", "from 0 to 1", residual)
-    return _graph(KINDS[0], (1 - residual) * mean + residual * np.eye(mean.shape[-1]), reads, start_layer)
+    return _graph(FLOW_KINDS[0], (1 - residual) * mean + residual * np.eye(mean.shape[-1]), reads, start_layer)
 
 
-def gradient_flow(weighted: Layers, reads: Float[np.ndarray, "position"], start_layer: int = 0) -> Flow:
+def gradient_flow(weighted: Layers, reads: Float[np.ndarray, "position"], start_layer: int = 0) -> AttentionFlow:
     """`I + mean_h((dA * A)+)` (Chefer et al., 2021, eq. 5, 6), but each row divided by its sum.
 
     Theirs grows from layer to layer; ours stays a share of the prediction, so that steps of different layers compare.
     """
-    return _graph(KINDS[1], weighted.astype(np.float64) + np.eye(weighted.shape[-1]), reads, start_layer)
+    return _graph(FLOW_KINDS[1], weighted.astype(np.float64) + np.eye(weighted.shape[-1]), reads, start_layer)
 
 
-def above(flow: Flow, start_layer: int) -> Flow:
-    """What begins at that layer: the layers below it, which pass what they get unchanged, are left away."""
+def drop_layers_below(flow: AttentionFlow, start_layer: int) -> AttentionFlow:
+    """The flow from that layer on, without the layers below it, which pass what they get unchanged."""
     return dataclasses.replace(flow, weights=flow.weights[start_layer:], nodes=flow.nodes[start_layer:])
 
 
-def pruned(flow: Flow, threshold: int | float, most: int = MOST_EDGES) -> Pruned:
+def prune(flow: AttentionFlow, threshold: int | float, most: int = MAX_EDGES) -> PrunedFlow:
     """Edges whose flow is at least `threshold`, as far as they hang together with the prediction.
 
     From the top down, as Ferrando and Voita (2024) do: an edge is kept only if one that is kept leads on from it.
     """
     edges = flow.edges
-    kept = _kept(flow, edges, threshold)
-    found = np.argwhere(kept)
-    order = np.argsort(-edges[kept], kind="stable")[:most]
-    rows = [(int(layer), int(source), int(target)) for layer, target, source in found[order]]
-    shown = tuple(
-        Edge(layer, source, target, float(flow.weights[layer, target, source]), float(edges[layer, target, source]))
+    passing = _passing(flow, edges, threshold)
+    places = np.argwhere(passing)
+    order = np.argsort(-edges[passing], kind="stable")[:most]
+    rows = [(int(layer), int(source), int(target)) for layer, target, source in places[order]]
+    largest = tuple(
+        FlowEdge(layer, source, target, float(flow.weights[layer, target, source]), float(edges[layer, target, source]))
         for layer, source, target in rows
     )
-    return Pruned(shown, _carried(flow, kept), len(found) - len(shown))
+    return PrunedFlow(largest, _carried_share(flow, passing), len(places) - len(largest))
 
 
-def finest(flow: Flow, thresholds: Sequence[float], most: int) -> float:
+def finest_threshold(flow: AttentionFlow, thresholds: Sequence[float], most: int) -> float:
     """The least threshold that keeps at most `most` edges, of those that keep any; else the largest that keeps one."""
     edges, chosen = flow.edges, None
     for threshold in sorted(thresholds, reverse=True):
-        kept = int(_kept(flow, edges, threshold).sum())
-        if chosen is not None and kept > most:
+        count = int(_passing(flow, edges, threshold).sum())
+        if chosen is not None and count > most:
             return chosen
-        chosen = threshold if kept else chosen
+        chosen = threshold if count else chosen
     return min(thresholds) if chosen is None else chosen
 
 
 Sources = Sequence[int] | np.ndarray | None
 
 
-def strongest_path(flow: Flow, sources: Sources = None) -> Path:
+def strongest_path(flow: AttentionFlow, sources: Sources = None) -> FlowPath:
     """The way with the largest product of weights, from anywhere in the input or from one of some positions.
 
     From anywhere it is often the special token that the model reads, which stays where it is: ask for the features.
     """
-    ways = Ways(flow, sources)
-    return ways.through(len(flow.weights), int(ways.shares[-1].argmax()))
+    paths = StrongestPaths(flow, sources)
+    return paths.through(len(flow.weights), int(paths.shares[-1].argmax()))
 
 
-class Ways:
+class StrongestPaths:
     """The most important way through each node of a flow, from anywhere in the input or from one of some positions.
 
     By dynamic programming from the input up and from the top down; of equals the first position. A share of 0 means
@@ -183,21 +186,21 @@ class Ways:
     shares: Float[np.ndarray, "depth position"]
     """Share of the prediction that takes just the most important way through a node."""
 
-    def __init__(self, flow: Flow, sources: Sources = None) -> None:
+    def __init__(self, flow: AttentionFlow, sources: Sources = None) -> None:
         layers = _logs(flow.weights)
-        below, self._came = _steps(_starts(len(flow.reads), sources), layers)
-        above, went = _steps(_logs(flow.reads), layers[::-1].swapaxes(1, 2))
+        below, self._came = _best_sums(_start_logs(len(flow.reads), sources), layers)
+        above, went = _best_sums(_logs(flow.reads), layers[::-1].swapaxes(1, 2))
         self._went = went[::-1]
         self.shares = np.exp(np.stack(below) + np.stack(above[::-1]))
 
-    def through(self, depth: int, position: int) -> Path:
+    def through(self, depth: int, position: int) -> FlowPath:
         """The most important way through a position at a depth."""
-        before = _followed(self._came[:depth][::-1], position)[::-1]
-        after = _followed(self._went[depth:], position)
-        return Path((*before, *after[1:]), float(self.shares[depth, position]))
+        before = _follow(self._came[:depth][::-1], position)[::-1]
+        after = _follow(self._went[depth:], position)
+        return FlowPath((*before, *after[1:]), float(self.shares[depth, position]))
 
 
-def _starts(n: int, sources: Sources) -> Float[np.ndarray, "position"]:
+def _start_logs(n: int, sources: Sources) -> Float[np.ndarray, "position"]:
     """The logarithm of 1 where a way may start, of 0 elsewhere."""
     chosen = range(n) if sources is None else sources
     if not len(chosen) or not all(0 <= source < n for source in chosen):
@@ -205,7 +208,7 @@ def _starts(n: int, sources: Sources) -> Float[np.ndarray, "position"]:
     return _logs(np.isin(np.arange(n), chosen).astype(float))
 
 
-def _steps(
+def _best_sums(
     best: Float[np.ndarray, "position"], layers: Float[np.ndarray, "layer to from"]
 ) -> tuple[list[Float[np.ndarray, "position"]], list[Int[np.ndarray, "position"]]]:
     """The best sum of logarithms at each depth, one layer after the other, and where each position had it from."""
@@ -217,14 +220,14 @@ def _steps(
     return bests, came
 
 
-def _followed(steps: Sequence[Int[np.ndarray, "position"]], position: int) -> tuple[int, ...]:
+def _follow(steps: Sequence[Int[np.ndarray, "position"]], position: int) -> tuple[int, ...]:
     way = [position]
     for step in steps:
         way.append(int(step[way[-1]]))
     return tuple(way)
 
 
-def _graph(kind: str, raw: Layers, reads: Float[np.ndarray, "position"], start_layer: int) -> Flow:
+def _graph(kind: str, raw: Layers, reads: Float[np.ndarray, "position"], start_layer: int) -> AttentionFlow:
     if not 0 <= start_layer < len(raw):
         raise not_allowed("start_layer", f"from 0 to {len(raw) - 1} for this model", start_layer)
     weights = raw / raw.sum(-1, keepdims=True)  # attention was kept in half precision: its rows sum to almost 1
@@ -232,10 +235,10 @@ def _graph(kind: str, raw: Layers, reads: Float[np.ndarray, "position"], start_l
     nodes = [reads.astype(np.float64)]
     for layer in reversed(weights):
         nodes.append(nodes[-1] @ layer)
-    return Flow(kind, weights, nodes[0], np.stack(nodes[::-1]))
+    return AttentionFlow(kind, weights, nodes[0], np.stack(nodes[::-1]))
 
 
-def _layer_mean(
+def _mean_of_layer(
     layer: Float[np.ndarray, "head query key"], scales: Float[np.ndarray, "head"]
 ) -> Float[np.ndarray, "query key"]:
     if not scales.any():
@@ -245,18 +248,18 @@ def _layer_mean(
     return wide.mean(0, dtype=np.float64) if alike else np.average(wide, 0, scales)  # which takes twice as long
 
 
-def _kept(flow: Flow, edges: Layers, threshold: int | float) -> Bool[np.ndarray, "layer query key"]:
-    kept, reached = np.zeros(edges.shape, dtype=bool), flow.reads > 0
+def _passing(flow: AttentionFlow, edges: Layers, threshold: int | float) -> Bool[np.ndarray, "layer query key"]:
+    passing, reached = np.zeros(edges.shape, dtype=bool), flow.reads > 0
     for layer in reversed(range(len(edges))):
-        kept[layer] = (edges[layer] >= threshold) & (edges[layer] > 0) & reached[:, None]
-        reached = kept[layer].any(0)
-    return kept
+        passing[layer] = (edges[layer] >= threshold) & (edges[layer] > 0) & reached[:, None]
+        reached = passing[layer].any(0)
+    return passing
 
 
-def _carried(flow: Flow, kept: Bool[np.ndarray, "layer query key"]) -> float:
+def _carried_share(flow: AttentionFlow, passing: Bool[np.ndarray, "layer query key"]) -> float:
     share = flow.reads
-    for layer, of in zip(flow.weights[::-1], kept[::-1], strict=True):
-        share = share @ np.where(of, layer, 0)
+    for layer, own in zip(flow.weights[::-1], passing[::-1], strict=True):
+        share = share @ np.where(own, layer, 0)
     return float(share.sum())
 
 

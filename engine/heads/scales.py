@@ -53,14 +53,14 @@ class HeadScales:
 
     def grid(self, layers: int, heads: int) -> Float[np.ndarray, "layer head"]:
         """A scale for every head of a model of that size."""
-        made = np.ones((layers, heads))
+        grid = np.ones((layers, heads))
         for layer, head, scale in self.scales:
             if layer >= layers:
                 raise not_allowed("heads", f"layers from 0 to {layers - 1} for this model", layer)
             if head >= heads:
                 raise not_allowed("heads", f"heads from 0 to {heads - 1} for this model", head)
-            made[layer, head] = scale
-        return made
+            grid[layer, head] = scale
+        return grid
 
 
 PLAIN = HeadScales()

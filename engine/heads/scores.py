@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.metrics.agreement import spearman
+from engine.metrics.ranking import spearman
 
 Attention = Float[np.ndarray, "layer head query key"]
 PerHead = Float[np.ndarray, "layer head"]
@@ -135,9 +135,9 @@ def agreement_with(maps: Float[np.ndarray, "layer head feature"], scores: Float[
     other = np.abs(scores)
 
     def rho(own: Float[np.ndarray, "feature"]) -> float:
-        seen = ~np.isnan(own)
-        found = spearman(own[seen], other[seen]) if seen.any() else None
-        return np.nan if found is None else found
+        visible = ~np.isnan(own)
+        value = spearman(own[visible], other[visible]) if visible.any() else None
+        return np.nan if value is None else value
 
     return np.array([[rho(own) for own in layer] for layer in maps])
 

@@ -123,7 +123,7 @@ class _OneModel:
 
     def _removal_key(self, of_example: Sequence[str]) -> str:
         from engine.evaluation.plan import removal_of
-        from engine.metrics.curves import VERSION
+        from engine.metrics.faithfulness import VERSION
 
         plan = self.plan
         return self._marker("removal", of_example, VERSION, removal_of(plan), plan.units, list(plan.percents))

@@ -24,7 +24,7 @@ def _title(spec: Spec) -> str:
 
 def check(spec: Spec) -> None:
     """Refuses what nothing can be predicted of. What is on the hub is not looked for: it may have to be downloaded."""
-    from engine.metrics.disagreement import check_methods
+    from engine.metrics.agreement import check_methods
 
     _check_shape(spec)
     if _of_pictures(spec):
@@ -61,7 +61,7 @@ def _of_pictures(spec: Spec) -> bool:
 
 def _text_units(spec: Spec) -> Iterator[Unit]:
     from engine.data.datasets import load
-    from engine.metrics.disagreement import disagreement_keys, disagreements
+    from engine.metrics.agreement import disagreement_keys, disagreements
     from engine.predictions import length, prediction_keys, predictions
 
     model, dtype, methods = spec["model"], spec.get("dtype", DTYPES[0]), spec.get("methods", [])

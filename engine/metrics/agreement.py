@@ -1,7 +1,8 @@
-"""Where methods disagree: rank correlation and the overlap of the top features, between the maps of one example."""
+"""Where methods disagree: a measure between the maps of one example, and one number by which data sets are searched."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +10,24 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from cache import key_for
+from engine import runtime
 from engine.errors import UsageError, not_allowed, unknown
+from engine.explain import explain_many
+from engine.metrics.ranking import FeatureScores, is_constant, spearman, top_k_overlap
+from engine.models import catalog
+from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
+from engine.registry import explainer
+from engine.request import DTYPES, Example, Request
+from engine.store import result_store
 
 MEASURES = ("spearman", "top_k")
 TOP_PERCENT = 15
-
-Map = Float[np.ndarray, "feature"]
+VERSION = 1
+"""Raised whenever the numbers of `disagreement` change."""
+EXAMPLES_AT_ONCE = 16
+QUICK = ("gradient_x_input", "gradient_l2", "attention_rollout", "occlusion")
+"""Cheap methods of four kinds: they remove nothing or a token, look at the logit, the probability or attention."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,7 @@ class Agreement:
         self.values.setflags(write=False)
 
 
-def agreement(maps: Mapping[str, Map], measure: str = "spearman", k: int | None = None) -> Agreement:
+def agreement(maps: Mapping[str, FeatureScores], measure: str = "spearman", k: int | None = None) -> Agreement:
     """The measure between every two maps of one example (scores of the features only, no special tokens).
 
     `spearman`: rho, from -1 (reversed order) over 0 to 1 (same order). `top_k`: the shared part of the two top-k sets,
@@ -44,69 +57,128 @@ def agreement(maps: Mapping[str, Map], measure: str = "spearman", k: int | None 
     """
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
-    n = _features(maps)
+    sizes = {len(scores) for scores in maps.values()}
+    if len(sizes) != 1 or 0 in sizes:
+        raise UsageError(f"maps: must be of one example with at least one feature, got sizes {sorted(sizes)}.")
+    n = sizes.pop()
     top = max(1, TOP_PERCENT * n // 100) if k is None else k
     if type(top) is not int or not 1 <= top <= n:
         raise not_allowed("k", f"a whole number from 1 to {n}, the features of the example", top)
     constant = tuple(method for method, scores in maps.items() if is_constant(scores))
 
-    def shared_top(a: Map, b: Map) -> float | None:
+    def overlap(a: FeatureScores, b: FeatureScores) -> float | None:
         return None if is_constant(a) or is_constant(b) else top_k_overlap(a, b, top)
 
-    values = every_two(list(maps.values()), spearman if measure == "spearman" else shared_top)
+    values = pairwise(list(maps.values()), spearman if measure == "spearman" else overlap)
     return Agreement(measure, tuple(maps), values, constant, n, top)
 
 
-def spearman(a: Map, b: Map) -> float | None:
-    """Spearman's rho: the correlation of the ranks, equal scores sharing their average rank (Spearman, 1904).
-
-    From -1 to 1; None where a map is constant, because it has no order.
-    """
-    if is_constant(a) or is_constant(b):
-        return None
-    x, y = (ranks - ranks.mean() for ranks in (average_ranks(a), average_ranks(b)))
-    return float(np.clip((x @ y) / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
-
-
-def top_k_overlap(a: Map, b: Map, k: int) -> float:
-    """The share of the k features with the highest scores that both maps name, from 0 to 1.
-
-    The mean over all orders of equal scores, drawn for each map apart: an order that both shared would let maps agree
-    where neither of them tells features apart.
-    """
-    return float(chance_of_top(a, k) @ chance_of_top(b, k)) / k
-
-
-def chance_of_top(scores: Map, k: int) -> Map:
-    """How likely each feature is among the k highest where equal scores stand in a random order; sums to k."""
-    edge = np.sort(scores)[-k]
-    above, at = scores > edge, scores == edge
-    return above + at * (k - above.sum()) / at.sum()
-
-
-def average_ranks(scores: Map) -> Map:
-    """1 for the lowest score, n for the highest; equal scores share the mean of their ranks."""
-    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    return (last - (count - 1) / 2)[place]
-
-
-def is_constant(scores: Map) -> bool:
-    """Whether all scores are equal, also where there is only one."""
-    return bool((scores == scores[0]).all())
-
-
-def every_two(maps: Sequence[Map], pair: Callable[[Map, Map], float | None]) -> Float[np.ndarray, "method method"]:
+def pairwise(
+    maps: Sequence[FeatureScores], measure: Callable[[FeatureScores, FeatureScores], float | None]
+) -> Float[np.ndarray, "method method"]:
     """The measure of each pair, NaN where it is None, and 1 between a map and itself."""
     values = np.full((len(maps), len(maps)), np.nan)
     for i, j in itertools.combinations_with_replacement(range(len(maps)), 2):
-        found = pair(maps[i], maps[j])
-        values[i, j] = values[j, i] = np.nan if found is None else 1.0 if i == j else found
+        value = measure(maps[i], maps[j])
+        values[i, j] = values[j, i] = np.nan if value is None else 1.0 if i == j else value
     return values
 
 
-def _features(maps: Mapping[str, Map]) -> int:
-    sizes = {len(scores) for scores in maps.values()}
-    if len(sizes) != 1 or 0 in sizes:
-        raise UsageError(f"maps: must be of one example with at least one feature, got sizes {sorted(sizes)}.")
-    return sizes.pop()
+@dataclass(frozen=True)
+class Disagreement:
+    """`value`: 1 minus the mean of Spearman's rho between every two maps, 0 where all rank the tokens alike.
+
+    By chance about 1; at most 2 for two maps, 1 + 1/(m - 1) for m maps. None where fewer than two maps have an
+    order; `left_out` are the methods that have none, because their scores are all equal.
+    """
+
+    value: float | None
+    left_out: tuple[str, ...] = ()
+
+
+def disagreement(maps: Mapping[str, FeatureScores]) -> Disagreement:
+    """Disagreement between the maps of one example, special tokens left out.
+
+    Scores count without their sign: some have none.
+    """
+    between = agreement({method: np.abs(scores) for method, scores in maps.items()})
+    pairs = [between.values[i, j] for i, j in itertools.combinations(range(len(maps)), 2)]
+    finite = [rho for rho in pairs if np.isfinite(rho)]
+    return Disagreement(1 - float(np.mean(finite)) if finite else None, between.constant)
+
+
+def disagreements(
+    model: str,
+    examples: Sequence[Example],
+    methods: Sequence[str] = QUICK,
+    dtype: str = DTYPES[0],
+    report: Report = silent,
+    cancel: CancelToken | None = None,
+) -> list[Disagreement]:
+    """Disagreement on each example, in their order, by maps of the predicted class with each method's defaults."""
+    keys = disagreement_keys(model, examples, methods, dtype)
+    results = _load_cached(keys)
+    missing = {key: example for key, example in zip(keys, examples, strict=True) if key not in results}
+    with cancellable(cancel):
+        for start in range(0, len(missing), EXAMPLES_AT_ONCE):
+            check_cancelled()
+            report(len(results), len(set(keys)), "examples")
+            group = dict(itertools.islice(missing.items(), start, start + EXAMPLES_AT_ONCE))
+            results |= _compute(model, group, methods, dtype)
+    return [results[key] for key in keys]
+
+
+def cached_disagreements(
+    model: str, examples: Sequence[Example], methods: Sequence[str] = QUICK, dtype: str = DTYPES[0]
+) -> list[Disagreement | None]:
+    """Results in the cache, without running the model; None for an example that has yet to be explained."""
+    keys = disagreement_keys(model, examples, methods, dtype)
+    results = _load_cached(keys)
+    return [results.get(key) for key in keys]
+
+
+def disagreement_keys(
+    model: str, examples: Sequence[Example], methods: Sequence[str] = QUICK, dtype: str = DTYPES[0]
+) -> list[str]:
+    """The cache key of each example. Reads the model's files, never loads it."""
+    check_methods(methods)
+    if dtype not in DTYPES:
+        raise unknown("dtype", dtype, DTYPES)
+    shared = {
+        "kind": "disagreement",
+        "version": VERSION,
+        "model": model,
+        "revision": catalog.revision(model),
+        "dtype": dtype,
+        "device": runtime.device_type(),
+        "methods": sorted([method, explainer(method).version] for method in methods),
+    }
+    return [key_for({**shared, "example": example.as_plain()}) for example in examples]
+
+
+def check_methods(methods: Sequence[str]) -> None:
+    """Require at least two different methods for text. An ensemble agrees with its own members, so it is none."""
+    if len(set(methods)) < 2 or len(set(methods)) < len(methods):
+        raise not_allowed("methods", "at least two different methods", list(methods))
+    for method in methods:
+        if explainer(method).family == "ensemble":
+            raise not_allowed("methods", "methods for text that are no ensembles of others", method)
+
+
+def _load_cached(keys: Sequence[str]) -> dict[str, Disagreement]:
+    store = result_store()
+    entries = {key: entry[0] for key in keys if (entry := store.get(key)) is not None}
+    return {key: Disagreement(meta["value"], tuple(meta["left_out"])) for key, meta in entries.items()}
+
+
+def _compute(
+    model: str, examples: Mapping[str, Example], methods: Sequence[str], dtype: str
+) -> dict[str, Disagreement]:
+    requests = [Request(model, method, example, dtype=dtype) for method in methods for example in examples.values()]
+    maps = explain_many(requests)
+    results = {}
+    for place, key in enumerate(examples):
+        own = zip(methods, maps[place :: len(examples)], strict=True)
+        results[key] = disagreement({method: answer.scores[answer.features] for method, answer in own})
+        result_store().put(key, dataclasses.asdict(results[key]), {})
+    return results

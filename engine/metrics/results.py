@@ -1,25 +1,30 @@
-"""What metrics find: a row an example, and what the rows of all examples come to, with an interval."""
+"""Metric values of all examples and their means: a row an example, scores with 95 % intervals, differences by pairs."""
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import Float
 
 from engine.errors import ExegesisError
-from engine.metrics.bootstrap import Interval, interval
 from engine.metrics.catalog import Better, metric
 
+Interval = tuple[float, float]
+
+LEVEL = 0.95
+RESAMPLES = 2000
 ONE = "no interval: it is of one example"
 EQUAL = "no interval: all examples have this value, so that resampling them cannot tell how far others lie"
 BY_BATCH = "no interval and no rank: examples that were explained together share one measurement"
 
 
 @dataclass(frozen=True)
-class Of:
-    """What a number is of, apart from the example.
+class MetricKey:
+    """The method, data and metric of a value, apart from the example.
 
     `against`: the other method, where two are compared. `percent`: the share of units, along a removal curve.
     """
@@ -33,10 +38,10 @@ class Of:
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricRow:
     """One observation: a metric of one method's map of one example, by its place in the data set."""
 
-    of: Of
+    of: MetricKey
     example: int
     value: float
 
@@ -63,16 +68,16 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Skip:
-    """An example of which a metric has no value for a method, and why."""
+class MetricSkip:
+    """An example without a value of a metric for a method, and the reason."""
 
-    of: Of
+    of: MetricKey
     example: int
     reason: str
 
 
 @dataclass(frozen=True)
-class Score:
+class MetricScore:
     """The mean of a metric over `n` examples with its 95 % interval; None where no example has one (see `doubt`).
 
     `skipped`: how many examples have no value, by reason.
@@ -106,13 +111,13 @@ class Score:
         return EQUAL if self.interval[0] == self.interval[1] else ""
 
 
-def scores(rows: Iterable[Row], skips: Iterable[Skip] = (), seed: int = 0) -> list[Score]:
-    """A score for all that the rows and skips are of, in the order in which they first come.
+def mean_scores(rows: Iterable[MetricRow], skips: Iterable[MetricSkip] = (), seed: int = 0) -> list[MetricScore]:
+    """A score for each key of the rows and skips, in the order in which they first come.
 
     Give the rows of some examples only, and they are scores of that slice.
     """
-    values: dict[Of, list[float]] = {}
-    reasons: dict[Of, Counter[str]] = {}
+    values: dict[MetricKey, list[float]] = {}
+    reasons: dict[MetricKey, Counter[str]] = {}
     for row in rows:
         values.setdefault(row.of, []).append(row.value)
     for skip in skips:
@@ -121,7 +126,7 @@ def scores(rows: Iterable[Row], skips: Iterable[Skip] = (), seed: int = 0) -> li
 
 
 @dataclass(frozen=True)
-class Difference:
+class MeanDifference:
     """How much higher one mean is than another over the same `n` examples, with a 95 % interval; None of none."""
 
     value: float | None
@@ -129,29 +134,93 @@ class Difference:
     n: int
 
 
-def difference(rows: Iterable[Row], one: Of, other: Of, seed: int = 0) -> Difference:
-    """By pairs: what makes an example hard makes it hard for both, and does not count."""
-    by_example: dict[Of, dict[int, float]] = {one: {}, other: {}}
+def mean_difference(rows: Iterable[MetricRow], one: MetricKey, other: MetricKey, seed: int = 0) -> MeanDifference:
+    """The mean difference by pairs: what makes an example hard makes it hard for both, and does not count."""
+    by_example: dict[MetricKey, dict[int, float]] = {one: {}, other: {}}
     for row in rows:
         if row.of in by_example:
             by_example[row.of][row.example] = row.value
     a, b = by_example[one], by_example[other]
     gaps = np.array([a[example] - b[example] for example in a if example in b], dtype=np.float64)
-    return Difference(float(gaps.mean()) if len(gaps) else None, interval(gaps, seed), len(gaps))
+    return MeanDifference(float(gaps.mean()) if len(gaps) else None, interval(gaps, seed), len(gaps))
 
 
-def _score(of: Of, values: Sequence[float], skipped: Mapping[str, int], seed: int) -> Score:
-    found, known = np.array(values, dtype=np.float64), metric(of.metric)
-    return Score(
+def _score(of: MetricKey, values: Sequence[float], skipped: Mapping[str, int], seed: int) -> MetricScore:
+    array, about = np.array(values, dtype=np.float64), metric(of.metric)
+    return MetricScore(
         metric=of.metric,
         method=of.method,
-        value=float(found.mean()) if values else None,
-        interval=None if known.by_batch else interval(found, seed, known.is_share),
+        value=float(array.mean()) if values else None,
+        interval=None if about.by_batch else interval(array, seed, about.is_share),
         n=len(values),
         skipped=dict(skipped),
-        better=known.better,
+        better=about.better,
         model=of.model,
         dataset=of.dataset,
         against=of.against,
         percent=of.percent,
     )
+
+
+def interval(values: Float[np.ndarray, "example"], seed: int = 0, share: bool = False) -> Interval | None:
+    """95 % interval of the mean over examples, in its unit; None of fewer than two examples.
+
+    `share`: each example counts as 1 or as 0, so that the mean is a share of them. Then it is the exact interval of
+    Clopper and Pearson (1934), which leaves room even where all of them count, or none. Values between, such as means
+    over several models, are resampled as any others.
+
+    Resampling is by the bias-corrected and accelerated bootstrap (Efron, 1987; DiCiccio and Efron, 1996, section 2):
+    values such as falls of a probability are skewed. Of few examples it is too narrow, so that the normal quantile
+    gives way to sqrt(n / (n - 1)) times Student's t, as Hesterberg (2015, The American Statistician 69) expands
+    percentiles. The draws depend on the seed and on how many examples there are, so that methods are resampled alike.
+    Of equal values it has no width, for it cannot tell how far others lie: who shows it says so (`MetricScore.doubt`).
+    """
+    if len(values) < 2:
+        return None
+    if share and np.isin(values, (0.0, 1.0)).all():
+        return share_interval(int(values.sum()), len(values))
+    if (values == values[0]).all():
+        return float(values[0]), float(values[0])
+    means = np.sort(_resample_counts(len(values), seed) @ values / len(values))
+    low, high = np.quantile(means, _quantile_levels(values, means)).clip(values.min(), values.max())
+    return float(low), float(high)
+
+
+def resample(values: Float[np.ndarray, "example cell"], seed: int = 0) -> Float[np.ndarray, "resample cell"]:
+    """The means over examples in each resample, for intervals of what is no mean itself."""
+    return _resample_counts(len(values), seed) @ values / len(values)
+
+
+def share_interval(hits: int, n: int, chance: float = 1 - LEVEL) -> Interval:
+    """Clopper and Pearson's interval of a share, wrong with at most that chance, each end in half of it."""
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(hits, n - hits + 1, chance / 2)) if hits else 0.0
+    return low, float(betaincinv(hits + 1, n - hits, 1 - chance / 2)) if hits < n else 1.0
+
+
+def _quantile_levels(
+    values: Float[np.ndarray, "example"], means: Float[np.ndarray, "resample"]
+) -> Float[np.ndarray, "2"]:
+    """The quantiles of the resampled means that bound the interval."""
+    from scipy.special import ndtr, ndtri
+
+    mean, gaps = values.mean(), values - values.mean()
+    below = ((means < mean).mean() + (means <= mean).mean()) / 2
+    bias = ndtri(np.clip(below, 1 / len(means), 1 - 1 / len(means)))
+    acceleration = (gaps**3).sum() / (6 * (gaps**2).sum() ** 1.5)
+    pushed = bias + np.array([-1, 1]) * _expansion(len(values))
+    return ndtr(bias + pushed / (1 - acceleration * pushed))
+
+
+@functools.cache
+def _expansion(n: int) -> float:
+    from scipy.stats import t
+
+    return float(np.sqrt(n / (n - 1)) * t.ppf((1 + LEVEL) / 2, n - 1))
+
+
+@functools.lru_cache(maxsize=4)
+def _resample_counts(n: int, seed: int) -> Float[np.ndarray, "resample example"]:
+    """How often each example is in each resample."""
+    return np.random.default_rng([seed, n]).multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(np.float64)

@@ -1,35 +1,66 @@
-"""How much a map changes when its input changes a little and the prediction does not."""
+"""Sensitivity of a map to small changes of its input, and its complexity (both after Bhatt et al., 2020).
+
+Texts have no neighbors, so what moves is the word embedding of each token: every dimension by a number drawn
+uniformly within `radius` times the standard deviation of the embeddings of the text. Pictures move in their pixels, as
+the model sees them: every color of each by a number drawn uniformly within `radius` times the range of colors, and
+never out of that range. Special tokens and positions stay. Both are balls of the largest change, as in Yeh et al.
+(2019), On the (in)fidelity and sensitivity of explanations, section 3.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float
 
 from cache import key_for
 from engine import runtime
-from engine.classifiers import AnyClassifier, load_classifier
+from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import not_allowed
 from engine.explain import explain_many, key_of, predict_encoded, require_finite
-from engine.heads.running import under
-from engine.metrics.complexity import FLAT
-from engine.metrics.perturbation import RADII, for_moved, moved
+from engine.heads.scaling import scaled_model
+from engine.late import torch
+from engine.models.classifier import as_float64
+from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
-from engine.registry import explainer
+from engine.registry import Explainer, explainer
 from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store
 from engine.task import Attribution, Item, Task
+from engine.vision.classifier import ImageClassifier
+from engine.vision.picture import EncodedPicture
 
 VERSION = 1
-"""Raised whenever the numbers change."""
+"""Raised whenever the numbers of sensitivities change."""
 SAMPLES = 10
 EXAMPLES_AT_ONCE = 8
 UNSTABLE = "every small change of the input changes the prediction"
+FLAT = "all scores are zero"
+RADII = {"text": 0.1, "image": 0.02}
+"""Of texts about 6 % of the length of an embedding; of pictures 5 of 255 levels of a color."""
+MOVES = 0x5E25
+"""Keeps these draws apart from those of methods with the same seed."""
+
+
+def complexity(scores: Float[np.ndarray, "unit"]) -> float | None:
+    """How much a map asks of its reader: the entropy of `|a| / sum |a|` in nats.
+
+    0 for one score alone, log n where all have one size; None of a zero map.
+
+    Source: Bhatt et al. (2020), Evaluating and aggregating feature-based model explanations, complexity.
+    """
+    size = np.abs(scores)
+    total = size.sum()
+    if total == 0:
+        return None
+    share = size[size > 0] / total
+    return float(-(share * np.log(share)).sum()) + 0.0
 
 
 @dataclass(frozen=True)
@@ -52,12 +83,12 @@ def sensitivities(
     report: Report = silent,
     cancel: CancelToken | None = None,
 ) -> list[Sensitivity]:
-    """`max ||a(x') - a(x)|| / ||a(x)||` over `samples` neighbours x' with the same predicted class, in the order asked.
+    """`max ||a(x') - a(x)|| / ||a(x)||` over `samples` neighbors x' with the same predicted class, in the order asked.
 
-    Neighbours: `engine.metrics.perturbation`, within `radius`, else its usual one. The explained class stays that of x.
-    The map is divided by its length, so that methods of different units compare, as Captum does. What a method draws
-    by chance it draws anew for each neighbour, as it would for any other text: that it differs is part of what a
-    reader sees. Sources: Yeh et al. (2019), SENS_MAX, by draws; Bhatt et al. (2020), who keep the predicted class.
+    Neighbors: by `move`, within `radius`, else the default of `RADII`. The explained class stays that of x. The map is
+    divided by its length, so that methods of different units compare, as Captum does. What a method draws by chance
+    it draws anew for each neighbor, as it would for any other text: that it differs is part of what a reader sees.
+    Sources: Yeh et al. (2019), SENS_MAX, by draws; Bhatt et al. (2020), who keep the predicted class.
     """
     if samples < 1:
         raise not_allowed("samples", "a whole number of at least 1", samples)
@@ -65,116 +96,197 @@ def sensitivities(
         raise not_allowed("radius", "a number above 0", radius)
     with cancellable(cancel):
         maps = explain_many(requests)
-        asked = [_Asked(request, made, radius, samples) for request, made in zip(requests, maps, strict=True)]
-        answers = _found(asked)
-        for group in _groups([one for one in asked if one.key not in answers]):
+        queries = [_SensitivityQuery.of_map(*pair, radius, samples) for pair in zip(requests, maps, strict=True)]
+        results = _load_cached(queries)
+        for group in _groups([query for query in queries if query.key not in results]):
             check_cancelled()
-            report(
-                len(answers), len({one.key for one in asked}), explainer(group[0].request.method, group[0].kind).title
-            )
+            report(len(results), len({query.key for query in queries}), group[0].method.title)
             with runtime.turn(lends=True):
-                answers |= _measure(group)
-    return [answers[one.key] for one in asked]
+                results |= _measure(group)
+    return [results[query.key] for query in queries]
 
 
-class _Asked:
-    """A map with the neighbourhood of its input."""
+@dataclass(frozen=True, eq=False)
+class _SensitivityQuery:
+    """A map with the neighborhood of its input, and the cache key."""
 
-    def __init__(self, request: Request, made: Explanation, radius: int | float | None, samples: int) -> None:
-        self.kind = request.example.kind
+    request: Request
+    explanation: Explanation
+    radius: float
+    samples: int
+
+    @classmethod
+    def of_map(
+        cls, request: Request, explanation: Explanation, radius: int | float | None, samples: int
+    ) -> _SensitivityQuery:
+        """The query with the default radius of the input's kind where none is given."""
         # By its index, so that "the predicted class" and its name are one.
-        self.request = dataclasses.replace(request, target=made.provenance.target)
-        self.made, self.samples = made, samples
-        self.radius = float(RADII[self.kind] if radius is None else radius)
-        self.key = key_for(
+        request = dataclasses.replace(request, target=explanation.provenance.target)
+        return cls(request, explanation, float(RADII[request.example.kind] if radius is None else radius), samples)
+
+    @property
+    def method(self) -> Explainer:
+        return explainer(self.request.method, self.request.example.kind)
+
+    @cached_property
+    def key(self) -> str:
+        return key_for(
             {
                 "kind": "sensitivity",
                 "version": VERSION,
                 "explanation": key_of(self.request),
                 "radius": self.radius,
-                "samples": samples,
+                "samples": self.samples,
             }
         )
 
     @property
-    def together(self) -> tuple[Any, ...]:
-        """What agrees in this can be one task."""
-        asked = self.request
-        return asked.model, asked.dtype, self.kind, asked.method, tuple(sorted(asked.params.items())), asked.heads
+    def task_key(self) -> tuple[Any, ...]:
+        """Queries that agree in this can be one task."""
+        request = self.request
+        params = tuple(sorted(request.params.items()))
+        return request.model, request.dtype, request.example.kind, request.method, params, request.heads
 
 
-def _groups(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
-    groups: dict[tuple[Any, ...], dict[str, _Asked]] = {}
-    for one in asked:
-        groups.setdefault(one.together, {})[one.key] = one
+def _groups(queries: Sequence[_SensitivityQuery]) -> Iterator[list[_SensitivityQuery]]:
+    groups: dict[tuple[Any, ...], dict[str, _SensitivityQuery]] = {}
+    for query in queries:
+        groups.setdefault(query.task_key, {})[query.key] = query
     for group in groups.values():
         alike = list(group.values())
         for start in range(0, len(alike), EXAMPLES_AT_ONCE):
             yield alike[start : start + EXAMPLES_AT_ONCE]
 
 
-def _found(asked: Sequence[_Asked]) -> dict[str, Sensitivity]:
+def _load_cached(queries: Sequence[_SensitivityQuery]) -> dict[str, Sensitivity]:
     store = result_store()
-    return {one.key: Sensitivity(**entry[0]) for one in asked if (entry := store.get(one.key)) is not None}
+    return {query.key: Sensitivity(**entry[0]) for query in queries if (entry := store.get(query.key)) is not None}
 
 
-def _measure(asked: Sequence[_Asked]) -> dict[str, Sensitivity]:
-    """Of maps that are one task. The caller holds the turn."""
-    answers, request = _found(asked), asked[0].request
-    left = [one for one in asked if one.key not in answers]
-    if not left:
-        return answers
-    shared = load_classifier(asked[0].kind, request.model, request.dtype, runtime.device())
-    with under(shared, request.heads) as running:
-        model = for_moved(running)
-        items = [_neighbours(running, model, one) for one in left]
-        made = _run(request.method, request, model, [item for own in items for item in own])
-        for near in made:
-            require_finite(model, f"scores by {request.method} near the input", near.scores)
+def _measure(queries: Sequence[_SensitivityQuery]) -> dict[str, Sensitivity]:
+    """Measure maps that are one task. The caller holds the turn."""
+    results, request = _load_cached(queries), queries[0].request
+    missing = [query for query in queries if query.key not in results]
+    if not missing:
+        return results
+    shared = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
+    with scaled_model(shared, request.heads) as running:
+        model = classifier_of_neighbors(running)
+        items = [_neighbors(running, model, query) for query in missing]
+        attributions = _explain(request.method, request, model, [item for own in items for item in own])
+        for attribution in attributions:
+            require_finite(model, f"scores by {request.method} near the input", attribution.scores)
     ends = np.cumsum([len(own) for own in items])
-    for one, own, end in zip(left, items, ends, strict=True):
-        answers[one.key] = found = _sensitivity(one, made[end - len(own) : end])
-        result_store().put(one.key, dataclasses.asdict(found), {})
-    return answers
+    for query, own, end in zip(missing, items, ends, strict=True):
+        results[query.key] = result = _sensitivity(query, attributions[end - len(own) : end])
+        result_store().put(query.key, dataclasses.asdict(result), {})
+    return results
 
 
-def _neighbours(running: AnyClassifier, model: AnyClassifier, one: _Asked) -> list[Item]:
-    """Those with the predicted class of the input; a regression head has none to keep."""
-    if not one.made.scores[one.made.features].any():
+def _neighbors(running: AnyClassifier, model: AnyClassifier, query: _SensitivityQuery) -> list[Item]:
+    """Neighbors with the predicted class of the input; a regression head has none to keep."""
+    explanation = query.explanation
+    if not explanation.scores[explanation.features].any():
         return []
-    encoded, seed = running.encode(one.request.example), one.request.seed
-    near = [moved(running, encoded, number, one.radius, seed) for number in range(one.samples)]
+    encoded, seed = running.encode(query.request.example), query.request.seed
+    near = [move(running, encoded, number, query.radius, seed) for number in range(query.samples)]
+    seeds = [int(np.random.SeedSequence([seed, number]).generate_state(1)[0]) for number in range(query.samples)]
     return [
-        Item(coded, prediction, one.made.provenance.target, _seed(seed, number))
-        for number, (coded, prediction) in enumerate(zip(near, predict_encoded(model, near), strict=True))
-        if prediction.regression or prediction.index == one.made.prediction.index
+        Item(coded, prediction, explanation.provenance.target, own_seed)
+        for coded, prediction, own_seed in zip(near, predict_encoded(model, near), seeds, strict=True)
+        if prediction.regression or prediction.index == explanation.prediction.index
     ]
 
 
-def _seed(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-
-
-def _run(method: str, request: Request, model: AnyClassifier, items: list[Item]) -> list[Attribution]:
-    """Maps of the neighbours; members of ensembles at their defaults, as an ensemble asks for them."""
+def _explain(method: str, request: Request, model: AnyClassifier, items: list[Item]) -> list[Attribution]:
+    """Maps of the neighbors; members of ensembles at their defaults, as an ensemble asks for them."""
     if not items:
         return []
-    known = explainer(method, model.kind)
-    params = known.settled(request.params, request.model)
+    about = explainer(method, model.kind)
+    params = about.settled(request.params, request.model)
     plain = dataclasses.replace(request, params={})
-    return known.function(Task(model, items, lambda member: _run(member, plain, model, items)), params)
+    return about.function(Task(model, items, lambda member: _explain(member, plain, model, items)), params)
 
 
-def _sensitivity(one: _Asked, near: Sequence[Attribution]) -> Sensitivity:
-    cost = one.samples + sum(made.evaluations for made in near)
-    own = one.made.scores[one.made.features]
+def _sensitivity(query: _SensitivityQuery, near: Sequence[Attribution]) -> Sensitivity:
+    features = query.explanation.features
+    own = query.explanation.scores[features]
     if not own.any():
         return Sensitivity(None, 0, 0, FLAT)
+    cost = query.samples + sum(attribution.evaluations for attribution in near)
     if not near:
         return Sensitivity(None, 0, cost, UNSTABLE)
-    changes = [_change(own, made.scores[one.made.features]) for made in near]
+    changes = [float(np.linalg.norm(other.scores[features] - own) / np.linalg.norm(own)) for other in near]
     return Sensitivity(max(changes), len(near), cost)
 
 
-def _change(own: Float[np.ndarray, "feature"], other: Float[np.ndarray, "feature"]) -> float:
-    return float(np.linalg.norm(other - own) / np.linalg.norm(own))
+@dataclass(frozen=True, eq=False)
+class MovedText(EncodedText):
+    """A text whose word embeddings are somewhere near its own."""
+
+    moves: Float[np.ndarray, "seq d_model"]
+
+    @cached_property
+    def key(self) -> bytes:
+        return self.ids.tobytes() + self.types.tobytes() + self.moves.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class MovedBatch(TextBatch):
+    """Padded examples with what is added to their word embeddings."""
+
+    moves: Float[torch.Tensor, "batch seq d_model"]
+
+
+class MovedTextClassifier(TextClassifier):
+    """The same model, shared as it is, for such texts. What it remembers is its own."""
+
+    def collate(self, examples: Sequence[EncodedText]) -> MovedBatch:
+        batch = super().collate(examples)
+        # Methods that remove tokens ask for many rows of one text: its moves are put together once.
+        once = {id(example): cast(MovedText, example) for example in examples}
+        place = {name: number for number, name in enumerate(once)}
+        wide = np.zeros((len(once), batch.ids.shape[1], self.embedding.embedding_dim), dtype=np.float32)
+        for number, example in enumerate(once.values()):
+            wide[number, : len(example)] = example.moves
+        moves = torch.from_numpy(wide).to(self.device, self.embedding.weight.dtype)
+        return MovedBatch(**vars(batch), moves=moves[[place[id(example)] for example in examples]])
+
+    def embed(self, batch: TextBatch) -> Float[torch.Tensor, "batch seq d_model"]:
+        return super().embed(batch) + cast(MovedBatch, batch).moves
+
+
+def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
+    """The model that reads what `move` returns: for pictures the model itself."""
+    if not isinstance(model, TextClassifier):
+        return model
+    own = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
+    return MovedTextClassifier(**{**own, "memo": {}})
+
+
+def move(model: AnyClassifier, encoded: Coded, number: int, radius: int | float, seed: int = 0) -> Coded:
+    """The neighbor of that number, which depends on the seed and the input alone. The caller holds the turn."""
+    draw = np.random.default_rng([MOVES, seed, number, *encoded.ids.tolist()])
+    if isinstance(encoded, EncodedPicture):
+        return _move_picture(cast(ImageClassifier, model), encoded, draw, radius)
+    return _move_text(model, encoded, draw, radius)
+
+
+def _move_text(model: AnyClassifier, encoded: EncodedText, draw: np.random.Generator, radius: int | float) -> MovedText:
+    with torch.inference_mode():
+        own = as_float64(model.embed(model.collate([encoded])))[0]
+    reach = radius * own[encoded.features].std()
+    moves = draw.uniform(-reach, reach, own.shape).astype(np.float32)
+    moves[encoded.special] = 0
+    return MovedText(encoded.ids, encoded.types, encoded.tokens, encoded.truncated, moves)
+
+
+def _move_picture(
+    model: ImageClassifier, encoded: EncodedPicture, draw: np.random.Generator, radius: int | float
+) -> EncodedPicture:
+    read = model.preprocessing
+    mean, std = (np.array(numbers)[:, None, None] for numbers in (read.mean, read.std))
+    whole = 255 * read.scale
+    colors = encoded.values * std + mean + draw.uniform(-radius * whole, radius * whole, encoded.values.shape)
+    values = (colors.clip(0, whole) - mean) / std
+    return dataclasses.replace(encoded, values=values.astype(np.float32))

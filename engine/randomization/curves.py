@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from engine.metrics.bootstrap import Interval, interval
+from engine.metrics.results import Interval, interval
 from engine.randomization.plan import MODES, RandomizationPlan
 from engine.randomization.result import MEASURES, PREDICTIONS, ModelRandomization, RandomizationResult
 from engine.randomization.stages import Stage, is_baseline, not_applicable

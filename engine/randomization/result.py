@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.experiments.base import ExperimentResult
-from engine.metrics.agreement import TOP_PERCENT, is_constant, spearman, top_k_overlap
+from engine.metrics.agreement import TOP_PERCENT
+from engine.metrics.ranking import is_constant, spearman, top_k_overlap
 from engine.randomization.plan import RandomizationPlan
 from engine.randomization.stages import Stage
 

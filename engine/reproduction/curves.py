@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from engine.metrics.agreement import spearman
-from engine.metrics.results import Of, Row
+from engine.metrics.ranking import spearman
+from engine.metrics.results import MetricKey, MetricRow
 
 if TYPE_CHECKING:
     from engine.randomization.result import ModelRandomization
@@ -21,7 +21,7 @@ MODES = ("cascading", "independent")
 Curve = Float[np.ndarray, "stage"]
 
 
-def rows_of_models(found: Sequence[ModelRandomization]) -> Iterator[Row]:
+def rows_of_models(found: Sequence[ModelRandomization]) -> Iterator[MetricRow]:
     """Of each model, method and example that has a rho at every stage."""
     for one in found:
         means = _over_seeds(one.likeness[:, :, :, SPEARMAN])
@@ -30,7 +30,7 @@ def rows_of_models(found: Sequence[ModelRandomization]) -> Iterator[Row]:
             for at, example in enumerate(one.examples):
                 cascading, independent = (means[stages, place, at] for stages in own)
                 for id, value in numbers(cascading, independent).items():
-                    yield Row(Of(one.model, one.dataset, method, id), example, value)
+                    yield MetricRow(MetricKey(one.model, one.dataset, method, id), example, value)
 
 
 def _over_seeds(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.metrics.bootstrap import Interval
+from engine.metrics.results import Interval
 from engine.reproduction.claims import Contrast, Term
 from engine.reproduction.intervals import ends_of, of_mean
 from engine.reproduction.measures import measure

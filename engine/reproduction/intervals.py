@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Float
 
-from engine.metrics.bootstrap import Interval, interval
+from engine.metrics.results import Interval, interval
 from engine.reproduction.claims import Term
 from engine.reproduction.measures import Measure, measure
 from engine.reproduction.verdicts import CHANCE
@@ -32,7 +32,7 @@ def of_mean(
 
     Shares of 0 and 1: Clopper and Pearson (1934). Means and differences of such shares: as if two more examples (of a
     mean four) had been half at one end and half at the other (Agresti and Coull, 1998; Bonett and Price, 2012). All
-    else: the bootstrap of `engine.metrics.bootstrap`, with room for what few examples cannot show.
+    else: the bootstrap of `engine.metrics.results`, with room for what few examples cannot show.
     """
     if any(term.metric != HITS for term in terms):
         return with_room(values, widened(values, seed, chance), ends, chance)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.attacks.plan import AttackPlan
     from engine.evaluation.result import Evaluation
     from engine.evaluation.sample import Sample
-    from engine.metrics.results import Row
+    from engine.metrics.results import MetricRow
     from engine.randomization.plan import RandomizationPlan
     from engine.randomization.result import RandomizationResult
 
@@ -72,7 +72,7 @@ class Way(ABC):
         """The examples. Errors: those of reading the data set."""
 
     @abstractmethod
-    def rows(self, found: Any) -> Iterable[Row]:
+    def rows(self, found: Any) -> Iterable[MetricRow]:
         """A value of an example by model, method and measure."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Evaluations(Way):
 
         return sample_of(plan)
 
-    def rows(self, found: Evaluation) -> Iterable[Row]:
+    def rows(self, found: Evaluation) -> Iterable[MetricRow]:
         return (*found.rows, *_by_chance(found))
 
     def rights(self, found: Evaluation) -> Rights:
@@ -118,7 +118,7 @@ class Evaluations(Way):
         return len({(skip.of.model, skip.example) for skip in found.skips})
 
 
-def _by_chance(found: Evaluation) -> Iterator[Row]:
+def _by_chance(found: Evaluation) -> Iterator[MetricRow]:
     """For a method whose maps put nothing in order on a model, what the random order comes to on the same examples."""
     keys = ((row.of.model, row.of.metric, row.example) for row in found.rows if row.of.method == RANDOM)
     chance = dict(zip(keys, (row for row in found.rows if row.of.method == RANDOM), strict=True))
@@ -151,7 +151,7 @@ class Randomizations(Way):
 
         return sample_of(plan)
 
-    def rows(self, found: RandomizationResult) -> Iterable[Row]:
+    def rows(self, found: RandomizationResult) -> Iterable[MetricRow]:
         return rows_of_models(found.models)
 
     def rights(self, found: RandomizationResult) -> Rights:
@@ -193,7 +193,7 @@ class Attacks(Way):
 
         return sample_of(plan.sampled)
 
-    def rows(self, found: Findings) -> Iterable[Row]:
+    def rows(self, found: Findings) -> Iterable[MetricRow]:
         return rows_of_attacks(found.rows)
 
     def rights(self, found: Findings) -> Rights:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from engine.metrics.bootstrap import Interval
+from engine.metrics.results import Interval
 from engine.reproduction.intervals import normal, with_room
 
 MOST = 4 / 3

@@ -16,17 +16,17 @@ from engine.data.sources import Candidate, Source
 from engine.errors import ExegesisError
 from engine.evaluation.sample import has_marks, reason
 from engine.metrics.catalog import SIDES
-from engine.metrics.marks import (
+from engine.metrics.plausibility import (
     CUT_OFF,
     NOTHING,
     UNMARKED_TRUTH,
-    cut_off,
+    is_cut_off,
     marks_of_picture,
     marks_of_text,
+    roc_auc,
     segments,
-    undecided,
+    skip_reason,
 )
-from engine.metrics.plausibility import roc_auc
 from engine.progress import check_cancelled
 from engine.words import units
 
@@ -62,7 +62,7 @@ class Marked:
 
     def why_not(self, side: str) -> str | None:
         """Why the side cannot be judged; None where it can."""
-        why = undecided(self.marks[self.inside(side)])
+        why = skip_reason(self.marks[self.inside(side)])
         return why if why is None or not side else f"{why} in the {side} text"
 
 
@@ -96,13 +96,13 @@ def _one(teacher: AnyClassifier, candidate: Candidate) -> Marked | str:
     coded = teacher.encode(candidate.input)
     text = isinstance(candidate.given, LabelledExample)
     made = _of_text(coded, candidate) if text else _of_picture(teacher, coded, candidate)
-    return made if isinstance(made, str) else undecided(made.marks) or made
+    return made if isinstance(made, str) else skip_reason(made.marks) or made
 
 
 def _of_text(coded: Coded, candidate: Candidate) -> Marked | str:
     given = candidate.given
     assert isinstance(given, LabelledExample)
-    if cut_off(coded, given):
+    if is_cut_off(coded, given):
         return CUT_OFF
     drawn = units(coded.tokens, np.zeros(len(coded)), given.example, "word")
     groups = _rows([one.tokens for one in drawn if not one.special], len(coded))

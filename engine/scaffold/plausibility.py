@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from cache import key_for
 from cache.codec import Arrays, Meta
 from engine.errors import ExegesisError
-from engine.metrics.bootstrap import Interval, interval
+from engine.metrics.results import Interval, interval
 from engine.models import catalog
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.registry import explainer

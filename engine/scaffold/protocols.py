@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from cache import key_for
 from cache.codec import Arrays, Meta
-from engine.metrics.bootstrap import Interval, interval
+from engine.metrics.results import Interval, interval
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.scaffold.asked import Asked, Learned
 from engine.scaffold.plan import ATTENTION, SMAT

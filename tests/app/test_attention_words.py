@@ -17,7 +17,7 @@ from components.attention.look import LOOK
 from components.attention.session import key
 from components.numbers import signed
 from engine.explain import explain, key_of
-from engine.heads.reading import read_heads
+from engine.heads.readings import read_heads
 from engine.heads.scores import agreement_with
 from engine.progress import check_cancelled
 from engine.request import Example, Request
@@ -107,7 +107,7 @@ class Stopper:
 @pytest.mark.parametrize(
     ("score", "work", "what", "said"),
     [
-        ("off", "engine.heads.switching._measured", "Switching", "Stopped before every head was switched off."),
+        ("off", "engine.heads.readings._switch_off", "Switching", "Stopped before every head was switched off."),
         ("agreement", "engine.explain._compute", "Integrated", "Stopped: Integrated gradients."),
     ],
 )

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 from components.attention.session import key
 from components.flow.area import CAUTION, SCALED
 from components.flow.told import usual_threshold
-from engine.heads.flow import flow_of
-from engine.heads.reading import read_heads
+from engine.heads.flow import attention_flow
+from engine.heads.readings import read_heads
 from engine.request import Example, Request
 from tests.alerts import errors
 from tests.app.heads_page import TEXT, html_of, link_of, opened
@@ -66,7 +66,7 @@ def test_the_slider_stands_at_what_reads_well_and_is_in_the_link_once_it_is_move
     page = of_text(model)
     reading = read_heads(Request(model, "random", Example(TEXT)))
     slider = page.select_slider(key("text", "flow.step"))
-    assert slider.value == usual_threshold(flow_of(reading), 0)
+    assert slider.value == usual_threshold(attention_flow(reading), 0)
     assert "threshold" not in link_of(page)
     slider.set_value(0.2).run()
     assert link_of(page)["threshold"] == "0.2"

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import engine.heads.reading as reading
+import engine.heads.readings as readings
 from components.attention.session import key
 from engine import runtime
 from engine.classifiers import load_classifier
 from engine.explain import explain, key_of
-from engine.heads.reading import read_heads
+from engine.heads.readings import read_heads, switch_off_each
 from engine.heads.scales import HeadScales
-from engine.heads.switching import switch_off_each
 from engine.request import Example, Request
 from tests.alerts import errors
 from tests.app.heads_page import TEXT, html_of, link_of, opened, press
@@ -140,8 +139,8 @@ def test_a_link_to_heads_that_the_model_does_not_have_says_so_and_can_be_undone(
 
 
 def test_a_model_that_yields_no_attention_says_so(model: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    no_attention = reading.require_attention
-    monkeypatch.setattr(reading, "require_attention", lambda of, _: no_attention(of, 0))
+    no_attention = readings.require_attention
+    monkeypatch.setattr(readings, "require_attention", lambda of, _: no_attention(of, 0))
     page = opened(model=model, text="not read before")
     [said] = errors(page)
     assert "0 of its 3 layers yield attention, so its heads cannot be shown" in said

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import engine.metrics.curves as curves
-import engine.metrics.without as without
+import engine.metrics.ablation as ablation
+import engine.metrics.faithfulness as faithfulness
 from components.picture.session import key
 from components.picture.truth import CHANCE
 from components.question_words import PICTURE_WORDS
@@ -59,8 +59,8 @@ def captions(page: AppTest) -> list[str]:
 
 def test_nothing_is_measured_before_it_is_asked_for(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
-    monkeypatch.setattr(curves, "removal_curves", lambda *given, **_: calls.append(given))
-    monkeypatch.setattr(without, "predictions_without", lambda *given: calls.append(given))
+    monkeypatch.setattr(faithfulness, "removal_curves", lambda *given, **_: calls.append(given))
+    monkeypatch.setattr(ablation, "ablated_predictions", lambda *given: calls.append(given))
     page = opened(model)
     assert not calls
     assert not page.dataframe

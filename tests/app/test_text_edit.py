@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 from transformers import AutoTokenizer
 
-import engine.metrics.without as without
+import engine.metrics.ablation as ablation
 from components.compact import compact_css
 from components.question_styles import LAYOUT
 from components.question_words import TEXT_WORDS
@@ -60,7 +60,7 @@ def said(page: AppTest) -> list[str]:
 
 def test_nothing_pinned_is_a_hint_and_no_work(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
-    monkeypatch.setattr(without, "predictions_without", lambda *given: calls.append(given))
+    monkeypatch.setattr(ablation, "ablated_predictions", lambda *given: calls.append(given))
     page = opened(model)
     assert not page.exception
     assert TEXT_WORDS.hint in said(page)

@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import components.questions as questions
-import engine.metrics.curves as curves
+import engine.metrics.faithfulness as faithfulness
 from components.numbers import plain
 from components.text.session import key
 from engine.errors import ExegesisError
@@ -63,8 +63,8 @@ def titles(*methods: str) -> set[str]:
 
 def test_nothing_is_measured_before_it_is_asked_for(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
-    real = curves.removal_curves
-    monkeypatch.setattr(curves, "removal_curves", lambda *a, **k: calls.append(a) or real(*a, **k))
+    real = faithfulness.removal_curves
+    monkeypatch.setattr(faithfulness, "removal_curves", lambda *a, **k: calls.append(a) or real(*a, **k))
     page = opened(model, QUICK)
     assert not page.exception
     assert not calls
@@ -124,7 +124,7 @@ def test_the_question_asked_is_in_the_link_and_the_other_is_not_computed(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[object] = []
-    monkeypatch.setattr(curves, "removal_curves", lambda *given, **_: calls.append(given))
+    monkeypatch.setattr(faithfulness, "removal_curves", lambda *given, **_: calls.append(given))
     page = opened(model, QUICK, open="questions", question="agreement")
     assert not page.exception
     assert cells(page)
@@ -170,9 +170,9 @@ def test_hovering_a_point_tells_what_was_measured(model: str) -> None:
     [chart] = page.get("vega_lite_chart")
     tips = {(row["method"], row["share"]): (row["removed"], row["shown"]) for row in arrow_rows(chart)}
     asked = [Request(model, id, Example("good food, bad service")) for id in [*QUICK, "random"]]
-    for request, curve in zip(asked, curves.removal_curves(asked), strict=True):
+    for request, curve in zip(asked, faithfulness.removal_curves(asked), strict=True):
         title = explainer(request.method).title
-        for percent, removed, value in zip(curves.PERCENTS, curve.removed, curve.values, strict=True):
+        for percent, removed, value in zip(faithfulness.PERCENTS, curve.removed, curve.values, strict=True):
             assert tips[title, percent / 100] == (f"{removed} of {curve.removed[-1]} tokens", plain(float(value)))
     point = json.loads(chart.proto.spec)["layer"][1]["encoding"]["tooltip"]
     assert [field["field"] for field in point] == ["method", "removed", "shown"]

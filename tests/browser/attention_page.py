@@ -23,9 +23,8 @@ from components.picture.styles import use_picture_styles
 from components.picture.variables import picture_style
 from components.styles import use_styles
 from components.text.focus import Focus
-from engine.heads.reading import HeadReading, from_cache_or
+from engine.heads.readings import HeadAblation, HeadReading, from_cache_or
 from engine.heads.scores import SCORES
-from engine.heads.switching import SwitchedOff
 from tests.head_readings import (
     GRID,
     LARGE,
@@ -102,7 +101,7 @@ def scores(found: HeadReading, name: str) -> HeadMap:
         return HeadMap(name, score.title, score.unit, score.signed, found.scores[name], score.about, score.citation)
     whole = np.array([0.27, 0.73])
     off = whole + found.slope[..., None] * [1, -1]
-    return off_map(SwitchedOff(whole, off, 1), regression=False)
+    return off_map(HeadAblation(whole, off, 1), regression=False)
 
 
 def state_of(found: HeadReading) -> AttentionState:

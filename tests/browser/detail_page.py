@@ -22,8 +22,7 @@ from components.picture.styles import use_picture_styles
 from components.picture.variables import picture_style
 from components.pins import ASSETS, Component
 from components.styles import use_styles
-from engine.heads.grids import packed, tops
-from engine.heads.part import Part
+from engine.heads.matrices import MatrixSelection, largest_values, pack_heads
 from engine.heads.scores import received
 
 LAYERS, HEADS = 2, 12
@@ -103,14 +102,14 @@ def attention(name: str) -> np.ndarray:
     return shares.astype(np.float16)
 
 
-def part_of(name: str, between: str) -> Part:
+def part_of(name: str, between: str) -> MatrixSelection:
     n, second = len(SHOWN[name].words), SHOWN[name].second
     sides = {"all": (range(n), range(n)), "a_to_b": (range(second or n), range(second or 0, n))}
     rows, columns = sides[between]
-    return Part(tuple(rows), tuple(columns))
+    return MatrixSelection(tuple(rows), tuple(columns))
 
 
-def told(name: str, part: Part, head: tuple[int, int]) -> dict[str, object]:
+def told(name: str, part: MatrixSelection, head: tuple[int, int]) -> dict[str, object]:
     case, query = SHOWN[name], st.query_params
     special = [word.startswith("[") for word in case.words]
     features = np.flatnonzero(~np.array(special))
@@ -133,7 +132,7 @@ def told(name: str, part: Part, head: tuple[int, int]) -> dict[str, object]:
         "maps": maps_of(received(attention(name), features, looks)),
         "scale": query.get("scale", "own"),
         "detail": query.get("detail", "matrix"),
-        "ends": tops(attention(name)).tolist(),
+        "ends": largest_values(attention(name)).tolist(),
         "exact": {"head": head} if "whole" in query else None,
         "changed": {},
     }
@@ -165,7 +164,7 @@ if __name__ == "__main__":
     use_picture_styles()
     use_head_colours()
     st.html(picture_style(seen()))
-    body, whole = named(packed(shown)).body, named(exact(attention(name), (layer, place), part))
+    body, whole = named(pack_heads(shown)).body, named(exact(attention(name), (layer, place), part))
     data = {
         "told": told(name, part, (layer, place)),
         "body": b64encode(body).decode(),

@@ -9,7 +9,7 @@ from components.flow.told import flow_graph_of
 from components.picture.styles import use_picture_styles
 from components.picture.variables import picture_style
 from components.styles import use_styles
-from engine.heads.flow import flow_of
+from engine.heads.flow import attention_flow
 from tests.unit.components.flows import TEXT, picture, picture_reading, text_reading
 
 LONG = " ".join([TEXT.rstrip(".")] * 56)
@@ -26,6 +26,8 @@ reading = picture_reading() if PATCHES else text_reading(LONG) if "long" in st.q
 threshold = st.query_params.get("threshold")
 if st.button("Show the strongest steps alone"):
     threshold = "0.1"
-graph = flow_graph_of(reading, flow_of(reading, start_layer=START), START, float(threshold) if threshold else None)
+graph = flow_graph_of(
+    reading, attention_flow(reading, start_layer=START), START, float(threshold) if threshold else None
+)
 flow_graph(graph, "flow")
 st.text(f"{len(graph.edges)} steps are drawn")

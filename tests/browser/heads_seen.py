@@ -9,7 +9,7 @@ import numpy as np
 from playwright.sync_api import Locator, Page
 
 from components.palette import STEPS, Side, Theme, colour
-from engine.heads.grids import LEVELS
+from engine.heads.matrices import LEVELS
 from tests.browser.waiting import pixels
 
 SCORES, THUMBS = "Score of each head", "What each head looks at"

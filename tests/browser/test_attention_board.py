@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from components.palette import PALETTES, Side
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.heads_seen import SCORES, THUMBS, cell, enlarged, grid, levels, ramp, rgb, thumbnails
 from tests.browser.server import Server

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from engine.heads.part import part_of
+from engine.heads.matrices import select_positions
 from tests.browser.attention_page import READINGS
 from tests.browser.heads_seen import THUMBS, enlarged, grid, levels, ramp, thumbnails
 from tests.browser.server import Server
@@ -21,7 +21,7 @@ def test_a_part_of_a_matrix_has_the_colours_of_the_whole_head(server: Server, op
     page = opened(server, open_page, "of=pair&between=a_to_b&special=off")
     made = READINGS["pair"]()
     assert made is not None
-    part = part_of(made, "a_to_b", special=False)
+    part = select_positions(made, "a_to_b", special=False)
     fainter = 0
     for head, seen in thumbnails(page):
         whole = made.attention[head]

@@ -10,8 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from components.flow.told import FlowGraph, begin_words, flow_graph_of, path_words, share_words
 from components.palette import PALETTES, STEPS, colour
-from engine.heads.flow import Path as FlowPath
-from engine.heads.flow import flow_of, strongest_path
+from engine.heads.flow import FlowPath, attention_flow, strongest_path
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
 from tests.unit.components.flows import picture_reading, text_reading
@@ -45,7 +44,7 @@ def graph_of(page: Page) -> Locator:
 
 
 def drawn(threshold: float | None = None) -> FlowGraph:
-    return flow_graph_of(TEXT, flow_of(TEXT), 0, threshold)
+    return flow_graph_of(TEXT, attention_flow(TEXT), 0, threshold)
 
 
 def node(page: Page, at: int, depth: int) -> Locator:
@@ -91,7 +90,7 @@ def test_every_step_and_node_is_there_wider_and_darker_for_more_and_the_best_pat
             + (f"after layer {spot.spot[0] - 1}" if spot.spot[0] else "in the input")
             + f": {share_words(spot.share)} of the prediction runs through it"
         )
-    assert graph.best == strongest_path(flow_of(TEXT), TEXT.of.features)
+    assert graph.best == strongest_path(attention_flow(TEXT), TEXT.of.features)
     expect_path(page, graph, graph.best)
     expect(page.locator(".xg-flow-on")).to_have_count(len(graph.best.positions))
     found = page.locator(".xg-flow-step").evaluate_all(
@@ -187,7 +186,7 @@ def test_keys_alone_walk_the_flow_and_choose(page: Page) -> None:
 
 def test_the_patches_of_the_path_are_outlined_on_the_picture(server: Server, open_page: Open, scheme: Scheme) -> None:
     page = opened(server, open_page, "patches=1", scheme=scheme)
-    graph = flow_graph_of(PICTURE, flow_of(PICTURE), 0, None)
+    graph = flow_graph_of(PICTURE, attention_flow(PICTURE), 0, None)
     expect(page.get_by_role("img", name="The picture, with the patches of the path outlined")).to_be_visible()
     patches = sorted({at - 1 for at in graph.best.positions if at})
     found = page.locator(".xg-flow-outlines .xg-flow-path").evaluate_all(OUTLINED)
@@ -206,7 +205,7 @@ def rgb(hexed: str) -> str:
 
 def test_a_first_layer_is_where_the_drawing_begins(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "start=4")
-    graph = flow_graph_of(TEXT, flow_of(TEXT, start_layer=4), 4, None)
+    graph = flow_graph_of(TEXT, attention_flow(TEXT, start_layer=4), 4, None)
     expect(page.get_by_text("Before layer 4", exact=True)).to_be_visible()
     expect(page.locator(".xg-flow-step")).to_have_count(len(graph.edges) + len(graph.reads))
     expect_path(page, graph, graph.best)

@@ -35,10 +35,10 @@ from engine.attacks.transfer import key_of as transfer_key
 from engine.cli.root import app
 from engine.errors import ExegesisError
 from engine.explain import key_of as explanation_key
+from engine.heads.readings import switching_key
 from engine.heads.scales import HeadScales
-from engine.heads.switching import key_of as switching_key
 from engine.jobs import kind_of
-from engine.metrics.disagreement import disagreement_keys
+from engine.metrics.agreement import disagreement_keys
 from engine.models import catalog
 from engine.predictions import keys_by_digest, prediction_keys
 from engine.registry import all_explainers, explainer

@@ -10,7 +10,7 @@ import pytest
 
 from components.method_row import token_map
 from engine.explain import explain
-from engine.metrics.curves import removal_curves
+from engine.metrics.faithfulness import removal_curves
 from engine.registry import explainer
 from engine.request import Example, Request
 from engine.result import Explanation

@@ -17,7 +17,7 @@ from components.question_words import plural
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views.points import is_score, points
 from engine.metrics.catalog import metric
-from engine.metrics.results import Score
+from engine.metrics.results import MetricScore
 
 WAYS = {"without_top": MOVED["deletion"], "with_top": MOVED["insertion"]}
 """What becomes of the units with the highest scores, by metric."""
@@ -25,7 +25,9 @@ PROBABILITY = (0, 1)
 """The whole axis, so that no small fall looks large."""
 
 
-def removal_points(found: Evaluation, frame: Frame, model: str | None = None, id: str = "without_top") -> list[Score]:
+def removal_points(
+    found: Evaluation, frame: Frame, model: str | None = None, id: str = "without_top"
+) -> list[MetricScore]:
     """What the chart draws: the curves of one model, the plan's first where none is named."""
     return points(found, id, frame.wanted([model or found.plan.models[0]]))
 
@@ -51,7 +53,7 @@ def removal_table(found: Evaluation, frame: Frame, model: str | None = None, id:
     )
 
 
-def _data(drawn: Sequence[Score], frame: Frame, found: Evaluation) -> pd.DataFrame:
+def _data(drawn: Sequence[MetricScore], frame: Frame, found: Evaluation) -> pd.DataFrame:
     units = plural(found.plan.units)
     shares = [{AT: (one.percent or 0) / 100, "moved": f"{one.percent} % of the {units}"} for one in drawn]
     return pd.DataFrame([{**record(one, frame), **share} for one, share in zip(drawn, shares, strict=True)])

@@ -15,7 +15,7 @@ from components.evaluate.charts.words import axis_words, interval_words, record,
 from components.numbers import plain
 from engine.evaluation.views.pairs import Pair
 from engine.metrics.catalog import metric
-from engine.metrics.results import Score
+from engine.metrics.results import MetricScore
 
 
 def scatter_chart(pairs: Sequence[Pair], company: Sequence[str], frame: Frame, log: bool = False) -> alt.LayerChart:
@@ -68,6 +68,6 @@ def _of_x(pair: Pair) -> dict[str, object]:
     return {"x": value, "left": left, "right": right, "across": plain(value), "around": interval_words(pair.x)}
 
 
-def _ends(scores: Iterable[Score]) -> list[float]:
+def _ends(scores: Iterable[MetricScore]) -> list[float]:
     """Values, and the ends of their intervals."""
     return [end for one in scores for end in (*(one.interval or ()), one.value) if end is not None]

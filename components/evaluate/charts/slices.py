@@ -16,9 +16,9 @@ from components.numbers import count
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views.points import narrowed, points
 from engine.evaluation.views.slices import SLICES, slices
-from engine.metrics.results import Score
+from engine.metrics.results import MetricScore
 
-Sliced = list[tuple[str, Score]]
+Sliced = list[tuple[str, MetricScore]]
 """Slice by slice, its name and a method's score in it."""
 
 
@@ -50,6 +50,6 @@ def slices_table(
     return pd.DataFrame([table_row(score, replace(frame, slice=name)) for name, score in drawn])
 
 
-def _group(name: str, score: Score) -> str:
+def _group(name: str, score: MetricScore) -> str:
     """A slice with its number of examples, those without a value too."""
     return f"{name}: {count(score.n + sum(score.skipped.values()), 'example')}"

@@ -11,7 +11,7 @@ from components.evaluate.charts.frame import Frame, Span
 from components.numbers import plain
 from engine.evaluation.reasons import counted
 from engine.metrics.catalog import Better, metric
-from engine.metrics.results import Score
+from engine.metrics.results import MetricScore
 
 BETTER: dict[Better, str] = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
 WHY = "Why"
@@ -27,12 +27,12 @@ def axis_words(id: str) -> list[str]:
     return [f"{found.title}{unit}", BETTER[found.better]]
 
 
-def interval_words(score: Score) -> str:
+def interval_words(score: MetricScore) -> str:
     """The ends of the 95 % interval, or why there is none."""
     return score.doubt or " to ".join(map(plain, score.interval or ()))
 
 
-def skipped_words(score: Score) -> str:
+def skipped_words(score: MetricScore) -> str:
     """How many examples have no value, and why."""
     return counted(score.skipped) or "none"
 
@@ -60,7 +60,7 @@ def tips(frame: Frame, more: Mapping[str, str], value: str = "Value") -> list[al
     return [alt.Tooltip(f"{column}:N", title=title) for column, title in told.items()]
 
 
-def record(score: Score, frame: Frame) -> dict[str, object]:
+def record(score: MetricScore, frame: Frame) -> dict[str, object]:
     """A point as charts take it: what a click says, where it stands, and what hovering tells."""
     assert score.value is not None
     low, high = score.interval or (None, None)
@@ -81,7 +81,7 @@ def record(score: Score, frame: Frame) -> dict[str, object]:
     }
 
 
-def table_row(score: Score, frame: Frame, more: Mapping[str, object] | None = None) -> dict[str, object]:
+def table_row(score: MetricScore, frame: Frame, more: Mapping[str, object] | None = None) -> dict[str, object]:
     """The same for reading and for files: plain numbers, with nothing in the place of a value that is not there."""
     low, high = (None if score.doubt else score.interval) or (None, None)
     return {
@@ -104,7 +104,7 @@ def short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
-def span_of(found: Iterable[Score], room: float = 0.04) -> tuple[float, float] | None:
+def span_of(found: Iterable[MetricScore], room: float = 0.04) -> tuple[float, float] | None:
     """From the lowest end of an interval to the highest with a little room; None of nothing."""
     ends = [end for one in found if one.value is not None for end in (*(one.interval or ()), one.value)]
     if not ends:
@@ -113,7 +113,7 @@ def span_of(found: Iterable[Score], room: float = 0.04) -> tuple[float, float] |
     return min(ends) - beside, max(ends) + beside
 
 
-def from_zero(found: Iterable[Score], frame: Frame) -> Span:
+def from_zero(found: Iterable[MetricScore], frame: Frame) -> Span:
     """The span of bars, which start at 0; `frame.span` where it is told, made to hold 0."""
     low, high = frame.span or span_of(found) or (0.0, 1.0)
     return min(0.0, low), max(0.0, high)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views.points import ALL, Wanted
-from engine.metrics.results import Row, Score, Skip, scores
+from engine.metrics.results import MetricRow, MetricScore, MetricSkip, mean_scores
 
 COSTS = ("evaluations", "seconds")
 NOT_MEASURED = "it was not measured"
@@ -17,8 +17,8 @@ NOT_MEASURED = "it was not measured"
 class Pair:
     """What a method comes to by two metrics over the same examples; both without a value where there are none."""
 
-    x: Score
-    y: Score
+    x: MetricScore
+    y: MetricScore
 
 
 def pairs(found: Evaluation, x: str, y: str, of: Wanted = ALL) -> list[Pair]:
@@ -34,29 +34,31 @@ def pairs(found: Evaluation, x: str, y: str, of: Wanted = ALL) -> list[Pair]:
     ]
 
 
-def _by_method(found: Evaluation, metric: str, of: Wanted) -> Mapping[tuple[str, str], dict[int, Row | Skip]]:
+def _by_method(
+    found: Evaluation, metric: str, of: Wanted
+) -> Mapping[tuple[str, str], dict[int, MetricRow | MetricSkip]]:
     """What there is of each model and method, by example."""
-    by: dict[tuple[str, str], dict[int, Row | Skip]] = {}
-    either: tuple[Row | Skip, ...] = (*found.skips, *found.rows)
+    by: dict[tuple[str, str], dict[int, MetricRow | MetricSkip]] = {}
+    either: tuple[MetricRow | MetricSkip, ...] = (*found.skips, *found.rows)
     for one in either:
         if one.of.metric == metric and of.has(one):
             by.setdefault((one.of.model, one.of.method), {})[one.example] = one
     return by
 
 
-def _pair(across: Mapping[int, Row | Skip], up: Mapping[int, Row | Skip], seed: int) -> Pair:
+def _pair(across: Mapping[int, MetricRow | MetricSkip], up: Mapping[int, MetricRow | MetricSkip], seed: int) -> Pair:
     why = {example: _why(across.get(example), up.get(example)) for example in {**across, **up}}
     return Pair(_score(across, why, seed), _score(up, why, seed))
 
 
-def _why(*both: Row | Skip | None) -> str:
+def _why(*both: MetricRow | MetricSkip | None) -> str:
     """Why an example does not have both values; empty where it has."""
-    reasons = (NOT_MEASURED if one is None else one.reason for one in both if not isinstance(one, Row))
+    reasons = (NOT_MEASURED if one is None else one.reason for one in both if not isinstance(one, MetricRow))
     return next(reasons, "")
 
 
-def _score(one: Mapping[int, Row | Skip], why: Mapping[int, str], seed: int) -> Score:
+def _score(one: Mapping[int, MetricRow | MetricSkip], why: Mapping[int, str], seed: int) -> MetricScore:
     of = next(iter(one.values())).of
-    rows = [found for example, found in one.items() if isinstance(found, Row) and not why[example]]
-    skips = [Skip(of, example, reason) for example, reason in why.items() if reason]
-    return scores(rows, skips, seed)[0]
+    rows = [found for example, found in one.items() if isinstance(found, MetricRow) and not why[example]]
+    skips = [MetricSkip(of, example, reason) for example, reason in why.items() if reason]
+    return mean_scores(rows, skips, seed)[0]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from engine.errors import unknown
 from engine.evaluation.result import Evaluation
 from engine.metrics.catalog import METRICS
-from engine.metrics.results import Row, Score, Skip, scores
+from engine.metrics.results import MetricRow, MetricScore, MetricSkip, mean_scores
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Wanted:
     models: Collection[str] | None = None
     methods: Collection[str] | None = None
 
-    def has(self, one: Row | Skip) -> bool:
+    def has(self, one: MetricRow | MetricSkip) -> bool:
         """Whether it is of one of them."""
         return (self.models is None or one.of.model in self.models) and (
             self.methods is None or one.of.method in self.methods
@@ -45,7 +45,7 @@ def is_score(found: Evaluation) -> bool:
     return bool(labels) and all(one.right is None for one in found.facts) and all(map(_is_number, labels))
 
 
-def points(found: Evaluation, metric: str, of: Wanted = ALL) -> list[Score]:
+def points(found: Evaluation, metric: str, of: Wanted = ALL) -> list[MetricScore]:
     """A score for each model and method, along a curve for each share of units, with its 95 % interval over examples.
 
     In the order of the plan. Only what is asked for is resampled, so that one chart costs little. A method that has no
@@ -54,11 +54,11 @@ def points(found: Evaluation, metric: str, of: Wanted = ALL) -> list[Score]:
     if metric not in (drawn := (*metrics_of(found), *curves_of(found))):
         raise unknown("metric", metric, drawn)
     own = narrowed(found, metric, of)
-    skips: Iterable[Skip] = own.skips
+    skips: Iterable[MetricSkip] = own.skips
     if METRICS[metric].by_percent:
         skips = _at_each(skips, sorted({one.of.percent for one in own.rows if one.of.percent is not None}))
     order = {name: place for place, name in enumerate((*found.plan.models, *found.plan.company))}
-    made = scores(own.rows, skips, found.plan.seed)
+    made = mean_scores(own.rows, skips, found.plan.seed)
     return sorted(made, key=lambda one: (order[one.model], order[one.method], one.percent or 0))
 
 
@@ -70,12 +70,12 @@ def narrowed(found: Evaluation, metric: str, of: Wanted = ALL) -> Evaluation:
     return dataclasses.replace(found, rows=rows, skips=skips, facts=facts)
 
 
-def missing(found: Iterable[Score]) -> list[Score]:
+def missing(found: Iterable[MetricScore]) -> list[MetricScore]:
     """Those without a value on any example: they have no place in a chart, and are to be told in words."""
     return [one for one in found if one.value is None]
 
 
-def _at_each(skips: Iterable[Skip], percents: Collection[int]) -> Iterator[Skip]:
+def _at_each(skips: Iterable[MetricSkip], percents: Collection[int]) -> Iterator[MetricSkip]:
     """An example without a curve is missing at each of its points."""
     for one in skips:
         for percent in percents or (None,):

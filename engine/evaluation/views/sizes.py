@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.errors import ExegesisError
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views.points import Wanted, points
-from engine.metrics.results import Score
+from engine.metrics.results import MetricScore
 from engine.models.sizes import ModelSize, model_size
 
 Sizes = Mapping[str, ModelSize]
@@ -19,7 +19,7 @@ Sizes = Mapping[str, ModelSize]
 class Sized:
     """What a method comes to on a model of that size."""
 
-    score: Score
+    score: MetricScore
     size: ModelSize
 
 

@@ -28,9 +28,8 @@ from engine.data.named import options_of
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts
 from engine.evaluation.views.points import Wanted, points
-from engine.metrics.bootstrap import Interval, interval
-from engine.metrics.marks import NOTHING, UNMARKED_TRUTH
-from engine.metrics.results import Of, Row, Score
+from engine.metrics.plausibility import NOTHING, UNMARKED_TRUTH
+from engine.metrics.results import Interval, MetricKey, MetricRow, MetricScore, interval
 from engine.models import catalog
 
 MASS = "truth_mass"
@@ -57,7 +56,7 @@ class Graded:
     """What a method puts on the mark where it is worth `strength`; `ideal`: what there is to be reached, if known."""
 
     strength: float
-    score: Score
+    score: MetricScore
     ideal: float | None
 
 
@@ -134,9 +133,9 @@ def _of_set(found: Evaluation, wanted: Wanted) -> list[Graded]:
     return [Graded(at, one, at) for one in drawn if (at := _share_of(whole, one)) is not None]
 
 
-def _share_of(whole: Evaluation, score: Score) -> float | None:
+def _share_of(whole: Evaluation, score: MetricScore) -> float | None:
     """Of all examples where it has no value. Else marked examples without one would count here and not there."""
-    valued = {row.example for row in whole.rows if row.of == Of(score.model, score.dataset, score.method, MASS)}
+    valued = {row.example for row in whole.rows if row.of == MetricKey(score.model, score.dataset, score.method, MASS)}
     facts = tuple(one for one in whole.facts if one.example in valued)
     return _share(dataclasses.replace(whole, facts=facts) if valued else whole, score.model)
 
@@ -158,6 +157,6 @@ def _with_zeros(found: Evaluation) -> Evaluation:
         one.reason in (NOTHING, UNMARKED_TRUTH) and (one.of.model, one.example) in bare and one.of in measured
         for one in found.skips
     ]
-    rows = (Row(one.of, one.example, 0.0) for one, is_zero in zip(found.skips, zero, strict=True) if is_zero)
+    rows = (MetricRow(one.of, one.example, 0.0) for one, is_zero in zip(found.skips, zero, strict=True) if is_zero)
     skips = tuple(one for one, is_zero in zip(found.skips, zero, strict=True) if not is_zero)
     return dataclasses.replace(found, rows=(*found.rows, *rows), skips=skips)

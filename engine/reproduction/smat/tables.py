@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from engine.metrics.bootstrap import Interval
+from engine.metrics.results import Interval
 from engine.reproduction.estimates import NoNumber
 from engine.reproduction.smat.asked import Key
 from engine.reproduction.smat.claims import ACTIVE, AUC, DEPTH, SIMULABILITY, Term

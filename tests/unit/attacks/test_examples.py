@@ -20,8 +20,7 @@ from engine.attacks.notes import FLAT, NOTHING_MOVES, notes_of_many
 from engine.attacks.plan import AttackPlan, check
 from engine.errors import UsageError
 from engine.evaluation.sample import sample_of
-from engine.metrics.bootstrap import interval
-from engine.metrics.results import ONE
+from engine.metrics.results import ONE, interval
 from engine.progress import silent
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written

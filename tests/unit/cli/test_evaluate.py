@@ -18,7 +18,7 @@ from engine.evaluation import executors, result
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.export import COLUMNS
 from engine.jobs import list_jobs
-from engine.metrics.marks import ALL, NOTHING
+from engine.metrics.plausibility import ALL, NOTHING
 from engine.metrics.results import BY_BATCH, EQUAL
 from engine.progress import CancelToken
 from engine.request import Request

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from engine.heads.readings import CAUTION, DEFAULT_SCORES, HeadTableQuery, head_table
 from engine.heads.scales import HeadScales
 from engine.heads.scores import SCORES
-from engine.heads.table import CAUTION, USUAL, Asked, head_table
 from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
 from tests.unit.images.checkpoints import save_vit
@@ -34,7 +34,7 @@ def test_the_json_is_one_object_with_a_row_a_head(run: Run, bert: str) -> None:
     assert {key: type(found[key]) for key in KEYS} == KEYS
     assert set(found) == {*KEYS, "against"}
     assert found["against"] is None
-    assert list(found["scores"]) == list(USUAL)
+    assert list(found["scores"]) == list(DEFAULT_SCORES)
     assert found["scores"]["off"] == {
         "title": "Fall when switched off", "unit": "probability", "signed": True, "citation": SCORES["off"].citation,
     }  # fmt: skip
@@ -42,7 +42,9 @@ def test_the_json_is_one_object_with_a_row_a_head(run: Run, bert: str) -> None:
     answer = head_table(Request(bert, "random", Example(TEXT)))
     for row in found["rows"]:
         at = row["layer"], row["head"]
-        assert {name: row[name] for name in USUAL} == {name: answer.columns[name][at] for name in USUAL}
+        assert {name: row[name] for name in DEFAULT_SCORES} == {
+            name: answer.columns[name][at] for name in DEFAULT_SCORES
+        }
         assert answer.flipped is not None
         assert row["flipped"] is bool(answer.flipped[at])
 
@@ -52,7 +54,7 @@ def test_maps_are_compared_with_an_attribution_under_scaled_heads(run: Run, bert
     found = heads(run, *args, "--score", "entropy", "--against", "gradient_x_input", "--query", "1", "--top", "2")
     scales = HeadScales(((0, 1, 0.0),))
     asked = Request(bert, "random", Example(TEXT), {}, "LABEL_0", 3, heads=scales)
-    answer = head_table(asked, Asked(("entropy", "agreement"), "gradient_x_input", 1))
+    answer = head_table(asked, HeadTableQuery(("entropy", "agreement"), "gradient_x_input", 1))
     assert [(row["layer"], row["head"]) for row in found["rows"]] == answer.ranked[:2]
     assert set(found["rows"][0]) == {"layer", "head", "entropy", "agreement"}
     assert found["rows"][0]["agreement"] == answer.columns["agreement"][answer.ranked[0]]

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from engine.request import Example
 from engine.result import Explanation, Token
 from tests.unit.components.making import explanation

@@ -9,7 +9,7 @@ import pytest
 
 from components.attention.exact import MAGIC, exact
 from engine.errors import UsageError
-from engine.heads.part import Part
+from engine.heads.matrices import MatrixSelection
 
 
 def attention() -> np.ndarray:
@@ -26,7 +26,7 @@ def read(body: bytes) -> tuple[tuple[int, ...], list[float]]:
 
 
 def test_the_values_of_the_part_come_in_half_precision_row_by_row() -> None:
-    shape, found = read(exact(attention(), (1, 2), Part((1, 3), (0, 1, 2))))
+    shape, found = read(exact(attention(), (1, 2), MatrixSelection((1, 3), (0, 1, 2))))
     first = (1 * 3 + 2) * 16
     assert shape == (2, 3)
     assert found[:2] == [(first + 4) / 128, (first + 5) / 128]
@@ -35,10 +35,10 @@ def test_the_values_of_the_part_come_in_half_precision_row_by_row() -> None:
 
 
 def test_one_position_is_a_matrix_too() -> None:
-    assert read(exact(np.ones((1, 1, 1, 1), np.float16), (0, 0), Part((0,), (0,)))) == ((1, 1), [1.0])
+    assert read(exact(np.ones((1, 1, 1, 1), np.float16), (0, 0), MatrixSelection((0,), (0,)))) == ((1, 1), [1.0])
 
 
 @pytest.mark.parametrize("head", [(2, 0), (0, 3), (-1, 0)])
 def test_a_head_that_the_model_has_not_is_refused(head: tuple[int, int]) -> None:
     with pytest.raises(UsageError, match=r"head: must be a layer from 0 to 1 and a head from 0 to 2, got"):
-        exact(attention(), head, Part((0,), (0,)))
+        exact(attention(), head, MatrixSelection((0,), (0,)))

@@ -35,9 +35,8 @@ from components.text.focus import Focus
 from engine.cells import ACTS_IN_A_SHEET
 from engine.cli.root import app
 from engine.explain import explain
-from engine.heads.reading import read_heads
+from engine.heads.readings import read_heads, switch_off_each
 from engine.heads.scales import HeadScales
-from engine.heads.switching import switch_off_each
 from engine.registry import explainer
 from engine.request import Example
 from tests.head_readings import reading, text_tokens

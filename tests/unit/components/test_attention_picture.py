@@ -22,8 +22,7 @@ from components.palette import PALETTES, STEPS, colour
 from components.picture.focus import PictureFocus
 from components.picture.open_pictures import open_pictures, shown_of
 from components.picture.patch_image import enlarged
-from engine.heads.reading import HeadReading, read_heads
-from engine.heads.table import CAUTION
+from engine.heads.readings import CAUTION, HeadReading, read_heads
 from engine.result import Prediction
 from engine.vision.view import view_of
 from tests.head_readings import noise, reading, text_tokens

@@ -10,8 +10,7 @@ from scipy.stats import spearmanr
 
 from components.attention.look import BoardLook
 from components.attention.scores import agreement_map, of_view, off_map, query_of, shown_maps
-from engine.heads.reading import HeadReading
-from engine.heads.switching import SwitchedOff
+from engine.heads.readings import HeadAblation, HeadReading
 from engine.request import Example
 from tests.head_readings import reading, text_tokens
 from tests.unit.components.making import explanation
@@ -54,8 +53,8 @@ def test_maps_from_one_position_are_those_of_the_position_that_the_model_reads_u
     assert of_view(found, asked) == "the attention from «bad»"
 
 
-def switched(off: list[list[list[float]]]) -> SwitchedOff:
-    return SwitchedOff(np.array([0.2, 0.8]), np.array(off), 1)
+def switched(off: list[list[list[float]]]) -> HeadAblation:
+    return HeadAblation(np.array([0.2, 0.8]), np.array(off), 1)
 
 
 def test_without_a_head_the_probability_falls_and_flips_are_counted() -> None:
@@ -71,7 +70,7 @@ def test_without_a_head_the_probability_falls_and_flips_are_counted() -> None:
 
 
 def test_a_regression_head_has_a_score_and_no_classes() -> None:
-    shown = off_map(SwitchedOff(np.array([1.5]), np.array([[[2.0], [0.5]]]), 0), regression=True)
+    shown = off_map(HeadAblation(np.array([1.5]), np.array([[[2.0], [0.5]]]), 0), regression=True)
     np.testing.assert_allclose(shown.values, [[-0.5, 1.0]])
     assert shown.unit == "score"
     assert "predicted" not in shown.words

@@ -20,9 +20,8 @@ from components.attention.told import TOP, maps_of, missing, strongest_of, told
 from components.picture.focus import PictureFocus
 from components.text.focus import Focus
 from engine.errors import UsageError
-from engine.heads.grids import from_bytes, values
-from engine.heads.part import part_of
-from engine.heads.reading import HeadReading
+from engine.heads.matrices import dequantize, from_bytes, select_positions
+from engine.heads.readings import HeadReading
 from engine.heads.scales import HeadScales
 from tests.head_readings import WORDS, noise, patch_tokens, reading, text_tokens
 
@@ -52,7 +51,7 @@ def state(kind: str = "text", switched: HeadScales | None = None, **look: Any) -
 
 def all_told(of: HeadReading, asked: AttentionState, made: HeadMap | None = None) -> dict[str, Any]:
     """As the browser gets it."""
-    part = part_of(of, asked.look.between, asked.look.special)
+    part = select_positions(of, asked.look.between, asked.look.special)
     whole = named(exact(of.attention, (1, 2), part)) if asked.look.head == (1, 2) else None
     return json.loads(json.dumps(told(asked, of, made, part, grid_of(of, part), whole), allow_nan=False))
 
@@ -106,7 +105,7 @@ def test_a_head_that_the_model_has_not_is_not_locked(text: HeadReading) -> None:
 
 
 def test_the_shown_head_comes_apart_under_its_digest(text: HeadReading) -> None:
-    body = exact(text.attention, (1, 2), part_of(text))
+    body = exact(text.attention, (1, 2), select_positions(text))
     found = all_told(text, state(head=(1, 2)))["exact"]
     assert found == {"head": [1, 2], "digest": named(body).digest}
     assert all_told(text, state(detail="lines"))["exact"] is None
@@ -164,13 +163,13 @@ def test_switched_heads_are_named(text: HeadReading) -> None:
 
 
 def test_the_bytes_are_the_attention_behind_their_digest_and_packed_once(text: HeadReading) -> None:
-    part = part_of(text)
+    part = select_positions(text)
     sent = grid_of(text, part).sent
     assert sent.body[:DIGEST] == sent.digest.encode()
-    found = values(from_bytes(sent.body[DIGEST:]))
+    found = dequantize(from_bytes(sent.body[DIGEST:]))
     np.testing.assert_allclose(found, text.attention, atol=float(text.attention.max()) / 500)
     assert grid_of(text, part).sent is sent
-    fewer = grid_of(text, part_of(text, special=False)).sent
+    fewer = grid_of(text, select_positions(text, special=False)).sent
     assert fewer.digest != sent.digest
     assert from_bytes(fewer.body[DIGEST:]).levels.shape[2:] == (10, 10)
 
@@ -178,7 +177,7 @@ def test_the_bytes_are_the_attention_behind_their_digest_and_packed_once(text: H
 def test_what_is_drawn_together_is_told() -> None:
     words = [f"word{at}" for at in range(300)]
     long = reading(noise(1, 2, 300), text_tokens(words))
-    sent = pack(long, part_of(long)).sent
+    sent = pack(long, select_positions(long)).sent
     assert "150 x 150 cells" in sent.note
     assert all_told(long, state())["notes"] == [sent.note]
 

@@ -11,7 +11,7 @@ from components.browse.rows import Row, Table, listed, table, top_quarter
 from components.browse.state import FILTERS, SORTS, Browse
 from engine.data.cards import own_card
 from engine.data.examples import Dataset, LabelledExample, Task
-from engine.metrics.disagreement import Disagreement
+from engine.metrics.agreement import Disagreement
 from engine.result import Prediction
 
 NAMES = ("negative", "positive")

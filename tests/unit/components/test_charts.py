@@ -9,7 +9,7 @@ import pytest
 
 from components.charts import area_table, curve_table, curves_chart
 from components.palette import PALETTES, THEMES, Theme, contrast
-from engine.metrics.curves import PERCENTS, RemovalCurve
+from engine.metrics.faithfulness import PERCENTS, RemovalCurve
 
 TITLES = {"a": "Method A", "b": "Method B", "random": "Random"}
 

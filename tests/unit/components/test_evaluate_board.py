@@ -14,9 +14,8 @@ from components.evaluate.look import Look, Point
 from components.palette import STEPS
 from engine.evaluation.leaderboard import Standing
 from engine.evaluation.reasons import SAME
-from engine.metrics.bootstrap import Interval
 from engine.metrics.catalog import Better, metric
-from engine.metrics.results import BY_BATCH, EQUAL, Score
+from engine.metrics.results import BY_BATCH, EQUAL, Interval, MetricScore
 
 EVIL = "<img src=x onerror=alert(1)>\"'"
 CELL = re.compile(r'<td(?: class="(\w+)")?><button[^>]*data-method="(\w+)" data-metric="(\w+)" data-told="([^"]*)"')
@@ -29,7 +28,7 @@ def standing(
     interval: Interval | None = None, skipped: Mapping[str, int] | None = None, model: str = "m",
 ) -> Standing:  # fmt: skip
     better: Better = metric(id).better
-    score = Score(id, method, value, interval, 0 if value is None else 4, skipped or {}, better, model, "d")
+    score = MetricScore(id, method, value, interval, 0 if value is None else 4, skipped or {}, better, model, "d")
     return Standing(score, best, level)
 
 

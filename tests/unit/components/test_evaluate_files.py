@@ -15,7 +15,7 @@ from components.evaluate.chart_files import Told, chart_html, chart_svg
 from components.evaluate.charts.curves import removal_chart, removal_table
 from components.evaluate.charts.frame import Frame
 from components.evaluate.charts.words import skipped_words
-from engine.metrics.results import Score
+from engine.metrics.results import MetricScore
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 EVIL = "</script><script>alert(1)</script>&\x01 模型"
@@ -90,5 +90,5 @@ def test_the_page_holds_the_chart_its_numbers_and_the_command(page: str) -> None
 
 
 def test_a_chart_groups_reasons_that_differ_in_numbers_alone() -> None:
-    score = Score("comprehensiveness", "lime", None, None, 0, {"of 3": 1, "of 5": 2, "no": 4})
+    score = MetricScore("comprehensiveness", "lime", None, None, 0, {"of 3": 1, "of 5": 2, "no": 4})
     assert skipped_words(score) == "4: no; 3: such as: of 3"

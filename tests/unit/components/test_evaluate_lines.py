@@ -31,7 +31,7 @@ from components.evaluate.charts.strength import TRAINING, strength_chart, streng
 from components.evaluate.charts.words import not_drawn
 from components.palette import PALETTES, THEMES, Theme, contrast
 from engine.evaluation.views.strength import Graded
-from engine.metrics.results import BY_BATCH, ONE, Score
+from engine.metrics.results import BY_BATCH, ONE, MetricScore
 from engine.models.sizes import ModelSize
 from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
 
@@ -242,7 +242,7 @@ def test_scaling_has_a_tick_for_each_model() -> None:
 
 def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
     graded = [
-        Graded(at, Score("truth_mass", "lime", at / 2, (at / 4, at), 10, model="m"), ideal)
+        Graded(at, MetricScore("truth_mass", "lime", at / 2, (at / 4, at), 10, model="m"), ideal)
         for at, ideal in ((0.5, 0.6), (1.0, 0.9))
     ]
     made = spec(strength_chart(graded, ("lime", "random"), FRAME, TRAINING))

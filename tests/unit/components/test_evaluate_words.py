@@ -35,7 +35,7 @@ from engine.data.sources import source_of
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts
 from engine.jobs import Job
-from engine.metrics.results import Of, Row, Skip
+from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 from engine.registry import all_explainers
 from engine.shipped.evaluated import plans
 from tests.unit.components.test_library import JOB
@@ -43,8 +43,8 @@ from tests.unit.components.test_library import JOB
 EVIL = "<img src=x onerror=alert(1)>"
 TEXT = all_explainers("text")
 PLAN = Plan(("m",), "d", ("lime",), ("comprehensiveness", "gt_overlap"), examples=3, unit="token", removal="mask")
-OF = Of("m", "d", "lime", "comprehensiveness")
-ROWS = tuple(Row(OF, example, value) for example, value in ((4, 0.2), (1, 0.9), (2, -0.5)))
+OF = MetricKey("m", "d", "lime", "comprehensiveness")
+ROWS = tuple(MetricRow(OF, example, value) for example, value in ((4, 0.2), (1, 0.9), (2, -0.5)))
 FACTS = tuple(
     Facts("m", example, "good", "bad", 0.75, right, length)
     for example, right, length in ((1, True, 3), (2, False, 3), (4, True, 9))
@@ -75,7 +75,7 @@ def test_how_it_was_done_names_units_and_removal() -> None:
 
 def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
     other = dataclasses.replace(OF, metric="sufficiency")
-    skips = [Skip(OF, 1, "rare"), Skip(OF, 2, EVIL), Skip(other, 2, EVIL), Skip(OF, 3, EVIL)]
+    skips = [MetricSkip(OF, 1, "rare"), MetricSkip(OF, 2, EVIL), MetricSkip(other, 2, EVIL), MetricSkip(OF, 3, EVIL)]
     lines = left_out(skips, {"lime": "LIME"})
     assert lines == [
         (EVIL, "2 examples on m", "LIME: comprehensiveness, sufficiency"),
@@ -83,7 +83,7 @@ def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
     ]
     assert "<img" not in left_out_html(lines)
     assert without_words(skips, {"lime": "LIME"}) == "Values that are missing, and why: LIME (by 2 metrics)"
-    many = [Skip(dataclasses.replace(OF, method=method), 1, "rare") for method in "abc"]
+    many = [MetricSkip(dataclasses.replace(OF, method=method), 1, "rare") for method in "abc"]
     assert without_words(many, {}) == "Values that are missing, and why: 3 methods"
 
 

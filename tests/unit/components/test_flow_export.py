@@ -12,8 +12,8 @@ import pytest
 
 from components.flow.export import HEAD, flow_csv, flow_svg
 from components.flow.told import FlowGraph, carried_words, flow_graph_of, path_words, special_words
-from engine.heads.flow import flow_of
-from engine.heads.reading import HeadReading
+from engine.heads.flow import attention_flow
+from engine.heads.readings import HeadReading
 from tests.unit.components.flows import picture_reading, text_reading
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -21,7 +21,7 @@ READINGS = {"text": text_reading(), "picture": picture_reading()}
 
 
 def graph_of(reading: HeadReading, start: int = 0, threshold: float | None = None) -> FlowGraph:
-    return flow_graph_of(reading, flow_of(reading, start_layer=start), start, threshold)
+    return flow_graph_of(reading, attention_flow(reading, start_layer=start), start, threshold)
 
 
 def drawn(graph: FlowGraph, reading: HeadReading) -> ElementTree.Element:

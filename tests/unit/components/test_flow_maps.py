@@ -11,7 +11,7 @@ import torch
 from components.attention.look import FlowLook
 from components.flow.maps import Setting, about, counted, maps_html, maps_of, settings, title_of
 from engine.explainers.attention import rollout
-from engine.heads.reading import HeadReading
+from engine.heads.readings import HeadReading
 from engine.request import Example, Picture
 from tests.unit.components.flows import TEXT, picture, picture_reading, text_reading
 

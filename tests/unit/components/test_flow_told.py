@@ -22,8 +22,8 @@ from components.flow.told import (
     told,
     usual_threshold,
 )
-from engine.heads.flow import Pruned, flow_of, pruned, strongest_path
-from engine.heads.reading import HeadReading
+from engine.heads.flow import PrunedFlow, attention_flow, prune, strongest_path
+from engine.heads.readings import HeadReading
 from tests.unit.components.flows import picture_reading, text_reading
 
 LONG = " ".join(f"w{at}" for at in range(40))
@@ -38,7 +38,7 @@ def by_hand() -> HeadReading:
 
 
 def drawn(reading: HeadReading, threshold: float | None = None, start: int = 0, **more: object) -> FlowGraph:
-    return flow_graph_of(reading, flow_of(reading, start_layer=start, **more), start, threshold)  # type: ignore[arg-type]
+    return flow_graph_of(reading, attention_flow(reading, start_layer=start, **more), start, threshold)  # type: ignore[arg-type]
 
 
 def test_two_layers_by_hand() -> None:
@@ -87,14 +87,14 @@ def test_layers_that_do_not_count_are_not_drawn() -> None:
     "reading", [text_reading(), text_reading(LONG), picture_reading()], ids=["text", "long", "picture"]
 )
 def test_the_usual_threshold_leaves_what_can_be_read(reading: HeadReading, kind: str) -> None:
-    flow = flow_of(reading, kind)
+    flow = attention_flow(reading, kind)
     least = usual_threshold(flow, 0)
     graph = flow_graph_of(reading, flow, 0, None)
     assert graph.threshold == least
     assert 0 < len(graph.edges) <= READABLE
-    assert graph.edges == pruned(flow, least).edges
+    assert graph.edges == prune(flow, least).edges
     finer = max((step for step in STEPS if step < least), default=None)
-    assert finer is None or len(pruned(flow, finer).edges) > READABLE
+    assert finer is None or len(prune(flow, finer).edges) > READABLE
 
 
 def test_rows_are_those_that_a_path_goes_through_but_all_of_a_short_text() -> None:
@@ -121,7 +121,7 @@ def test_every_step_and_path_ends_at_nodes_and_rows_that_are_there(reading: Head
 
 def test_the_path_that_is_chosen_first_begins_at_a_token_and_no_special_one() -> None:
     reading = text_reading()
-    flow = flow_of(reading)
+    flow = attention_flow(reading)
     graph = flow_graph_of(reading, flow, 0, None)
     assert graph.best == strongest_path(flow, reading.of.features)
     assert not reading.of.tokens[graph.best.positions[0]].special
@@ -161,7 +161,7 @@ def test_how_much_is_shown_is_said() -> None:
         "The 3 steps drawn carry at least 30\u00a0% of the prediction; along such steps 75.0\u00a0% of it comes from "
         "the input."
     )
-    cut = dataclasses.replace(graph, found=Pruned(graph.edges[:1], 0.75, 1_200))
+    cut = dataclasses.replace(graph, found=PrunedFlow(graph.edges[:1], 0.75, 1_200))
     assert carried_words(cut).startswith("The step drawn carries at least 30\u00a0%")
     assert carried_words(cut).endswith("1,200 more carry as much but are not drawn.")
     none = drawn(by_hand(), 0.9, residual=0.0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from components.picture.truth import CHANCE, meaning, true_patches, truth_lines, truth_table_html
-from engine.metrics.truth import truth_by_chance, truth_scores
+from engine.metrics.plausibility import expected_truth_scores, truth_scores
 from engine.request import Example
 from engine.result import Explanation
 from tests.unit.components.making import explanation
@@ -43,9 +43,9 @@ def test_lines_say_what_a_map_finds(truth: tuple[str, str], lines: list[str]) ->
 
 
 def test_what_chance_gets_is_said_once_for_all_maps() -> None:
-    said = meaning(truth_by_chance(64, 14))
+    said = meaning(expected_truth_scores(64, 14))
     assert said.startswith("Of 64 patches 14 are true: ")
-    assert meaning(truth_by_chance(64, 1)).startswith("Of 64 patches 1 is true: ")
+    assert meaning(expected_truth_scores(64, 1)).startswith("Of 64 patches 1 is true: ")
     assert "overlap 21.9\u00a0%, a hit in 21.9\u00a0%, all true within the top 60.7; the best is 14." in said
 
 
@@ -74,7 +74,7 @@ def cells(table: str) -> list[list[str]]:
 def test_the_table_has_chance_first_and_then_the_best() -> None:
     truth = grid("x..", ".xx")
     rows = {name: truth_scores(sign * SCORES, truth) for name, sign in (("Worse", -1), ("Better", 1))}
-    assert cells(truth_table_html(rows, truth_by_chance(6, 3))) == [
+    assert cells(truth_table_html(rows, expected_truth_scores(6, 3))) == [
         ["method", "overlap", "pointing game", "all true within the top, of 6", "mean of their ranks"],
         [CHANCE, "50.0\u00a0%", "50.0\u00a0%", "5.25", "3.5"],
         ["Better", "66.7\u00a0%", "hit", "5", "3"],
@@ -84,7 +84,7 @@ def test_the_table_has_chance_first_and_then_the_best() -> None:
 
 def test_names_in_the_table_are_escaped() -> None:
     truth = grid("x..", "...")
-    assert "<img" not in truth_table_html({"<img src=x>": truth_scores(SCORES, truth)}, truth_by_chance(6, 1))
+    assert "<img" not in truth_table_html({"<img src=x>": truth_scores(SCORES, truth)}, expected_truth_scores(6, 1))
 
 
 def test_true_are_the_patches_of_the_picture_as_the_model_sees_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from components.question_words import PICTURE_WORDS, TEXT_WORDS
 from components.without import Claim, change_bar, claim, names_html, pinned, without_html
-from engine.metrics.without import Without
+from engine.metrics.ablation import AblatedPrediction
 from engine.operators import PATCH_OPERATORS
 from engine.registry import explainer
 from engine.request import Example
@@ -24,7 +24,7 @@ def left(positive: float) -> Prediction:
     return Prediction(WHOLE.labels, (1 - positive, positive), (1 - positive, positive))
 
 
-def drawn(*answers: Without, claims: tuple[Claim, ...] = (), chosen: tuple[int, ...] = (1,)) -> str:
+def drawn(*answers: AblatedPrediction, claims: tuple[Claim, ...] = (), chosen: tuple[int, ...] = (1,)) -> str:
     return without_html(TEXT_WORDS, 5, chosen, answers, claims, [TOKENS[place].text for place in chosen])
 
 
@@ -38,7 +38,7 @@ def rows(html: str) -> list[list[str]]:
 
 
 def test_a_row_an_operator_below_the_whole_text() -> None:
-    html = drawn(Without("mask", WHOLE, left(0.7), 1), Without("delete", WHOLE, left(0.35), 1))
+    html = drawn(AblatedPrediction("mask", WHOLE, left(0.7), 1), AblatedPrediction("delete", WHOLE, left(0.35), 1))
     assert rows(html) == [
         ["not removed: the whole text", "80.0\u00a0%", "", "positive"],
         ["the mask token in its place", "70.0\u00a0%", "\u221210.0", "positive"],
@@ -50,23 +50,23 @@ def test_a_row_an_operator_below_the_whole_text() -> None:
 
 
 def test_the_change_is_that_of_the_explained_class() -> None:
-    [_, row] = rows(drawn(Without("mask", WHOLE, left(0.7), 0)))
+    [_, row] = rows(drawn(AblatedPrediction("mask", WHOLE, left(0.7), 0)))
     assert row[1:3] == ["30.0\u00a0%", "+10.0"]
 
 
 def test_a_regression_head_has_scores_and_no_class() -> None:
     whole, after = (Prediction(("quality",), (value,), (value,), regression=True) for value in (0.625, 0.5))
-    html = drawn(Without("zero", whole, after, 0))
+    html = drawn(AblatedPrediction("zero", whole, after, 0))
     assert rows(html)[1] == ["a zero embedding in its place", "+0.5", "\u22120.125"]
     assert "predicted" not in html
 
 
 def test_next_to_no_change_is_next_to_no_bar_and_the_unit_is_said() -> None:
-    html = drawn(Without("mask", WHOLE, left(0.7997), 1))
+    html = drawn(AblatedPrediction("mask", WHOLE, left(0.7997), 1))
     assert "<th>change, percentage points</th>" in html
     assert "width:1.5%" in html, "0.03 percentage points of 1, in half a bar"
     whole, after = (Prediction(("quality",), (value,), (value,), regression=True) for value in (4.0, 3.99))
-    assert "width:12.5%" in drawn(Without("zero", whole, after, 0)), "0.01 of 1 % of the score"
+    assert "width:12.5%" in drawn(AblatedPrediction("zero", whole, after, 0)), "0.01 of 1 % of the score"
 
 
 def test_bars_start_in_the_middle_and_the_largest_fills_its_half() -> None:
@@ -86,10 +86,10 @@ def test_a_claim_is_the_sum_and_the_share_by_size() -> None:
 
 def test_claims_stand_beside_the_facts() -> None:
     claims = (Claim("Occlusion", -0.25, 0.125, True), Claim("Random", 3.0, None, False))
-    html = drawn(Without("mask", WHOLE, left(0.7), 1), claims=claims)
+    html = drawn(AblatedPrediction("mask", WHOLE, left(0.7), 1), claims=claims)
     assert rows(html)[2:] == [["Occlusion", "\u22120.25", "12.5\u00a0%"], ["Random", "3", "none"]]
     assert html.count("<table") == 2
-    assert drawn(Without("mask", WHOLE, left(0.7), 1)).count("<table") == 1
+    assert drawn(AblatedPrediction("mask", WHOLE, left(0.7), 1)).count("<table") == 1
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_as_many_names_as_fit(texts: list[str], expected: str) -> None:
 
 def test_text_and_labels_stay_text() -> None:
     evil = Prediction(("<i>x</i>", "b"), (1.0, 0.0), (0.9, 0.1))
-    answers, names = [Without("mask", evil, evil, 0)], ["<script>alert(1)</script>", "&lt;"]
+    answers, names = [AblatedPrediction("mask", evil, evil, 0)], ["<script>alert(1)</script>", "&lt;"]
     html = without_html(TEXT_WORDS, 2, (1, 2), answers, [Claim("<b>", 1.0, 1.0, True)], names)
     assert "<script" not in html
     assert "<i>x" not in html
@@ -121,7 +121,7 @@ def test_only_tokens_of_the_text_count_as_pinned() -> None:
 
 
 def test_a_picture_has_patches_and_its_own_operators() -> None:
-    answers = [Without(removal, WHOLE, left(0.7), 1) for removal in PATCH_OPERATORS]
+    answers = [AblatedPrediction(removal, WHOLE, left(0.7), 1) for removal in PATCH_OPERATORS]
     html = without_html(PICTURE_WORDS, 196, (5,), answers, (), ["row 1, column 5"])
     assert [row[0] for row in rows(html)] == [
         "not removed: the whole picture",

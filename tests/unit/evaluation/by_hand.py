@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts
-from engine.metrics.results import Of, Row, Skip
+from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 
 Key = tuple[str, str, str] | tuple[str, str, str, int]
 """Model, method and metric, along a curve the percent."""
@@ -20,14 +20,14 @@ def by_hand(
     """Models, methods and metrics are those that the keys name, in their order, and `metrics` besides."""
     models, methods, named = (tuple(dict.fromkeys(key[place] for key in found)) for place in range(3))
     plan = Plan(models, dataset, methods, (*named, *metrics), unit="token")  # type: ignore[arg-type]
-    rows, skips = list[Row](), list[Skip]()
+    rows, skips = list[MetricRow](), list[MetricSkip]()
     for (model, method, metric, *percent), values in found.items():
-        of = Of(model, dataset, method, metric, "", *percent)
+        of = MetricKey(model, dataset, method, metric, "", *percent)
         for example, value in enumerate(values):
             if isinstance(value, str):
-                skips.append(Skip(of, example, value))
+                skips.append(MetricSkip(of, example, value))
             else:
-                rows.append(Row(of, example, float(value)))
+                rows.append(MetricRow(of, example, float(value)))
     return Evaluation(plan, tuple(rows), tuple(skips), tuple(facts), 0, 0)
 
 

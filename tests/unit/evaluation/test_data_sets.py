@@ -11,7 +11,7 @@ from engine.data.examples import LabelledExample, Span
 from engine.data.sst2 import data_root
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.result import Evaluation
-from engine.metrics.marks import CUT_OFF, NOTHING
+from engine.metrics.plausibility import CUT_OFF, NOTHING
 from tests.explaining import checkpoint
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -20,9 +20,9 @@ from engine.evaluation.plan import MEMBERS
 from engine.evaluation.result import Evaluation
 from engine.explain import explain
 from engine.metrics.catalog import METRICS
-from engine.metrics.marks import ALL, NOTHING
-from engine.metrics.ranking import number_of, ranking
-from engine.metrics.results import Row
+from engine.metrics.plausibility import ALL, NOTHING
+from engine.metrics.ranking import count_of_percent, rank_features
+from engine.metrics.results import MetricRow
 from engine.models.text_classifier import EncodedText
 from engine.progress import CancelToken
 from engine.request import Example, Request
@@ -50,7 +50,7 @@ def model(labels: int = 2) -> str:
     return str(checkpoint("bert", labels))
 
 
-def of(found: Evaluation, metric: str, method: str, example: int | None = None) -> list[Row]:
+def of(found: Evaluation, metric: str, method: str, example: int | None = None) -> list[MetricRow]:
     return [
         row for row in found.rows
         if (row.of.metric, row.of.method) == (metric, method) and example in (None, row.example)
@@ -62,18 +62,18 @@ def test_every_number_is_that_of_one_example_at_a_time(reviews: str) -> None:
     for index, review in enumerate(REVIEWS):
         made = explain(Request(model(), METHODS[0], Example(str(review["text"]))))
         encoded, target, scores = loaded.encode(Example(str(review["text"]))), made.provenance.target, made.scores
-        order = [int(encoded.features[at]) for at in ranking(scores[made.features], (0, *encoded.ids.tolist()))]
+        order = [int(encoded.features[at]) for at in rank_features(scores[made.features], (0, *encoded.ids.tolist()))]
 
         def m(gone: list[int], encoded: EncodedText = encoded, target: int = target) -> float:
             return masked_probability(loaded.module, encoded.ids.tolist(), set(gone), loaded.mask_id, target)
 
-        counts = [number_of(percent, len(order)) for percent in (5, 10, 20, 50)]
+        counts = [count_of_percent(percent, len(order)) for percent in (5, 10, 20, 50)]
         falls = [m([]) - m(order[:count]) for count in counts], [m([]) - m(order[count:]) for count in counts]
         for id, fall in zip(("comprehensiveness", "sufficiency"), falls, strict=True):
             [row] = of(found, id, METHODS[0], index)
             assert row.value == pytest.approx(np.mean(fall), abs=1e-5)
         halves = {row.of.percent: row.value for row in of(found, "with_top", METHODS[0], index)}
-        assert halves[50] == pytest.approx(m(order[number_of(50, len(order)) :]), abs=1e-5)
+        assert halves[50] == pytest.approx(m(order[count_of_percent(50, len(order)) :]), abs=1e-5)
         assert sorted(halves) == [0, 5, *range(10, 101, 10)]
         [entropy] = of(found, "complexity", METHODS[0], index)
         assert entropy.value == pytest.approx(entropy_of_shares(scores[made.features].tolist()))

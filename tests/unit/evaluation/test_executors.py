@@ -17,7 +17,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.evaluation.executors import carry_out_on
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation
-from engine.metrics.results import Of
+from engine.metrics.results import MetricKey
 from engine.store import result_store
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
@@ -34,7 +34,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return Plan((str(checkpoint("bert", 2)),), data, ("gradient_x_input", "occlusion"), METRICS)
 
 
-def values(found: Evaluation) -> dict[tuple[Of, int], float]:
+def values(found: Evaluation) -> dict[tuple[MetricKey, int], float]:
     return {(row.of, row.example): row.value for row in found.rows}
 
 

@@ -12,7 +12,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.evaluation.keeping import finished
 from engine.evaluation.plan import Plan
 from engine.evaluation.sample import sample_of, with_metrics
-from engine.metrics import curves
+from engine.metrics import faithfulness
 from engine.request import MAX_CHARACTERS
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
@@ -56,7 +56,7 @@ def test_what_has_changed_is_looked_at_anew(tmp_path: Path, worked: list[str], m
     written(tmp_path / "a.jsonl", [*REVIEWS[:5], {**REVIEWS[5], "rationale": [[0, 3]]}])
     evaluate([name], data, ["random"], METRICS)
     assert len(worked) == 7
-    monkeypatch.setattr(curves, "VERSION", curves.VERSION + 1)
+    monkeypatch.setattr(faithfulness, "VERSION", faithfulness.VERSION + 1)
     evaluate([name], data, ["random"], METRICS)
     assert len(worked) == 8
 

@@ -8,7 +8,7 @@ import pytest
 from engine.evaluation.leaderboard import Standing, leaderboard
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation
-from engine.metrics.results import Of, Row, Skip
+from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 
 HARD = np.random.default_rng(0).normal(0, 1, 40)
 """What makes examples hard, for all methods alike: by it alone every interval overlaps with every other."""
@@ -16,11 +16,11 @@ HARD = np.random.default_rng(0).normal(0, 1, 40)
 
 def found(metric: str, **values: np.ndarray) -> dict[str, Standing]:
     rows = tuple(
-        Row(Of("m", "d", method, metric), example, float(value))
+        MetricRow(MetricKey("m", "d", method, metric), example, float(value))
         for method, own in values.items()
         for example, value in enumerate(own)
     )
-    skips = (Skip(Of("m", "d", "none", metric), 0, "broken"),)
+    skips = (MetricSkip(MetricKey("m", "d", "none", metric), 0, "broken"),)
     plan = Plan(("m",), "d", tuple(values), (metric,))
     return {one.score.method: one for one in leaderboard(Evaluation(plan, rows, skips, (), 0, 0))}
 
@@ -78,7 +78,7 @@ def test_the_best_is_found_on_the_examples_that_both_have() -> None:
 
 def test_methods_without_a_shared_example_do_not_beat_each_other() -> None:
     rows = [
-        Row(Of("m", "d", method, "comprehensiveness"), example, value)
+        MetricRow(MetricKey("m", "d", method, "comprehensiveness"), example, value)
         for method, examples, value in (("a", (0, 1), 0.9), ("b", (2, 3), 0.1))
         for example in examples
     ]
@@ -91,7 +91,7 @@ def test_who_shares_examples_with_few_others_is_not_crowned() -> None:
     """The stray one has the best mean, on examples of its own and on one that only the worst has too."""
     given = {"stray": ((7, 8, 9), 0.9), "good": ((0, 1, 2), 0.8), "fair": ((0, 1, 2), 0.5), "bad": ((0, 1, 2, 7), 0.1)}
     rows = [
-        Row(Of("m", "d", method, "comprehensiveness"), example, value)
+        MetricRow(MetricKey("m", "d", method, "comprehensiveness"), example, value)
         for method, (examples, value) in given.items()
         for example in examples
     ]

@@ -15,8 +15,8 @@ from engine.evaluation.maps import Maps
 from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan
 from engine.evaluation.reasons import SAME
-from engine.metrics.complexity import FLAT
-from engine.metrics.results import Of, Row
+from engine.metrics.results import MetricKey, MetricRow
+from engine.metrics.sensitivity import FLAT
 from engine.reproduction.asked import Asked, experiments
 from engine.reproduction.judging import findings
 from tests.explaining import checkpoint
@@ -60,7 +60,7 @@ def test_one_map_without_an_order_among_others_is_judged_by_chance() -> None:
 
 
 def test_of_inputs_of_one_unit_nothing_is_taken_back() -> None:
-    notes = Notes("m", "d", [Row(Of("m", "d", "lime", "comprehensiveness"), 0, 0.5)])
+    notes = Notes("m", "d", [MetricRow(MetricKey("m", "d", "lime", "comprehensiveness"), 0, 0.5)])
     withdraw_orders(Plan(("m",), "d", ("lime",), ("comprehensiveness",)), [_maps(0, lime=np.ones(1))], notes)
     assert (len(notes.rows), notes.skips) == (1, [])
 

@@ -14,8 +14,7 @@ from engine.errors import ExegesisError
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.result import Evaluation
 from engine.explain import explain
-from engine.metrics.marks import UNMARKED_TRUTH, undecided
-from engine.metrics.truth import truth_scores
+from engine.metrics.plausibility import UNMARKED_TRUTH, skip_reason, truth_scores
 from engine.request import Picture, Request
 from engine.vision.view import view_of
 from tests.oracles.pictures import curve_one_by_one
@@ -43,7 +42,7 @@ def test_patches_are_held_against_the_mask() -> None:
         made = explain(Request(str(vit_folder()), METHODS[0], Picture(given.pixels), dtype="float64"))
         truth = view_of(str(vit_folder())).patches(given.mask).ravel()
         assert one.length == len(truth) == 12
-        if undecided(truth) is None:
+        if skip_reason(truth) is None:
             expected = truth_scores(made.scores[made.features], truth)
             assert of(found, "gt_overlap", one.example) == [expected.exact]
             assert of(found, "mean_rank", one.example) == [expected.mean_rank]

@@ -7,7 +7,7 @@ import pytest
 
 from engine.evaluation.views.pairs import NOT_MEASURED, pairs
 from engine.evaluation.views.points import Wanted
-from engine.metrics.bootstrap import interval
+from engine.metrics.results import interval
 from tests.unit.evaluation.by_hand import by_hand
 
 

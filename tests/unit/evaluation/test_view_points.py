@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.evaluation.views.points import Wanted, curves_of, is_score, metrics_of, missing, narrowed, points
-from engine.metrics.bootstrap import interval
+from engine.metrics.results import interval
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 FOUND = by_hand(

@@ -18,9 +18,9 @@ from engine.evaluation.views.strength import (
     together,
     trained_at,
 )
-from engine.metrics.bootstrap import interval
-from engine.metrics.complexity import FLAT
-from engine.metrics.marks import NOTHING
+from engine.metrics.plausibility import NOTHING
+from engine.metrics.results import interval
+from engine.metrics.sensitivity import FLAT
 from engine.models import catalog
 from tests.unit.evaluation.by_hand import Found, by_hand, fact
 

@@ -1,21 +1,35 @@
-"""Attention methods: which way the product goes, who may attend to whom, what each row and column means."""
+"""Methods that read attention: by hand, by loops, against rollout and relevancy as published, learned explainers."""
 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from engine.errors import UsageError
-from engine.explainers.attention import mass_limit, mean_logits, rollout
+from engine.explain import explain, key_of, told_of
+from engine.explainers.attention import gradient_weighted, mass_limit, mean_logits, pooled_rows, propagate, rollout
+from engine.heads.scales import HeadScales
+from engine.models.loading import classifier_class
 from engine.models.text_classifier import EncodedText
+from engine.randomization.model_copy import ModelCopy
+from engine.registry import all_explainers, explainer
+from engine.request import Example, Request
 from engine.result import Prediction, Token
+from engine.scaffold.artefact import save
 from engine.task import Captured, Item, Task
-from tests.explaining import METHODS, classifier, forget, run, task_for
+from tests.explaining import METHODS, checkpoint, classifier, fingerprint, forget, run, task_for
+from tests.learned import for_model, made_up
 from tests.linear import bag_of_embeddings
-from tests.tiny import FAMILIES
+from tests.oracles.relevance import relevancy
+from tests.tiny import FAMILIES, save_checkpoint
+from tests.unit.images.checkpoints import ARCHITECTURES
+from tests.unit.images.making import blobs, values_of, vit, vit_folder
 
 TEXT = "the ending is warm and funny"
 FIRST = [[0.9, 0.1, 0.0], [0.5, 0.0, 0.5], [0.2, 0.2, 0.6]]
@@ -206,3 +220,192 @@ def test_half_precision_is_allowed_its_own_rounding_and_no_more() -> None:
     assert mass_limit(torch.float32) == mass_limit(torch.float64) == 1e-4
     assert 0.5 * torch.finfo(torch.bfloat16).eps < mass_limit(torch.bfloat16) < 0.02
     assert 0.5 * torch.finfo(torch.float16).eps < mass_limit(torch.float16) < 0.002
+
+
+RELEVANCY_TEXT = "the ending is warm"
+LONGER = "the ending is warm and the plot never drags"
+RELEVANCY_FIRST = torch.tensor([[[0.5, 0.5], [0.0, 1.0]]], dtype=torch.float64)
+RELEVANCY_SECOND = torch.tensor([[[0.0, 2.0], [1.0, 0.0]]], dtype=torch.float64)
+
+
+def test_only_what_speaks_for_the_class_counts_before_heads_are_averaged() -> None:
+    attention = torch.tensor([[[[0.5, 0.5]], [[0.25, 0.75]]]])
+    slope = torch.tensor([[[[2.0, -8.0]], [[4.0, 0.0]]]])
+    assert gradient_weighted(attention, slope).tolist() == [[[1.0, 0.0]]]
+
+
+def test_the_later_layer_multiplies_from_the_left() -> None:
+    """(I + SECOND) (I + FIRST) = [[1, 2], [1, 1]] [[1.5, 0.5], [0, 2]] = [[1.5, 4.5], [1.5, 2.5]]."""
+    rows = torch.eye(2, dtype=torch.float64)
+    made = [propagate([RELEVANCY_FIRST, RELEVANCY_SECOND], row[None])[0].tolist() for row in rows]
+    assert made == [[0.5, 4.5], [1.5, 1.5]]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_row_is_the_one_where_the_model_pools(family: str) -> None:
+    model = classifier(family, 3)
+    batch = model.collate([model.encode(Example(text)) for text in (RELEVANCY_TEXT, LONGER)])
+    rows = pooled_rows(model.adapter, batch)
+    for row, length in zip(rows.tolist(), batch.lengths.tolist(), strict=True):
+        last = [float(place == length - 1) for place in range(len(row))]
+        mean = [(place < length) / length for place in range(len(row))]
+        first = [float(place == 0) for place in range(len(row))]
+        assert row == pytest.approx({"gpt2": last, "t5": mean}.get(family, first))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_for_every_class(family: str) -> None:
+    module, model = _plain(family), classifier(family, 3)
+    maps = []
+    for target in range(3):
+        task = task_for(model, [RELEVANCY_TEXT, LONGER], target=target)
+        for item, made in zip(task.items, run("attention_x_gradient", task), strict=True):
+            expected = _expected(module, family, item.encoded.ids.tolist(), target)
+            np.testing.assert_allclose(made.scores, expected, rtol=2e-5, atol=1e-6 * np.abs(expected).max())
+            assert (made.scores >= 0).all()
+            maps.append(made.scores)
+    assert not np.allclose(maps[0], maps[2]), "it must depend on the class"
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_pictures(name: str) -> None:
+    model = vit(name)
+    module = _frozen(getattr(transformers, name), vit_folder(name))
+    task = task_for(model, [blobs(0), blobs(1)], target=1)
+    rows = list(range(len(model.adapter.heads)))
+    for seed, made in enumerate(run("attention_x_gradient", task)):
+        values = values_of(model, blobs(seed)).requires_grad_()
+        expected = relevancy(module, lambda values=values: module(pixel_values=values).logits[0, 1], rows)
+        assert max(expected) > 1e-3
+        np.testing.assert_allclose(made.scores, expected, rtol=1e-5, atol=1e-9)
+
+
+def _expected(module: Any, family: str, ids: list[int], target: int) -> np.ndarray:
+    point = module.get_input_embeddings()(torch.tensor(ids)[None]).requires_grad_()
+    rows = {"gpt2": [len(ids) - 1], "t5": list(range(len(ids)))}.get(family, [0])
+    return np.array(relevancy(module, lambda: module(inputs_embeds=point).logits[0, target], rows))
+
+
+def _plain(family: str) -> Any:
+    return _frozen(classifier_class(classifier(family, 3).adapter), checkpoint(family, 3))
+
+
+def _frozen(kind: Any, folder: Path) -> Any:
+    """As transformers has it, in double precision, with the attention that gives its probabilities back."""
+    return kind.from_pretrained(str(folder), attn_implementation="eager").double().eval().requires_grad_(False)
+
+
+LEARNED_TEXT = "although the plot drags the ending is warm"
+
+
+@pytest.fixture
+def model(home: Path) -> str:
+    return str(save_checkpoint("bert", home / "model"))
+
+
+def kept(folder: Path, **told: object) -> str:
+    return str(folder / save(made_up(**told), folder).name)
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "vit"])
+@pytest.mark.parametrize("normalisation", ["sparsemax", "softmax", "entmax15", "none"])
+def test_equal_weights_are_the_static_explainer(family: str, normalisation: str, tmp_path: Path) -> None:
+    task = task_for(vit(), [blobs()]) if family == "vit" else task_for(classifier(family), [LEARNED_TEXT])
+    shape = tuple(task.attention(task.items[0]).logits.shape[:2])
+    size = shape[0] * shape[1]
+    file = kept(tmp_path, shape=shape, phi=[1 / size] * size, normalisation=normalisation)
+    (learned,), (static,) = run("smat", task, explainer=file), run("attention_logits", task)
+    np.testing.assert_allclose(learned.scores, static.scores, atol=1e-12)
+
+
+def test_one_head_alone_is_its_mean_logits(tmp_path: Path) -> None:
+    task = task_for(classifier("bert"), [LEARNED_TEXT])
+    phi = np.full(12, -5.0)
+    phi[6] = 5
+    (made,) = run("smat", task, explainer=kept(tmp_path, phi=phi))
+    mean = task.attention(task.items[0]).logits[1, 2].mean(0)
+    mean[[0, -1]] = -torch.inf
+    np.testing.assert_allclose(made.scores, torch.softmax(mean, 0), atol=1e-12)
+    assert made.check is not None
+    assert made.check.ok
+
+
+def test_a_model_of_another_shape_is_refused_naming_both(model: str, tmp_path: Path) -> None:
+    file = kept(tmp_path, shape=(12, 6))
+    words = r"was learned for 12 layers of 6 heads \(a-teacher\), and .* has 3 layers of 4 heads"
+    with pytest.raises(UsageError, match=words):
+        explain(Request(model, "smat", Example(LEARNED_TEXT), {"explainer": file}))
+    with pytest.raises(UsageError, match=words):
+        run("smat", task_for(classifier("bert"), [LEARNED_TEXT]), explainer=file)
+
+
+def test_the_cache_tells_explainers_apart_by_what_they_hold(model: str) -> None:
+    asked = Request(model, "smat", Example(LEARNED_TEXT))
+    first = for_model(model, phi=np.linspace(-1, 1, 12))
+    key, made = key_of(asked), explain(asked)
+    assert made.provenance.params == {"explainer": f"made-up@{first.digest}"}
+    assert key_of(Request(model, "smat", Example(LEARNED_TEXT), made.provenance.params)) == key
+    for_model(model, phi=np.linspace(1, -1, 12))
+    assert key_of(asked) != key
+    again = explain(asked)
+    assert not again.cached
+    assert np.abs(again.scores - made.scores).max() > 1e-3
+    with pytest.raises(UsageError, match="is no longer what it was"):
+        explain(Request(model, "smat", Example(LEARNED_TEXT), made.provenance.params))
+
+
+def test_keys_of_experiments_tell_them_apart_too(model: str) -> None:
+    smat = explainer("smat")
+    without = told_of(smat, {}, model)
+    assert "there is no learned explainer" in str(without[1])
+    told = []
+    for scale in (1, 2):
+        for_model(model, phi=np.linspace(-1, 1, 12) * scale)
+        told.append(told_of(smat, {}, model))
+    assert without != told[0] != told[1]
+    assert told_of(explainer("gradient"), {}, model) == [explainer("gradient").version]
+
+
+def test_the_note_says_which_explainer_and_what_it_is_worth(model: str) -> None:
+    for_model(model)
+    (note,) = explain(Request(model, "smat", Example(LEARNED_TEXT))).notes
+    assert note.startswith("The learned explainer made-up, from 500 examples of reviews: it taught better than no expl")
+    for_model(model, "of-another", revision="1" * 16, teacher="another-model")
+    notes = explain(Request(model, "smat", Example(LEARNED_TEXT), {"explainer": "of-another"})).notes
+    assert notes[1] == "It was learned for another-model, another model: what it is worth on this one is not known."
+    for_model(model, "earlier", revision="1" * 16)
+    assert (
+        "an earlier state of this model"
+        in explain(Request(model, "smat", Example(LEARNED_TEXT), {"explainer": "earlier"})).notes[1]
+    )
+
+
+def test_a_head_that_is_off_does_not_count(model: str) -> None:
+    phi = np.full(12, -5.0)
+    phi[[1, 6]] = 0.5, 0.4
+    for_model(model, phi=phi)
+    off = HeadScales.off([(0, 1)])
+    both, rest = (explain(Request(model, "smat", Example(LEARNED_TEXT), heads=heads)) for heads in (HeadScales(), off))
+    assert np.abs(both.scores - rest.scores).max() > 1e-6
+    phi[1] = -5
+    for_model(model, "rest", phi=phi)
+    alone = explain(Request(model, "smat", Example(LEARNED_TEXT), {"explainer": "rest"}, heads=off))
+    np.testing.assert_allclose(rest.scores, alone.scores, atol=1e-9)
+
+
+def test_on_random_weights_it_is_the_one_learned_on_the_real_ones() -> None:
+    model = classifier("bert")
+    before = fingerprint(model)
+    real = task_for(model, [LEARNED_TEXT])
+    (made,) = run("smat", real)
+    twin = ModelCopy(model)
+    with twin.randomized(tuple(twin.weights), 0) as random:
+        (destroyed,) = run("smat", task_for(random, [LEARNED_TEXT]))
+    assert destroyed.notes == made.notes
+    assert np.abs(destroyed.scores - made.scores).max() > 1e-4
+    twin.check_untouched()
+    assert fingerprint(model) == before
+
+
+def test_it_serves_texts_and_pictures() -> None:
+    assert all("smat" in all_explainers(kind) for kind in ("text", "image"))

@@ -17,12 +17,11 @@ from engine.attacks.transfer import transferred
 from engine.data.sources import source_of
 from engine.evaluation.evaluate import evaluate
 from engine.explain import explain_many
-from engine.heads.reading import read_heads
+from engine.heads.readings import read_heads, switch_off_each
 from engine.heads.scales import HeadScales
-from engine.heads.switching import switch_off_each
+from engine.metrics.ablation import ablated_predictions
 from engine.metrics.catalog import METRICS
-from engine.metrics.curves import WAYS, removal_curves
-from engine.metrics.without import predictions_without
+from engine.metrics.faithfulness import WAYS, removal_curves
 from engine.models.inspection import inspect_model
 from engine.predictions import predictions
 from engine.randomization.experiment import randomize
@@ -70,7 +69,7 @@ def test_predictions_and_maps_with_heads_scaled(kind: str) -> None:
 def test_removal_curves_and_predictions_without_features(kind: str) -> None:
     methods = ("gradient_x_input", "random")
     assert_same(*both(lambda: removal_curves([request(kind, method) for method in methods], ways=WAYS)))
-    assert_same(*both(lambda: predictions_without(request(kind), (2, 4))))
+    assert_same(*both(lambda: ablated_predictions(request(kind), (2, 4))))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,10 +8,9 @@ import torch
 
 from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import ExegesisError
-from engine.heads.flow import KINDS, flow_of, strongest_path
-from engine.heads.grids import MASKED, from_bytes, grids, packed
-from engine.heads.reading import read_heads
-from engine.heads.switching import switch_off_each
+from engine.heads.flow import FLOW_KINDS, attention_flow, strongest_path
+from engine.heads.matrices import MASKED, from_bytes, pack_heads, quantize
+from engine.heads.readings import read_heads, switch_off_each
 from engine.request import Example, Request
 from tests.explaining import checkpoint
 
@@ -30,9 +29,9 @@ def test_one_token(family: str) -> None:
     found = read_heads(request)
     n = len(found.of.tokens)
     assert n == {"bert": 3, "gpt2": 1, "t5": 2}[family]
-    assert grids(found.attention).levels.shape == (3, 4, n, n)
-    for kind in KINDS:
-        assert flow_of(found, kind).nodes.sum(1) == pytest.approx(1)
+    assert quantize(found.attention).levels.shape == (3, 4, n, n)
+    for kind in FLOW_KINDS:
+        assert attention_flow(found, kind).nodes.sum(1) == pytest.approx(1)
     assert np.isfinite(switch_off_each(request).fall).all()
 
 
@@ -43,19 +42,19 @@ def test_a_text_longer_than_the_model_reads(family: str) -> None:
     longest = load_classifier("text", request.model).max_length
     assert found.of.truncated > 0
     assert found.attention.shape == (3, 4, longest, longest)
-    made = from_bytes(packed(found.attention, side=20))
+    made = from_bytes(pack_heads(found.attention, side=20))
     assert made.levels.shape[-1] <= 20
     assert f"{longest} positions are drawn as" in made.note
-    assert len(strongest_path(flow_of(found)).positions) == 4
+    assert len(strongest_path(attention_flow(found)).positions) == 4
     assert np.isfinite(switch_off_each(request).fall).all()
 
 
 def test_what_a_causal_model_may_not_attend_to_is_no_zero() -> None:
     found = read_heads(asked("gpt2", "the ending is warm"))
     future = ~np.tri(found.attention.shape[-1], dtype=bool)
-    assert (grids(found.attention).levels[..., future] == MASKED).all()
-    assert not (grids(found.attention).levels[..., ~future] == MASKED).any()
-    assert (flow_of(found).weights[:, future] == 0).all()
+    assert (quantize(found.attention).levels[..., future] == MASKED).all()
+    assert not (quantize(found.attention).levels[..., ~future] == MASKED).any()
+    assert (attention_flow(found).weights[:, future] == 0).all()
 
 
 def test_heads_that_cannot_be_reached_are_not_said_to_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import engine.metrics.shared_rows as shared_rows
+import engine.metrics.faithfulness as faithfulness
 from engine.errors import UsageError
 from engine.explain import explain
-from engine.metrics.curves import PERCENTS, WAYS, removal_curves
+from engine.metrics.faithfulness import PERCENTS, WAYS, removal_curves
 from engine.operators import PATCH_OPERATORS
 from engine.request import Example, Picture, Request
 from tests.counted import counted
@@ -24,7 +24,7 @@ METHODS = ("gradient_x_input", "gradient_l2", "random")
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pictures with holes each call of the engine measured."""
-    return counted(monkeypatch, shared_rows, "coalition_quantities", lambda *given: len(given[3]))
+    return counted(monkeypatch, faithfulness, "coalition_quantities", lambda *given: len(given[3]))
 
 
 def asked(*methods: str, picture: Picture | None = None) -> list[Request]:

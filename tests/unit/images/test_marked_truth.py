@@ -9,7 +9,7 @@ import pytest
 
 from engine.data.images.datasets import load_images
 from engine.data.images.examples import ImageExample
-from engine.metrics.truth import truth_by_chance, truth_scores
+from engine.metrics.plausibility import expected_truth_scores, truth_scores
 from engine.operators import PATCH_OPERATORS
 from engine.params import Plain
 from engine.request import Picture
@@ -47,7 +47,7 @@ def test_the_mark_is_one_patch_of_64(examples: list[ImageExample]) -> None:
     masks = [view_of(MODEL).patches(example.mask) for example in examples if example.mask is not None]
     assert [int(mask.sum()) for mask in masks] == [1] * len(examples)
     assert len({int(mask.argmax()) for mask in masks}) > 5, "it is not always in the same place"
-    assert truth_by_chance(64, 1).overlap == 1 / 64
+    assert expected_truth_scores(64, 1).overlap == 1 / 64
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

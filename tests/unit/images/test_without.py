@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine.metrics.without as without
+import engine.metrics.ablation as ablation
 from engine.errors import UsageError
 from engine.explain import explain
-from engine.metrics.without import predictions_without
+from engine.metrics.ablation import ablated_predictions
 from engine.operators import PATCH_OPERATORS
 from engine.request import Request
 from tests.oracles.pictures import probabilities_without
@@ -30,7 +30,7 @@ def asked(method: str = "gradient_l2", **other: Any) -> Request:
 @pytest.mark.parametrize("gone", [GONE, GONE[:1], tuple(range(1, 13))])
 def test_each_operator_is_that_of_the_plain_module_for_every_class(gone: tuple[int, ...]) -> None:
     values, patches = values_of(vit(), blobs())[0], [place - 1 for place in gone]
-    answers = predictions_without(asked(), gone)
+    answers = ablated_predictions(asked(), gone)
     assert [answer.removal for answer in answers] == list(PATCH_OPERATORS)
     whole = probabilities_without(plain_vit(), values, (), "mean", SIDE)
     for answer in answers:
@@ -42,16 +42,16 @@ def test_each_operator_is_that_of_the_plain_module_for_every_class(gone: tuple[i
 
 def test_one_patch_is_what_occlusion_says() -> None:
     made = explain(asked("occlusion", params={"removal": "blur"}))
-    [answer] = predictions_without(asked(), [4], ["blur"])
+    [answer] = ablated_predictions(asked(), [4], ["blur"])
     assert made.scores[4] == pytest.approx(-answer.change, abs=1e-9)
 
 
 def test_what_is_known_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    real = without.removed
-    monkeypatch.setattr(without, "removed", lambda *given: seen.append(given[3]) or real(*given))
-    first = predictions_without(asked(), GONE, ["mean", "drop"])
-    again = predictions_without(asked(target="dog", seed=3), GONE[::-1])
+    real = ablation.removed
+    monkeypatch.setattr(ablation, "removed", lambda *given: seen.append(given[3]) or real(*given))
+    first = ablated_predictions(asked(), GONE, ["mean", "drop"])
+    again = ablated_predictions(asked(target="dog", seed=3), GONE[::-1])
     assert seen == ["mean", "drop", "zero", "blur"]
     assert [answer.removal for answer in again if answer.cached] == ["mean", "drop"]
     assert first[0].left == again[0].left
@@ -59,8 +59,8 @@ def test_what_is_known_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_operators_of_texts_and_special_tokens_are_refused() -> None:
     with pytest.raises(UsageError, match=r"removal: unknown name 'pad'\. Known: blur, drop, mean, zero"):
-        predictions_without(asked(), GONE, ["pad"])
+        ablated_predictions(asked(), GONE, ["pad"])
     with pytest.raises(UsageError, match=r"tokens: 0 is \[CLS\], a special token, which is never removed\."):
-        predictions_without(asked(), [0])
+        ablated_predictions(asked(), [0])
     with pytest.raises(UsageError, match=r"tokens: must be positions from 0 to 12, got 13"):
-        predictions_without(asked(), [13])
+        ablated_predictions(asked(), [13])

@@ -9,7 +9,7 @@ import pytest
 
 import engine.evaluation.maps as maps
 import engine.explain
-import engine.metrics.curves as curves
+import engine.metrics.faithfulness as faithfulness
 import engine.metrics.sensitivity as sensitivity
 from cache import Store
 from engine import jobs
@@ -33,7 +33,7 @@ def spec(model: str, tmp_path: Path) -> dict[str, Any]:
 
 
 def without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (engine.explain, curves, sensitivity):
+    for module in (engine.explain, faithfulness, sensitivity):
         monkeypatch.setattr(module, "load_classifier", lambda *given: pytest.fail("nothing is left to run"))
 
 
@@ -63,15 +63,15 @@ def test_a_second_run_finds_all_and_another_method_costs_only_itself(spec: dict[
 
 
 def test_a_stopped_job_goes_on_where_it_was(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    real = curves.SharedRows.values
+    real = faithfulness.SharedRows.values
 
-    def stopped(self: curves.SharedRows, *given: Any) -> Any:
+    def stopped(self: faithfulness.SharedRows, *given: Any) -> Any:
         raise RuntimeError("the machine went down")
 
-    monkeypatch.setattr(curves.SharedRows, "values", stopped)
+    monkeypatch.setattr(faithfulness.SharedRows, "values", stopped)
     job = jobs.run_now(jobs.create("evaluate", spec))
     assert (job.state, job.computed, job.failed) == ("failed", 18, 7)
-    monkeypatch.setattr(curves.SharedRows, "values", real)
+    monkeypatch.setattr(faithfulness.SharedRows, "values", real)
     jobs.resume(job.id)
     job = jobs.wait(job.id)
     assert (job.state, job.computed) == ("done", 7)

@@ -12,7 +12,7 @@ from engine import jobs
 from engine.data.datasets import load
 from engine.errors import ExegesisError, UsageError
 from engine.explain import explain
-from engine.metrics.disagreement import cached_disagreements
+from engine.metrics.agreement import cached_disagreements
 from engine.predictions import cached_predictions, predictions
 from engine.request import Request
 from tests.tiny import CORPUS, save_checkpoint

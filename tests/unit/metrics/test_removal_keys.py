@@ -13,8 +13,8 @@ from engine.evaluation.plan import Plan
 from engine.evaluation.sample import sample_of
 from engine.experiments import run as randomizations
 from engine.explain import key_of
-from engine.metrics.curves import removal_curves
-from engine.metrics.without import predictions_without
+from engine.metrics.ablation import ablated_predictions
+from engine.metrics.faithfulness import removal_curves
 from engine.operators import OPERATORS
 from engine.randomization.plan import RandomizationPlan
 from engine.request import Example, Request
@@ -53,10 +53,10 @@ def test_curves_and_predictions_without_tokens(as_before: Callable[[bool], None]
     as_before(True)
     for operator in OPERATORS:
         removal_curves([request("random")], operator)
-        predictions_without(request("random"), [1], [operator])
+        ablated_predictions(request("random"), [1], [operator])
     as_before(False)
     assert [one for one in OPERATORS if not removal_curves([request("random")], one)[0].cached] == ["delete"]
-    assert [one.removal for one in predictions_without(request("random"), [1]) if not one.cached] == ["delete"]
+    assert [one.removal for one in ablated_predictions(request("random"), [1]) if not one.cached] == ["delete"]
 
 
 def test_whole_evaluations_and_randomizations(as_before: Callable[[bool], None], tmp_path: Path) -> None:

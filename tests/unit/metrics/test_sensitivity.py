@@ -1,4 +1,4 @@
-"""Sensitivity: closed forms on linear models, against one neighbour at a time, and what is refused or left out."""
+"""Sensitivity and complexity: closed forms on linear models, against one neighbor at a time, by hand, against scipy."""
 
 from __future__ import annotations
 
@@ -8,17 +8,30 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 import engine.metrics.sensitivity as module
 from engine.errors import UsageError
 from engine.explain import explain
-from engine.metrics.perturbation import RADII, for_moved, moved
-from engine.metrics.sensitivity import FLAT, SAMPLES, UNSTABLE, Sensitivity, sensitivities
+from engine.metrics.sensitivity import (
+    FLAT,
+    RADII,
+    SAMPLES,
+    UNSTABLE,
+    Sensitivity,
+    classifier_of_neighbors,
+    complexity,
+    sensitivities,
+)
+from engine.metrics.sensitivity import move as moved
 from engine.registry import all_explainers
 from engine.request import Example, Picture, Request
 from tests.explaining import cheap_params, checkpoint, classifier, task_for
 from tests.linear import bag_of_embeddings
 from tests.linear_patch import linear_patches, noise
+from tests.oracles.plausibility import entropy_of_shares
 from tests.unit.images.making import blobs, vit, vit_folder
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -34,7 +47,7 @@ def test_neighbours_of_a_text_stay_within_the_radius_and_special_tokens_where_th
     model = classifier("bert")
     encoded = model.encode(Example(TEXTS[1]))
     own = model.embed(model.collate([encoded]))[0].numpy()
-    reader = for_moved(model)
+    reader = classifier_of_neighbors(model)
     reach = 0.1 * own[encoded.features].std()
     near = [moved(model, encoded, number, 0.1) for number in range(3)]
     for one, row in zip(near, reader.embed(reader.collate(near)).numpy(), strict=True):
@@ -49,7 +62,7 @@ def test_neighbours_of_a_text_stay_within_the_radius_and_special_tokens_where_th
 
 def test_a_padded_batch_of_neighbours_is_each_alone_and_the_shared_model_is_not_touched() -> None:
     model = classifier("bert", 3)
-    reader = for_moved(model)
+    reader = classifier_of_neighbors(model)
     near = [moved(model, model.encode(Example(text)), number, 0.5) for number, text in enumerate(TEXTS)]
     with torch.inference_mode():
         together = reader.logits(reader.collate([near[0], near[1], near[0]]))
@@ -118,7 +131,7 @@ def test_on_a_linear_model_of_pictures_too(linear: Callable[..., float]) -> None
 def test_it_is_that_of_one_neighbour_at_a_time(method: str) -> None:
     requests = [asked(method, text, 3) for text in TEXTS]
     model = classifier("bert", 3)
-    reader = for_moved(model)
+    reader = classifier_of_neighbors(model)
     for request, found in zip(requests, sensitivities(requests, radius=0.3, samples=4), strict=True):
         made, encoded, changes = explain(request), model.encode(request.example), []
         for number in range(4):
@@ -178,3 +191,23 @@ def test_wrong_numbers_are_named() -> None:
         sensitivities([asked("gradient")], radius=0)
     with pytest.raises(UsageError, match="samples: must be a whole number of at least 1, got 0"):
         sensitivities([asked("gradient")], samples=0)
+
+
+SCORES = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=1, max_size=20).filter(
+    lambda values: any(abs(value) > 1e-6 for value in values)
+)
+
+
+def test_by_hand() -> None:
+    assert complexity(np.array([0.0, -3.0, 0.0])) == 0
+    assert complexity(np.array([1.0, -1.0, 1.0, -1.0])) == pytest.approx(np.log(4))
+    assert complexity(np.array([3.0, -1.0])) == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+    assert complexity(np.zeros(3)) is None
+
+
+@given(SCORES)
+def test_it_is_the_entropy_of_the_shares_whatever_their_sign_and_scale(values: list[float]) -> None:
+    scores = np.array(values)
+    assert complexity(scores) == pytest.approx(entropy_of_shares(values), abs=1e-9)
+    assert complexity(scores) == pytest.approx(float(stats.entropy(np.abs(scores))), abs=1e-9)
+    assert complexity(-7 * scores) == pytest.approx(complexity(scores), abs=1e-9)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engine.metrics.bootstrap import interval
+from engine.metrics.results import interval
 from engine.randomization.curves import Curve, CurvePoint, curves_of, judge, verdicts_of
 from engine.randomization.result import FINE, MEASURES, ModelRandomization
 from engine.randomization.result import rows as rows_of

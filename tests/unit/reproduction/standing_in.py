@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import engine.explain
-import engine.metrics.curves as curves
+import engine.metrics.faithfulness as faithfulness
 from cache.keys import plain
 from engine.reproduction.asked import Asked, experiments
 from engine.reproduction.outcome import ExperimentFound, ModelFound, Number, Outcome, Reproduction
@@ -82,7 +82,7 @@ def written(file: Path, rows: list[dict[str, object]]) -> str:
 
 def without_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on whatever runs a model fails the test."""
-    for module in (engine.explain, curves):
+    for module in (engine.explain, faithfulness):
         monkeypatch.setattr(module, "load_classifier", lambda *given: pytest.fail("nothing is left to run"))
 
 

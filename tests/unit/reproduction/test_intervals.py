@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from engine.metrics.bootstrap import interval
+from engine.metrics.results import interval
 from engine.reproduction.claims import Term
 from engine.reproduction.intervals import ends_of, exact, of_mean, widened, with_room
 

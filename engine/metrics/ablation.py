@@ -1,4 +1,4 @@
-"""The prediction without some tokens or patches: what the model answers when they are removed, by each operator."""
+"""Ablation: the prediction without some tokens or patches, by each removal operator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine import runtime
 from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.explain import explain, key_of
-from engine.heads.running import under
+from engine.heads.scaling import scaled_model
 from engine.late import torch
 from engine.operators import check_operator, keyed, operators_of
 from engine.progress import CancelToken, cancellable, check_cancelled
@@ -29,8 +29,8 @@ PROBE = "random"
 
 
 @dataclass(frozen=True)
-class Without:
-    """The model's answers to the whole text or picture, and to it without the tokens or patches.
+class AblatedPrediction:
+    """The predictions for the whole text or picture, and for it without the tokens or patches.
 
     `target`: the explained class. Its m is a probability, from 0 to 1; for a regression head it is the score.
     """
@@ -57,16 +57,16 @@ class Without:
         return self.left.index != self.whole.index
 
 
-def predictions_without(
+def ablated_predictions(
     request: Request,
     tokens: Sequence[int],
     removals: Sequence[str] | None = None,
     cancel: CancelToken | None = None,
-) -> tuple[Without, ...]:
-    """The answers without the tokens at these positions, all of them together, an operator each in the order asked.
+) -> tuple[AblatedPrediction, ...]:
+    """The predictions without the tokens at these positions, all of them together, an operator each in the order asked.
 
     The patches of a picture are tokens like any other. Of the request, the method and its parameters do not matter.
-    Special tokens are refused. Without `removals`, every operator of the input's kind.
+    Special tokens are refused. By default every operator of the input's kind.
     """
     kind = request.example.kind
     removals = operators_of(kind) if removals is None else removals
@@ -74,17 +74,19 @@ def predictions_without(
         check_operator(removal, kind)
     with cancellable(cancel):
         probe = explain(dataclasses.replace(request, method=PROBE, params={}))
-        gone = _removable(tokens, probe.tokens)
-        keys = {removal: _key(request, gone, removal) for removal in removals}
-        found = _found(keys)
-        answers = found if len(found) == len(keys) else found | _rest(request, gone, keys)
+        positions = _check_removable(tokens, probe.tokens)
+        keys = {removal: _cache_key(request, positions, removal) for removal in removals}
+        cached = _load_cached(keys)
+        predictions = cached if len(cached) == len(keys) else cached | _compute_missing(request, positions, keys)
     return tuple(
-        Without(removal, probe.prediction, answers[removal], probe.provenance.target, cached=removal in found)
+        AblatedPrediction(
+            removal, probe.prediction, predictions[removal], probe.provenance.target, cached=removal in cached
+        )
         for removal in removals
     )
 
 
-def _removable(chosen: Sequence[int], tokens: Sequence[Token]) -> tuple[int, ...]:
+def _check_removable(chosen: Sequence[int], tokens: Sequence[Token]) -> tuple[int, ...]:
     if not chosen:
         raise UsageError("tokens: must name at least one token, got none. Choose a token or a patch.")
     for position in chosen:
@@ -98,48 +100,48 @@ def _removable(chosen: Sequence[int], tokens: Sequence[Token]) -> tuple[int, ...
     return tuple(sorted({int(position) for position in chosen}))
 
 
-def _key(request: Request, gone: Sequence[int], removal: str) -> str:
-    """One for all explained classes and seeds: every class is kept."""
+def _cache_key(request: Request, positions: Sequence[int], removal: str) -> str:
+    """One key for all explained classes and seeds: every class is stored."""
     probe = dataclasses.replace(request, method=PROBE, params={}, target=None, seed=0)
     named = {
         "kind": "without",
         "version": VERSION,
         "of": key_of(probe),
-        "tokens": list(gone),
+        "tokens": list(positions),
         "removal": keyed(removal),
     }
     return key_for(named)
 
 
-def _found(keys: Mapping[str, str]) -> dict[str, Prediction]:
-    store, found = result_store(), {}
+def _load_cached(keys: Mapping[str, str]) -> dict[str, Prediction]:
+    store, predictions = result_store(), {}
     for removal, key in keys.items():
         entry = store.get(key)
         if entry is not None:
             meta, arrays = entry
             logits, probabilities = (tuple(arrays[name].tolist()) for name in ("logits", "probabilities"))
-            found[removal] = Prediction(tuple(meta["labels"]), logits, probabilities, meta["regression"])
-    return found
+            predictions[removal] = Prediction(tuple(meta["labels"]), logits, probabilities, meta["regression"])
+    return predictions
 
 
-def _rest(request: Request, gone: Sequence[int], keys: Mapping[str, str]) -> dict[str, Prediction]:
-    """What nobody made while we waited for the turn is measured."""
+def _compute_missing(request: Request, positions: Sequence[int], keys: Mapping[str, str]) -> dict[str, Prediction]:
+    """Compute what nobody computed while we waited for the turn."""
     with runtime.turn():
-        answers = _found(keys)
+        predictions = _load_cached(keys)
         loaded = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
         encoded = loaded.encode(request.example)
-        for removal in [name for name in keys if name not in answers]:
+        for removal in [name for name in keys if name not in predictions]:
             check_cancelled()
-            with under(loaded, request.heads) as model:
-                answers[removal] = left = _measured(model, encoded, gone, removal)
+            with scaled_model(loaded, request.heads) as model:
+                predictions[removal] = left = _predict(model, encoded, positions, removal)
             numbers = {"logits": np.array(left.logits), "probabilities": np.array(left.probabilities)}
             result_store().put(keys[removal], {"labels": list(left.labels), "regression": left.regression}, numbers)
-    return answers
+    return predictions
 
 
-def _measured(model: AnyClassifier, encoded: Coded, gone: Sequence[int], removal: str) -> Prediction:
-    kept = ~np.isin(encoded.features, gone)
-    keep = torch.from_numpy(token_masks(encoded, kept[None], len(encoded))).to(model.device)
+def _predict(model: AnyClassifier, encoded: Coded, positions: Sequence[int], removal: str) -> Prediction:
+    features = ~np.isin(encoded.features, positions)
+    keep = torch.from_numpy(token_masks(encoded, features[None], len(encoded))).to(model.device)
 
     def compute(rows: slice) -> Prediction:
         with torch.inference_mode():

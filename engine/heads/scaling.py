@@ -14,7 +14,7 @@ from engine.models.attention import scale_heads
 
 
 @contextlib.contextmanager
-def under(model: AnyClassifier, heads: HeadScales) -> Iterator[AnyClassifier]:
+def scaled_model(model: AnyClassifier, heads: HeadScales) -> Iterator[AnyClassifier]:
     """The model to use inside: its heads scaled, its memory its own. Without scales it is the model itself.
 
     Nothing of the shared model is changed. The caller holds the turn.
@@ -22,15 +22,14 @@ def under(model: AnyClassifier, heads: HeadScales) -> Iterator[AnyClassifier]:
     if not heads:
         yield model
         return
-    layers, count = size(model)
-    scales = torch.from_numpy(heads.grid(layers, count)).to(model.device, model.dtype)
-    twin = copy.copy(model)
-    twin.memo = {}  # what the plain model answered must not be taken for what this one answers, nor the other way round
+    scales = torch.from_numpy(heads.grid(*layers_and_heads(model))).to(model.device, model.dtype)
+    view = copy.copy(model)
+    view.memo = {}  # what the plain model answered must not be taken for what this one answers, nor the other way round
     with runtime.unlent(), scale_heads(model.module, model.blocks, scales[None]):
-        yield twin
+        yield view
 
 
-def size(model: AnyClassifier) -> tuple[int, int]:
+def layers_and_heads(model: AnyClassifier) -> tuple[int, int]:
     """How many layers it has, and how many heads each."""
     config = model.module.config
     return len(model.blocks), int(config.num_attention_heads)  # type: ignore[union-attr, arg-type]
