@@ -13,7 +13,7 @@ import time
 from tests import conftest  # a home of its own and no network, as the tests have it
 from tests.frozen import golden, settings
 
-SUBJECTS = ("keys", "units", "links", "commands", "study")
+SUBJECTS = ("keys", "units", "links", "commands", "study", "pages")
 
 
 def main(*names: str) -> None:
