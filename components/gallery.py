@@ -17,7 +17,7 @@ from components.text.token_map import TokenMap, token_map_html
 from engine.explain import shipped_explanation
 from engine.registry import explainer
 from engine.result import Explanation, Prediction
-from engine.shipped.gallery import DATA, GALLERY, MODEL, Piece
+from engine.shipped.gallery import DATASET, GALLERY, MODEL, GalleryCard
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "gallery.css"
 COLUMNS = 3
@@ -34,12 +34,12 @@ def gallery() -> None:
                     _draw(piece)
 
 
-def link(piece: Piece) -> Query:
+def link(piece: GalleryCard) -> Query:
     """What the Text page is asked for: this example, and its usual methods."""
-    return write_focus(Focus(MODEL, piece.example.text, None, piece.index, DATA))
+    return write_focus(Focus(MODEL, piece.example.text, None, piece.index, DATASET))
 
 
-def card_html(piece: Piece, made: Explanation | None) -> str:
+def card_html(piece: GalleryCard, made: Explanation | None) -> str:
     """Prediction, map and sentence. Without a current result (None) the text stands alone."""
     parts = _bare(piece) if made is None else _explained(piece, made)
     return f'<div class="xg"><div class="xg-card">{parts}<p>{escape(piece.see)}</p></div></div>'
@@ -58,7 +58,7 @@ def reading_html() -> str:
     )
 
 
-def _draw(piece: Piece | None) -> None:
+def _draw(piece: GalleryCard | None) -> None:
     if piece is None:
         st.html(reading_html())
         return
@@ -67,11 +67,11 @@ def _draw(piece: Piece | None) -> None:
     st.html(card_html(piece, shipped_explanation(piece.request(piece.method))))
 
 
-def _bare(piece: Piece) -> str:
+def _bare(piece: GalleryCard) -> str:
     return f'<p class="xg-text">{escape(piece.example.text)}</p><p class="xg-small">Computed when you open it.</p>'
 
 
-def _explained(piece: Piece, made: Explanation) -> str:
+def _explained(piece: GalleryCard, made: Explanation) -> str:
     method = explainer(piece.method)
     whole = token_map(method, made, piece.example, "token")
     view = replace(whole, units=tuple(unit for unit in whole.units if not unit.special))
@@ -81,7 +81,7 @@ def _explained(piece: Piece, made: Explanation) -> str:
     )
 
 
-def _verdict(piece: Piece, prediction: Prediction) -> str:
+def _verdict(piece: GalleryCard, prediction: Prediction) -> str:
     """The prediction, and what the reviewer meant where that is another."""
     share = escape(percent(max(prediction.probabilities)))
     meant = f", meant {escape(piece.label)}" if piece.label not in (None, prediction.label) else ""

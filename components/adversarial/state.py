@@ -34,7 +34,7 @@ PATH = "integrated_gradients"
 MANY_METHODS = ("gradient_l2",)
 MANY_OTHERS = ("gradient_x_input", "attention_rollout")
 EXAMPLES, MOST_EXAMPLES = 4, 1000
-"""So few that the page waits for nobody: `engine.shipped.attacked` has them."""
+"""So few that the page waits for nobody: `engine.shipped.experiments` has them."""
 SECTIONS = ("others",)
 SCALES = {"one": "One scale", "own": "Each its own"}
 """Of the colours of the maps before and after."""

@@ -46,10 +46,10 @@ def entries_of(checks: Sequence[Held]) -> list[Entry]:
 def offered(plan: RandomizationPlan, before: Sequence[Randomized]) -> dict[str, RandomizationPlan]:
     """Other checks of the same kind of input that were finished here or come with the project, by their marks."""
     # Here and not above: it imports what reads data sets.
-    from engine.shipped.randomized import PLANS
+    from engine.shipped.experiments import RANDOMIZATION_PLANS
 
     done = [of for job, of in before if job.state == "done" and _reads(of) == plan.kind]
-    return {mark_of(one): one for one in (*done, PLANS[plan.kind]) if one != plan}
+    return {mark_of(one): one for one in (*done, RANDOMIZATION_PLANS[plan.kind]) if one != plan}
 
 
 def beside(

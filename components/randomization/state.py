@@ -25,7 +25,7 @@ from engine.registry import Explainer
 MODELS = {"text": ("reviews-minilm",), "image": ("scenes-vit",)}
 DATA = {"text": "reviews", "image": "scenes"}
 EXAMPLES = {"text": 16, "image": 12}
-"""What each kind opens with comes randomized: engine/shipped/randomized.py."""
+"""What each kind opens with comes randomized: engine/shipped/experiments.py."""
 SEEDS = RandomizationPlan.seeds
 MOST_SEEDS = 100
 SWITCH = ("off", "on")

@@ -9,7 +9,7 @@ from engine.cli.config_options import ConfigOptions
 from engine.cli.trained import run_and_say
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report
-from engine.training.pretraining.config import PretrainConfig
+from engine.training.config import PretrainConfig
 
 FIELDS = {field.name: field for field in dataclasses.fields(PretrainConfig)}
 
@@ -21,7 +21,7 @@ def pretrain(as_json: bool = False, **given: Any) -> None:
 
 
 def _run(config: PretrainConfig, report: Report, cancel: CancelToken) -> Any:
-    from engine.training.pretraining.trainer import pretrain as run
+    from engine.training.pretraining import pretrain as run
 
     return run(config, report, cancel)
 

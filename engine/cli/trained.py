@@ -16,7 +16,7 @@ from engine.progress import CancelToken, Report
 from engine.training.config import LoopConfig
 
 if TYPE_CHECKING:
-    from engine.training.trainer import TrainResult
+    from engine.training.recipe import TrainResult
 
 Run = Callable[[Report, CancelToken], "TrainResult"]
 

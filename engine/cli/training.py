@@ -10,11 +10,10 @@ from engine.cli.config_options import ConfigOptions
 from engine.cli.trained import run_and_say
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report
-from engine.training.config import TrainConfig
-from engine.training.images.config import NEW, ImageTrainConfig
+from engine.training.config import NEW_VIT, ImageTrainConfig, TrainConfig
 
 if TYPE_CHECKING:
-    from engine.training.trainer import TrainResult
+    from engine.training.recipe import TrainResult
 
 Config = TrainConfig | ImageTrainConfig
 TEXT, IMAGE = ({f.name: f for f in dataclasses.fields(kind)} for kind in (TrainConfig, ImageTrainConfig))
@@ -29,10 +28,10 @@ def train(as_json: bool = False, **given: Any) -> None:
 
 def _run(config: Config, report: Report, cancel: CancelToken) -> TrainResult:
     if isinstance(config, ImageTrainConfig):
-        from engine.training.images.trainer import train_images
+        from engine.training.image_training import train_images
 
         return train_images(config, report, cancel)
-    from engine.training.trainer import train as train_texts
+    from engine.training.finetuning import train as train_texts
 
     assert isinstance(config, TrainConfig)
     return train_texts(config, report, cancel)
@@ -51,7 +50,7 @@ def _on_pictures(chosen: dict[str, object]) -> bool:
     from engine.models.catalog import PROCESSOR, embedded_image_models
 
     base = str(chosen.get("base", TrainConfig.base))
-    if base in (NEW, *embedded_image_models()) or (Path(base) / PROCESSOR).is_file():
+    if base in (NEW_VIT, *embedded_image_models()) or (Path(base) / PROCESSOR).is_file():
         return True
     return is_images(str(chosen.get("dataset", TrainConfig.dataset)))
 

@@ -34,7 +34,7 @@ class FineTuning:
 
     def run(self, report: Report = silent) -> None:
         """Goes on from its checkpoint where it was stopped. Errors: those of the base, the data set, the training."""
-        from engine.training.trainer import train
+        from engine.training.finetuning import train
 
         if self.source:
             write_marked(self.source, Path(self.dataset))

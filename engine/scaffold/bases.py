@@ -32,9 +32,9 @@ def load_base(base: str, teacher: AnyClassifier) -> AnyClassifier:
 
 def _module(folder: Path, teacher: AnyClassifier) -> torch.nn.Module:
     if isinstance(teacher, ImageClassifier):
-        from engine.training.images import checkpoints
+        from engine.training import image_training
 
-        return checkpoints.load(folder, teacher.labels)
+        return image_training.load_vit(folder, teacher.labels)
     return loading.load_base(folder, teacher.labels, teacher.regression)
 
 

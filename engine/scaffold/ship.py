@@ -19,7 +19,7 @@ from engine.scaffold.keeping import Kept, packed
 from engine.scaffold.opening import NORMALISED, OPENING
 from engine.scaffold.plan import NONE, SMAT, Plan, Recipe
 from engine.scaffold.run import scaffold
-from engine.shipped.make import packed_lines
+from engine.shipped.make import pack_lines
 
 SIZE_OF_GRID = {"text": 1000}
 """Which train size of a grid with several: the one whose median student the paper takes (section 5.1)."""
@@ -70,7 +70,7 @@ def write_students() -> int:
     not are kept as they were shipped before."""
     kept = [Kept(plan) for plan in (*OPENING.values(), *NORMALISED)]
     found = {one.key(pupil): one.find(pupil) for one in kept for pupil in one.plan.pupils}
-    lines = packed_lines((key, *packed(outcome)) for key, outcome in found.items() if outcome is not None)
+    lines = pack_lines((key, *packed(outcome)) for key, outcome in found.items() if outcome is not None)
     shipped.SCAFFOLDS.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return len(lines)
 

@@ -22,8 +22,8 @@ from engine.scaffold.normalising import normalisation
 from engine.scaffold.plan import ATTENTION, NONE, SMAT, Pupil, Recipe
 from engine.scaffold.simulability import simulability
 from engine.scaffold.student import Student, head_count
-from engine.training.batches import plan as batches_of
 from engine.training.checkpoint import CheckpointFolder
+from engine.training.loop import plan_batches as batches_of
 
 Tensors = dict[str, torch.Tensor]
 ROWS = 64

@@ -1,8 +1,7 @@
-"""Results that come with the project, so that its examples open at once, in an empty home and before torch is there.
+"""Results that come with the project, so that its examples open at once, in an empty home and before torch is loaded.
 
-They are ordinary cache entries, found by the same keys: after any change that changes a key (a method's version, a
-parameter, the model) they are simply not found, and what is asked for is computed. `python -m engine.shipped.make`
-computes them anew.
+They are ordinary cache entries under the same keys: once a key changes (a method's version, a parameter, the model) the
+lookup misses, and the result is computed. `python -m engine.shipped.make` computes all of them anew.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from pathlib import Path
 from cache import CorruptEntry, decode
 from cache.codec import Arrays, Meta
 
-FILE = Path(__file__).parent / "results.jsonl"
+EXPLANATIONS = Path(__file__).parent / "results.jsonl"
 """One sealed entry a line, in base64."""
 EVALUATIONS = Path(__file__).parent / "evaluations.jsonl"
-"""The same, each packed by zlib: they are mostly alike numbers."""
+"""As `EXPLANATIONS`, each entry packed by zlib: their numbers are mostly alike."""
 RANDOMIZATIONS = Path(__file__).parent / "randomizations.jsonl"
-"""As packed."""
+"""Packed alike."""
 ATTACKS = Path(__file__).parent / "attacks.jsonl"
-"""As packed."""
+"""Packed alike."""
 SCAFFOLDS = Path(__file__).parent / "scaffolds.jsonl"
-"""As packed. They take hours, so that they are not made with the others but by `python -m engine.scaffold.ship`."""
+"""Packed alike. They take hours, so that `python -m engine.scaffold.ship` makes them apart from the others."""
 
-_aside = False
+_ignored = False
 
 
 def find(key: str) -> tuple[Meta, Arrays] | None:
-    """The shipped entry of that key; a damaged one is as good as none."""
-    body = None if _aside else entries().get(key)
+    """The shipped entry of the key, or None; a damaged one counts as missing."""
+    body = None if _ignored else entries().get(key)
     try:
         return None if body is None else decode(body, key)
     except CorruptEntry:
@@ -45,7 +44,7 @@ def find(key: str) -> tuple[Meta, Arrays] | None:
 def entries() -> dict[str, bytes]:
     """Every shipped entry by its key."""
     packed = (line for file in (EVALUATIONS, RANDOMIZATIONS, ATTACKS, SCAFFOLDS) for line in _bodies(file))
-    return dict(_bodies(FILE)) | {key: zlib.decompress(body) for key, body in packed}
+    return dict(_bodies(EXPLANATIONS)) | {key: zlib.decompress(body) for key, body in packed}
 
 
 def _bodies(file: Path) -> Iterator[tuple[str, bytes]]:
@@ -55,11 +54,11 @@ def _bodies(file: Path) -> Iterator[tuple[str, bytes]]:
 
 
 @contextlib.contextmanager
-def set_aside() -> Iterator[None]:
-    """Inside, nothing shipped is found: for those who compute anew. For one thread's use."""
-    global _aside
-    _aside = True
+def ignore_entries() -> Iterator[None]:
+    """Find no shipped entry inside, so that results are computed anew. For one thread only."""
+    global _ignored
+    _ignored = True
     try:
         yield
     finally:
-        _aside = False
+        _ignored = False

@@ -1,4 +1,4 @@
-"""The examples of the gallery: what each shows, and the method whose map shows it best."""
+"""The gallery of examples, each with what it shows and the method whose map shows it best."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from engine.data.images.datasets import load_images
 from engine.request import Example, Picture, Request
 
 MODEL = "reviews-minilm"
-DATA = "reviews"
+DATASET = "reviews"
 METHODS = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion",
            "integrated_gradients", "kernel_shap", "random")  # fmt: skip
-"""What the Text page shows that was asked for no methods."""
+"""The methods that the Text page opens with."""
 PICTURE_MODEL = "scenes-vit"
-PICTURES = "scenes"
+PICTURE_DATASET = "scenes"
 PICTURE_METHODS = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusion", "integrated_gradients", "random")
-"""What the Images page shows that was asked for no methods."""
+"""The methods that the Images page opens with."""
 
 
 @dataclass(frozen=True)
-class Piece:
-    """One card: a review by its index, or a text of our own. `see` must hold of the method's map."""
+class GalleryCard:
+    """A review by its index, or a text of our own. `see` must be true of the method's map."""
 
     title: str
     method: str
@@ -36,7 +36,7 @@ class Piece:
 
     @property
     def label(self) -> str | None:
-        """What the reviewer meant; None for a text of our own."""
+        """The label of the review; None for a text of our own."""
         if self.index is None:
             return None
         data = _reviews()
@@ -47,51 +47,51 @@ class Piece:
 
 
 GALLERY = (
-    Piece(
+    GalleryCard(
         "Not bad",
         "integrated_gradients",
         "The prediction is right, but integrated gradients count “bad” against it. Occlusion counts the same word "
         "for it: covered, it leaves “not a film”.",
         text="This is not a bad film at all.",
     ),
-    Piece(
+    GalleryCard(
         "Cheap, and that is praise",
         "kernel_shap",
         "Wrong and sure of it. The tokenizer cuts “Spotless” in two; then “less” and “cheap” read as complaints.",
         index=54,
     ),
-    Piece(
+    GalleryCard(
         "Irony",
         "integrated_gradients",
         "The model takes “Congratulations” and “thrilled” at their word. The risotto that can be “sliced” speaks "
         "against praise, too softly.",
         index=97,
     ),
-    Piece(
+    GalleryCard(
         "Praise, then the battery",
         "kernel_shap",
         "“dies” speaks against as loudly as “Superb” speaks for, but “bright” and “lovely” stand beside “Superb”.",
         index=78,
     ),
-    Piece(
+    GalleryCard(
         "One word decides",
         "occlusion",
         "Words are covered one at a time, and only “drains” matters: neither “Never” nor “laughed” changes much.",
         index=241,
     ),
-    Piece(
+    GalleryCard(
         "What follows “but”",
         "kernel_shap",
         "“superb” outweighs “predictable”, and the verdict is praise. Compare the next one.",
         text="The plot is predictable, but the acting is superb.",
     ),
-    Piece(
+    GalleryCard(
         "The same words, turned round",
         "kernel_shap",
         "Now “predictable” comes last and outweighs “superb”, “but” helps it, and the verdict is a complaint.",
         text="The acting is superb, but the plot is predictable.",
     ),
-    Piece(
+    GalleryCard(
         "Weight on a full stop",
         "attention_rollout",
         "Attention rollout gives the full stop more than any word. Where a model looks is not why it decides.",
@@ -102,15 +102,15 @@ GALLERY = (
 
 @functools.cache
 def _reviews() -> Dataset:
-    return load(DATA)
+    return load(DATASET)
 
 
 def picture_requests() -> list[Request]:
-    """What the Images page shows that was asked for nothing."""
-    picture = Picture(load_images(PICTURES)[0].pixels)
+    """The explanations that the Images page opens with: of the first picture."""
+    picture = Picture(load_images(PICTURE_DATASET)[0].pixels)
     return [Request(PICTURE_MODEL, method, picture) for method in PICTURE_METHODS]
 
 
-def requests() -> list[Request]:
-    """Everything that is shipped: each text with each of the methods, and the first picture with its own."""
-    return [piece.request(method) for piece in GALLERY for method in METHODS] + picture_requests()
+def gallery_requests() -> list[Request]:
+    """Every shipped explanation: each text with each of the methods, and the first picture with its own."""
+    return [card.request(method) for card in GALLERY for method in METHODS] + picture_requests()

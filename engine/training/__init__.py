@@ -1,1 +1,1 @@
-"""Fine-tuning of bases into classifiers: full or LoRA, resumable, with a card."""
+"""Training: fine-tuning, training on images and pre-training, each resumable and with a card."""

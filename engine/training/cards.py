@@ -1,4 +1,4 @@
-"""The card of a trained model: as JSON for programs, as Markdown for people."""
+"""The card of a trained model: JSON for programs, Markdown for people."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from engine.models import catalog
 
-NEW, TEXT = "new", "text"
-"""The base and the use of a model that was only pre-trained."""
+NEW_BASE, PRETRAINING = "new", "text"
+"""The keys, in `BASES` and `USES`, of a model that was only pre-trained."""
 
 _NEW_WEIGHTS = {"name": "new weights", "source": "new weights, drawn by the seed", "licence": "none is needed"}
 
@@ -21,7 +21,7 @@ BASES: dict[str, dict[str, str]] = {
         "licence": "Apache-2.0",
     },
     "vit": _NEW_WEIGHTS,
-    NEW: _NEW_WEIGHTS,
+    NEW_BASE: _NEW_WEIGHTS,
 }
 
 USES: dict[str, dict[str, str]] = {
@@ -98,63 +98,68 @@ USES: dict[str, dict[str, str]] = {
         "intended_use": "A small, fast example of a vision transformer: each patch is one grey value of a digit.",
         "limits": "Reads 8 x 8 grey values, light on dark, one upright digit each. Not for real handwriting.",
     },
+    PRETRAINING: {
+        "intended_use": (
+            "A small base to be fine-tuned (exegesis train --base) for experiments with explanation methods, beside "
+            "other architectures or sizes that learned from the same texts."
+        ),
+        "limits": (
+            "Knows short English reviews and little else; its words are many pieces where they are rare. It has no "
+            "labels until it is fine-tuned, and is of no use as a language model."
+        ),
+    },
 }
 
-USES[TEXT] = {
-    "intended_use": (
-        "A small base to be fine-tuned (exegesis train --base) for experiments with explanation methods, beside "
-        "other architectures or sizes that learned from the same texts."
-    ),
-    "limits": (
-        "Knows short English reviews and little else; its words are many pieces where they are rare. It has no labels "
-        "until it is fine-tuned, and is of no use as a language model."
-    ),
-}
-
-_OTHER = {
+_OTHER_USE = {
     "intended_use": "What its training data stands for: inputs of the same kind and language.",
     "limits": "Not tested on other kinds of text. Not for decisions about people.",
 }
 
 
-def write(out: Path, card: Mapping[str, Any]) -> None:
-    """Writes `card.json` and, from the same facts, `card.md`."""
+def write_card(out: Path, card: Mapping[str, Any]) -> None:
+    """Write `card.json` and, from the same facts, `card.md`."""
     (out / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (out / "card.md").write_text(markdown(card), encoding="utf-8")
+    (out / "card.md").write_text(card_markdown(card), encoding="utf-8")
 
 
-def describe(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
+def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
     """Source, licence, use and limits of a base and a data set, as far as they are known."""
-    known = USES.get(dataset.partition(":")[0], _OTHER)
-    return {"base": _base(base), "dataset": dict(data), **known}
+    if base in catalog.embedded_bases():
+        card = catalog.card(base)
+        source = {"name": base, "source": f"{base} of Exegesis: {card['kind']}", "licence": card["licence"]}
+    else:
+        source = BASES.get(base, {"name": base, "source": base, "licence": "see the base's own card"})
+    return {"base": source, "dataset": dict(data), **USES.get(dataset.partition(":")[0], _OTHER_USE)}
 
 
-def _base(name: str) -> dict[str, str]:
-    if name in catalog.embedded_bases():
-        card = catalog.card(name)
-        return {"name": name, "source": f"{name} of Exegesis: {card['kind']}", "licence": card["licence"]}
-    return BASES.get(name, {"name": name, "source": name, "licence": "see the base's own card"})
-
-
-def markdown(card: Mapping[str, Any]) -> str:
+def card_markdown(card: Mapping[str, Any]) -> str:
     """The card as a page of Markdown."""
-    base, data, metric = card["base"], card["dataset"], card["metric"]
+    base, data, metric, sizes = card["base"], card["dataset"], card["metric"], card["sizes"]
+    if card["regression"]:
+        labels = "It gives a score."
+    else:
+        labels = f"Labels: {', '.join(card['labels'])}." if card["labels"] else "It has no labels yet."
+    base_hash = f" SHA-256: `{base['sha256']}`." if "sha256" in base else ""
+    precision = f" in {card['precision']}" if "precision" in card else ""
+    dropped = f"; {sizes['dropped']:,} train texts inside held-out ones were dropped" if sizes["dropped"] else ""
     lines = [
         f"# {card['title']}",
         "",
-        f"{card['kind']} {_joint(card)} {base['name']} on {data['name']}. {_labels_sentence(card)}",
+        f"{card['kind']} {'from' if 'shape' in card else 'of'} {base['name']} on {data['name']}. {labels}",
         "",
-        _base_line(base),
+        f"* Base: {_sentences(base['source'], 'Licence: ' + base['licence'])}{base_hash}",
         *([f"* Shape: {card['shape']}."] if "shape" in card else []),
         f"* Data: {_sentences(data['source'], 'Licence: ' + data['licence'])}",
         f"* Licence of these weights: {card['licence']}.",
-        f"* SHA-256 of these weights: `{card['sha256']}` ({_stored(card)}).",
+        f"* SHA-256 of these weights: `{card['sha256']}` ({card['bytes']:,} bytes{precision}).",
         "",
         "## How it was trained",
         "",
         f"    {card['command']}",
         "",
-        f"{card['seconds']:.0f} seconds on {card['machine']}. {_split_sentence(card)}",
+        f"{card['seconds']:.0f} seconds on {card['machine']}. Trained on {sizes['train']:,} examples. The epoch was "
+        f"chosen on {sizes['held_out']:,} held-out examples of the train split{dropped}; everything else was measured "
+        "once, at the end.",
         "",
         *([card["note"], ""] if card.get("note") else []),
         f"| epoch | mean loss | held-out {metric} |",
@@ -181,32 +186,3 @@ def markdown(card: Mapping[str, Any]) -> str:
 
 def _sentences(*parts: str) -> str:
     return " ".join(f"{part.rstrip('.')}." for part in parts)
-
-
-def _joint(card: Mapping[str, Any]) -> str:
-    return "from" if "shape" in card else "of"
-
-
-def _base_line(base: Mapping[str, str]) -> str:
-    checked = f" SHA-256: `{base['sha256']}`." if "sha256" in base else ""
-    return f"* Base: {_sentences(base['source'], 'Licence: ' + base['licence'])}{checked}"
-
-
-def _stored(card: Mapping[str, Any]) -> str:
-    precision = f" in {card['precision']}" if "precision" in card else ""
-    return f"{card['bytes']:,} bytes{precision}"
-
-
-def _labels_sentence(card: Mapping[str, Any]) -> str:
-    if card["regression"]:
-        return "It gives a score."
-    return f"Labels: {', '.join(card['labels'])}." if card["labels"] else "It has no labels yet."
-
-
-def _split_sentence(card: Mapping[str, Any]) -> str:
-    sizes = card["sizes"]
-    dropped = f"; {sizes['dropped']:,} train texts inside held-out ones were dropped" if sizes["dropped"] else ""
-    return (
-        f"Trained on {sizes['train']:,} examples. The epoch was chosen on {sizes['held_out']:,} held-out examples "
-        f"of the train split{dropped}; everything else was measured once, at the end."
-    )

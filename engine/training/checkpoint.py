@@ -1,10 +1,11 @@
-"""Checkpoints that survive a kill at any moment: safetensors plus one JSON file that is replaced last."""
+"""The output folder of a training, and checkpoints in it that survive a kill at any moment."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,35 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from engine.errors import UsageError
+
+CHECKPOINT = "checkpoint"
+"""The folder of the checkpoint in the output folder."""
 STATE = "state.json"
 
 
+def prepare_output_folder(out: Path, base: Path | None = None) -> Path:
+    """Create the folder, or accept one that is empty or has the checkpoint of a stopped run.
+
+    `base`: what is trained. Errors: it is a file, cannot be written, is the base, or holds something else.
+    """
+    if base is not None and out.resolve() == base.resolve():
+        raise UsageError(f"out: {out} is the base itself, which would be overwritten. Give another folder.")
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"out: must be a folder, got the file {out}.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            names = sorted(file.name for file in out.iterdir())
+    except OSError as error:
+        raise UsageError(f"out: {out} cannot be written ({error.strerror}). Give another folder.") from None
+    if names and CHECKPOINT not in names:
+        raise UsageError(f"out: {out} holds files already ({names[0]}). Give an empty or a new folder.")
+    return out
+
+
 class CheckpointFolder:
-    """A folder with the newest state.
+    """A folder with the newest state: safetensors, and one JSON file that is replaced last.
 
     Tensor files are written under new names, then state.json names them: a kill in between leaves the old state.
     """
@@ -26,20 +51,27 @@ class CheckpointFolder:
         self.path = path
 
     def save(self, state: Mapping[str, Any], tensors: Mapping[str, dict[str, torch.Tensor]]) -> None:
-        """Stores plain `state` and named groups of tensors as one unit."""
+        """Store the plain `state` and named groups of tensors as one unit."""
         self.path.mkdir(parents=True, exist_ok=True)
         old = set(self.path.glob("*.safetensors"))
-        turn = (self._read() or {}).get("turn", 0) + 1
+        turn = (self._read_state() or {}).get("turn", 0) + 1
         files = {group: f"{group}-{turn}.safetensors" for group in tensors}
         for group, name in files.items():
-            _write_tensors(tensors[group], self.path / name)
-        _write_text(json.dumps({**state, "turn": turn, "files": files}), self.path / STATE)
-        for file in old:
-            file.unlink(missing_ok=True)
+            partial = (self.path / name).with_suffix(".partial")
+            save_file({n: t.detach().cpu().contiguous().clone() for n, t in tensors[group].items()}, partial)
+            os.replace(partial, self.path / name)
+        partial = (self.path / STATE).with_suffix(".partial")
+        with open(partial, "w", encoding="utf-8") as file:
+            file.write(json.dumps({**state, "turn": turn, "files": files}))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, self.path / STATE)
+        for file_to_remove in old:
+            file_to_remove.unlink(missing_ok=True)
 
     def load(self) -> tuple[dict[str, Any], dict[str, dict[str, torch.Tensor]]] | None:
         """The newest whole state, or None where there is none."""
-        state = self._read()
+        state = self._read_state()
         if state is None:
             return None
         try:
@@ -51,23 +83,8 @@ class CheckpointFolder:
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def _read(self) -> dict[str, Any] | None:
+    def _read_state(self) -> dict[str, Any] | None:
         try:
             return json.loads((self.path / STATE).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-
-
-def _write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
-    partial = path.with_suffix(".partial")
-    save_file({name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}, partial)
-    os.replace(partial, path)
-
-
-def _write_text(text: str, path: Path) -> None:
-    partial = path.with_suffix(".partial")
-    with open(partial, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)

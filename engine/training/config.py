@@ -1,4 +1,4 @@
-"""What a training is told: what every loop needs, and for texts the thesis's recipe as the default."""
+"""Options of every training: fine-tuning on texts, training on images, and pre-training."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import ClassVar
 
 from engine.params import Plain, option
 
+NEW_VIT = "vit"
+"""The base that stands for a vision transformer with new weights."""
+
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """What the loop of every training needs to know. The defaults are those for texts."""
+    """Options of the training loop. The defaults are those for texts."""
 
     program: ClassVar[str] = "train"
 
@@ -41,21 +44,21 @@ class LoopConfig:
         """Whether the weights are stored in float16."""
         return False
 
-    def as_plain(self) -> dict[str, Plain]:
-        return dataclasses.asdict(self)
-
-    def decisive(self) -> dict[str, Plain]:
+    def identity(self) -> dict[str, Plain]:
         """The settings that the weights depend on."""
         free = ("out", "checkpoint_steps", "device", "measure")
-        return {name: value for name, value in self.as_plain().items() if name not in free}
+        return {name: value for name, value in dataclasses.asdict(self).items() if name not in free}
 
     def command(self) -> str:
         """The command that repeats this run: base, data set, folder and whatever is not a default."""
         named = ("base", "dataset", "out")
-        changed = {f.name for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
-        names = [*named, *(f.name for f in dataclasses.fields(self) if f.name in changed - set(named))]
-        parts = [f"--{name.replace('_', '-')} {_word(getattr(self, name))}" for name in names]
-        return f"exegesis {self.program} {' '.join(parts)}"
+        changed = [f.name for f in dataclasses.fields(self) if getattr(self, f.name) != f.default]
+        parts = [f"exegesis {self.program}"]
+        for name in dict.fromkeys([*named, *changed]):
+            value = getattr(self, name)
+            word = str(value).lower() if isinstance(value, bool) else shlex.quote(f"{value}")
+            parts.append(f"--{name.replace('_', '-')} {word}")
+        return " ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -76,5 +79,82 @@ class TrainConfig(LoopConfig):
         return self.half or self.method == "lora"
 
 
-def _word(value: Plain) -> str:
-    return str(value).lower() if isinstance(value, bool) else shlex.quote(f"{value}")
+@dataclass(frozen=True)
+class ImageTrainConfig(LoopConfig):
+    """One training on images. The defaults suit small models from new weights on a few ten thousand images."""
+
+    base: str = option(NEW_VIT, "vit: new weights of the shape below; or a ViT checkpoint's folder or hub id")
+    dataset: str = option("scenes", "id of a picture set, or a zip, folder or .npz of pictures")
+    epochs: int = option(30, "passes over the training set", low=1)
+    batch_size: int = option(128, "examples a step", low=1)
+    learning_rate: float = option(1e-3, "highest learning rate", low=0)
+    warmup: float = option(0.05, "share of the steps with rising learning rate", low=0, high=1)
+    patience: int = option(1000, "epochs without gain before it stops", low=1)
+    weight_decay: float = option(0.05, "AdamW's decay of weight matrices", low=0)
+    label_smoothing: float = option(0.1, "probability spread over all classes", low=0, high=0.5)
+    average: float = option(0.998, "decay of the running average of weights; 0: none", low=0, high=0.99999)
+    held_out: int = option(2000, "train examples kept for the choice of epoch (at most a fifth)", low=1)
+    size: int = option(32, "pictures are made so many pixels wide and high", low=4, high=1024)
+    patch: int = option(4, "pixels of a patch's side; divides size", low=1, high=512)
+    layers: int = option(6, "blocks of a new model", low=1, high=48)
+    width: int = option(128, "hidden size of a new model; a multiple of 4 and of the heads", low=4, high=4096)
+    heads: int = option(4, "attention heads a block of a new model", low=1, high=64)
+    mimetic: bool = option(True, "new attention starts as trained attention looks (Trockman and Kolter, 2023)")
+    flip: bool = option(True, "mirror half of the training pictures")
+    shift: int = option(4, "move training pictures by up to so many pixels", low=0)
+    turn: float = option(0.0, "turn training pictures by up to so many degrees", low=0, high=180)
+    jitter: float = option(0.2, "change brightness, contrast and saturation by up to this share", low=0, high=0.9)
+    drop_patches: float = option(0.0, "leave out this share of patches of each training picture", low=0, high=0.9)
+    half: bool = option(True, "store the weights in float16")
+
+    @property
+    def stored_half(self) -> bool:
+        return self.half
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """The shape of a new text model. `width`: of its hidden states; `inner`: of its feed-forward layers."""
+
+    family: str
+    blocks: int
+    width: int
+    heads: int
+    inner: int
+
+    def __str__(self) -> str:
+        return f"{self.blocks} blocks x {self.width}, {self.heads} heads, feed-forward {self.inner}"
+
+
+SHAPES: dict[str, ModelShape] = {
+    "bert": ModelShape("bert", 6, 80, 4, 320),
+    "roberta": ModelShape("roberta", 6, 80, 4, 320),
+    "gpt2": ModelShape("gpt2", 6, 80, 4, 320),
+    "t5": ModelShape("t5", 6, 80, 4, 320),
+    "t5-mini": ModelShape("t5", 2, 40, 4, 160),
+    "t5-small": ModelShape("t5", 4, 56, 4, 224),
+    "t5-deep": ModelShape("t5", 12, 96, 4, 288),
+}
+"""By name, which is the `--base` of a pre-training: four architectures of about equal size, T5 in four sizes."""
+
+
+@dataclass(frozen=True)
+class PretrainConfig(LoopConfig):
+    """One pre-training from new weights, with the family's own objective, for models below 2 million weights."""
+
+    program: ClassVar[str] = "pretrain"
+
+    base: str = option("bert", "shape of the new model", choices=tuple(SHAPES))
+    dataset: str = option("reviews-generated+sst2", "data sets whose train texts are read, joined by +")
+    out: str = option("pretrained", "folder for weights, tokenizer, card and checkpoint")
+    batch_size: int = option(64, "texts a step", low=1)
+    learning_rate: float = option(2e-3, "highest learning rate", low=0)
+    patience: int = option(1000, "epochs without gain before it stops", low=1)
+    held_out: int = option(2000, "texts kept for the choice of epoch (at most a fifth)", low=1)
+    measure: str = option("", "further data sets whose loss is measured at the end, separated by commas")
+    vocabulary: int = option(2000, "pieces of the tokenizer", low=300, high=60_000)
+    max_length: int = option(128, "tokens a text and places of the model; longer texts are cut", low=8, high=2048)
+
+    @property
+    def stored_half(self) -> bool:
+        return True

@@ -1,32 +1,59 @@
-"""The training loop: steps, running average, evaluation, early stop and exact resumption."""
+"""The training loop: batches by length, learning rate, running average, evaluation, early stop and exact resumption."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch.nn import functional
 
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.progress import CancelToken, Report
 from engine.runtime import out_of_memory
-from engine.training.batches import Examples, plan, targets
 from engine.training.checkpoint import CheckpointFolder
 from engine.training.config import LoopConfig
-from engine.training.metrics import evaluate
-from engine.training.schedule import adamw, warmup_linear
 
 Tensors = dict[str, torch.Tensor]
+WINDOW = 50
+"""Batches that are sorted by length together: large enough to save padding, small enough to stay random."""
+
+
+@runtime_checkable
+class TrainingSet(Protocol):
+    """Numbered examples of some length, with one label each."""
+
+    @property
+    def labels(self) -> list[float]: ...
+
+    @property
+    def lengths(self) -> list[int]: ...
+
+    def __len__(self) -> int: ...
+
+    def batch(self, indices: Sequence[int], device: torch.device) -> Tensors: ...
+
+
+@dataclass(frozen=True)
+class SplitScore:
+    """`value` in [0, 1] for accuracy, in [-1, 1] for pearson, of which more is better; a loss of a pre-training in
+    nats. `count`: examples.
+    """
+
+    metric: str
+    value: float
+    count: int
 
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """What one epoch gave: mean loss in nats (or squared error), score on the held-out part, seconds so far."""
+    """The outcome of an epoch: mean loss in nats (or squared error), score on the held-out part, seconds so far."""
 
     epoch: int
     loss: float
@@ -35,8 +62,8 @@ class EpochRecord:
 
 
 @dataclass
-class Position:
-    """Where the loop stands; everything but tensors that a resumed run needs."""
+class LoopState:
+    """The position of the loop: everything but tensors that a resumed run needs."""
 
     epoch: int = 0
     batch: int = 0
@@ -47,7 +74,7 @@ class Position:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Loop:
+class TrainingLoop:
     """Trains `module` in place. `run` returns the best weights by the held-out part and leaves a checkpoint.
 
     `identity` is what the weights depend on; a checkpoint of another identity is refused.
@@ -56,8 +83,8 @@ class Loop:
     def __init__(
         self,
         module: torch.nn.Module,
-        data: Examples,
-        held_out: Examples,
+        data: TrainingSet,
+        held_out: TrainingSet,
         config: LoopConfig,
         regression: bool,
         identity: Mapping[str, Any],
@@ -69,20 +96,16 @@ class Loop:
         self.optimizer = adamw(self.weights.items(), config.learning_rate, config.weight_decay)
         self.average = {n: p.detach().clone() for n, p in self.weights.items()} if config.average else {}
         self.best: Tensors = {}
-        self.at = Position()
+        self.state = LoopState()
         self.lengths = data.lengths
-        self.epoch_steps = -(-len(data) // config.batch_size)
-
-    @property
-    def total(self) -> int:
-        return self.epoch_steps * self.config.epochs
+        self.total = -(-len(data) // config.batch_size) * config.epochs
 
     def run(self, folder: CheckpointFolder, report: Report, cancel: CancelToken) -> Tensors:
-        """Goes on from the checkpoint in `folder` if there is one; on cancelling it leaves one."""
+        """Go on from the checkpoint in `folder` if there is one; on cancelling leave one."""
         self._resume(folder)
-        while self.at.epoch < self.config.epochs and not self._stopped():
+        while self.state.epoch < self.config.epochs and not self._is_patience_over():
             try:
-                self._epoch(folder, report, cancel)
+                self._train_epoch(folder, report, cancel)
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error):
                     raise
@@ -95,173 +118,222 @@ class Loop:
         return self.best
 
     def records(self) -> tuple[EpochRecord, ...]:
-        return tuple(EpochRecord(**row) for row in self.at.history)
+        return tuple(EpochRecord(**row) for row in self.state.history)
 
     def save(self, folder: CheckpointFolder) -> None:
-        groups: dict[str, Tensors] = {
-            "model": dict(self.weights),
-            "optimizer": self._moments(),
-            "random": self._random_state(),
-        }
+        random_states = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            random_states["cuda"] = torch.cuda.get_rng_state(self.device)
+        optimizer = self.optimizer.state
+        moments = {f"{n}|{k}": t for n, p in self.weights.items() for k, t in optimizer.get(p, {}).items()}
+        groups: dict[str, Tensors] = {"model": dict(self.weights), "optimizer": moments, "random": random_states}
         optional = {"average": self.average, "best": self.best}
         groups |= {name: tensors for name, tensors in optional.items() if tensors}
-        folder.save({"identity": self.identity, "at": asdict(self.at)}, groups)
+        folder.save({"identity": self.identity, "at": asdict(self.state)}, groups)
 
-    def _epoch(self, folder: CheckpointFolder, report: Report, cancel: CancelToken) -> None:
-        batches = plan(self.lengths, self.config.batch_size, self.config.seed, self.at.epoch)
+    def _resume(self, folder: CheckpointFolder) -> None:
+        checkpoint = folder.load()
+        if checkpoint is None:
+            return
+        state, groups = checkpoint
+        differing = sorted(name for name in self.identity if state["identity"].get(name) != self.identity[name])
+        if differing:
+            raise UsageError(
+                f"out: holds a checkpoint of a run with another {', '.join(differing)}. "
+                "Give the same settings to go on, or another folder."
+            )
+        self.state = LoopState(**state["at"])
+        copy_weights(self.weights, groups["model"])
+        copy_weights(self.average, groups.get("average", {}))
+        self.best = {n: t.to(self.device) for n, t in groups.get("best", {}).items()}
+        for key, tensor in groups["optimizer"].items():
+            name, _, kind = key.rpartition("|")
+            # Adam's step counter stays on the CPU, the moments are beside their weights.
+            self.optimizer.state[self.weights[name]][kind] = tensor.to("cpu" if kind == "step" else self.device)
+        torch.set_rng_state(groups["random"]["cpu"])
+        if self.device.type == "cuda" and "cuda" in groups["random"]:  # not where the run began on a CPU
+            torch.cuda.set_rng_state(groups["random"]["cuda"], self.device)
+
+    def _train_epoch(self, folder: CheckpointFolder, report: Report, cancel: CancelToken) -> None:
+        batches = plan_batches(self.lengths, self.config.batch_size, self.config.seed, self.state.epoch)
         self.module.train()
-        while self.at.batch < len(batches):
-            self._check(cancel, folder)
+        while self.state.batch < len(batches):
+            try:
+                cancel.check()
+            except Cancelled:
+                self.save(folder)
+                raise
             began = time.perf_counter()
-            self._step(batches[self.at.batch])
-            self.at.seconds += time.perf_counter() - began
-            report(self.at.step, self.total, f"epoch {self.at.epoch + 1} of {self.config.epochs}")
-            if self.at.step % self.config.checkpoint_steps == 0 and self.at.batch < len(batches):
+            self._train_step(batches[self.state.batch])
+            self.state.seconds += time.perf_counter() - began
+            report(self.state.step, self.total, f"epoch {self.state.epoch + 1} of {self.config.epochs}")
+            if self.state.step % self.config.checkpoint_steps == 0 and self.state.batch < len(batches):
                 self.save(folder)
 
-    def _step(self, indices: list[int]) -> None:
+    def _train_step(self, indices: list[int]) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.learning_rate * self._rate()
         loss = self._loss(indices)
-        self.at.loss_sum += self._finite(loss.item())
+        number = loss.item()
+        if not math.isfinite(number):
+            raise ExegesisError(
+                f"learning_rate: the loss became {number} at step {self.state.step + 1} with "
+                f"{self.config.learning_rate:g}. Give a lower one and another --out."
+            )
+        self.state.loss_sum += number
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.config.clip:
             torch.nn.utils.clip_grad_norm_(self.weights.values(), self.config.clip)
         self.optimizer.step()
-        self._update_average()
-        self.at.step += 1
-        self.at.batch += 1
+        # The early decay is smaller, so that the average forgets the fresh head.
+        decay = min(self.config.average, (1 + self.state.step) / (10 + self.state.step))
+        for name, average in self.average.items():
+            average.lerp_(self.weights[name].detach(), 1 - decay)
+        self.state.step += 1
+        self.state.batch += 1
 
     def _rate(self) -> float:
         """Factor of the learning rate at this step."""
-        return warmup_linear(self.at.step, self.total, self.config.warmup)
+        return warmup_linear(self.state.step, self.total, self.config.warmup)
 
     def _inputs(self, indices: list[int]) -> Tensors:
-        """What the module reads in a training step."""
+        """The inputs of the module in a training step."""
         return self.data.batch(indices, self.device)
 
     def _loss(self, indices: list[int]) -> torch.Tensor:
-        truth = targets(self.data, indices, self.regression, self.device)
+        labels = label_tensor(self.data, indices, self.regression, self.device)
         with self._arithmetic():
             logits = self.module(**self._inputs(indices)).logits
         if self.regression:
-            return functional.mse_loss(logits[:, 0].float(), truth)
-        return functional.cross_entropy(logits.float(), truth, label_smoothing=self.config.label_smoothing)
+            return functional.mse_loss(logits[:, 0].float(), labels)
+        return functional.cross_entropy(logits.float(), labels, label_smoothing=self.config.label_smoothing)
 
     def _arithmetic(self) -> contextlib.AbstractContextManager[None]:
         low = self.config.precision == "bfloat16"
         return torch.autocast(self.device.type, torch.bfloat16) if low else contextlib.nullcontext()
 
-    def _finite(self, loss: float) -> float:
-        if not math.isfinite(loss):
-            raise ExegesisError(
-                f"learning_rate: the loss became {loss} at step {self.at.step + 1} with {self.config.learning_rate:g}. "
-                "Give a lower one and another --out."
-            )
-        return loss
-
-    def _update_average(self) -> None:
-        if not self.average:
-            return
-        # The early decay is smaller, so that the average forgets the fresh head.
-        decay = min(self.config.average, (1 + self.at.step) / (10 + self.at.step))
-        for name, parameter in self.weights.items():
-            self.average[name].lerp_(parameter.detach(), 1 - decay)
-
     def _close_epoch(self, report: Report) -> None:
-        began = time.perf_counter()
-        candidate = as_shipped(self.average or self.weights, self.config)
-        with swapped(self.weights, candidate):
+        began, state = time.perf_counter(), self.state
+        candidate = round_to_stored(self.average or self.weights, self.config)
+        with swap_weights(self.weights, candidate):
             score = self._score()
-        loss = self.at.loss_sum / self.at.batch
-        self.at.seconds += time.perf_counter() - began
-        self.at.history.append(asdict(EpochRecord(self.at.epoch, loss, score, round(self.at.seconds, 1))))
-        if self.at.best_epoch < 0 or score > self._best_score():
-            self.at.best_epoch, self.best = self.at.epoch, candidate
-        label = f"epoch {self.at.epoch + 1}: loss {loss:.4f}, held-out {score:.4f}"
-        self.at.epoch, self.at.batch, self.at.loss_sum = self.at.epoch + 1, 0, 0.0
-        report(self.at.step, self.total, label)
+        loss = state.loss_sum / state.batch
+        state.seconds += time.perf_counter() - began
+        state.history.append(asdict(EpochRecord(state.epoch, loss, score, round(state.seconds, 1))))
+        if state.best_epoch < 0 or score > state.history[state.best_epoch]["held_out"]:
+            state.best_epoch, self.best = state.epoch, candidate
+        label = f"epoch {state.epoch + 1}: loss {loss:.4f}, held-out {score:.4f}"
+        state.epoch, state.batch, state.loss_sum = state.epoch + 1, 0, 0.0
+        report(state.step, self.total, label)
 
     def _score(self) -> float:
-        """How good the module is on the held-out part; higher is better."""
+        """The score of the module on the held-out part; higher is better."""
         return evaluate(self.module, self.held_out, self.regression).value
 
-    def _best_score(self) -> float:
-        return self.at.history[self.at.best_epoch]["held_out"]
-
-    def _stopped(self) -> bool:
-        return self.at.best_epoch >= 0 and self.at.epoch - 1 - self.at.best_epoch >= self.config.patience
-
-    def _check(self, cancel: CancelToken, folder: CheckpointFolder) -> None:
-        try:
-            cancel.check()
-        except Cancelled:
-            self.save(folder)
-            raise
-
-    def _resume(self, folder: CheckpointFolder) -> None:
-        found = folder.load()
-        if found is None:
-            return
-        state, groups = found
-        _require_same(state["identity"], self.identity)
-        self.at = Position(**state["at"])
-        _copy_into(self.weights, groups["model"])
-        _copy_into(self.average, groups.get("average", {}))
-        self.best = {n: t.to(self.device) for n, t in groups.get("best", {}).items()}
-        self._restore_moments(groups["optimizer"])
-        torch.set_rng_state(groups["random"]["cpu"])
-        if self.device.type == "cuda" and "cuda" in groups["random"]:  # not where the run began on a CPU
-            torch.cuda.set_rng_state(groups["random"]["cuda"], self.device)
-
-    def _moments(self) -> Tensors:
-        state = self.optimizer.state
-        return {f"{n}|{k}": t for n, p in self.weights.items() for k, t in state.get(p, {}).items()}
-
-    def _restore_moments(self, tensors: Tensors) -> None:
-        for key, tensor in tensors.items():
-            name, _, kind = key.rpartition("|")
-            # Adam's step counter stays on the CPU, the moments live beside their weights.
-            place = "cpu" if kind == "step" else self.device
-            self.optimizer.state[self.weights[name]][kind] = tensor.to(place)
-
-    def _random_state(self) -> Tensors:
-        states = {"cpu": torch.get_rng_state()}
-        if self.device.type == "cuda":
-            states["cuda"] = torch.cuda.get_rng_state(self.device)
-        return states
+    def _is_patience_over(self) -> bool:
+        return self.state.best_epoch >= 0 and self.state.epoch - 1 - self.state.best_epoch >= self.config.patience
 
 
 @contextlib.contextmanager
-def swapped(weights: dict[str, Any], candidate: Tensors) -> Iterator[None]:
-    """Puts `candidate` into the weights and restores the old values."""
+def swap_weights(weights: dict[str, Any], candidate: Tensors) -> Iterator[None]:
+    """Put `candidate` into the weights and restore the old values afterwards."""
     old = {name: parameter.detach().clone() for name, parameter in weights.items()}
     try:
-        _copy_into(weights, candidate)
+        copy_weights(weights, candidate)
         yield
     finally:
-        _copy_into(weights, old)
+        copy_weights(weights, old)
 
 
-def as_shipped(weights: dict[str, Any], config: LoopConfig) -> Tensors:
-    """A copy in the precision in which the artefact is stored."""
+def round_to_stored(weights: dict[str, Any], config: LoopConfig) -> Tensors:
+    """A copy, rounded to the precision in which the weights are stored."""
     copies = {name: tensor.detach().clone() for name, tensor in weights.items()}
     if config.stored_half:
         return {name: tensor.to(torch.float16).to(tensor.dtype) for name, tensor in copies.items()}
     return copies
 
 
-def _copy_into(weights: dict[str, Any], source: Tensors) -> None:
+def copy_weights(weights: dict[str, Any], source: Mapping[str, torch.Tensor]) -> None:
+    """Copy the tensors of `source` into the weights of the same names."""
     with torch.no_grad():
         for name, tensor in source.items():
             weights[name].copy_(tensor)
 
 
-def _require_same(old: dict[str, Any], new: dict[str, Any]) -> None:
-    differing = sorted(name for name in new if old.get(name) != new[name])
-    if differing:
-        raise UsageError(
-            f"out: holds a checkpoint of a run with another {', '.join(differing)}. "
-            "Give the same settings to go on, or another folder."
-        )
+def plan_batches(lengths: Sequence[int], batch_size: int, seed: int, epoch: int) -> list[list[int]]:
+    """The batches of one epoch, each index once: shuffled, sorted by length within windows, shuffled again.
+
+    The order depends on seed and epoch only.
+    """
+    generator = random.Random(f"{seed}/{epoch}")
+    order = list(range(len(lengths)))
+    generator.shuffle(order)
+    batches: list[list[int]] = []
+    for start in range(0, len(order), batch_size * WINDOW):
+        window = sorted(order[start : start + batch_size * WINDOW], key=lambda i: lengths[i])
+        batches += [window[i : i + batch_size] for i in range(0, len(window), batch_size)]
+    generator.shuffle(batches)
+    return batches
+
+
+def label_tensor(data: TrainingSet, indices: Sequence[int], regression: bool, device: torch.device) -> torch.Tensor:
+    """The labels of the examples: scores as float32, or class indices."""
+    dtype = torch.float32 if regression else torch.int64
+    return torch.tensor([data.labels[i] for i in indices], device=device).to(dtype)
+
+
+def warmup_linear(step: int, total: int, warmup: float) -> float:
+    """Factor of the learning rate in [0, 1] at `step` (0-based): up over the first `warmup * total`, then to 0.
+
+    Thesis, section 3.1: linear warm-up over 6 % of the steps, then linear decay. Step 0 already moves.
+    """
+    rising = max(1, round(warmup * total)) if warmup > 0 else 0
+    if step < rising:
+        return (step + 1) / rising
+    return max(0.0, (total - step) / max(1, total - rising))
+
+
+def warmup_cosine(step: int, total: int, warmup: float) -> float:
+    """Factor of the learning rate in [0, 1] at `step` (0-based): up as `warmup_linear`, then half a cosine to 0."""
+    rising = max(1, round(warmup * total)) if warmup > 0 else 0
+    if step < rising:
+        return (step + 1) / rising
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - rising) / max(1, total - rising))))
+
+
+def adamw(
+    parameters: Iterable[tuple[str, torch.nn.Parameter]], learning_rate: float, decay: float
+) -> torch.optim.AdamW:
+    """AdamW where vectors (biases, layer norms) do not decay; parameters stay in the order given."""
+    named = [(name, p) for name, p in parameters if p.requires_grad]
+    groups = [
+        {"params": [p for _, p in named if p.ndim > 1], "weight_decay": decay},
+        {"params": [p for _, p in named if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW([g for g in groups if g["params"]], lr=learning_rate, foreach=True)
+
+
+def evaluate(module: torch.nn.Module, data: TrainingSet, regression: bool, batch_size: int = 64) -> SplitScore:
+    """Accuracy on `data`, or Pearson's correlation of a regression head, in eval mode; the mode is restored."""
+    lengths = data.lengths
+    order = sorted(range(len(data)), key=lambda i: lengths[i])
+    device, training = next(module.parameters()).device, module.training
+    module.eval()
+    rows: list[np.ndarray] = []
+    with torch.inference_mode():
+        for start in range(0, len(order), batch_size):
+            batch = data.batch(order[start : start + batch_size], device)
+            rows.append(module(**batch).logits.float().cpu().numpy())
+    module.train(training)
+    logits, labels = np.concatenate(rows)[np.argsort(order)], np.array(data.labels)
+    if regression:
+        return SplitScore("pearson", pearson(logits[:, 0], labels), len(data))
+    return SplitScore("accuracy", float((logits.argmax(1) == labels).mean()), len(data))
+
+
+def pearson(a: np.ndarray, b: np.ndarray) -> float:
+    """Pearson's correlation; 0 where one side is constant, for which it is not defined."""
+    x, y = a.astype(np.float64) - a.mean(), b.astype(np.float64) - b.mean()
+    scale = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / scale if scale > 0 else 0.0

@@ -22,7 +22,7 @@ from engine import jobs
 from engine.classifiers import AnyClassifier
 from engine.randomization.model_copy import ModelCopy, Weights, reinitialize
 from engine.registry import all_explainers
-from engine.shipped.randomized import PLANS
+from engine.shipped.experiments import RANDOMIZATION_PLANS
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -101,7 +101,7 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     assert any(text.startswith("#") and " ρ " in text for text in page.selectbox(key("text", "view.example")).options)
     assert len(page.selectbox(key("text", "view.example")).options) == 5
     assert len(TEXTS) >= 5
-    page = opened(**link, beside=mark_of(PLANS["text"]), lines="gradient_x_input")
+    page = opened(**link, beside=mark_of(RANDOMIZATION_PLANS["text"]), lines="gradient_x_input")
     assert 'aria-label="Verdicts on Gradient x input"' in html_of(page)
     assert "reviews-minilm on reviews" in page.selectbox(key("text", "view.of")).options
     assert page.query_params["lines"] == "gradient_x_input"

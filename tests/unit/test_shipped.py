@@ -26,9 +26,17 @@ from engine.request import Example, Request
 from engine.result import Explanation
 from engine.scaffold.keeping import Kept
 from engine.scaffold.opening import NORMALISED, OPENING
-from engine.shipped import attacked, evaluated, randomized
-from engine.shipped.gallery import GALLERY, METHODS, MODEL, PICTURE_METHODS, Piece, picture_requests, requests
-from engine.shipped.make import packed_lines
+from engine.shipped import experiments
+from engine.shipped.gallery import (
+    GALLERY,
+    METHODS,
+    MODEL,
+    PICTURE_METHODS,
+    GalleryCard,
+    gallery_requests,
+    picture_requests,
+)
+from engine.shipped.make import pack_lines
 from engine.store import result_store
 from tests.project import ROOT
 
@@ -39,7 +47,7 @@ import json, sys
 from engine.evaluation.keeping import finished
 from engine.evaluation.sample import sample_of, with_metrics
 from engine.explain import explain, explain_many
-from engine.shipped import evaluated
+from engine.shipped import experiments
 from engine.shipped.gallery import GALLERY, METHODS, picture_requests
 made = explain_many([GALLERY[-1].request(method) for method in METHODS])
 heavy = {"torch", "transformers", "scipy"} & set(sys.modules)
@@ -64,7 +72,7 @@ def forget_the_device() -> None:
     runtime._only_cpu.cache_clear()
 
 
-def named(title: str) -> Piece:
+def named(title: str) -> GalleryCard:
     return next(piece for piece in GALLERY if piece.title == title)
 
 
@@ -87,19 +95,21 @@ def students() -> Iterator[Kept]:
 
 
 def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
-    of_the_gallery = {key_of(request) for request in requests()}
-    of_evaluations = {key for plan in evaluated.plans().values() for key in evaluated.keys(plan)}
+    of_the_gallery = {key_of(request) for request in gallery_requests()}
+    of_evaluations = {
+        key for plan in experiments.evaluation_plans().values() for key in experiments.evaluation_keys(plan)
+    }
     of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.pupils}
-    others = {*of_evaluations, *randomized.keys(), *attacked.keys(), *of_students}
+    others = {*of_evaluations, *experiments.randomization_keys(), *experiments.attack_keys(), *of_students}
     again = "run python -m engine.shipped.make, for students python -m engine.scaffold.ship"
     assert set(shipped.entries()) == of_the_gallery | others, again
     assert len(of_the_gallery) == len(GALLERY) * len(METHODS) + len(PICTURE_METHODS)
-    assert shipped.FILE.stat().st_size < LARGEST_FILE
+    assert shipped.EXPLANATIONS.stat().st_size < LARGEST_FILE
 
 
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_a_shipped_evaluation_is_the_one_that_its_page_opens_with(kind: str) -> None:
-    plan = evaluated.plans()[kind]
+    plan = experiments.evaluation_plans()[kind]
     assert plan == plan_of(usual(kind), all_explainers(kind))
     sample = sample_of(plan)
     found = finished(with_metrics(plan, sample), sample)
@@ -128,7 +138,7 @@ EACH = [
 @pytest.mark.parametrize("asked", EACH)
 def test_a_shipped_result_is_what_is_computed(asked: list[Request]) -> None:
     found = explain_many(asked)
-    with shipped.set_aside():
+    with shipped.ignore_entries():
         made = explain_many(asked)
     for old, new in zip(found, made, strict=True):
         assert old.cached
@@ -143,7 +153,7 @@ def test_a_shipped_result_is_found_in_an_empty_home_and_written_nowhere() -> Non
     assert result_store().contains(key_of(request))
     assert explain(request).cached
     assert result_store().stats().entries == 0
-    with shipped.set_aside():
+    with shipped.ignore_entries():
         assert not result_store().contains(key_of(request))
 
 
@@ -221,7 +231,7 @@ def test_what_the_cards_say_of_their_maps_is_so() -> None:
 
 def test_what_is_packed_is_found_under_its_key() -> None:
     scores = np.linspace(-1, 1, 7)
-    [line] = packed_lines([("k", {"n": 7}, {"scores": scores})])
+    [line] = pack_lines([("k", {"n": 7}, {"scores": scores})])
     read = json.loads(line)
     assert read["key"] == "k"
     meta, arrays = codec.decode(zlib.decompress(base64.b64decode(read["body"])), "k")

@@ -17,7 +17,7 @@ from engine.attacks.keeping import complete, finished
 from engine.attacks.keeping import key_of as key_of_all
 from engine.evaluation.sample import sample_of
 from engine.registry import all_explainers
-from engine.shipped import attacked
+from engine.shipped import experiments
 
 LARGEST_FILE = 350_000
 
@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(kind: str) -> AdversarialState:
     """What the page shows that was asked for nothing."""
-    plan, methods = attacked.PLANS[kind], all_explainers(kind)
+    plan, methods = experiments.ATTACK_PLANS[kind], all_explainers(kind)
     models = list(plan.models)
     if kind == "text":
         state, said = read_text({}, models, methods, open_data(plan.dataset))
@@ -43,11 +43,11 @@ def opened(kind: str) -> AdversarialState:
     return state
 
 
-@pytest.mark.parametrize("kind", list(attacked.PLANS))
+@pytest.mark.parametrize("kind", list(experiments.ATTACK_PLANS))
 def test_the_shipped_attacks_are_those_that_the_page_opens_with(kind: str) -> None:
-    state, plan = opened(kind), attacked.PLANS[kind]
+    state, plan = opened(kind), experiments.ATTACK_PLANS[kind]
     asked = [key_of(state.request(objective)) for objective in state.objectives]
-    assert asked == [key_of(request) for request in attacked.requests(kind)]
+    assert asked == [key_of(request) for request in experiments.attack_requests(kind)]
     assert state.plan() == plan
     assert {*asked, key_of_all(plan, sample_of(plan.sampled))} <= set(shipped.entries()), (
         "python -m engine.shipped.make"
@@ -55,9 +55,9 @@ def test_the_shipped_attacks_are_those_that_the_page_opens_with(kind: str) -> No
     assert shipped.ATTACKS.stat().st_size < LARGEST_FILE
 
 
-@pytest.mark.parametrize("kind", list(attacked.PLANS))
+@pytest.mark.parametrize("kind", list(experiments.ATTACK_PLANS))
 def test_they_are_found_and_their_top_changes_while_the_class_stays(kind: str) -> None:
-    found = attack_many(attacked.requests(kind))
+    found = attack_many(experiments.attack_requests(kind))
     assert all(one.cached for one in found)
     assert [one.attack["objective"] for one in found] == ["unconstrained", "constrained"]
     for one in found:
@@ -68,9 +68,9 @@ def test_they_are_found_and_their_top_changes_while_the_class_stays(kind: str) -
         np.testing.assert_allclose(abs(one.delta).max(1), one.largest, rtol=5e-4, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", list(attacked.PLANS))
+@pytest.mark.parametrize("kind", list(experiments.ATTACK_PLANS))
 def test_means_over_examples_are_there_without_a_model(kind: str) -> None:
-    plan = attacked.PLANS[kind]
+    plan = experiments.ATTACK_PLANS[kind]
     found = finished(plan)
     assert found is not None
     assert complete(found)
@@ -83,6 +83,6 @@ def test_both_kinds_are_computed_on_one_example_and_on_many(monkeypatch: pytest.
     many: list[object] = []
     monkeypatch.setattr(attack, "attack_many", one.extend)
     monkeypatch.setattr(experiment, "carry_out", many.append)
-    assert attacked.made() == attacked.keys()
-    assert one == [request for kind in attacked.PLANS for request in attacked.requests(kind)]
-    assert many == list(attacked.PLANS.values())
+    assert experiments.compute_attacks() == experiments.attack_keys()
+    assert one == [request for kind in experiments.ATTACK_PLANS for request in experiments.attack_requests(kind)]
+    assert many == list(experiments.ATTACK_PLANS.values())

@@ -15,8 +15,8 @@ from engine.randomization.plan import MODES
 from engine.randomization.result import MEASURES
 from engine.randomization.stage_maps import stage_maps
 from engine.randomization.work import ChunkMaps, ModelWork, find_chunk
-from engine.shipped.make import rounded
-from engine.shipped.randomized import PLANS
+from engine.shipped.experiments import RANDOMIZATION_PLANS
+from engine.shipped.make import round_floats
 from engine.store import result_store
 from tests.unit.test_shipped import forget_the_device
 
@@ -36,9 +36,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget_the_device()
 
 
-@pytest.mark.parametrize("kind", PLANS)
+@pytest.mark.parametrize("kind", RANDOMIZATION_PLANS)
 def test_a_shipped_randomization_is_found_whole_with_the_maps_that_its_numbers_are_of(kind: str) -> None:
-    plan = PLANS[kind]
+    plan = RANDOMIZATION_PLANS[kind]
     found = finished(plan)
     assert found is not None, "run python -m engine.shipped.make"
     [one] = found.models
@@ -63,11 +63,11 @@ def test_they_are_small_enough_to_come_along() -> None:
 
 
 def test_a_shipped_map_is_what_is_computed() -> None:
-    plan = PLANS["text"]
+    plan = RANDOMIZATION_PLANS["text"]
     work = ModelWork(plan, plan.models[0], sample_of(plan))
     [chunk] = [one for one in work.chunks(((str(6),), 0), work.batches[0]) if one.method == METHOD]
     old = find_chunk(chunk)
-    with shipped.set_aside():
+    with shipped.ignore_entries():
         new = work.do([chunk])[chunk.key]
     assert isinstance(old, ChunkMaps)
     assert isinstance(new, ChunkMaps)
@@ -77,7 +77,7 @@ def test_a_shipped_map_is_what_is_computed() -> None:
 
 def test_rounding_keeps_as_many_binary_digits_as_it_says() -> None:
     given = {"scores": np.array([1 / 3, -2e-9, 0.0, np.nan]), "likeness": np.array([1 / 3]), "why": np.array([-1, 2])}
-    cut = rounded(given)
+    cut = round_floats(given)
     assert cut["scores"].tolist()[:3] == pytest.approx(given["scores"].tolist()[:3], rel=2**-12, abs=0)
     assert np.isnan(cut["scores"][3])
     assert cut["likeness"][0] == pytest.approx(1 / 3, rel=2**-24)

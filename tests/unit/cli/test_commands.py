@@ -148,7 +148,7 @@ def test_the_command_on_a_card_can_be_given(monkeypatch: pytest.MonkeyPatch) -> 
 
     from typer.testing import CliRunner
 
-    from engine.training import trainer
+    from engine.training import finetuning
     from engine.training.config import TrainConfig
 
     asked: list[TrainConfig] = []
@@ -157,7 +157,7 @@ def test_the_command_on_a_card_can_be_given(monkeypatch: pytest.MonkeyPatch) -> 
         asked.append(config)
         raise SystemExit(0)
 
-    monkeypatch.setattr(trainer, "train", stop)
+    monkeypatch.setattr(finetuning, "train", stop)
     config = TrainConfig(base="a base", epochs=3, drop_contained=False, learning_rate=1e-4, method="lora")
     CliRunner().invoke(app, shlex.split(config.command())[1:])
     CliRunner().invoke(app, ["train", "--no-drop-contained"])

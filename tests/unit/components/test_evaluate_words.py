@@ -37,7 +37,7 @@ from engine.evaluation.result import Evaluation, Facts
 from engine.jobs import Job
 from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 from engine.registry import all_explainers
-from engine.shipped.evaluated import plans
+from engine.shipped.experiments import evaluation_plans
 from tests.unit.components.test_library import JOB
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -183,7 +183,7 @@ def test_many_names_are_counted() -> None:
 def test_an_evaluation_is_listed_once_whether_it_is_shipped_or_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, known: list[str], listed: list[str]
 ) -> None:
-    shipped = plans()
+    shipped = evaluation_plans()
     job = partial(Mock, spec=Job, state="done", created=0.0)
     there = [(job(id=number), shipped[kind]) for number, kind in enumerate(known, start=1)]
     monkeypatch.setattr(recent, "evaluations", lambda: there)

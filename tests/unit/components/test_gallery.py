@@ -17,10 +17,10 @@ from engine.explain import key_of, shipped_explanation
 from engine.models.catalog import embedded_models
 from engine.registry import all_explainers
 from engine.request import Request
-from engine.shipped.gallery import GALLERY, Piece
+from engine.shipped.gallery import GALLERY, GalleryCard
 
 
-def drawn(piece: Piece) -> str:
+def drawn(piece: GalleryCard) -> str:
     return card_html(piece, shipped_explanation(piece.request(piece.method)))
 
 
@@ -29,7 +29,7 @@ def words(html: str) -> str:
 
 
 @pytest.mark.parametrize("piece", GALLERY, ids=lambda piece: piece.title)
-def test_a_card_shows_the_whole_text_and_what_to_see(piece: Piece) -> None:
+def test_a_card_shows_the_whole_text_and_what_to_see(piece: GalleryCard) -> None:
     shown = words(drawn(piece))
     assert piece.example.text in shown
     assert piece.see in shown
@@ -63,7 +63,7 @@ def test_a_card_without_a_current_result_shows_the_text_alone_and_escapes_it() -
 
 
 @pytest.mark.parametrize("piece", GALLERY, ids=lambda piece: piece.title)
-def test_a_link_opens_what_is_shipped(piece: Piece, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_opens_what_is_shipped(piece: GalleryCard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.runtime.device_type", lambda: "cpu")
     state, said = read(link(piece), embedded_models(), all_explainers(), OpenData(DATA, load(DATA)))
     assert not said

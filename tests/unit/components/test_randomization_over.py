@@ -25,7 +25,7 @@ from engine.randomization.curves import Curve, curves_of
 from engine.randomization.plan import RandomizationPlan
 from engine.randomization.result import ModelRandomization
 from engine.randomization.stages import stages_of
-from engine.shipped.randomized import PLANS
+from engine.shipped.experiments import RANDOMIZATION_PLANS
 from tests.unit.components.randomized import PLAN, found
 
 FRAME = Frame({"gradient_x_input": "Input x gradient"})
@@ -121,7 +121,7 @@ def test_what_is_drawn_together_has_names_of_its_own(
 def test_other_checks_that_are_finished_are_offered_and_those_that_are_not_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    text = PLANS["text"]
+    text = RANDOMIZATION_PLANS["text"]
     other = dataclasses.replace(text, dataset="nli")
     done, failed = (Mock(spec=Job, id=1, finished=1.0, state=state, over=True) for state in ("done", "failed"))
     before: list[Randomized] = [(done, other), (failed, dataclasses.replace(text, seed=1))]

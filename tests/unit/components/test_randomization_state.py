@@ -11,7 +11,7 @@ from components.randomization.look import Look
 from components.randomization.state import RandomizationState, plan_of, read, usual, write
 from engine.randomization.plan import THESIS_METHODS, RandomizationPlan
 from engine.registry import all_explainers
-from engine.shipped.randomized import PLANS
+from engine.shipped.experiments import RANDOMIZATION_PLANS
 
 TEXT = all_explainers("text")
 FULL = RandomizationState(
@@ -84,4 +84,4 @@ def test_the_plan_is_that_of_the_command() -> None:
 
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_the_page_opens_with_what_is_shipped(kind: str) -> None:
-    assert plan_of(usual(kind), all_explainers(kind)) == PLANS[kind]
+    assert plan_of(usual(kind), all_explainers(kind)) == RANDOMIZATION_PLANS[kind]

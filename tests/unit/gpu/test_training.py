@@ -14,13 +14,11 @@ from engine.errors import Cancelled, ExegesisError
 from engine.models import loading
 from engine.models.loading import load_model
 from engine.progress import CancelToken
-from engine.training.config import TrainConfig
-from engine.training.images.config import ImageTrainConfig
-from engine.training.images.trainer import train_images
-from engine.training.machine import device_named
-from engine.training.pretraining.config import PretrainConfig
-from engine.training.pretraining.trainer import pretrain
-from engine.training.trainer import TrainResult, train
+from engine.training.config import ImageTrainConfig, PretrainConfig, TrainConfig
+from engine.training.finetuning import train
+from engine.training.image_training import train_images
+from engine.training.pretraining import pretrain
+from engine.training.recipe import TrainResult, select_device
 from tests.tiny import save_checkpoint
 from tests.unit.gpu.machine import REAL, assert_same, both, gpu, on
 from tests.unit.scaffold.plans import pictures, texts
@@ -160,9 +158,9 @@ def test_memory_that_runs_out_is_told_as_too_large_a_batch(cuda: Any, trained: T
 
 
 def test_auto_is_the_device_that_was_named(cuda: Any) -> None:
-    assert device_named("auto") == "cuda"
+    assert select_device("auto") == "cuda"
     with on("cpu"):
-        assert device_named("auto") == "cpu"
+        assert select_device("auto") == "cpu"
 
 
 def test_an_adapter_is_read_on_the_cpu(trained: Train, steady: str, tmp_path: Path) -> None:

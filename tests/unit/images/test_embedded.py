@@ -64,7 +64,7 @@ def test_weights_are_small_and_match_their_card(name: str) -> None:
 
 @names
 def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.training.images import trainer
+    from engine.training import image_training
 
     asked = []
 
@@ -72,7 +72,7 @@ def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatc
         asked.append(config)
         raise SystemExit(0)
 
-    monkeypatch.setattr(trainer, "train_images", stop)
+    monkeypatch.setattr(image_training, "train_images", stop)
     CliRunner().invoke(app, shlex.split(catalog.card(name)["command"])[1:])
     [config] = asked
     settings = catalog.card(name)["settings"]

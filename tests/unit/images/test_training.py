@@ -22,12 +22,11 @@ from engine.cli.root import app
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.models import weight_files
 from engine.progress import CancelToken, silent
-from engine.training.images import augment, vit
-from engine.training.images.checkpoints import load
-from engine.training.images.config import ImageTrainConfig
-from engine.training.images.pictures import Pictures, measured, resized
-from engine.training.images.trainer import train_images
-from engine.training.schedule import warmup_cosine
+from engine.training import image_data, image_training
+from engine.training.config import ImageTrainConfig
+from engine.training.image_data import PixelSet, measure_normalization, resize_to_square
+from engine.training.image_training import load_vit, train_images
+from engine.training.loop import warmup_cosine
 from tests.project import ROOT
 from tests.unit.images.conftest import class_files, unpacked
 
@@ -81,7 +80,7 @@ def test_float16_changes_the_probabilities_by_less_than_a_thousandth(config: Tra
     assert all(t.half().equal(tensors[True][name]) for name, t in tensors[False].items())
     answers = []
     for out in kept.values():
-        module = load(out, ("blue", "red")).eval()
+        module = load_vit(out, ("blue", "red")).eval()
         with torch.inference_mode():
             answers.append(torch.softmax(module(pixel_values=batch()).logits, 1))
     assert (answers[0] - answers[1]).abs().max() < 1e-3
@@ -99,8 +98,8 @@ def test_cancelled_and_taken_up_again_it_gives_the_same_weights(config: Train) -
 
 KILLED = """
 import json, os, signal, sys, torch
-from engine.training.images.config import ImageTrainConfig
-from engine.training.images.trainer import train_images
+from engine.training.config import ImageTrainConfig
+from engine.training.image_training import train_images
 torch.set_num_threads(int(sys.argv[2]))
 def report(done, total, label):
     if done == 9:
@@ -188,29 +187,29 @@ def test_the_held_out_part_is_never_trained_on_and_sizes_are_kept(config: Train)
 
 def test_normalisation_is_that_of_the_pixels() -> None:
     pixels = (batch(50) * 255).to(torch.uint8)
-    found = measured(pixels)
+    found = measure_normalization(pixels)
     unit = pixels.double() / 255
     assert found.mean == pytest.approx(unit.mean((0, 2, 3)).tolist(), abs=1e-4)
     assert found.std == pytest.approx(unit.std((0, 2, 3), correction=0).tolist(), abs=1e-4)
-    data = Pictures(pixels, [0.0] * 50, found)
+    data = PixelSet(pixels, [0.0] * 50, found)
     values = data.batch(range(50), torch.device("cpu"))["pixel_values"]
     assert values.mean((0, 2, 3)).abs().max() < 1e-3
     assert (values.std((0, 2, 3)) - 1).abs().max() < 1e-3
 
 
 def test_a_constant_channel_does_not_divide_by_zero() -> None:
-    assert measured(torch.full((3, 3, 4, 4), 9, dtype=torch.uint8)).std == (0.01, 0.01, 0.01)
+    assert measure_normalization(torch.full((3, 3, 4, 4), 9, dtype=torch.uint8)).std == (0.01, 0.01, 0.01)
 
 
 def test_resizing_to_its_own_size_changes_nothing() -> None:
     pixels = np.arange(4 * 4 * 3, dtype=np.uint8).reshape(4, 4, 3)
-    assert np.array_equal(resized(pixels, 4), pixels)
-    assert np.array_equal(resized(pixels, 8), np.asarray(Image.fromarray(pixels).resize((8, 8), 2)))
+    assert np.array_equal(resize_to_square(pixels, 4), pixels)
+    assert np.array_equal(resize_to_square(pixels, 8), np.asarray(Image.fromarray(pixels).resize((8, 8), 2)))
 
 
 def test_flipping_mirrors_about_half() -> None:
     pixels = batch()
-    changed = augment.flipped(pixels)
+    changed = image_data.flip_images(pixels)
     mirrored = [torch.equal(new, old.flip(2)) for new, old in zip(changed, pixels, strict=True)]
     kept = [torch.equal(new, old) for new, old in zip(changed, pixels, strict=True)]
     assert all(a != b for a, b in zip(mirrored, kept, strict=True))
@@ -220,7 +219,7 @@ def test_flipping_mirrors_about_half() -> None:
 def test_shifting_moves_by_every_offset_up_to_the_most() -> None:
     ramp = torch.arange(8.0).expand(200, 3, 8, 8) / 8
     torch.manual_seed(1)
-    changed = augment.shifted(ramp, 2)
+    changed = image_data.shift_images(ramp, 2)
     offsets = ((changed[:, 0, 4, 4] - ramp[:, 0, 4, 4]) * 8).round().int()
     assert set(offsets.tolist()) == {-2, -1, 0, 1, 2}
     assert changed.min() >= 0
@@ -230,30 +229,30 @@ def test_shifting_moves_by_every_offset_up_to_the_most() -> None:
 def test_turning_by_the_most_of_ninety_degrees_is_a_quarter_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = batch(4)
     for chance, quarters in ((1.0, 1), (0.0, -1), (0.5, 0)):
-        monkeypatch.setattr(augment.torch, "rand", lambda *shape, drawn=chance: torch.full(shape, drawn))
-        assert torch.allclose(augment.turned(pixels, 90), pixels.rot90(quarters, (2, 3)), atol=1e-5)
+        monkeypatch.setattr(image_data.torch, "rand", lambda *shape, drawn=chance: torch.full(shape, drawn))
+        assert torch.allclose(image_data.turn_images(pixels, 90), pixels.rot90(quarters, (2, 3)), atol=1e-5)
 
 
 def test_jitter_keeps_pixels_in_range_and_is_nothing_at_strength_zero() -> None:
     pixels = batch()
-    assert torch.allclose(augment.jittered(pixels, 0.0), pixels, atol=1e-6)
-    changed = augment.jittered(pixels, 0.5)
+    assert torch.allclose(image_data.jitter_images(pixels, 0.0), pixels, atol=1e-6)
+    changed = image_data.jitter_images(pixels, 0.5)
     assert changed.min() >= 0
     assert changed.max() <= 1
     assert (changed - pixels).abs().mean() > 0.05
 
 
 def test_dropped_patches_are_gone_in_training_only_and_the_class_token_stays(config: Train) -> None:
-    module: Any = vit.new_vit(config(size=16), ("a", "b"))
+    module: Any = image_training.new_vit(config(size=16), ("a", "b"))
     tokens = torch.arange(17.0)[None, :, None].expand(3, 17, 2)
     seen: list[torch.Size] = []
     module.vit.layers[0].register_forward_hook(lambda _, inputs, out: seen.append(inputs[0].shape))
-    with augment.patches_dropped(module.vit.embeddings, 0.25):
+    with image_data.drop_patches(module.vit.embeddings, 0.25):
         module.train()(pixel_values=batch(3, 16))
         module.eval()(pixel_values=batch(3, 16))
     module.train()(pixel_values=batch(3, 16))
     assert [shape[1] for shape in seen] == [13, 17, 17]
-    kept = augment._fewer(tokens, 0.25, True)[..., 0]
+    kept = image_data.drop_tokens(tokens, 0.25)[..., 0]
     assert kept.shape == (3, 13)
     assert (kept[:, 0] == 0).all()
     assert (kept.diff(dim=1) > 0).all()
@@ -263,7 +262,7 @@ def test_dropped_patches_are_gone_in_training_only_and_the_class_token_stays(con
 def test_new_weights_start_as_the_paper_says() -> None:
     torch.manual_seed(0)
     config = ImageTrainConfig(size=16, patch=4, layers=1, width=64, heads=1)
-    attention = vit.new_vit(config, ("a", "b")).vit.layers[0].attention  # type: ignore[union-attr]
+    attention = image_training.new_vit(config, ("a", "b")).vit.layers[0].attention  # type: ignore[union-attr]
     queries_keys = attention.q_proj.weight.T @ attention.k_proj.weight
     values_out = attention.v_proj.weight.T @ attention.o_proj.weight.T
     eye = torch.eye(64, dtype=torch.bool)
@@ -274,7 +273,7 @@ def test_new_weights_start_as_the_paper_says() -> None:
 
 
 def test_positions_are_near_where_patches_are_near() -> None:
-    places = vit.sincos_positions(8, 32)
+    places = image_training.sincos_positions(8, 32)
     assert places.shape == (64, 32)
     near = (places @ places.T)[27]
     assert near.argmax() == 27
@@ -292,7 +291,7 @@ def test_the_learning_rate_rises_then_falls_along_a_cosine() -> None:
 def test_the_command_on_a_card_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
 
-    from engine.training.images import trainer
+    from engine.training import image_training
 
     asked: list[ImageTrainConfig] = []
 
@@ -300,7 +299,7 @@ def test_the_command_on_a_card_can_be_given(monkeypatch: pytest.MonkeyPatch) -> 
         asked.append(config)
         raise SystemExit(0)
 
-    monkeypatch.setattr(trainer, "train_images", stop)
+    monkeypatch.setattr(image_training, "train_images", stop)
     config = ImageTrainConfig(dataset="digits", epochs=3, flip=False, drop_patches=0.25, size=64)
     CliRunner().invoke(app, shlex.split(config.command())[1:])
     CliRunner().invoke(app, ["train", "--dataset", "scenes-marked:strength=0.5", "--no-flip"])

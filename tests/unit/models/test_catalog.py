@@ -133,10 +133,10 @@ def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("name", catalog.embedded_models())
 def test_the_card_for_people_says_what_the_card_for_programs_says(name: str) -> None:
-    from engine.training.cards import markdown
+    from engine.training.cards import card_markdown
 
     folder = catalog.EMBEDDED / name
-    assert (folder / "card.md").read_text(encoding="utf-8") == markdown(catalog.card(name))
+    assert (folder / "card.md").read_text(encoding="utf-8") == card_markdown(catalog.card(name))
 
 
 @pytest.mark.parametrize("name", ["n" * 5000, "./" + "n" * 5000, "~" + "n" * 5000, "a/" + "n" * 5000, "/" + "n" * 5000])

@@ -20,7 +20,7 @@ from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.request import Example
 from engine.result import Prediction
-from engine.training.cards import markdown
+from engine.training.cards import card_markdown
 
 LARGEST_BASE = 3 * 10**6
 LARGEST_ADAPTER = 2 * 10**6
@@ -79,7 +79,7 @@ def test_weights_are_small_and_match_their_card(name: str) -> None:
     assert check_weights(name)["ok"]
     assert card["bytes"] == weights_of(folder) < (LARGEST_BASE if name in BASES else LARGEST_ADAPTER)
     assert catalog.BASE_PREFIX + card["title"] == name if name in BASES else card["title"] == name
-    assert (folder / "card.md").read_text(encoding="utf-8") == markdown(card)
+    assert (folder / "card.md").read_text(encoding="utf-8") == card_markdown(card)
 
 
 def test_all_weights_together_are_small() -> None:
@@ -88,9 +88,9 @@ def test_all_weights_together_are_small() -> None:
 
 @stored
 def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.training import trainer
-    from engine.training.images import trainer as image_trainer
-    from engine.training.pretraining import trainer as pretrainer
+    from engine.training import finetuning
+    from engine.training import image_training as image_trainer
+    from engine.training import pretraining as pretrainer
 
     asked = []
 
@@ -98,7 +98,7 @@ def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatc
         asked.append(config)
         raise SystemExit(0)
 
-    monkeypatch.setattr(trainer, "train", stop)
+    monkeypatch.setattr(finetuning, "train", stop)
     monkeypatch.setattr(pretrainer, "pretrain", stop)
     monkeypatch.setattr(image_trainer, "train_images", stop)
     CliRunner().invoke(app, shlex.split(catalog.card(name)["command"])[1:])

@@ -13,10 +13,9 @@ from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from engine.models.loading import load_model
 from engine.models.sizes import model_size
-from engine.training.config import TrainConfig
-from engine.training.pretraining.config import PretrainConfig
-from engine.training.pretraining.trainer import pretrain
-from engine.training.trainer import train
+from engine.training.config import PretrainConfig, TrainConfig
+from engine.training.finetuning import train
+from engine.training.pretraining import pretrain
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A toy task whose answer is one word, and tiny random bases that can learn it."""
+"""A toy task whose answer is one word, tiny random bases that can learn it, and pre-trainings of a second."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from engine.data.datasets import load
+from engine.training.config import PretrainConfig
 from tests.tiny import save_checkpoint
 
 FILLER = ["the", "film", "is", "a", "quiet", "plot", "and", "acting", "with", "two", "days", "over", "price"]
 MARKERS = ["warm", "bad", "view"]
 Write = Callable[..., str]
+SHAPES_OF_FAMILIES = {"bert": "bert", "roberta": "roberta", "gpt2": "gpt2", "t5": "t5-mini"}
+Configured = Callable[..., PretrainConfig]
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +72,21 @@ def toy(tmp_path: Path) -> Write:
         return str(path)
 
     return write
+
+
+@pytest.fixture(scope="session")
+def texts() -> tuple[str, ...]:
+    """Generated reviews, which hold neither mark."""
+    return tuple(example.text for example in load("reviews-generated:count=200", split="train").examples)
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Configured:
+    """A config whose folder is `name`, of a few steps."""
+
+    def make(base: str, name: str = "base", **changes: object) -> PretrainConfig:
+        quick = {"dataset": "reviews-generated:count=120", "epochs": 2, "batch_size": 16, "vocabulary": 500}
+        quick |= {"max_length": 48, "held_out": 20, "device": "cpu", "out": str(tmp_path / name)}
+        return PretrainConfig(base=base, **{**quick, **changes})
+
+    return make

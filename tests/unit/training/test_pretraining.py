@@ -13,13 +13,11 @@ from safetensors.torch import load_file
 from engine.errors import Cancelled, UsageError
 from engine.models.loading import load_model
 from engine.progress import CancelToken
-from engine.training.config import TrainConfig
-from engine.training.pretraining.modules import new_module
-from engine.training.pretraining.own_tokenizers import own_tokenizer
-from engine.training.pretraining.shapes import SHAPES
-from engine.training.pretraining.trainer import LOSS, pretrain
-from engine.training.trainer import train
-from tests.unit.pretraining.conftest import SHAPES_OF_FAMILIES, Configured
+from engine.training.config import SHAPES, TrainConfig
+from engine.training.finetuning import train
+from engine.training.pretraining import LOSS, new_module, pretrain
+from engine.training.tokenizer_training import train_tokenizer
+from tests.unit.training.conftest import SHAPES_OF_FAMILIES, Configured
 
 FAMILIES = tuple(SHAPES_OF_FAMILIES)
 QUICKEST = "t5"
@@ -113,7 +111,7 @@ def test_several_data_sets_are_read_and_named(configured: Configured, tmp_path: 
 
 
 def test_the_shapes_are_what_the_experiments_need(texts: tuple[str, ...]) -> None:
-    sizes, tokenizers = {}, {f: own_tokenizer(f, texts, 600, 32) for f in FAMILIES}
+    sizes, tokenizers = {}, {f: train_tokenizer(f, texts, 600, 32) for f in FAMILIES}
     for name, shape in SHAPES.items():
         module = new_module(shape, tokenizers[shape.family], 32)
         backbone = module.get_encoder() if shape.family == "t5" else module.base_model

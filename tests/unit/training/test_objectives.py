@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from engine.training.pretraining.objectives import IGNORED, hidden_spans, masked_words, next_word
-from engine.training.pretraining.own_tokenizers import SENTINELS
+from engine.training.objectives import IGNORED, hide_spans, mask_words, next_words
+from engine.training.tokenizer_training import SENTINELS
 
 PAD, END, MASK, FIRST = 0, 1, 2, 3
 SENTINEL = 1000
@@ -33,7 +33,7 @@ def rows(count: int, words: int) -> list[list[int]]:
 def test_masked_words_hide_15_percent_of_words_and_never_a_special_token() -> None:
     torch.manual_seed(0)
     data = [*rows(300, 40), [FIRST, 10, END]]
-    inputs, answers = masked_words(data, Ids())
+    inputs, answers = mask_words(data, Ids())
     asked = answers != IGNORED
     whole = torch.tensor([row + [PAD] * (42 - len(row)) for row in data])
     assert asked.sum(1).tolist() == [6] * 300 + [1]
@@ -48,7 +48,7 @@ def test_masked_words_hide_15_percent_of_words_and_never_a_special_token() -> No
 
 
 def test_the_next_word_is_asked_for_at_each_word_but_the_last() -> None:
-    inputs, answers = next_word([[5, 6, 7, END], [8, END]], Ids(pad_token_id=END))
+    inputs, answers = next_words([[5, 6, 7, END], [8, END]], Ids(pad_token_id=END))
     assert inputs["input_ids"].tolist() == [[5, 6, 7, END], [8, END, END, END]]
     assert answers.tolist() == [[6, 7, END, IGNORED], [END, IGNORED, IGNORED, IGNORED]]
 
@@ -57,7 +57,7 @@ def test_the_next_word_is_asked_for_at_each_word_but_the_last() -> None:
 def test_spans_and_what_is_left_make_the_text_again(words: int) -> None:
     torch.manual_seed(words)
     text = list(range(10, 10 + words))
-    inputs, answers = hidden_spans([[*text, END]] * 20, Ids())
+    inputs, answers = hide_spans([[*text, END]] * 20, Ids())
     for left, right, before in zip(
         inputs["input_ids"].tolist(), answers.tolist(), inputs["decoder_input_ids"].tolist(), strict=True
     ):
@@ -81,7 +81,7 @@ def refilled(left: list[int], spoken: list[int]) -> list[int]:
 
 def test_the_first_word_is_hidden_as_often_as_the_last() -> None:
     torch.manual_seed(0)
-    _, answers = hidden_spans([[*range(10, 30), END]] * 2000, Ids())
+    _, answers = hide_spans([[*range(10, 30), END]] * 2000, Ids())
     times = torch.bincount(answers[(answers >= 10) & (answers < 30)], minlength=30)[10:]
     # One span of three words has 18 places: a word in the middle lies in three of them, one at an end in one.
     expected = [2000 * min(place + 1, 20 - place, 3) / 18 for place in range(20)]

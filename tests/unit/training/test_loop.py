@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 import torch
 
-from engine.training.schedule import adamw, warmup_linear
+from engine.training.loop import adamw, plan_batches, warmup_linear
 
 
 def test_the_learning_rate_follows_the_thesis_by_hand() -> None:
@@ -36,3 +38,20 @@ def test_frozen_weights_are_left_out() -> None:
     layer = torch.nn.Linear(3, 2)
     layer.weight.requires_grad_(False)
     assert [len(g["params"]) for g in adamw(layer.named_parameters(), 0.1, 0.5).param_groups] == [1]
+
+
+def test_each_example_comes_once_an_epoch_in_an_order_of_its_own() -> None:
+    lengths = [random.Random(0).randint(3, 60) for _ in range(500)]
+    first, second = plan_batches(lengths, 16, 0, 0), plan_batches(lengths, 16, 0, 1)
+    assert sorted(i for batch in first for i in batch) == list(range(500))
+    assert first != second
+    assert first == plan_batches(lengths, 16, 0, 0)
+    assert [len(b) for b in first].count(16) == 31
+
+
+def test_batches_by_length_pad_little() -> None:
+    draw = random.Random(1)
+    lengths = [draw.randint(3, 60) for _ in range(2_000)]
+    batches = plan_batches(lengths, 16, 0, 0)
+    padded = sum(max(lengths[i] for i in b) * len(b) for b in batches)
+    assert padded < 1.06 * sum(lengths)

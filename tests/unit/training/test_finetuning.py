@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,10 +17,21 @@ from engine.models.loading import load_model
 from engine.progress import CancelToken, silent
 from engine.request import Example
 from engine.training.config import TrainConfig
-from engine.training.trainer import train
+from engine.training.finetuning import train
+from tests.project import ROOT
 from tests.tiny import FAMILIES
 
 TWO = {"warm": "good", "bad": "poor"}
+KILLED = """
+import json, os, signal, sys, torch
+from engine.training.config import TrainConfig
+from engine.training.finetuning import train
+torch.set_num_threads(int(sys.argv[2]))
+def report(done, total, label):
+    if done == 11:
+        os.kill(os.getpid(), signal.SIGKILL)
+train(TrainConfig(**json.loads(sys.argv[1])), report)
+"""
 
 
 def config(base: str, data: str, out: Path, **changes: object) -> TrainConfig:
@@ -93,6 +108,27 @@ def test_cancelled_and_taken_up_again_it_gives_the_same_weights(tiny, toy, tmp_p
     again = train(stopped)
     assert again.card["sha256"] == whole.card["sha256"]
     assert [r.loss for r in again.history] == [r.loss for r in whole.history]
+
+
+@pytest.mark.slow(reason="trains twice, once in a process of its own")
+def test_sigkill_in_mid_epoch_changes_no_bit(tiny, toy, tmp_path: Path) -> None:
+    # A process is killed by SIGKILL in the middle of an epoch; the next one ends with the same bytes.
+    data = toy({"warm": "good", "bad": "poor"}, 60)
+    # 48 examples in 6 steps an epoch; the checkpoint of step 9 and the kill at step 11 lie inside the second.
+    same = {"base": tiny("bert"), "dataset": data, "method": "lora", "epochs": 3, "batch_size": 8}
+    same |= {"learning_rate": 1e-3, "average": 0.9, "checkpoint_steps": 9, "device": "cpu", "held_out": 12}
+    cut = same | {"out": str(tmp_path / "cut")}
+    command = [sys.executable, "-c", KILLED, json.dumps(cut), str(torch.get_num_threads())]
+    ended = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    state = json.loads((tmp_path / "cut" / "checkpoint" / "state.json").read_text())
+    assert (state["at"]["epoch"], state["at"]["batch"], state["at"]["step"]) == (1, 3, 9)
+    steps: list[int] = []
+    resumed = train(TrainConfig(**cut), lambda done, total, label: steps.append(done))
+    whole = train(TrainConfig(**same, out=str(tmp_path / "whole")))
+    assert steps[0] == 10
+    assert resumed.card["sha256"] == whole.card["sha256"]
+    assert [r.held_out for r in resumed.history] == [r.held_out for r in whole.history]
 
 
 def test_another_setting_does_not_take_up_a_checkpoint(tiny, toy, tmp_path: Path) -> None:

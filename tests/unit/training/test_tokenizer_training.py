@@ -13,25 +13,24 @@ import pytest
 
 from engine.errors import ExegesisError
 from engine.models.loading import load_tokenizer
-from engine.training.pretraining.own_tokenizers import own_tokenizer
-from engine.training.pretraining.pieces import MARKS
+from engine.training.tokenizer_training import MARKS, train_tokenizer
 from tests.project import ROOT
 
 FAMILIES = ("bert", "roberta", "gpt2", "t5")
 DIGEST = """
 import hashlib, sys
 from engine.data.datasets import load
-from engine.training.pretraining.own_tokenizers import own_tokenizer
+from engine.training.tokenizer_training import train_tokenizer
 texts = [e.text for e in load("reviews-generated:count=200", split="train").examples]
 for family in sys.argv[1:]:
-    made = own_tokenizer(family, texts, 500, 64).backend_tokenizer.to_str()
+    made = train_tokenizer(family, texts, 500, 64).backend_tokenizer.to_str()
     print(family, hashlib.sha256(made.encode()).hexdigest())
 """
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def made(request: pytest.FixtureRequest, texts: tuple[str, ...]) -> tuple[str, Any]:
-    return request.param, own_tokenizer(request.param, texts, 500, 64)
+    return request.param, train_tokenizer(request.param, texts, 500, 64)
 
 
 def test_the_marks_are_single_tokens_wherever_they_stand(made: tuple[str, Any]) -> None:
@@ -79,11 +78,11 @@ def test_every_process_makes_the_same(texts: tuple[str, ...]) -> None:
         subprocess.run(command, env=environment | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True)
         for seed in ("1", "2")
     ]
-    here = {f: hashlib.sha256(own_tokenizer(f, texts, 500, 64).backend_tokenizer.to_str().encode()) for f in FAMILIES}
+    here = {f: hashlib.sha256(train_tokenizer(f, texts, 500, 64).backend_tokenizer.to_str().encode()) for f in FAMILIES}
     expected = "".join(f"{family} {digest.hexdigest()}\n" for family, digest in here.items())
     assert [done.stdout for done in told] == [expected, expected]
 
 
 def test_a_vocabulary_too_small_for_the_marks_is_refused() -> None:
     with pytest.raises(ExegesisError, match="vocabulary: 262 pieces are too few to hold the word 'positive'"):
-        own_tokenizer("roberta", ["a b c"], 262, 64)
+        train_tokenizer("roberta", ["a b c"], 262, 64)

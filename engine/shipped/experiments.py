@@ -1,0 +1,124 @@
+"""The experiments that pages open with: their plans, their cache keys, and computing those that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from engine.attacks import attack
+from engine.attacks.params import OBJECTIVES, PIXELS, PLACES, AttackParams
+from engine.attacks.plan import AttackPlan
+from engine.data.sources import source_of
+from engine.evaluation.keeping import entries
+from engine.evaluation.plan import MEMBERS, RANDOM
+from engine.evaluation.plan import Plan as EvaluationPlan
+from engine.evaluation.sample import sample_of, with_metrics
+from engine.experiments import run as experiments
+from engine.explainers.ensemble import SEVEN
+from engine.params import Plain, as_plain
+from engine.randomization.plan import MODES, RANDOMIZE, RandomizationPlan
+
+QUICK_METHODS = ("gradient_x_input", "integrated_gradients", "attention_rollout", "attn_lrp", RANDOM)
+"""Methods that are not the thesis's seven alone, and none of them slow."""
+
+
+def evaluation_plans() -> dict[str, EvaluationPlan]:
+    """The evaluations by the kind of input: methods on hand-written reviews, and on marked pictures."""
+    return {
+        "text": EvaluationPlan(("reviews-minilm",), "reviews", (*SEVEN, *MEMBERS, RANDOM), examples=40),
+        "image": EvaluationPlan(("scenes-marked-vit",), "scenes-marked", QUICK_METHODS, examples=20),
+    }
+
+
+def evaluation_keys(plan: EvaluationPlan) -> tuple[str, ...]:
+    """The keys of an evaluation; empty where it is missing or not current."""
+    sample = sample_of(plan)
+    return entries(with_metrics(plan, sample), sample)
+
+
+def compute_evaluations() -> list[str]:
+    """Compute the evaluations that are missing. Returns the keys of all."""
+    # Here and not above: the page that lists the plans runs no model.
+    from engine.evaluation.evaluate import carry_out
+
+    for plan in evaluation_plans().values():
+        carry_out(plan)
+    return [key for plan in evaluation_plans().values() for key in evaluation_keys(plan)]
+
+
+RANDOMIZATION_PLANS: Mapping[str, RandomizationPlan] = RANDOMIZE.opens_with
+"""The randomizations by the kind of input: a few reviews on a text model, a few scenes on an image model."""
+
+
+def randomization_keys() -> tuple[str, ...]:
+    """The keys of the results, and of the maps those that the page opens with: of the cascade, by the first seed."""
+    return tuple(key for plan in RANDOMIZATION_PLANS.values() for key in _randomization_keys(plan))
+
+
+def compute_randomizations() -> tuple[str, ...]:
+    """Compute the randomizations that are missing. Returns the keys of all."""
+    for plan in RANDOMIZATION_PLANS.values():
+        experiments.carry_out(plan)
+    return randomization_keys()
+
+
+def _randomization_keys(plan: RandomizationPlan) -> Iterator[str]:
+    from engine.randomization.work import ModelWork
+
+    sample = experiments.sample_of(plan)
+    for model in plan.models:
+        yield experiments.key_of(plan, model, sample)
+        work = ModelWork(plan, model, sample)
+        cascade = {(stage.parts, plan.seed) for stage in work.stages if stage.mode == MODES[0]}
+        chunks = work.all_chunks()
+        yield from (chunk.key for chunk in chunks if not chunk.parts or (chunk.parts, chunk.seed) in cascade)
+
+
+ATTACK_METHOD = "gradient_x_input"
+ATTACK_STEPS = 100
+"""The number of steps that the page opens with."""
+ATTACK_PLACES = {"text": PLACES[0], "image": PIXELS}
+"""The place of the attacked numbers, by the kind of input."""
+
+
+def _attack_options(kind: str) -> dict[str, Plain]:
+    options = as_plain(AttackParams(place=ATTACK_PLACES[kind], steps=ATTACK_STEPS))
+    return {name: value for name, value in options.items() if name not in ("objective", "epsilon")}
+
+
+ATTACK_PLANS: Mapping[str, AttackPlan] = {
+    kind: AttackPlan(
+        (model,), dataset, ("gradient_l2",), OBJECTIVES, examples=4, attack=_attack_options(kind),
+        transfer=(ATTACK_METHOD, "attention_rollout"),
+    )
+    for kind, model, dataset in (("text", "reviews-minilm", "reviews"), ("image", "scenes-vit", "scenes"))
+}  # fmt: skip
+"""The attacks on several examples, by the kind of input."""
+
+
+def attack_requests(kind: str) -> list[attack.AttackRequest]:
+    """The attacks on one example, the first review or the first scene, by both objectives."""
+    plan = ATTACK_PLANS[kind]
+    first = source_of(kind, plan.dataset, plan.split).read(0)
+    return [plan.request(plan.models[0], objective, ATTACK_METHOD, first) for objective in OBJECTIVES]
+
+
+def attack_keys() -> tuple[str, ...]:
+    """The keys of the attacks on one example and on several."""
+    from engine.attacks.keeping import key_of
+
+    keys: list[str] = []
+    for kind, plan in ATTACK_PLANS.items():
+        keys += [attack.key_of(request) for request in attack_requests(kind)]
+        keys.append(key_of(plan, sample_of(plan.sampled)))
+    return tuple(keys)
+
+
+def compute_attacks() -> tuple[str, ...]:
+    """Compute the attacks that are missing. Returns the keys of all."""
+    # Here and not above: the page that lists the plans runs no model.
+    from engine.attacks.experiment import carry_out
+
+    for kind, plan in ATTACK_PLANS.items():
+        attack.attack_many(attack_requests(kind))
+        carry_out(plan)
+    return attack_keys()

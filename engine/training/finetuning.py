@@ -1,0 +1,146 @@
+"""Fine-tuning of a base on labelled texts, of all weights or of a LoRA adapter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import peft
+import torch
+from safetensors.torch import save_file
+
+from engine.data.examples import LabelledExample
+from engine.errors import ExegesisError
+from engine.models import catalog
+from engine.models.adapters import adapter_for
+from engine.models.loading import load_base, load_tokenizer, longest_input, merge_adapter, silence_libraries
+from engine.models.weight_files import weights_sha256
+from engine.progress import CancelToken, Report, silent
+from engine.training.cards import describe_training
+from engine.training.checkpoint import prepare_output_folder
+from engine.training.config import TrainConfig
+from engine.training.loop import SplitScore, TrainingLoop, evaluate
+from engine.training.recipe import TrainingRecipe, TrainResult
+from engine.training.text_data import (
+    TokenizedTexts,
+    load_further_texts,
+    read_text_corpus,
+    sample_rows,
+    split_held_out,
+    text_source,
+    tokenize_examples,
+)
+
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+
+
+def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
+    """Fine-tune, keep the best epoch by a held-out part of train, store it and measure what was stored."""
+    return FineTuning(config, report, cancel).run()
+
+
+class FineTuning(TrainingRecipe[TrainConfig]):
+    """The recipe of a text classifier."""
+
+    def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken | None) -> None:
+        self.config, self.lora = config, config.method == "lora"
+        self.path = catalog.locate_base(config.base)
+        self.out = prepare_output_folder(Path(config.out), self.path)
+        self.corpus = read_text_corpus(config.dataset, config.columns)
+        self.further = load_further_texts(config.measure, self.corpus)
+        self.labels, self.regression = self.corpus.labels, self.corpus.regression
+        self.train_rows, self.held_rows, self.dropped = self._split()
+        self.family = catalog.read_base_config(self.path).get("model_type", "")
+        self.tokenizer = load_tokenizer(self.path)
+        self.max_length = min(config.max_length, longest_input(self.path, self.tokenizer))
+        self.kind = "LoRA adapter" if self.lora else "Full fine-tuning"
+        self.metric = "pearson" if self.regression else "accuracy"
+        super().__init__(config, report, cancel)
+
+    def new_loop(self) -> TrainingLoop:
+        module = load_base(self.path, self.labels, self.regression)
+        if self.lora:
+            module = add_lora(module, self.family, self.config)
+        inputs = {"base's weights": weights_sha256(self.path), "data set's content": self.corpus.revision}
+        train, held_out = self._tokenize(self.train_rows), self._tokenize(self.held_rows)
+        identity = self.config.identity() | inputs
+        return TrainingLoop(module.to(self.device), train, held_out, self.config, self.regression, identity)
+
+    def store(self, module: Any) -> None:
+        if self.lora:
+            store_adapter(module, self.out, _lasting_name(self.config.base))
+        else:
+            with silence_libraries():
+                (module.half() if self.config.half else module).save_pretrained(str(self.out))
+                self.tokenizer.save_pretrained(str(self.out))
+
+    def measure(self, loop: TrainingLoop) -> dict[str, SplitScore]:
+        stored = load_base(self.path if self.lora else self.out, self.labels, self.regression)
+        stored = (merge_adapter(stored, self.out) if self.lora else stored).to(self.device)
+        splits = {"held-out": self.held_rows, **self.corpus.others, **self.further}
+        return {name: evaluate(stored, self._tokenize(rows), self.regression) for name, rows in splits.items()}
+
+    def facts(self, module: Any) -> dict[str, Any]:
+        facts = describe_training(self.config.base, self.config.dataset, text_source(self.config.dataset))
+        return facts | {"base": facts["base"] | {"sha256": weights_sha256(self.path)}}
+
+    def sizes(self) -> dict[str, int]:
+        return {"train": len(self.train_rows), "held_out": len(self.held_rows), "dropped": self.dropped}
+
+    def precision(self) -> dict[str, str]:
+        return {}
+
+    def _tokenize(self, rows: Sequence[LabelledExample]) -> TokenizedTexts:
+        return tokenize_examples(rows, self.tokenizer, self.max_length, adapter_for(self.family, self.config.base))
+
+    def _split(self) -> tuple[list[LabelledExample], list[LabelledExample], int]:
+        """(train, held out, number of dropped examples)."""
+        config, name, rows = self.config, self.corpus.name, self.corpus.train
+        if not self.regression and len(self.labels) < 2:
+            raise ExegesisError(f"dataset: all examples of {name} have one label; at least two are needed.")
+        if len(rows) < 10:
+            raise ExegesisError(f"dataset: {name} has {len(rows)} training examples; at least 10 are needed.")
+        train, held_out = split_held_out(rows, config.held_out, config.seed, config.drop_contained)
+        if not train:
+            raise ExegesisError(f"dataset: in {name} every text is part of a held-out one. Use --no-drop-contained.")
+        dropped = len(rows) - len(train) - len(held_out)
+        return sample_rows(train, config.train_size, config.seed), held_out, dropped
+
+
+def add_lora(module: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.Module:
+    """The module with LoRA on all linear layers of its blocks and its head trained whole (Hu et al., 2022)."""
+    adapter = adapter_for(family, config.base)
+    settings = peft.LoraConfig(
+        task_type="SEQ_CLS",
+        r=config.rank,
+        lora_alpha=config.alpha,
+        lora_dropout=config.dropout,
+        target_modules=list(adapter.lora_targets),
+        modules_to_save=list(adapter.head),
+    )
+    with silence_libraries():
+        return peft.get_peft_model(module, settings)
+
+
+def store_adapter(module: Any, out: Path, base_name: str) -> None:
+    """Write the adapter as float16 safetensors plus its JSON config, which names the base portably."""
+    tensors = peft.get_peft_model_state_dict(module)
+    half = {name: t.detach().to("cpu", torch.float16).contiguous() for name, t in tensors.items()}
+    save_file(half, out / ADAPTER_WEIGHTS, metadata={"format": "pt"})
+    settings = module.peft_config["default"].to_dict()
+    settings |= {"base_model_name_or_path": base_name, "inference_mode": True}
+    (out / ADAPTER_CONFIG).write_text(json.dumps(settings, indent=2, sort_keys=True, default=_json_value) + "\n")
+
+
+def _json_value(value: object) -> object:
+    return sorted(value) if isinstance(value, set | frozenset) else str(value)
+
+
+def _lasting_name(base: str) -> str:
+    """The base as an adapter names it: embedded ones by name, folders in full, so that it loads from anywhere."""
+    if base in ("minilm", *catalog.embedded_bases()) or not Path(base).expanduser().is_dir():
+        return base
+    return str(Path(base).expanduser().resolve())

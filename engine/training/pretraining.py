@@ -1,0 +1,272 @@
+"""Pre-training of new text models on plain text, each with its own tokenizer and its family's objective."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+import transformers
+from safetensors.torch import load_file
+from torch.nn import functional
+
+from engine.data.datasets import load
+from engine.data.examples import Dataset, LabelledExample
+from engine.data.named import names_in
+from engine.errors import ExegesisError, UsageError
+from engine.models.loading import silence_libraries
+from engine.models.text_classifier import tokenize
+from engine.progress import CancelToken, Report, silent
+from engine.training.cards import NEW_BASE, PRETRAINING, describe_training
+from engine.training.checkpoint import prepare_output_folder
+from engine.training.config import SHAPES, ModelShape, PretrainConfig
+from engine.training.loop import SplitScore, TrainingLoop, copy_weights
+from engine.training.objectives import IGNORED, OBJECTIVES, PretrainingObjective
+from engine.training.recipe import TrainingRecipe, TrainResult
+from engine.training.text_data import load_train_split, pad_rows, sample_rows, split_held_out, text_source
+from engine.training.tokenizer_training import train_tokenizer
+
+LOSS = "loss (nats a token)"
+SEPARATOR = "+"
+"""Between the names of data sets; a comma is part of their options."""
+EVALUATED_AT_ONCE = 64
+"""Texts a step when a loss is measured."""
+HELD_OUT_SEED = 0
+"""The seed of the hidden tokens of held-out texts, which are always the same."""
+INITIAL_STD = 0.05
+"""Standard deviation of new weights: about a third of 1 / sqrt(width), for which these widths are small."""
+DECODER_BLOCKS = 2
+"""Blocks of T5's decoder, which only helps the encoder to learn."""
+NOT_STORED = ("decoder.", "lm_head.")
+"""Parts of T5 that are not stored."""
+
+
+def pretrain(config: PretrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
+    """Train from new weights, keep the best epoch by held-out loss, store it and measure what was stored."""
+    return Pretraining(config, report, cancel).run()
+
+
+@dataclass(frozen=True)
+class TokenizedLines:
+    """Tokenized texts without padding and without labels: the answers are hidden or next tokens."""
+
+    ids: list[list[int]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def labels(self) -> list[float]:
+        return [0.0] * len(self)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each text."""
+        return [len(row) for row in self.ids]
+
+    def batch(self, indices: Sequence[int], device: torch.device) -> dict[str, torch.Tensor]:
+        """The whole texts, padded with 0 on the right, nothing hidden."""
+        return {"input_ids": pad_rows([self.ids[i] for i in indices], 0).to(device)}
+
+
+class PretrainingLoop(TrainingLoop):
+    """The loop whose score is the held-out loss with a minus, so that higher is better."""
+
+    objective: PretrainingObjective
+    tokenizer: Any
+
+    def _loss(self, indices: list[int]) -> torch.Tensor:
+        with self._arithmetic():
+            logits, answers = self._predict(cast(TokenizedLines, self.data), indices)
+        return functional.cross_entropy(
+            logits.float(), answers, ignore_index=IGNORED, label_smoothing=self.config.label_smoothing
+        )
+
+    def _score(self) -> float:
+        return -self.mean_loss(cast(TokenizedLines, self.held_out))
+
+    def mean_loss(self, lines: TokenizedLines) -> float:
+        """Mean cross-entropy of a hidden (or next) token in nats, in eval mode."""
+        lengths = lines.lengths
+        order = sorted(range(len(lines)), key=lambda i: lengths[i])
+        total, count, training = 0.0, 0, self.module.training
+        self.module.eval()
+        with torch.random.fork_rng(devices=[]), torch.inference_mode():
+            torch.default_generator.manual_seed(HELD_OUT_SEED)  # the CPU's alone, which hides the tokens
+            for start in range(0, len(order), EVALUATED_AT_ONCE):
+                logits, answers = self._predict(lines, order[start : start + EVALUATED_AT_ONCE])
+                total += functional.cross_entropy(logits.float(), answers, ignore_index=IGNORED, reduction="sum").item()
+                count += int((answers != IGNORED).sum())
+        self.module.train(training)
+        return total / count
+
+    def _predict(self, lines: TokenizedLines, indices: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits (tokens, vocabulary) and the right token of each."""
+        inputs, answers = self.objective.make([lines.ids[i] for i in indices], self.tokenizer)
+        logits = self.module(**{name: tensor.to(self.device) for name, tensor in inputs.items()}).logits
+        return logits.flatten(0, 1), answers.flatten().to(self.device)
+
+
+class Pretraining(TrainingRecipe[PretrainConfig]):
+    """The recipe of a new text model."""
+
+    metric = LOSS
+    score_sign = -1
+
+    def __init__(self, config: PretrainConfig, report: Report, cancel: CancelToken | None) -> None:
+        super().__init__(config, report, cancel)
+        self.shape = SHAPES[config.base]
+        self.objective = OBJECTIVES[self.shape.family]
+        self.kind = f"Pre-training by {self.objective.title}"
+        self.out = prepare_output_folder(Path(config.out))
+        self.texts = read_plain_corpus(config)
+        self.further = {name: plain_texts(load(name)) for name in names_in(config.measure)}
+        self.tokenizer = train_tokenizer(self.shape.family, self.texts.train, config.vocabulary, config.max_length)
+
+    def new_loop(self) -> PretrainingLoop:
+        module = new_module(self.shape, self.tokenizer, self.config.max_length).to(self.device)
+        self.train, self.held_out = self._tokenize(self.texts.train), self._tokenize(self.texts.held_out)
+        identity = self.config.identity() | {"data sets' content": list(self.texts.revisions)}
+        loop = PretrainingLoop(module, self.train, self.held_out, self.config, False, identity)
+        loop.objective, loop.tokenizer = self.objective, self.tokenizer
+        return loop
+
+    def store(self, module: Any) -> None:
+        store_module(module, self.shape.family, self.tokenizer, self.out)
+
+    def measure(self, loop: TrainingLoop) -> dict[str, SplitScore]:
+        # The weights are read back into the module that they came from; parts that are not stored stay.
+        copy_weights(loop.module.state_dict(), load_file(self.out / "model.safetensors"))
+        sets, measure = {"held-out": self.texts.held_out, **self.further}, cast(PretrainingLoop, loop).mean_loss
+        return {name: SplitScore(LOSS, measure(self._tokenize(texts)), len(texts)) for name, texts in sets.items()}
+
+    def facts(self, module: Any) -> dict[str, Any]:
+        sources = [text_source(name) for name in _dataset_names(self.config.dataset)]
+        joined = {key: "; ".join(dict.fromkeys(s[key].rstrip(".") for s in sources)) for key in sources[0]}
+        shape = f"{self.shape}; {len(self.tokenizer):,} pieces, {self.config.max_length} tokens"
+        return describe_training(NEW_BASE, PRETRAINING, joined) | {"shape": shape}
+
+    def sizes(self) -> dict[str, int]:
+        return {"train": len(self.train), "held_out": len(self.held_out), "dropped": self.texts.dropped}
+
+    def _tokenize(self, texts: Sequence[str]) -> TokenizedLines:
+        """Texts of two tokens or more; GPT-2's end token follows them, since its tokenizer adds nothing itself."""
+        length = self.config.max_length
+        ids = tokenize(self.tokenizer, list(texts), None, length)["input_ids"]
+        if self.shape.family == "gpt2":
+            ids = [[*row[: length - 1], self.tokenizer.eos_token_id] for row in ids]
+        return TokenizedLines([row for row in ids if len(row) > 1])
+
+
+@dataclass(frozen=True)
+class PlainCorpus:
+    """Train and held-out texts. `dropped`: train texts that are part of a held-out one."""
+
+    train: tuple[str, ...]
+    held_out: tuple[str, ...]
+    dropped: int
+    revisions: tuple[str, ...]
+
+
+def read_plain_corpus(config: PretrainConfig) -> PlainCorpus:
+    """The texts of the train splits, each once, split and drawn by the seed; both texts of a pair count."""
+    sets = [load_train_split(name) for name in _dataset_names(config.dataset)]
+    rows = [LabelledExample(text) for text in dict.fromkeys(text for data in sets for text in plain_texts(data))]
+    if len(rows) < 10:
+        raise ExegesisError(f"dataset: {config.dataset} has {len(rows)} texts; at least 10 are needed.")
+    rest, held_out = split_held_out(rows, config.held_out, config.seed)
+    train = sample_rows(rest, config.train_size, config.seed)
+    return PlainCorpus(
+        tuple(row.text for row in train),
+        tuple(row.text for row in held_out),
+        len(rows) - len(rest) - len(held_out),
+        tuple(data.revision for data in sets),
+    )
+
+
+def plain_texts(data: Dataset) -> list[str]:
+    """All texts that are not blank."""
+    texts = (text for example in data.examples for text in (example.text, example.text_pair))
+    return [text for text in texts if text and text.strip()]
+
+
+def _dataset_names(dataset: str) -> list[str]:
+    """The names in a value such as `reviews-generated+sst2`."""
+    names = [part.strip() for part in dataset.split(SEPARATOR)]
+    if not all(names):
+        raise UsageError(f"dataset: must be names of data sets joined by {SEPARATOR}, got {dataset!r}.")
+    return names
+
+
+def new_module(shape: ModelShape, tokenizer: Any, length: int) -> Any:
+    """New float32 weights, drawn from torch's generator. Without dropout: these models are too small to overfit."""
+    return _MODULES[shape.family](shape, tokenizer, length)
+
+
+def store_module(module: Any, family: str, tokenizer: Any, out: Path) -> None:
+    """Write float16 safetensors, config and tokenizer; of T5 the encoder alone."""
+    with silence_libraries():
+        stored = _encoder(module) if family == "t5" else copy.deepcopy(module)
+        stored.half().save_pretrained(str(out))
+        tokenizer.save_pretrained(str(out))
+
+
+def _encoder(module: Any) -> Any:
+    config = transformers.T5Config(**{**module.config.to_dict(), "is_encoder_decoder": False, "use_cache": False})
+    encoder = transformers.T5EncoderModel(config)
+    encoder.load_state_dict({n: t for n, t in module.state_dict().items() if not n.startswith(NOT_STORED)})
+    return encoder
+
+
+def _token_ids(tokenizer: Any) -> dict[str, Any]:
+    """Vocabulary and the special tokens that every config names."""
+    return {
+        "vocab_size": len(tokenizer),
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+
+
+def _masked(kind: str, token_types: int, places_before: int) -> Callable[[ModelShape, Any, int], Any]:
+    """BERT and RoBERTa, whose positions begin after `places_before`."""
+
+    def build(shape: ModelShape, tokenizer: Any, length: int) -> Any:
+        config = getattr(transformers, f"{kind}Config")(
+            hidden_size=shape.width, num_hidden_layers=shape.blocks, num_attention_heads=shape.heads,
+            intermediate_size=shape.inner, max_position_embeddings=length + places_before,
+            type_vocab_size=token_types, initializer_range=INITIAL_STD,
+            hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **_token_ids(tokenizer),
+        )  # fmt: skip
+        return getattr(transformers, f"{kind}ForMaskedLM")(config)
+
+    return build
+
+
+def _gpt2(shape: ModelShape, tokenizer: Any, length: int) -> Any:
+    config = transformers.GPT2Config(
+        n_embd=shape.width, n_layer=shape.blocks, n_head=shape.heads, n_inner=shape.inner, n_positions=length,
+        initializer_range=INITIAL_STD, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False,
+        **_token_ids(tokenizer),
+    )  # fmt: skip
+    return transformers.GPT2LMHeadModel(config)
+
+
+def _t5(shape: ModelShape, tokenizer: Any, length: int) -> Any:
+    config = transformers.T5Config(  # type: ignore[call-arg]
+        d_model=shape.width, d_kv=shape.width // shape.heads, d_ff=shape.inner, num_heads=shape.heads,
+        num_layers=shape.blocks, num_decoder_layers=DECODER_BLOCKS, dropout_rate=0.0, use_cache=False,
+        decoder_start_token_id=tokenizer.pad_token_id, **_token_ids(tokenizer),
+    )  # fmt: skip
+    return transformers.T5ForConditionalGeneration(config)
+
+
+_MODULES: dict[str, Callable[[ModelShape, Any, int], Any]] = {
+    "bert": _masked("Bert", 2, 0),
+    "roberta": _masked("Roberta", 1, 2),
+    "gpt2": _gpt2,
+    "t5": _t5,
+}

@@ -1,1 +1,0 @@
-"""New text models: own tokenizers, then each family's own pre-training."""

@@ -1,0 +1,145 @@
+"""The recipe that every training follows: train, store the best epoch, measure what was stored, write the card."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from engine import runtime
+from engine.errors import not_allowed
+from engine.models.weight_files import weights_sha256
+from engine.progress import CancelToken, Report
+from engine.training.cards import write_card
+from engine.training.checkpoint import CHECKPOINT, CheckpointFolder
+from engine.training.config import LoopConfig
+from engine.training.loop import EpochRecord, SplitScore, TrainingLoop, copy_weights
+
+WEIGHTS_LICENCE = "Apache-2.0"
+ConfigT = TypeVar("ConfigT", bound=LoopConfig)
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """The outcome of a training: its folder, how each epoch did, and the stored model's scores."""
+
+    out: Path
+    history: tuple[EpochRecord, ...]
+    best_epoch: int
+    seconds: float
+    scores: Mapping[str, SplitScore]
+    card: Mapping[str, Any]
+
+
+class TrainingRecipe(ABC, Generic[ConfigT]):
+    """One training. A subclass reads its data when it is made, and defines what is trained, stored and measured.
+
+    `kind` and `labels` are for the card. `score_sign` turns the loop's score, of which more is better, into the metric.
+    """
+
+    kind: str
+    metric: str = "accuracy"
+    labels: tuple[str, ...] = ()
+    regression = False
+    score_sign = 1
+    out: Path
+
+    def __init__(self, config: ConfigT, report: Report, cancel: CancelToken | None) -> None:
+        self.config, self.report, self.cancel = config, report, cancel or CancelToken()
+        self.device = torch.device(select_device(config.device))
+
+    @abstractmethod
+    def new_loop(self) -> TrainingLoop:
+        """The loop over a module whose weights are drawn or read now."""
+
+    @abstractmethod
+    def store(self, module: Any) -> None:
+        """Write the weights and whatever loading them needs."""
+
+    @abstractmethod
+    def measure(self, loop: TrainingLoop) -> dict[str, SplitScore]:
+        """Score the stored weights, read back from the folder, by split."""
+
+    @abstractmethod
+    def facts(self, module: Any) -> dict[str, Any]:
+        """The facts of the card about base, data, use and limits, perhaps with the shape."""
+
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """The number of examples by part: train, held_out, dropped."""
+
+    def training_mode(self, module: Any) -> contextlib.AbstractContextManager[None]:
+        """A context around the loop."""
+        return contextlib.nullcontext()
+
+    def run(self) -> TrainResult:
+        """Train, keep the best epoch by a held-out part of train, store it and measure what was stored."""
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(self.config.seed)
+            loop = self.new_loop()
+            folder = CheckpointFolder(self.out / CHECKPOINT)
+            with self.training_mode(loop.module):
+                best = loop.run(folder, self.report, self.cancel)
+            copy_weights(loop.weights, best)
+            self.store(loop.module)
+            self.report(loop.state.step, loop.total, "measuring the stored model")
+            scores = self.measure(loop)
+            card = self._card(loop, scores)
+            write_card(self.out, card)
+            folder.remove()
+            return TrainResult(self.out, loop.records(), loop.state.best_epoch, loop.state.seconds, scores, card)
+
+    def precision(self) -> dict[str, str]:
+        """The precision of the stored weights, where the card states it."""
+        return {"precision": "float16" if self.config.stored_half else "float32"}
+
+    def _card(self, loop: TrainingLoop, scores: Mapping[str, SplitScore]) -> dict[str, Any]:
+        history = [asdict(record) | {"held_out": self.score_sign * record.held_out} for record in loop.records()]
+        return {
+            "title": self.out.resolve().name,
+            "kind": self.kind,
+            **self.facts(loop.module),
+            "licence": WEIGHTS_LICENCE,
+            "labels": list(self.labels),
+            "regression": self.regression,
+            "command": self.config.command(),
+            "settings": asdict(self.config) | {"out": self.out.name},
+            "seconds": round(loop.state.seconds, 1),
+            "machine": device_name(self.device),
+            "sizes": self.sizes(),
+            "metric": self.metric,
+            "history": history,
+            "best_epoch": loop.state.best_epoch,
+            "scores": {name: asdict(score) for name, score in scores.items()},
+            "sha256": weights_sha256(self.out),
+            "bytes": sum(file.stat().st_size for file in self.out.glob("*.safetensors")),
+            **self.precision(),
+        }
+
+
+def select_device(name: str) -> str:
+    """The device for `auto` (`EXEGESIS_DEVICE`, else the best one) or a named one. Error: it is not available."""
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto" and os.environ.get("EXEGESIS_DEVICE"):
+        return str(runtime.device())
+    if name == "auto":
+        return next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    if not available.get(name):
+        raise not_allowed("device", "one of " + ", ".join(k for k, ok in available.items() if ok), name)
+    return name
+
+
+def device_name(device: torch.device) -> str:
+    """The device in words, as cards state it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = min(cores or 1, torch.get_num_threads())
+    return f"{threads} CPU thread{'s' if threads > 1 else ''} ({platform.machine()})"

@@ -1,0 +1,200 @@
+"""Texts of a training: labelled examples by split, the held-out part without leaks, and tokenized sets."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.data.datasets import Dataset, LabelledExample, dataset_card, load, registered
+from engine.data.named import names_in
+from engine.errors import ExegesisError, UsageError, not_allowed
+from engine.models.adapters import TextAdapter
+from engine.models.text_classifier import tokenize
+from engine.params import parse_assignments
+
+SCORE = ("score",)
+"""The one label of a regression head."""
+WITHOUT_SPLITS = ("reviews", "nli")
+"""Embedded data sets without splits."""
+
+
+@dataclass(frozen=True)
+class TextCorpus:
+    """`train`, and of `validation` and `test` those that exist with labels. `revision` stands for the content."""
+
+    name: str
+    labels: tuple[str, ...]
+    regression: bool
+    train: tuple[LabelledExample, ...]
+    others: dict[str, tuple[LabelledExample, ...]]
+    revision: str
+
+
+def read_text_corpus(dataset: str, columns: str = "") -> TextCorpus:
+    """The train split and the other labelled splits. A single file without splits is all training data."""
+    mapping = parse_assignments(columns.split(",")) if columns else None
+    train = load_train_split(dataset, mapping)
+    others = {} if train.split == "all" else _load_other_splits(dataset, mapping, train)
+    labels = SCORE if train.task == "regression" else train.label_names
+    return TextCorpus(dataset, labels, train.task == "regression", _labelled(train), others, train.revision)
+
+
+def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[LabelledExample, ...]]:
+    """Other data sets with the same labels, by name, on which the finished model is measured."""
+    sets = {}
+    for name in names_in(names):
+        data = load(name)
+        labels = SCORE if data.task == "regression" else data.label_names
+        if labels != corpus.labels:
+            raise not_allowed(f"measure {name}", f"labelled {', '.join(corpus.labels)}", ", ".join(labels))
+        sets[Path(name).name] = _labelled(data)
+    return sets
+
+
+def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dataset:
+    """The train split, or the whole of a set without splits."""
+    if Path(dataset).is_file() or dataset in WITHOUT_SPLITS:
+        return load(dataset, columns=mapping)
+    return load(dataset, split="train", columns=mapping)
+
+
+def text_source(dataset: str) -> dict[str, str]:
+    """Title, source and licence of a data set, for the card; of a file only its name, never its place."""
+    if known := registered(dataset):
+        card = dataset_card(known)
+        return {"name": card.title, "source": card.source, "licence": card.licence}
+    name = dataset if dataset.startswith("hub:") else Path(dataset).name
+    return {"name": name, "source": name, "licence": "as its source states; not known to Exegesis"}
+
+
+def _load_other_splits(
+    dataset: str, mapping: dict[str, str] | None, train: Dataset
+) -> dict[str, tuple[LabelledExample, ...]]:
+    # Classes that are named by words must get the same numbers in every split.
+    names = None if registered(dataset) or train.task == "regression" else train.label_names
+    splits = {}
+    for split in ("validation", "test"):
+        try:
+            other = load(dataset, split=split, columns=mapping, label_names=names)
+        except UsageError:
+            continue
+        if other.task != train.task:
+            raise ExegesisError(f"dataset: {dataset} is {train.task} in train but {other.task} in {split}.")
+        if rows := _labelled(other):
+            splits[other.split] = rows
+    return splits
+
+
+def _labelled(data: Dataset) -> tuple[LabelledExample, ...]:
+    return tuple(example for example in data.examples if example.label is not None)
+
+
+def split_held_out(
+    examples: Sequence[LabelledExample], count: int, seed: int = 0, drop_contained: bool = True
+) -> tuple[list[LabelledExample], list[LabelledExample]]:
+    """(train, held out). Held out are `count` examples, at most a fifth, drawn by `seed`.
+
+    With `drop_contained`, only texts that are part of no longer text are held out, in the half with most words,
+    and every train text that is part of a held-out one (by whole words, case ignored) is dropped: SST-2's train
+    set holds the phrases of its sentences, so that a plain random split would test on seen words.
+    """
+    texts = [_normalize(e) for e in examples]
+    candidates = _longest_whole(texts) if drop_contained else list(range(len(examples)))
+    wanted = min(count, max(1, len(examples) // 5), len(candidates))
+    chosen = set(random.Random(seed).sample(candidates, wanted))
+    rest = [i for i in range(len(examples)) if i not in chosen]
+    if drop_contained:
+        index = ContainmentIndex(texts[i] for i in chosen)
+        rest = [i for i in rest if not index.contains(texts[i])]
+    return [examples[i] for i in rest], [examples[i] for i in sorted(chosen)]
+
+
+def sample_rows(rows: Sequence[LabelledExample], count: int, seed: int) -> list[LabelledExample]:
+    """`count` of the rows in an order drawn by `seed`; all in order where there are no more, or `count` is 0."""
+    if not count or count >= len(rows):
+        return list(rows)
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
+    return [rows[i] for i in order[:count].tolist()]
+
+
+class ContainmentIndex:
+    """Texts that contain a given one as consecutive whole words; indexed by word, so that sets of 1e5 are fast."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = list(texts)
+        self._by_word: dict[str, list[int]] = defaultdict(list)
+        for i, text in enumerate(self._texts):
+            for word in set(text.split()):
+                self._by_word[word].append(i)
+
+    def contains(self, text: str, strictly: bool = False) -> bool:
+        """Whether an indexed text contains `text`; `strictly`: a longer one. All contain an empty text."""
+        postings = [self._by_word.get(word, []) for word in set(text.split())]
+        places: Sequence[int] = min(postings, key=len) if postings else range(len(self._texts))
+        return any(text in self._texts[i] and not (strictly and text == self._texts[i]) for i in places)
+
+
+def _longest_whole(texts: list[str]) -> list[int]:
+    """Indices of texts inside no longer text, the first of equal ones; of these the half with most words."""
+    index = ContainmentIndex(texts)
+    first = {text: i for i, text in reversed(list(enumerate(texts)))}
+    whole = [i for text, i in first.items() if not index.contains(text, strictly=True)]
+    whole.sort(key=lambda i: (-len(texts[i].split()), i))
+    return whole[: max(1, len(whole) // 2)]
+
+
+def _normalize(example: LabelledExample) -> str:
+    # The blanks at both ends make `in` respect word boundaries; the tab separates a pair's texts.
+    parts = [example.text] if example.text_pair is None else [example.text, example.text_pair]
+    joined = " \t ".join(" ".join(part.lower().split()) for part in parts)
+    return f" {joined} "
+
+
+@dataclass(frozen=True)
+class TokenizedTexts:
+    """A tokenized set: per example its inputs as lists of ids, and one label each."""
+
+    inputs: list[dict[str, list[int]]]
+    labels: list[float]
+    pad: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each example."""
+        return [len(row["input_ids"]) for row in self.inputs]
+
+    def batch(self, indices: Sequence[int], device: torch.device) -> dict[str, torch.Tensor]:
+        """Right-padded inputs of the examples, each (batch, longest), as int64 on `device`."""
+        rows = [self.inputs[i] for i in indices]
+        return {name: pad_rows([row[name] for row in rows], self.pad[name]).to(device) for name in rows[0]}
+
+
+def pad_rows(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
+    """Rows side by side as int64 (rows, longest), filled on the right."""
+    longest = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[fill] * (longest - len(row))] for row in rows])
+
+
+def tokenize_examples(
+    examples: Sequence[LabelledExample], tokenizer: Any, max_length: int, adapter: TextAdapter
+) -> TokenizedTexts:
+    """Tokenize single texts and pairs as explaining does (an empty second text is none); cut to `max_length`."""
+    names = ["input_ids", "attention_mask", *(["token_type_ids"] if adapter.token_types else [])]
+    rows: dict[int, dict[str, list[int]]] = {}
+    for paired in (False, True):
+        places = [i for i, e in enumerate(examples) if bool(e.text_pair) == paired]
+        if places:
+            pairs = [examples[i].text_pair or "" for i in places] if paired else None
+            tokenized = tokenize(tokenizer, [examples[i].text for i in places], pairs, max_length)
+            rows |= {i: {name: tokenized[name][k] for name in names} for k, i in enumerate(places)}
+    pad = {"input_ids": tokenizer.pad_token_id, "attention_mask": 0, "token_type_ids": 0}
+    return TokenizedTexts([rows[i] for i in range(len(examples))], [float(e.label or 0) for e in examples], pad)

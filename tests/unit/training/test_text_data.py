@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.data.examples import LabelledExample
+from engine.models.adapters import ADAPTERS
+from engine.models.loading import load_tokenizer
+from engine.models.text_classifier import encode_text
+from engine.request import Example
+from engine.training.loop import label_tensor
+from engine.training.text_data import ContainmentIndex, split_held_out, tokenize_examples
+from tests.tiny import FAMILIES
+
+
+def examples(*texts: str) -> list[LabelledExample]:
+    return [LabelledExample(text) for text in texts]
+
+
+def phrases(seed: int, sentences: int = 60) -> list[LabelledExample]:
+    """Sentences and random phrases of them, as in SST-2's train set."""
+    draw = random.Random(seed)
+    vocabulary = [f"w{i}" for i in range(30)]
+    texts = []
+    for _ in range(sentences):
+        words = draw.choices(vocabulary, k=draw.randint(6, 12))
+        texts.append(" ".join(words))
+        for _ in range(5):
+            start = draw.randrange(len(words))
+            texts.append(" ".join(words[start : start + draw.randint(1, 4)]))
+    draw.shuffle(texts)
+    return examples(*texts)
+
+
+def test_no_train_text_is_a_phrase_of_a_held_out_one() -> None:
+    rows = phrases(1)
+    train, held = split_held_out(rows, 15, seed=4)
+    assert len(held) == 15
+    assert len(train) < len(rows) - 15
+    assert not [t.text for t in train if any(f" {t.text} " in f" {h.text} " for h in held)]
+
+
+def test_only_phrases_of_held_out_texts_are_dropped() -> None:
+    rows = phrases(2)
+    train, held = split_held_out(rows, 10, seed=0)
+    dropped = {r.text for r in rows} - {r.text for r in train} - {r.text for r in held}
+    assert dropped
+    assert all(any(f" {text} " in f" {h.text} " for h in held) for text in dropped)
+
+
+def test_held_out_texts_are_part_of_no_longer_text() -> None:
+    rows = phrases(3)
+    _, held = split_held_out(rows, 15, seed=1)
+    assert not [h for h in held if any(f" {h.text} " in f" {r.text} " and h.text != r.text for r in rows)]
+
+
+def test_the_seed_decides_and_repeats() -> None:
+    rows = phrases(5)
+    assert split_held_out(rows, 10, seed=1) == split_held_out(rows, 10, seed=1)
+    assert split_held_out(rows, 10, seed=1)[1] != split_held_out(rows, 10, seed=2)[1]
+
+
+def test_at_most_a_fifth_is_held_out_and_nothing_is_lost_without_dropping() -> None:
+    rows = phrases(6, sentences=5)
+    train, held = split_held_out(rows, 1_000, seed=0, drop_contained=False)
+    assert len(held) == len(rows) // 5
+    assert sorted(r.text for r in train + held) == sorted(r.text for r in rows)
+
+
+def test_copies_of_a_held_out_text_leave_the_training_set() -> None:
+    rows = examples("one two three four", "one two three four", "a b", "c d")
+    train, held = split_held_out(rows, 1, seed=0)
+    assert [h.text for h in held] == ["one two three four"]
+    assert "one two three four" not in {t.text for t in train}
+
+
+def test_containment_minds_words_and_ignores_case_and_blanks() -> None:
+    rows = examples("The  cat sat on a mat", "cat sat", "at", "CAT", "dog", "mat")
+    train, held = split_held_out(rows, 1, seed=0)
+    assert [h.text for h in held] == ["The  cat sat on a mat"]
+    assert [t.text for t in train] == ["at", "dog"]
+
+
+def test_a_pair_is_one_text() -> None:
+    rows = [LabelledExample("a b c", "d e f"), LabelledExample("x", "y"), LabelledExample("c d")]
+    train, held = split_held_out(rows, 1, seed=0)
+    assert held == [rows[0]]
+    assert rows[-1] in train
+
+
+def test_containment_agrees_with_brute_force() -> None:
+    texts = [f" {r.text} " for r in phrases(7, sentences=20)]
+    index = ContainmentIndex(texts)
+    for text in texts:
+        assert index.contains(text)
+        assert index.contains(text, strictly=True) == any(text in other and text != other for other in texts)
+    assert not index.contains(" w0 w0 w0 w0 w0 w0 w0 ")
+
+
+def test_pairs_are_padded_on_the_right_with_their_segments(tiny) -> None:
+    tokenizer = load_tokenizer(Path(tiny("bert")))
+    rows = [LabelledExample("the film", "a plot", 1), LabelledExample("the", "a", 0)]
+    data = tokenize_examples(rows, tokenizer, 64, ADAPTERS["bert"])
+    batch = data.batch([0, 1], torch.device("cpu"))
+    expected = tokenizer(["the film", "the"], ["a plot", "a"], padding=True, return_tensors="pt")
+    assert batch["input_ids"].equal(expected["input_ids"])
+    assert batch["attention_mask"].equal(expected["attention_mask"])
+    assert "token_type_ids" not in tokenizer.model_input_names
+    assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 0, 0]]
+    assert label_tensor(data, [0, 1], False, torch.device("cpu")).tolist() == [1, 0]
+
+
+def test_long_texts_are_cut(tiny) -> None:
+    data = tokenize_examples(
+        [LabelledExample("the film " * 80, label=0)], load_tokenizer(Path(tiny("gpt2"))), 12, ADAPTERS["gpt2"]
+    )
+    assert len(data.inputs[0]["input_ids"]) == 12
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_training_reads_what_explaining_reads(family: str, tiny) -> None:
+    tokenizer, adapter = load_tokenizer(Path(tiny(family))), ADAPTERS[family]
+    texts = [("the film", "a plot " * 9), ("the " * 30, None), ("a premise " * 9, ""), ("warm", "the film")]
+    data = tokenize_examples([LabelledExample(text, pair, 0) for text, pair in texts], tokenizer, 12, adapter)
+    assert all(("token_type_ids" in row) == adapter.token_types for row in data.inputs)
+    for row, (text, pair) in zip(data.inputs, texts, strict=True):
+        seen = encode_text(tokenizer, Example(text, pair), 12)
+        assert row["input_ids"] == seen.ids.tolist()
+        assert row.get("token_type_ids", seen.types.tolist()) == seen.types.tolist()
