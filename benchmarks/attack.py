@@ -27,7 +27,7 @@ from engine.attacks.ascent import Ascent, like_lengths
 from engine.attacks.attack import EXAMPLES_AT_ONCE, items_of
 from engine.attacks.mapping import Mapper, resolved
 from engine.attacks.params import PATH_STEPS, AttackParams
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.models.attention import twice_differentiable
 from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
@@ -131,7 +131,7 @@ def main() -> int:
     given = parser.parse_args()
     before = load()
     model = load_model(given.model, "float32", runtime.device())
-    source = source_of("text", "reviews")
+    source = load_source("text", "reviews")
     items = items_of(model, [(source.read(index).input, 0) for index in range(given.examples)])
     with twice_differentiable(model.module):
         rows = [row for one in given.methods for row in measure(model, items, one, steps_of(one, given.steps))]

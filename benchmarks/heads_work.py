@@ -26,7 +26,7 @@ from benchmarks.model_work import TEXT, bare_forward, bare_gradient, task_on
 from benchmarks.timing import in_turn, ratio, show
 from engine import runtime
 from engine.classifiers import AnyClassifier
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.explain import explain
 from engine.heads.readings import plain_probe, read_heads, switch_off_each
 from engine.heads.scaling import layers_and_heads

@@ -10,12 +10,12 @@ import torch
 import transformers
 
 from engine import runtime
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.explain import predict_encoded
 from engine.request import Picture
 from engine.task import Item, Task
 from engine.vision.classifier import ImageClassifier
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 
 SIDE, CLASSES = 224, 1000
 PREPROCESSING = {

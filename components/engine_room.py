@@ -45,7 +45,7 @@ def import_engine(after: int | float = 0) -> threading.Thread:
 def _import() -> None:
     """In the device's turn, as all computing is: two threads that import at once see modules that are half there."""
     with runtime.turn():
-        importlib.import_module("engine.vision.load")
+        importlib.import_module("engine.vision.loader")
         heap.settle()
 
 

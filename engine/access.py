@@ -61,9 +61,9 @@ def check_dataset(name: str) -> None:
     """Refuse a data set that is neither registered nor offered, before its file is looked at."""
     if _is_restricted():
         from engine.data import datasets
-        from engine.data.images import datasets as pictures
+        from engine.data import image_datasets as pictures
 
-        if not datasets.registered(name) and not pictures.registered(name):
+        if not datasets.registered_name(name) and not pictures.registered_name(name):
             _check("dataset", name, DATASETS)
 
 

@@ -22,7 +22,7 @@ def load_classifier(kind: str, model: str, dtype: str = DTYPES[0], device: torch
     """
     # Here and not above: they import what loads models, which takes seconds.
     if kind == "image":
-        from engine.vision.load import load_image_model
+        from engine.vision.loader import load_image_model
 
         return load_image_model(model, dtype, device)
     from engine.models.loading import load_model

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cache import key_for
-from engine.data.images.examples import ImageDataset
+from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError
 from engine.predictions import found_predictions, keys_by_digest
 from engine.progress import check_cancelled

@@ -17,7 +17,7 @@ from engine.request import Picture
 from engine.vision.adapters import ADAPTERS
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture
-from engine.vision.preprocessing import Preprocessing
+from engine.vision.view import Preprocessing
 
 HEIGHT, WIDTH, PATCH, DEPTH = 12, 16, 4, 6
 GRID = (HEIGHT // PATCH, WIDTH // PATCH)

@@ -8,8 +8,8 @@ from components.adversarial.words import WRONG
 from components.picture.focus import PictureFocus, truth_of
 from components.picture.open_pictures import OpenPictures
 from engine.attacks.result import Attacked
-from engine.data.classes import match_classes
-from engine.vision.view import view_of
+from engine.data.labels import match_classes
+from engine.vision.view import read_view
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ def seen_of(state: AdversarialState, founds: list[Attacked]) -> np.ndarray | Non
     if not isinstance(state.focus, PictureFocus) or state.focus.picture is None:
         return None
     shown = next((found.picture for found in founds if found.picture is not None), None)
-    return view_of(state.focus.model).seen(state.focus.picture.pixels) if shown is None else shown.before
+    return read_view(state.focus.model).transform(state.focus.picture.pixels) if shown is None else shown.before
 
 
 def wrong_words(state: AdversarialState, opened: Opened, found: Attacked) -> str:
@@ -47,7 +47,7 @@ def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> 
     if focus.index is None or isinstance(opened, OpenPictures):
         return "", None
     label, names = opened.data[focus.index].label, opened.data.label_names
-    of = match_classes(names, labels).of
+    of = match_classes(names, labels).indices
     if not isinstance(label, int) or not 0 <= label < len(names):
         return "", None
     return names[label], None if of is None else of[label]

@@ -29,7 +29,7 @@ from engine.errors import ExegesisError, not_allowed
 from engine.heads.matrices import MatrixSelection, select_positions
 from engine.heads.readings import HeadReading
 from engine.request import Picture
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 
 NAME = "exegesis_attention_board"
 DETAIL = ("detail", "zoom", "matrix_words", "matrix_paint", "matrix", "lines", "overlay")
@@ -107,7 +107,7 @@ def _styles(state: AttentionState) -> None:
     use_head_colours()
     if isinstance(state.input, Picture):
         use_picture_styles()
-        st.html(picture_style(view_of(state.model).seen(state.input.pixels)))
+        st.html(picture_style(read_view(state.model).transform(state.input.pixels)))
 
 
 def _part(state: AttentionState, reading: HeadReading) -> MatrixSelection:

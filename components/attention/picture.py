@@ -44,7 +44,7 @@ from components.svg_sheet import (
 )
 from engine.heads.readings import CAUTION
 from engine.request import Picture
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 
 ROOM = WIDTH - 2 * EDGE
 SCORE_SIDE, CELL_SIDE, MAP_SIDE = 34.0, 26.0, 448.0
@@ -175,7 +175,7 @@ def _over_picture(sheet: Sheet, kept: KeptHeads, given: Picture) -> None:
     maps = np.nan_to_num(shown_maps(kept.reading, kept.state.look))
     end = float(maps.max() if kept.state.look.scale == "shared" else maps[kept.head].max())
     view = PatchMap(maps[kept.head].reshape(kept.made.grid or ()), False, "", end=end)
-    seen = view_of(kept.made.provenance.model).seen(given.pixels)
+    seen = read_view(kept.made.provenance.model).transform(given.pixels)
     height = MAP_SIDE * seen.shape[0] / seen.shape[1]
     sheet.parts.append(_image(overlay_png(seen, view, "light"), EDGE, sheet.y, MAP_SIDE, height))
     sheet.y += height

@@ -32,7 +32,7 @@ from engine.metrics.ranking import spearman
 from engine.registry import Explainer
 from engine.request import Example, Picture, Request
 from engine.result import Explanation
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 
 SIDES = ("as the model is", "with the changed heads")
 Pair = tuple[Explanation, Explanation]
@@ -91,7 +91,7 @@ def _cards(state: AttentionState, picture: Picture, method: Explainer, made: Pai
         patch_pick(grid, tuple(st.session_state.get(name, ())), key(state.kind, "pick"), partial(_pin, name))
     end = max(extent(method, one) for one in made)
     with st.container(gap=None, key=CARDS):
-        st.html(picture_style(view_of(state.model).seen(picture.pixels)))
+        st.html(picture_style(read_view(state.model).transform(picture.pixels)))
         st.html(picture_card_html("As the model sees it", (agreement_words(*made),)))
         for name, one in zip(SIDES, made, strict=True):
             card = patch_card(method, one, said)

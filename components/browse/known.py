@@ -11,7 +11,8 @@ import streamlit as st
 from components.browse.rows import Table, table
 from components.text.open_data import OpenData
 from engine import jobs
-from engine.data.datasets import Dataset, registered
+from engine.data.datasets import registered_name
+from engine.data.examples import Dataset
 from engine.home import home
 from engine.jobs import Job
 from engine.store import result_store
@@ -64,7 +65,7 @@ def spec_of(model: str, data: str, methods: Sequence[str] = ()) -> dict[str, obj
 
 def portable(data: str) -> str:
     """The name by which a job finds a data set. A path is made absolute: it may be resumed from another folder."""
-    return data if registered(data) or data.startswith("hub:") else str(Path(data).resolve())
+    return data if registered_name(data) or data.startswith("hub:") else str(Path(data).resolve())
 
 
 def _is_about(job: Job, spec: Mapping[str, object]) -> bool:

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from components.browse.state import Browse
-from engine.data.classes import Classes, match_classes
-from engine.data.examples import Dataset, LabelledExample
+from engine.data.examples import Dataset, LabeledExample
+from engine.data.labels import ClassMatch, match_classes
 from engine.result import Prediction
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ CONFIDENT = 0.9
 UNSURE = 0.6
 TOP_SHARE = 0.25
 """What counts as far off, or as much disagreement: the top quarter."""
-NO_LABELS = Classes(None, "This data set has no labels, so what is right cannot be told.")
+NO_LABELS = ClassMatch(None, "This data set has no labels, so what is right cannot be told.")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def table(
     classes = _classes(data, first)
     labels = [example.label for example in data.examples]
     told = (judged(*one, classes) for one in zip(rows, labels, predictions, strict=True))
-    return Table(tuple(told), names, first.regression, classes.said)
+    return Table(tuple(told), names, first.regression, classes.note)
 
 
 def listed(found: Table, browse: Browse) -> list[int]:
@@ -118,7 +118,7 @@ def top_quarter(values: Sequence[int | float | None]) -> frozenset[int]:
     return frozenset(place for value, place in sorted(known)[: math.ceil(TOP_SHARE * len(known))] if value < 0)
 
 
-def _plain(data: Dataset, index: int, example: LabelledExample) -> Row:
+def _plain(data: Dataset, index: int, example: LabeledExample) -> Row:
     return Row(
         index=index,
         text=example.text,
@@ -135,23 +135,23 @@ def _label(data: Dataset, label: int | float | None) -> str | None:
     return f"{label:g}" if data.task == "regression" else data.label_names[int(label)]
 
 
-def _marked(example: LabelledExample) -> str:
+def _marked(example: LabeledExample) -> str:
     parts = [example.text[start:end] for start, end in example.rationale]
     parts += [(example.text_pair or "")[start:end] for start, end in example.rationale_pair]
     return " · ".join(parts)
 
 
-def _classes(data: Dataset, prediction: Prediction) -> Classes:
+def _classes(data: Dataset, prediction: Prediction) -> ClassMatch:
     if all(example.label is None for example in data.examples):
         return NO_LABELS
     if prediction.regression != (data.task == "regression"):
         kinds = ("a class", "a score")
-        return Classes(
+        return ClassMatch(
             None,
             f"The model gives {kinds[prediction.regression]}, the data set has {kinds[data.task == 'regression']} "
             "for each example, so what is right cannot be told.",
         )
-    return Classes(()) if prediction.regression else match_classes(data.label_names, prediction.labels)
+    return ClassMatch(()) if prediction.regression else match_classes(data.label_names, prediction.labels)
 
 
 def _compared(row: Row, found: Disagreement | None) -> Row:
@@ -160,7 +160,7 @@ def _compared(row: Row, found: Disagreement | None) -> Row:
     return replace(row, compared=True, disagreement=found.value, left_out=found.left_out)
 
 
-def judged(row: Row, label: int | float | None, prediction: Prediction | None, classes: Classes) -> Row:
+def judged(row: Row, label: int | float | None, prediction: Prediction | None, classes: ClassMatch) -> Row:
     """The row with what the model says, and how that goes with the true class or score `label`."""
     if prediction is None:
         return row
@@ -172,14 +172,14 @@ def judged(row: Row, label: int | float | None, prediction: Prediction | None, c
     return replace(row, predicted=prediction.label, confidence=confidence, right=right)
 
 
-def _error(label: int | float | None, score: float, classes: Classes) -> float | None:
-    return None if classes.of is None or label is None else abs(score - float(label))
+def _error(label: int | float | None, score: float, classes: ClassMatch) -> float | None:
+    return None if classes.indices is None or label is None else abs(score - float(label))
 
 
-def _right(label: int | float | None, prediction: Prediction, classes: Classes) -> bool | None:
-    if classes.of is None or label is None:
+def _right(label: int | float | None, prediction: Prediction, classes: ClassMatch) -> bool | None:
+    if classes.indices is None or label is None:
         return None
-    of = classes.of[int(label)]
+    of = classes.indices[int(label)]
     return None if of is None else of == prediction.index
 
 

@@ -18,7 +18,7 @@ from components.picture.patch_map import PatchMap, sentence
 from components.picture.variables import picture_style
 from engine.comparison.patches import Box, common_box, seen_box
 from engine.request import Picture
-from engine.vision.view import view_of as eyes_of
+from engine.vision.view import read_view as eyes_of
 
 Pixels = UInt8[np.ndarray, "height width 3"]
 
@@ -83,7 +83,7 @@ def _seen(compared: Compared, models: list[str]) -> Iterator[Pixels]:
     eyes = [eyes_of(model) for model in models]
     boxes = [seen_box(one, height, width) for one in eyes]
     for one, own in zip(eyes, boxes, strict=True):
-        yield _cut(one.seen(picture.pixels), own, common_box(boxes))
+        yield _cut(one.transform(picture.pixels), own, common_box(boxes))
 
 
 def _cut(seen: Pixels, own: Box, box: Box) -> Pixels:

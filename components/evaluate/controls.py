@@ -14,7 +14,7 @@ from components.kept import KEPT
 from components.method_picker import all_methods, chosen_methods
 from components.request_link import MOST_SEED
 from components.trouble import say_error
-from engine.data.sources import listed_datasets
+from engine.data.sources import list_datasets
 from engine.metrics.catalog import METRICS
 from engine.models.catalog import list_models
 from engine.operators import operators_of
@@ -83,7 +83,7 @@ def models_control(kind: str, name: str) -> None:
 
 def data_control(kind: str, name: str) -> None:
     """A data set of this kind. `name`: the key of the control, which has a value."""
-    known = listed_datasets(kind)
+    known = list_datasets(kind)
     st.selectbox(
         "Data set",
         _with(known, [st.session_state[name]]),

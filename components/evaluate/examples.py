@@ -19,7 +19,7 @@ from components.numbers import count, even, percent
 from components.picture.thumbnails import thumbnail_url
 from components.text.focus import Query, text_query
 from components.trouble import say_note
-from engine.data.examples import LabelledExample
+from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError
 from engine.metrics.catalog import METRICS
 from engine.request import Picture
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from components.evaluate.known import Held
     from components.evaluate.state import EvaluateState
-    from engine.data.sources import Candidate
+    from engine.data.sources import SourceExample
     from engine.evaluation.result import Evaluation, Facts
     from engine.metrics.results import MetricRow
 
@@ -96,7 +96,7 @@ def title_html(point: Point, titles: Mapping[str, str], number: int) -> str:
     return f'<div class="xg"><p class="xg-title">{escape(named)}: {count(number, "example")}</p>{unit}</div>'
 
 
-def example_html(one: Behind, candidate: Candidate | str, largest: float) -> str:
+def example_html(one: Behind, candidate: SourceExample | str, largest: float) -> str:
     """Value, text or small picture, and what the model says; `candidate` may be why there is none.
 
     `largest`: of all the values listed, which says how many decimals they have.
@@ -105,14 +105,14 @@ def example_html(one: Behind, candidate: Candidate | str, largest: float) -> str
     return f'<div class="xg"><div class="xg-behind">{value}<div>{_shown(candidate)}{_facts(one)}</div></div></div>'
 
 
-def link_of(state: EvaluateState, point: Point, candidate: Candidate) -> Query:
+def link_of(state: EvaluateState, point: Point, candidate: SourceExample) -> Query:
     """What the page of texts or pictures is asked for: this model, example and method beside random, by the same units
     and removal."""
     methods = list(dict.fromkeys([point.method, "random"]))
     place: Query = {"data": [state.data], "index": [str(candidate.index)]}
-    if isinstance(candidate.given, LabelledExample):
+    if isinstance(candidate.example, LabeledExample):
         if state.split:  # that page reads the usual split
-            given = candidate.given
+            given = candidate.example
             place = text_query("text", given.text) | (text_query("pair", given.text_pair) if given.text_pair else {})
     elif state.split:
         place |= {"split": [state.split]}
@@ -143,14 +143,14 @@ def _draw(state: EvaluateState, held: Held, one: Behind, largest: float) -> None
         link.page_link(page.file, label=f"Open on {page.title}", icon=":material/open_in_new:", query_params=query)
 
 
-def _read(held: Held, index: int) -> Candidate | str:
+def _read(held: Held, index: int) -> SourceExample | str:
     try:
         return held.source.read(index)
     except ExegesisError as error:
         return str(error)
 
 
-def _shown(candidate: Candidate | str) -> str:
+def _shown(candidate: SourceExample | str) -> str:
     if isinstance(candidate, str):
         return f'<p class="xg-error">{escape(candidate)}</p>'
     if isinstance(candidate.input, Picture):

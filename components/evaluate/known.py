@@ -18,7 +18,7 @@ from engine.home import home
 from engine.jobs import Job
 
 if TYPE_CHECKING:
-    from engine.data.sources import Source
+    from engine.data.sources import ExampleSource
     from engine.evaluation.leaderboard import Standing
     from engine.evaluation.plan import Plan
     from engine.evaluation.result import Evaluation
@@ -41,7 +41,7 @@ class Held:
     """
 
     found: Evaluation | None
-    source: Source
+    source: ExampleSource
     size: int
     failed_on: tuple[str, ...] = ()
 

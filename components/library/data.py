@@ -13,9 +13,9 @@ from components.library.links import go_to_images, go_to_text
 from components.library_html import facts_html, note_html, trouble_html
 from components.picture.thumbnails import first_thumbnails, thumbnails_html, use_thumbnails
 from components.trouble import sentence
-from engine.data.cards import Card
 from engine.data.datasets import dataset_card, dataset_names
-from engine.data.images.datasets import image_card, image_names, load_images
+from engine.data.image_datasets import image_card, image_names, load_images
+from engine.data.registry import DatasetCard
 
 PICTURES = 10
 """How many of a set are shown; generated sets and folders begin with one of each class."""
@@ -63,7 +63,7 @@ def _bordered(name: str) -> Iterator[None]:
             st.html(trouble_html(sentence(error)))
 
 
-def _card(name: str, card: Card) -> DeltaGenerator:
+def _card(name: str, card: DatasetCard) -> DeltaGenerator:
     """Title and facts; returns the place between them."""
     st.subheader(f"{card.title} · `{name}`", anchor=False)
     between = st.empty()
@@ -85,7 +85,7 @@ def _thumbnails(name: str) -> str:
     return thumbnails_html(first_thumbnails(load_images(name, limit=PICTURES)))
 
 
-def told(card: Card) -> tuple[dict[str, object], dict[str, object]]:
+def told(card: DatasetCard) -> tuple[dict[str, object], dict[str, object]]:
     """The facts that people ask first, and the others."""
     facts = {name.replace("_", " "): value.replace("`", "") for name, value in asdict(card).items() if name != "title"}
     first = {name: facts.pop(name) for name in (key.replace("_", " ") for key in FIRST)}

@@ -11,8 +11,8 @@ from components.library_html import trouble_html
 from components.trouble import sentence
 from engine import jobs
 from engine.data.datasets import load
-from engine.data.images.datasets import load_images
-from engine.data.sources import listed_datasets
+from engine.data.image_datasets import load_images
+from engine.data.sources import list_datasets
 from engine.errors import UsageError, unknown
 from engine.models.catalog import is_image_model, list_models
 from engine.params import Plain
@@ -64,7 +64,7 @@ def _controls(titles: dict[str, str]) -> None:
         _open_choice("Model", MODEL, _models(), "An embedded model, a folder of a checkpoint, or a hub id.")
     with middle:
         _open_choice(
-            "Data set", DATA, [*listed_datasets("text"), *listed_datasets("image")],
+            "Data set", DATA, [*list_datasets("text"), *list_datasets("image")],
             "Of what the model reads: texts (a name, a CSV, TSV or JSONL file, hub:owner/name) or pictures (a name, a "
             "zip, a folder, hub:owner/name).",
         )  # fmt: skip

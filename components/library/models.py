@@ -14,7 +14,7 @@ from engine.amounts import byte_size
 from engine.errors import UsageError
 from engine.models import catalog
 from engine.models.sizes import stored_parameters
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 
 CHECKED, FAILED = "library_checked_model", "library_check_failed"
 NAME = "library.model_to_check"
@@ -65,7 +65,7 @@ def _go(name: str, pictures: bool, called: str) -> None:
 
 def picture_facts(name: str) -> dict[str, object]:
     """What else stands on the card of a model that reads pictures."""
-    return {**view_of(name).as_told(), "parameters": f"{stored_parameters(name):,}"}
+    return {**read_view(name).describe(), "parameters": f"{stored_parameters(name):,}"}
 
 
 def card_facts(card: dict[str, Any], revision: str, reads: Mapping[str, object] | None = None) -> dict[str, object]:

@@ -22,7 +22,7 @@ from components.picture.known import known_pictures, picture_spec
 from components.picture.open_pictures import OpenPictures
 from components.picture.thumbnails import thumbnail_url
 from components.trouble import say_note
-from engine.data.images.examples import ImageDataset
+from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError
 from engine.models.catalog import list_models
 

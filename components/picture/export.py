@@ -21,7 +21,7 @@ from components.scales import ends_of
 from engine.cells import defused
 from engine.errors import UsageError
 from engine.result import Explanation
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 
 COLUMNS = ("method", "row", "column", "score", "rank", "in_mask", "pinned")
 
@@ -52,7 +52,7 @@ def png(kept: KeptPicture) -> bytes:
 
 def sheet(kept: KeptPicture) -> Sheet:
     """What the picture of all maps shows."""
-    view, look, picture = view_of(kept.focus.model), kept.look, kept.focus.picture
+    view, look, picture = read_view(kept.focus.model), kept.look, kept.focus.picture
     if picture is None:
         raise UsageError(f"picture: {kept.focus.trouble}")
     ends = ends_of(kept.shown, extent) if look.maps.shared else {}
@@ -62,11 +62,11 @@ def sheet(kept: KeptPicture) -> Sheet:
     )
     mask = kept.focus.mask if look.outline else None
     return Sheet(
-        seen=view.seen(picture.pixels),
+        seen=view.transform(picture.pixels),
         cards=tuple(cards),
         head=_head(kept),
         foot=(cite(kept.shown), *references(kept.shown)),
-        truth=None if mask is None else view.seen_mask(mask),
+        truth=None if mask is None else view.transform_mask(mask),
         pins=kept.pins,
         opacity=look.opacity / 100,
     )

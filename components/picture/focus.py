@@ -11,12 +11,12 @@ from jaxtyping import Bool
 from components.link_choice import whole
 from components.picture.open_pictures import PICTURES, OpenPictures, Shown, own_shown, shown_of
 from components.text.focus import DIGEST_CHARACTERS, Query
-from engine.data.classes import PLACED, Classes, match_classes
-from engine.data.images.datasets import registered
+from engine.data.image_datasets import registered_name
+from engine.data.labels import NUMBERED_CLASS, ClassMatch, match_classes
 from engine.errors import ExegesisError
 from engine.models.catalog import card
 from engine.request import Picture
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 
 NAMES = ("model", "data", "split", "index", "digest", "picture_sha")
 """The names by which a link holds the focus."""
@@ -129,7 +129,7 @@ def write_picture_focus(focus: PictureFocus) -> Query:
         place |= {"index": [str(focus.index)]} if focus.index else {}
         return query | place | _split(focus) | {"picture_sha": [focus.picture_sha]}
     query |= {"data": [focus.data], **_split(focus), "index": [str(focus.index)]}
-    return query if registered(focus.data) or focus.picture is None else query | {"digest": [digest(focus)]}
+    return query if registered_name(focus.data) or focus.picture is None else query | {"digest": [digest(focus)]}
 
 
 def truth_of(focus: PictureFocus, opened: OpenPictures, labels: Sequence[str]) -> Truth:
@@ -137,18 +137,18 @@ def truth_of(focus: PictureFocus, opened: OpenPictures, labels: Sequence[str]) -
     if focus.label is None:
         return Truth("", None)
     found = picture_classes(opened.data.label_names, labels)
-    index = None if found.of is None else found.of[focus.label]
-    return Truth(opened.data.label_names[focus.label], index, found.said)
+    index = None if found.indices is None else found.indices[focus.label]
+    return Truth(opened.data.label_names[focus.label], index, found.note)
 
 
-def picture_classes(names: Sequence[str], labels: Sequence[str]) -> Classes:
+def picture_classes(names: Sequence[str], labels: Sequence[str]) -> ClassMatch:
     """Which of a model's classes each class of a picture set is."""
-    return match_classes(names, labels, PLACED)
+    return match_classes(names, labels, NUMBERED_CLASS)
 
 
 def usual_model(models: Sequence[str], opened: OpenPictures) -> str:
     """The model that is called after the picture set or was trained on it, else one with the most of its classes."""
-    name = registered(opened.name)
+    name = registered_name(opened.name)
     called = [model for model in models if name and model.startswith(f"{name}-")]
     trained = (model for model in models if name and card(model).get("settings", {}).get("dataset") == name)
     # "scenes-marked-vit" is called after scenes too.
@@ -171,7 +171,7 @@ def _fitting(models: Sequence[str], opened: OpenPictures) -> list[str]:
 def _matched(model: str, opened: OpenPictures) -> int:
     """How many classes of the set the model has; 0 where its files cannot be read."""
     try:
-        of = picture_classes(opened.data.label_names, view_of(model).labels).of
+        of = picture_classes(opened.data.label_names, read_view(model).labels).indices
     except ExegesisError:
         return 0
     return sum(index is not None for index in of or ())

@@ -13,9 +13,9 @@ from components.picture.focus import NAMES, PictureFocus, better_model
 from components.picture.open_pictures import PICTURES, OpenPictures, open_pictures, own_shown, shown_of
 from components.picture.own import own_picture_controls
 from components.trouble import literal, say_error
-from engine.data.images.datasets import registered
-from engine.data.images.generated import MarkedParams
-from engine.data.sources import listed_datasets
+from engine.data.image_datasets import registered_name
+from engine.data.scenes import MarkedSceneParams
+from engine.data.sources import list_datasets
 from engine.errors import ExegesisError
 from engine.params import from_mapping, parse_assignments
 
@@ -115,10 +115,10 @@ def better_offer(models: Collection[str], opened: OpenPictures, name: str) -> No
 
 
 def _set_controls(opened: OpenPictures) -> None:
-    LOOKING.data_control(listed_datasets("image"), DATA_HELP, _other_data)
+    LOOKING.data_control(list_datasets("image"), DATA_HELP, _other_data)
     if opened.data.splits and not opened.trouble:
         _split_control(opened)
-    if registered(opened.name) == MARKED and not opened.trouble:
+    if registered_name(opened.name) == MARKED and not opened.trouble:
         _strength_control(opened.name)
 
 
@@ -187,11 +187,11 @@ def _options(name: str) -> dict[str, str]:
     return parse_assignments(rest.split(",")) if rest else {}
 
 
-def _marked(name: str) -> MarkedParams:
+def _marked(name: str) -> MarkedSceneParams:
     try:
-        return from_mapping(MarkedParams, _options(name), MARKED)
+        return from_mapping(MarkedSceneParams, _options(name), MARKED)
     except ExegesisError:
-        return MarkedParams()
+        return MarkedSceneParams()
 
 
 def _last(link: Mapping[str, list[str]], name: str) -> str:

@@ -10,8 +10,9 @@ from components.browse.known import Known, Stamp, known_by_jobs, losses
 from components.browse.rows import Table
 from components.picture.open_pictures import OpenPictures
 from components.picture.rows import picture_table
-from engine.data.images.datasets import HUB, registered
-from engine.data.images.examples import ImageDataset
+from engine.data.examples import ImageDataset
+from engine.data.hub import HUB_PREFIX
+from engine.data.image_datasets import registered_name
 from engine.home import home
 
 
@@ -27,7 +28,7 @@ def picture_spec(model: str, opened: OpenPictures) -> dict[str, object]:
 
 def portable_pictures(name: str) -> str:
     """The name by which a job finds a picture set. A path is made absolute: it may be resumed from another folder."""
-    return name if registered(name) or name.startswith(HUB) else str(Path(name).resolve())
+    return name if registered_name(name) or name.startswith(HUB_PREFIX) else str(Path(name).resolve())
 
 
 def _rows(model: str, data: ImageDataset, stamp: Stamp) -> Table:

@@ -13,8 +13,8 @@ from jaxtyping import Bool
 
 from components.trouble import sentence
 from engine import access
-from engine.data.images.datasets import load_images
-from engine.data.images.examples import ImageDataset
+from engine.data.examples import ImageDataset
+from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
 from engine.home import home
 from engine.kept import kept_picture

@@ -6,7 +6,7 @@ import streamlit as st
 
 from components.looking import Looking
 from components.trouble import say_error, sentence
-from engine.data.images.opening import open_picture
+from engine.data.picture_files import open_picture
 from engine.kept import keep_picture
 
 KINDS = ("png", "jpg", "jpeg", "webp", "gif")

@@ -28,7 +28,7 @@ from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 
 CARDS = "picture_cards"
 MOST_CLASSES = 5
@@ -83,7 +83,7 @@ def _draw_picture(state: PictureState, cards: DeltaGenerator, lines: Sequence[st
     """The picture once for all cards, and as a card of its own: as the model sees it."""
     if state.picture is None:
         return
-    view, mask = view_of(state.model), state.focus.mask if state.look.outline else None
-    outlined = None if mask is None else view.seen_mask(mask)
-    cards.html(picture_style(view.seen(state.picture.pixels), outlined))
+    view, mask = read_view(state.model), state.focus.mask if state.look.outline else None
+    outlined = None if mask is None else view.transform_mask(mask)
+    cards.html(picture_style(view.transform(state.picture.pixels), outlined))
     cards.html(picture_card_html("As the model sees it", tuple(lines)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from components.browse.rows import NO_LABELS, Row, Table, judged
 from components.picture.focus import picture_classes
-from engine.data.images.examples import ImageDataset
+from engine.data.examples import ImageDataset
 from engine.result import Prediction
 
 
@@ -20,7 +20,7 @@ def picture_table(data: ImageDataset, predictions: Sequence[Prediction | None]) 
         return Table(tuple(rows), names if labelled else ())
     classes = picture_classes(names, first.labels) if labelled else NO_LABELS
     told = (judged(*one, classes) for one in zip(rows, data.labels, predictions, strict=True))
-    return Table(tuple(told), names if labelled else (), first.regression, classes.said)
+    return Table(tuple(told), names if labelled else (), first.regression, classes.note)
 
 
 def _plain(index: int, label: str | None) -> Row:

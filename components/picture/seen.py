@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from components.picture.focus import PictureFocus, truth_of
 from components.picture.open_pictures import OpenPictures
-from engine.vision.view import View, view_of
+from engine.vision.view import ModelView, read_view
 
 Size = tuple[int, int]
 """Height and width in pixels."""
@@ -21,7 +21,7 @@ def seen_lines(focus: PictureFocus, opened: OpenPictures) -> tuple[str, ...]:
     """
     if focus.picture is None:
         return ()
-    view = view_of(focus.model)
+    view = read_view(focus.model)
     truth = truth_of(focus, opened, view.labels)
     height, width, _ = focus.picture.pixels.shape
     return tuple(filter(None, (name_words(focus, truth.label), truth.said, view_words(view, (height, width)))))
@@ -35,9 +35,9 @@ def name_words(focus: PictureFocus, label: str) -> str:
     return f"{named}: {label}." if label else f"{named}."
 
 
-def view_words(view: View, size: Size) -> str:
+def view_words(view: ModelView, size: Size) -> str:
     """What the model sees of a picture of that size; empty where it sees every pixel as it is."""
-    resized = replace(view.preprocessing, crop=None).size_of(*size)
+    resized = replace(view.preprocessing, crop=None).output_size(*size)
     told = [*_resized(size, resized), *_placed(resized, view.size)]
     return f"{_told(size)} pixels, {' and '.join(told)}." if told else ""
 

@@ -15,7 +15,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from components.compact import compact_css
-from engine.data.images.examples import ImageDataset
+from engine.data.examples import ImageDataset
 
 LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "thumbnails.css"
 SIDE = 128

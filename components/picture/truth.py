@@ -17,7 +17,7 @@ from engine.metrics.plausibility import TruthScores, expected_truth_scores, trut
 from engine.metrics.ranking import is_constant
 from engine.registry import Explainer
 from engine.result import Explanation
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 
 Patches = Bool[np.ndarray, "row column"]
 
@@ -35,7 +35,7 @@ CAUTION = (
 
 def true_patches(model: str, mask: Bool[np.ndarray, "height width"] | None) -> Patches | None:
     """The patches that belong to a picture's mask, in the model's own grid; None where the truth is not known."""
-    return None if mask is None else view_of(model).patches(mask)
+    return None if mask is None else read_view(model).patches(mask)
 
 
 def truth_lines(made: Explanation, truth: Patches | None, seed: int) -> list[str]:

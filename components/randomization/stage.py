@@ -25,7 +25,7 @@ from engine.randomization.plan import MODES
 from engine.randomization.result import MEASURES as MEASURED
 from engine.registry import Explainer
 from engine.request import Picture
-from engine.vision.view import view_of as eyes_of
+from engine.vision.view import read_view as eyes_of
 
 if TYPE_CHECKING:
     from components.randomization.known import Known
@@ -139,7 +139,7 @@ def _draw(
     wanted = [methods[id] for id in found.methods if not state.look.only or id in state.look.only]
     likeness = likeness_of(found, listed, index, draw, state.look.measure)
     if isinstance(given, Picture):
-        st.html(picture_style(eyes_of(found.model).seen(given.pixels)))
+        st.html(picture_style(eyes_of(found.model).transform(given.pixels)))
     st.html(grid_html(Grid(listed, wanted, given, likeness, state.look.measure, state.look.scale == "shared")))
     st.caption(f"{BELOW.format(MEASURES[state.look.measure].lower())} {ENDS[state.look.scale]}")
 

@@ -26,13 +26,12 @@ from components.scaffold.whose import median_of
 from components.text.rationale import TITLE, marked
 from components.text.token_map import TokenMap, legend_html, token_map_html
 from components.trouble import literal
-from engine.data.examples import LabelledExample
-from engine.data.images.examples import ImageExample
-from engine.data.sources import Candidate
+from engine.data.examples import ImageExample, LabeledExample
+from engine.data.sources import SourceExample
 from engine.scaffold.asked import learned_of
 from engine.scaffold.beside import Beside, beside, beside_key
 from engine.scaffold.result import Scaffold
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 from engine.words import units
 
 EXAMPLES = 100
@@ -57,17 +56,17 @@ def maps_area(found: Scaffold, train_size: int) -> None:
     if made is None:
         return
     st.caption(said_words(made, candidate, asked.dataset))
-    if isinstance(candidate.given, ImageExample):
-        _pictures(made, candidate.given, asked.teacher, shared)
+    if isinstance(candidate.example, ImageExample):
+        _pictures(made, candidate.example, asked.teacher, shared)
     else:
-        st.html(texts_html(made, candidate.given, shared))
+        st.html(texts_html(made, candidate.example, shared))
     file_button(
         "Maps, CSV", f"exegesis-scaffold-maps-{place}.csv", "text/csv", lambda: table_of(made).to_csv(index=False),
         "A row a token or patch, a column an explainer; special tokens have 0.", key(kind, f"maps_csv.{place}"),
     )  # fmt: skip
 
 
-def said_words(made: Beside, candidate: Candidate, dataset: str) -> str:
+def said_words(made: Beside, candidate: SourceExample, dataset: str) -> str:
     """What is looked at and what the teacher says of it, as Markdown."""
     said = f"score {signed(made.score)}" if made.said is None else literal(made.said)
     label = "" if candidate.label is None else f" The data set says: {literal(str(candidate.label))}."
@@ -80,7 +79,7 @@ def table_of(made: Beside) -> pd.DataFrame:
     return pd.DataFrame(names | {TITLES[id]: scores for id, scores in made.maps.items()})
 
 
-def texts_html(made: Beside, given: LabelledExample, shared: bool) -> str:
+def texts_html(made: Beside, given: LabeledExample, shared: bool) -> str:
     """A row an explainer below what is marked, and the common scale. Everything that is not ours is escaped."""
     drawn = {id: _token_map(made, given, id) for id in made.maps}
     end = max(view.largest for view in drawn.values()) if shared else None
@@ -98,27 +97,27 @@ def pictures_html(made: Beside, shared: bool) -> str:
 
 def _pictures(made: Beside, given: ImageExample, teacher: str, shared: bool) -> None:
     use_picture_styles()
-    eyes = view_of(teacher)
-    truth = None if given.mask is None else eyes.seen_mask(given.mask)
-    st.html(picture_style(eyes.seen(given.pixels), truth))
+    eyes = read_view(teacher)
+    truth = None if given.mask is None else eyes.transform_mask(given.mask)
+    st.html(picture_style(eyes.transform(given.pixels), truth))
     st.html(pictures_html(made, shared))
     if truth is not None:
         st.caption(TRUTH)
 
 
-def _token_map(made: Beside, given: LabelledExample, explainer: str) -> TokenMap:
+def _token_map(made: Beside, given: LabeledExample, explainer: str) -> TokenMap:
     drawn = units(made.tokens, made.maps[explainer], given.example, UNIT)
     return TokenMap(drawn, _texts(given), False, "", made.truncated)
 
 
-def _marks(made: Beside, given: LabelledExample) -> str:
+def _marks(made: Beside, given: LabeledExample) -> str:
     if not (given.rationale or given.rationale_pair):
         return ""
     view = TokenMap(marked(made.tokens, given, UNIT), _texts(given), False, "", made.truncated, marks=True)
     return _row(TITLE, view, "") + f'<p class="xg-small">{legend_html(view)}</p>'
 
 
-def _texts(given: LabelledExample) -> tuple[str, ...]:
+def _texts(given: LabeledExample) -> tuple[str, ...]:
     return tuple(text for text in (given.text, given.text_pair) if text is not None)
 
 

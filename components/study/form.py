@@ -35,7 +35,7 @@ from components.study.fields import (
 )
 from components.study.items import draw_items
 from components.trouble import say_note
-from engine.data.sources import listed_datasets
+from engine.data.sources import list_datasets
 from engine.models.catalog import list_models
 from engine.params import as_plain, from_mapping
 from engine.registry import KINDS, Explainer
@@ -98,7 +98,7 @@ def fill_form(source: str, design: Design, zone: tzinfo) -> None:
 def _fill_kind(kind: str, design: Design) -> None:
     """Model, data set and methods; a data set after which the model is named, else the first."""
     model = design.model or next(iter(list_models(kind)), None)
-    datasets = listed_datasets(kind)
+    datasets = list_datasets(kind)
     usual = next((name for name in datasets if (model or "").startswith(name)), next(iter(datasets), None))
     set_field(f"{kind}.model", model)
     set_field(f"{kind}.dataset", design.dataset or usual)
@@ -157,7 +157,7 @@ def _draw_subject() -> None:
     with left:
         draw_name(f"{kind}.model", "Model", list_models(kind), MODEL_HELP)
     with right:
-        draw_name(f"{kind}.dataset", "Data set", listed_datasets(kind), DATA_HELP)
+        draw_name(f"{kind}.dataset", "Data set", list_datasets(kind), DATA_HELP)
 
 
 def _change_texts() -> None:

@@ -32,7 +32,7 @@ from components.study.fields import (
     set_field,
 )
 from components.trouble import literal, say_error, sentence
-from engine.data.sources import Candidate, Source, source_of
+from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, UsageError
 from engine.request import Picture
 from engine.study.choosing import candidates
@@ -133,7 +133,7 @@ def _draw_picker(kind: str, dataset: str, split: str | None) -> None:
             say_error(sentence(error))
 
 
-def _draw_boxes(source: Source, picked: Sequence[int]) -> None:
+def _draw_boxes(source: ExampleSource, picked: Sequence[int]) -> None:
     start = _draw_page_controls(source.count)
     st.caption(f"{len(picked):,} picked, in the order in which they were ticked. No model is loaded for looking.")
     cards = [_readable_card(source, index) for index in range(start, min(start + A_PAGE, source.count))]
@@ -165,7 +165,7 @@ def _draw_page_controls(count: int) -> int:
     return start
 
 
-def _readable_card(source: Source, index: int) -> ExampleCard:
+def _readable_card(source: ExampleSource, index: int) -> ExampleCard:
     """One that cannot be read says so in its place."""
     try:
         return example_card(source.read(index))
@@ -221,17 +221,17 @@ def _cards_html(items: Sequence[tuple[ExampleCard, bool]]) -> str:
     return facts_html({name: card.text for name, card in named})
 
 
-def open_source(kind: str, dataset: str, split: str | None) -> Source:
+def open_source(kind: str, dataset: str, split: str | None) -> ExampleSource:
     """The data set of that name, read once, and again when its file changes. Errors: those of reading it."""
     return _open_source(kind, dataset, split, stamp(dataset))
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the data set …")
-def _open_source(kind: str, dataset: str, split: str | None, stamp: Stamp) -> Source:
-    return source_of(kind, dataset, split)
+def _open_source(kind: str, dataset: str, split: str | None, stamp: Stamp) -> ExampleSource:
+    return load_source(kind, dataset, split)
 
 
-def example_card(one: Candidate) -> ExampleCard:
+def example_card(one: SourceExample) -> ExampleCard:
     """The card of an example."""
     label = one.label or ""
     if isinstance(one.input, Picture):
@@ -240,7 +240,7 @@ def example_card(one: Candidate) -> ExampleCard:
     return ExampleCard(one.index, label, line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
 
 
-def preview_items(design: Design, source: Source, most: int = FIRST) -> list[tuple[Candidate, bool]]:
+def preview_items(design: Design, source: ExampleSource, most: int = FIRST) -> list[tuple[SourceExample, bool]]:
     """The first that the choice gives, and whether each is for practice.
 
     Where the model must be right or wrong, they are the first that it will classify, and none is for practice yet.

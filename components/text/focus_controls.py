@@ -13,7 +13,7 @@ from components.looking import Looking
 from components.text.focus import NAMES, Focus
 from components.text.open_data import DATA, OpenData, open_data
 from components.trouble import say_error
-from engine.data.sources import listed_datasets
+from engine.data.sources import list_datasets
 
 WIDGETS = "focus."
 """Every widget that chooses what is looked at has a key that starts so."""
@@ -87,7 +87,7 @@ def example_focus(opened: OpenData) -> None:
 
 
 def _data_control() -> None:
-    LOOKING.data_control(listed_datasets("text"), DATA_HELP, _first_of_data)
+    LOOKING.data_control(list_datasets("text"), DATA_HELP, _first_of_data)
 
 
 def _say_trouble(opened: OpenData) -> None:

@@ -9,7 +9,8 @@ import streamlit as st
 
 from components.trouble import sentence
 from engine import access
-from engine.data.datasets import Dataset, load
+from engine.data.datasets import load
+from engine.data.examples import Dataset
 
 DATA = "reviews"
 """What a page shows that was asked for nothing else."""

@@ -11,8 +11,7 @@ from components.method_row import MethodRow
 from components.numbers import count
 from components.text.look import PLAIN, Look
 from components.text.token_map import TokenMap
-from engine.data.datasets import Dataset
-from engine.data.examples import LabelledExample
+from engine.data.examples import Dataset, LabeledExample
 from engine.metrics.plausibility import overlaps, spans_of
 from engine.result import Explanation, Token
 from engine.words import Unit, units
@@ -53,11 +52,11 @@ def rationale_row(data: Dataset, index: int, made: Explanation, unit: str) -> Me
     return MethodRow(TITLE, view, None, cost, (), caution, "", facts)
 
 
-def marked(tokens: Sequence[Token], labelled: LabelledExample, unit: str) -> tuple[Unit, ...]:
+def marked(tokens: Sequence[Token], labelled: LabeledExample, unit: str) -> tuple[Unit, ...]:
     """The units of the text, each with 1 where a person marked a part of it, else 0."""
     drawn = units(tokens, np.zeros(len(tokens)), labelled.example, unit)
     return tuple(one if one.special else replace(one, score=_score(one, labelled)) for one in drawn)
 
 
-def _score(unit: Unit, labelled: LabelledExample) -> float:
+def _score(unit: Unit, labelled: LabeledExample) -> float:
     return float(overlaps(unit, spans_of(labelled, unit.segment)))

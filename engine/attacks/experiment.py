@@ -13,8 +13,8 @@ from engine.attacks.keeping import complete, finished, keep
 from engine.attacks.notes import notes_of_many, reach_of_many
 from engine.attacks.plan import AttackPlan, check
 from engine.attacks.result import Attacked
-from engine.data.classes import match_classes
-from engine.data.sources import Candidate, source_of
+from engine.data.labels import match_classes
+from engine.data.sources import SourceExample, load_source
 from engine.errors import ExegesisError, not_allowed
 from engine.evaluation.maps import surviving
 from engine.evaluation.result import Facts
@@ -58,7 +58,7 @@ def attack_example(
 ) -> Findings:
     """The plan on the one example at that place in the data set, none drawn. Its attacks are kept, not the whole."""
     check(plan)
-    source = source_of(plan.kind, plan.dataset, plan.split, tolerant=True)
+    source = load_source(plan.kind, plan.dataset, plan.split, tolerant=True)
     if not 0 <= index < source.count:
         raise not_allowed("index", f"a place in {source.name}, from 0 to {source.count - 1:,}", index)
     with cancellable(cancel):
@@ -112,17 +112,17 @@ class Work:
         """Attacks in all."""
         return len(self.plan.models) * len(self.sample.indices) * sum(1 for _ in self.plan.pairs)
 
-    def model(self, model: str, group: Sequence[Candidate | Unread]) -> None:
+    def model(self, model: str, group: Sequence[SourceExample | Unread]) -> None:
         """All attacks on some examples of one model."""
         for objective, method in self.plan.pairs:
             for one in group:
                 if isinstance(one, Unread):
                     self._skip_all(model, objective, method, one.index, one.why)
-            readable = [one for one in group if isinstance(one, Candidate)]
+            readable = [one for one in group if isinstance(one, SourceExample)]
             self._attack(model, objective, method, readable)
             self.done += len(group)
 
-    def _attack(self, model: str, objective: str, method: str, group: Sequence[Candidate]) -> None:
+    def _attack(self, model: str, objective: str, method: str, group: Sequence[SourceExample]) -> None:
         check_cancelled()
         requests = [self.plan.request(model, objective, method, one) for one in group]
         tell = self._step(f"attack on {method}, {objective}, {model}", len(group))
@@ -176,7 +176,7 @@ class Work:
     def _skip(self, of: Of, metrics: Sequence[str], example: int, why: str) -> None:
         self.skips += [Skip(_by(of, metric), example, why) for metric in metrics]
 
-    def _remember(self, model: str, one: Candidate, found: Attacked) -> None:
+    def _remember(self, model: str, one: SourceExample, found: Attacked) -> None:
         said = found.prediction
         self.facts[model, one.index] = Facts(
             model=model,
@@ -188,14 +188,14 @@ class Work:
             length=len(found.features),
         )
 
-    def _right(self, one: Candidate, said: Prediction) -> bool | None:
+    def _right(self, one: SourceExample, said: Prediction) -> bool | None:
         """Whether the model is right about it; None where that cannot be told."""
         source = self.sample.source
-        if one.known is None or said.regression:
+        if one.class_index is None or said.regression:
             return None
         classes = match_classes(source.labels, said.labels, source.unnamed)
-        self.said += [classes.said] if classes.said else []
-        true = None if classes.of is None else classes.of[one.known]
+        self.said += [classes.note] if classes.note else []
+        true = None if classes.indices is None else classes.indices[one.class_index]
         return None if true is None else said.index == true
 
 

@@ -17,8 +17,8 @@ def shown_of(model: AnyClassifier, encoded: Coded, delta: Float[np.ndarray, "seq
     """The picture before and after; `delta` in colours from 0 to 1, a row a position as the model reads patches."""
     reader, given = cast(ImageClassifier, model), cast(EncodedPicture, encoded)
     difference = _unfolded(delta[given.specials :], given, reader.patch)
-    after = given.seen + difference * 255
-    return Shown(given.seen, after.round().clip(0, 255).astype(np.uint8), difference.astype(np.float32))
+    after = given.pixels + difference * 255
+    return Shown(given.pixels, after.round().clip(0, 255).astype(np.uint8), difference.astype(np.float32))
 
 
 def _unfolded(
@@ -27,6 +27,6 @@ def _unfolded(
     """Patches (channel, row, column) back in their places; what no patch covers stays 0."""
     high, wide = given.grid
     apart = rows.reshape(high, wide, 3, *patch).transpose(0, 3, 1, 4, 2)
-    whole = np.zeros(given.seen.shape)
+    whole = np.zeros(given.pixels.shape)
     whole[: high * patch[0], : wide * patch[1]] = apart.reshape(high * patch[0], wide * patch[1], 3)
     return whole

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from engine.attacks.attack import AttackRequest, check_request
 from engine.attacks.params import OBJECTIVES, AttackParams
-from engine.data.sources import Candidate
+from engine.data.sources import SourceExample
 from engine.errors import UsageError, not_allowed, unknown
 from engine.evaluation.plan import Plan
 from engine.evaluation.plan import check as check_evaluation
@@ -62,7 +62,7 @@ class AttackPlan:
     def params_of(self, method: str) -> Mapping[str, Plain]:
         return self.params.get(method, {})
 
-    def request(self, model: str, objective: str, method: str, one: Candidate) -> AttackRequest:
+    def request(self, model: str, objective: str, method: str, one: SourceExample) -> AttackRequest:
         """The attack on one example."""
         given = {**self.attack, "objective": objective}
         return AttackRequest(model, method, one.input, given, self.params_of(method), self.seed, self.dtype)

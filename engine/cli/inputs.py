@@ -76,7 +76,7 @@ def _texts(text: str, pair: str | None) -> Given:
 
 
 def _image(asked: Asked) -> Given:
-    from engine.data.images.opening import read_picture
+    from engine.data.picture_files import read_picture
 
     file = Path(str(asked.image)).expanduser()
     return _picture(read_picture(file, "--image"), file.name)
@@ -92,12 +92,12 @@ def _of_dataset(asked: Asked) -> Given:
 
 def _names_pictures(asked: Asked) -> bool:
     """By the data set; where there is none of that name, by the model, so that the error lists what goes with it."""
-    from engine.data.datasets import registered
-    from engine.data.images.datasets import is_images
+    from engine.data.datasets import registered_name
+    from engine.data.image_datasets import is_images
     from engine.models import catalog
 
     name = str(asked.dataset)
-    known = registered(name) is not None or Path(name).exists()
+    known = registered_name(name) is not None or Path(name).exists()
     return is_images(name) or (not known and catalog.is_image_model(asked.model))
 
 
@@ -109,7 +109,7 @@ def _of_texts(asked: Asked, number: int, columns: Mapping[str, str] | None) -> G
 
 
 def _of_pictures(asked: Asked, number: int, columns: Mapping[str, str] | None) -> Given:
-    from engine.data.images.datasets import load_images
+    from engine.data.image_datasets import load_images
 
     data = load_images(str(asked.dataset), split=asked.split, columns=columns)
     example = data[number]

@@ -10,8 +10,7 @@ import typer
 from engine.cli import values
 
 if TYPE_CHECKING:
-    from engine.data.examples import Dataset
-    from engine.data.images.examples import ImageDataset
+    from engine.data.examples import Dataset, ImageDataset
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -101,7 +100,7 @@ def _list_datasets(as_json: bool) -> None:
 
     from engine.cli.output import console, print_json, table
     from engine.data.datasets import dataset_card, dataset_names
-    from engine.data.images.datasets import image_card, image_names
+    from engine.data.image_datasets import image_card, image_names
 
     cards = {name: asdict(dataset_card(name)) for name in dataset_names()}
     cards |= {name: asdict(image_card(name)) for name in image_names()}
@@ -116,7 +115,7 @@ def _list_datasets(as_json: bool) -> None:
 
 def _read(name: str, split: str | None, columns: dict[str, str] | None) -> dict[str, Any]:
     """The facts of a data set, of pictures or of texts."""
-    from engine.data.images.datasets import is_images, load_images
+    from engine.data.image_datasets import is_images, load_images
 
     if is_images(name):
         return _described_pictures(load_images(name, split=split, columns=columns))

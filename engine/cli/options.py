@@ -39,11 +39,11 @@ def check_dtype(dtype: str) -> None:
 def check_model(model: str, kind: str) -> None:
     """Whether there is such a model, and it reads inputs of that kind, is known before what runs it is loaded."""
     from engine.models import catalog
-    from engine.vision.view import view_of
+    from engine.vision.view import read_view
 
     source = catalog.locate(model)
     if kind == "image":
-        view_of(model)
+        read_view(model)
     else:
         catalog.check_text_model(source.id, catalog.config(source))
 

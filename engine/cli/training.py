@@ -46,7 +46,7 @@ def _config(given: dict[str, Any]) -> Config:
 
 
 def _on_pictures(chosen: dict[str, object]) -> bool:
-    from engine.data.images.datasets import is_images
+    from engine.data.image_datasets import is_images
     from engine.models.catalog import PROCESSOR, embedded_image_models
 
     base = str(chosen.get("base", TrainConfig.base))

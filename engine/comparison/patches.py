@@ -17,7 +17,7 @@ from jaxtyping import Float
 from engine.comparison.parts import Part, Sheet
 from engine.errors import ExegesisError
 from engine.result import Explanation
-from engine.vision.view import View
+from engine.vision.view import ModelView
 
 DIGITS = 12
 """Digits that count: what is equal but for rounding stays equal, so that it ties."""
@@ -43,10 +43,10 @@ class Box:
         return self.top >= self.bottom or self.left >= self.right
 
 
-def seen_box(view: View, height: int, width: int) -> Box:
+def seen_box(view: ModelView, height: int, width: int) -> Box:
     """What the model sees of a picture of that many pixels."""
-    tall, wide = replace(view.preprocessing, crop=None).size_of(height, width)
-    rows, columns = view.preprocessing.size_of(height, width)
+    tall, wide = replace(view.preprocessing, crop=None).output_size(height, width)
+    rows, columns = view.preprocessing.output_size(height, width)
     top, left = (tall - rows) // 2, (wide - columns) // 2
     return Box(top / tall, left / wide, (top + rows) / tall, (left + columns) / wide)
 

@@ -10,7 +10,7 @@ from engine import records
 from engine.comparison.agreeing import How, agreements, apart, by_chance
 from engine.comparison.pairs import Pair, check_pairs, read_pair
 from engine.comparison.parts import Sheet, text_sheet
-from engine.data.sources import Candidate, Source, source_of
+from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, not_allowed, unknown
 from engine.evaluation.sample import drawn, reason
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
@@ -100,9 +100,9 @@ def read_search(spec: Mapping[str, Any]) -> Search:
     return Search(**{**spec, "pairs": tuple(read_pair(code, kind) for code in spec["pairs"])})
 
 
-def sample(search: Search) -> tuple[Source, list[int]]:
+def sample(search: Search) -> tuple[ExampleSource, list[int]]:
     """The data set, and the places of the examples that are compared. What is no example fails when it is read."""
-    source = source_of(search.kind, search.dataset, search.split, tolerant=True)
+    source = load_source(search.kind, search.dataset, search.split, tolerant=True)
     return source, drawn(source.count, search.examples, search.seed)
 
 
@@ -137,13 +137,13 @@ def sheet_of(maps: Sequence[Explanation], example: Input, unit: str) -> Sheet:
 
 def _box(model: str, picture: Picture) -> Box:
     from engine.comparison.patches import seen_box
-    from engine.vision.view import view_of
+    from engine.vision.view import read_view
 
     height, width, _ = picture.pixels.shape
-    return seen_box(view_of(model), height, width)
+    return seen_box(read_view(model), height, width)
 
 
-def _read(source: Source, indices: Sequence[int], tell: Tell) -> Iterator[Candidate]:
+def _read(source: ExampleSource, indices: Sequence[int], tell: Tell) -> Iterator[SourceExample]:
     for index in indices:
         try:
             one = source.read(index)
@@ -154,7 +154,7 @@ def _read(source: Source, indices: Sequence[int], tell: Tell) -> Iterator[Candid
 
 
 def _group(
-    search: Search, group: Sequence[Candidate], how: How, unit: str, reference: int | None, made: bool, tell: Tell
+    search: Search, group: Sequence[SourceExample], how: How, unit: str, reference: int | None, made: bool, tell: Tell
 ) -> Iterator[Disputed]:
     asked = [request for one in group for request in search.requests(one.input)]
     answers = _answers(asked, made)
@@ -170,7 +170,7 @@ def _group(
 
 
 def _compared(
-    one: Candidate, maps: Sequence[Explanation | None], how: How, unit: str, reference: int | None
+    one: SourceExample, maps: Sequence[Explanation | None], how: How, unit: str, reference: int | None
 ) -> Disputed:
     there = {place: answer for place, answer in enumerate(maps) if answer is not None}
     drawn_by = list(there.values())
@@ -187,10 +187,10 @@ def _said(answer: Explanation | None) -> str | None:
     return f"{answer.prediction.logits[0]:.3g}" if answer.prediction.regression else answer.prediction.label
 
 
-def _name(one: Candidate) -> str:
+def _name(one: SourceExample) -> str:
     if isinstance(one.input, Example):
         return " / ".join(text for text in (one.input.text, one.input.text_pair) if text is not None)
-    return str(getattr(one.given, "name", "") or one.label or f"picture {one.index}")
+    return str(getattr(one.example, "name", "") or one.label or f"picture {one.index}")
 
 
 def _answers(asked: Sequence[Request], made: bool) -> list[Explanation | str | None]:

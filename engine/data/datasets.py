@@ -1,4 +1,4 @@
-"""The registry of data sets, and `load`: by registered name, local file or folder, or `hub:owner/name`."""
+"""The registry of text data sets, and `load`: by registered name, local file or folder, or `hub:owner/name`."""
 
 from __future__ import annotations
 
@@ -8,48 +8,110 @@ from functools import partial
 from pathlib import Path
 
 from engine import access
-from engine.data.cards import Card, own_card, read_card
-from engine.data.columns import Mapped, map_rows
-from engine.data.examples import Dataset, LabelledExample
-from engine.data.files import content_revision
-from engine.data.generated import reviews_generated, reviews_marked
-from engine.data.hub import ALIASES, Shards, class_names, folder_shards, hub_shards, read_shards
-from engine.data.jsonl import Broken, Row
-from engine.data.labels import NLI_LABELS
-from engine.data.named import Named, options_of, without_options
-from engine.data.native.found import Found
-from engine.data.native.known import COPIES, OPTIONED, PLACES, find, find_named, missing
-from engine.data.quality.rows import quality
-from engine.data.sst2 import COLUMNS, LABELS, hub_sst2, local_sst2, sst2_split
-from engine.data.tables import TABLES, read_table
-from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
+from engine.data.examples import Dataset
+from engine.data.grammar import load_generated_reviews, load_marked_reviews
+from engine.data.hub import (
+    HUB_PREFIX,
+    ParquetShards,
+    find_folder_shards,
+    find_hub_shards,
+    read_class_names,
+    read_shards,
+)
+from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
+from engine.data.mlqe_pe import MlqeParams, find_mlqe
+from engine.data.quality import load_quality
+from engine.data.registry import (
+    SPLIT_ALIASES,
+    DatasetCard,
+    DatasetRegistry,
+    LoadRequest,
+    choose_split,
+    data_root,
+    external_card,
+    parse_options,
+    read_card,
+    reject_options,
+)
+from engine.data.released import (
+    MULTINLI_ALIASES,
+    ReleasedDataset,
+    find_eraser,
+    find_esnli,
+    find_imdb,
+    find_multinli,
+    find_snli_sick,
+)
+from engine.data.tables import TABLE_SUFFIXES, MappedRows, RowErrors, TableRow, content_revision, map_rows, read_table
+from engine.errors import ExegesisError, UsageError, shown, unknown
+from engine.params import from_mapping
 
-__all__ = ["Asked", "Dataset", "LabelledExample", "dataset_card", "dataset_names", "load", "register", "registered"]
+SST2_HUB_ID = "stanfordnlp/sst2"
+SST2_COLUMNS = {"text": "sentence", "label": "label"}
+SST2_FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
+
+Loader = Callable[[LoadRequest], Dataset]
+_LOADERS: DatasetRegistry[Loader] = DatasetRegistry()
+register = _LOADERS.register
+dataset_names = _LOADERS.names
+dataset_card = _LOADERS.card
+registered_name = _LOADERS.registered_name
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the caller of `load` asked for; None means the data set's own."""
+class HubCopy:
+    """The same release on the hub, with its columns, its classes by number, and other names of its splits."""
 
-    split: str | None = None
-    columns: Mapping[str, str] | None = None
-    limit: int | None = None
-    label_names: Sequence[str] | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    tolerant: bool = False
-
-    def how(self) -> dict[str, object]:
-        """What changes how bytes are read, for the revision."""
-        columns = dict(sorted(self.columns.items())) if self.columns else None
-        return {"columns": columns, "label_names": list(self.label_names) if self.label_names else None}
+    id: str
+    columns: Mapping[str, str]
+    labels: tuple[str, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
-Loader = Callable[[Asked], Dataset]
-_LOADERS: Named[Loader] = Named()
-register = _LOADERS.enter
-dataset_names = _LOADERS.as_entered
-dataset_card = _LOADERS.card
-registered = _LOADERS.registered
+@dataclass(frozen=True)
+class Release:
+    """Where a data set of others may lie below `EXEGESIS_DATA`, what its folder holds, and how it is recognized.
+
+    `hub`: the copy that is taken where no folder is there.
+    """
+
+    folders: tuple[str, ...]
+    content: str
+    finders: tuple[Callable[[Path], ReleasedDataset | None], ...]
+    hub: HubCopy | None = None
+
+
+RELEASES: Mapping[str, Release] = {
+    "imdb": Release(
+        ("aclImdb", "imdb"),
+        "train and test with a folder pos and a folder neg of text files",
+        (find_imdb,),
+        HubCopy("stanfordnlp/imdb", {"text": "text", "label": "label"}, SENTIMENT_LABELS),
+    ),
+    "movies": Release(("movies",), "train.jsonl, val.jsonl and docs, as in ERASER", (find_eraser,)),
+    "esnli": Release(
+        ("esnli", "e-SNLI"),
+        "esnli_train_1.csv, esnli_dev.csv and so on, or the set of ERASER",
+        (find_esnli, find_eraser),
+    ),
+    "multinli": Release(
+        ("multinli", "multinli_1.0", "MNLI"),
+        "multinli_1.0_train.jsonl and so on, or its .txt",
+        (find_multinli,),
+        HubCopy(
+            "nyu-mll/multi_nli",
+            {"text": "premise", "text_pair": "hypothesis", "label": "label"},
+            NLI_LABELS,
+            MULTINLI_ALIASES,
+        ),
+    ),
+    "snli-sick": Release(("nli",), "snli_test.tsv, sick_train.tsv and snli_dev.tsv", (find_snli_sick,)),
+    "mlqe-pe": Release(
+        ("mlqe_pe", "mlqe-pe"),
+        "the unpacked folders post-editing and direct-assessments, or en-de.dev.jsonl",
+        (find_mlqe,),
+    ),
+}
 
 
 def load(
@@ -60,183 +122,183 @@ def load(
     label_names: Sequence[str] | None = None,
     tolerant: bool = False,
 ) -> Dataset:
-    """A registered data set, perhaps with options (`reviews-generated:seed=7`), `hub:owner/name[/config][@revision]`,
-    a file, or a folder of splits.
+    """Load a registered data set, perhaps with options (`reviews-generated:seed=7`), a file, a folder of splits, or
+    `hub:owner/name[/config][@revision]`.
 
     Files are CSV, TSV, JSONL or parquet. `columns` maps text, text_pair, label, rationale, rationale_pair to
-    columns; `limit` keeps the first examples. Without a split: validation, else test, else train.
-    `tolerant`: rows that are no examples are left out, with the reasons; else one of them is an error.
+    columns; `limit` takes the first examples. Without a split: validation, else test, else train.
+    `tolerant`: leave out rows that are no examples, and report the reasons; else one such row is an error.
     """
-    if limit is not None and (type(limit) is not int or limit < 1):
-        raise not_allowed("limit", "a whole number of 1 or more", limit)
-    asked = Asked(split, columns, limit, label_names, tolerant=tolerant)
+    request = LoadRequest(split, columns, limit, label_names, tolerant=tolerant)
     name = str(name_or_path)
     access.check_dataset(name)
-    if known := registered(name):
-        asked = replace(_without_mapping(known, asked), options=options_of(name))
-        return replace(_LOADERS[known](asked), id=name)
+    if registered := registered_name(name):
+        if columns or label_names:
+            raise UsageError(
+                f"columns: {registered} has its own columns and label names. Leave columns and label_names out."
+            )
+        return replace(_LOADERS[registered](replace(request, options=parse_options(name))), id=name)
     if not name:
         raise unknown("dataset", name, _LOADERS)
-    if name.startswith("hub:"):
-        return _from_shards(hub_shards(name.removeprefix("hub:"), split), asked)
+    if name.startswith(HUB_PREFIX):
+        return _from_shards(find_hub_shards(name.removeprefix(HUB_PREFIX), split), request)
     try:
-        return _from_path(Path(name_or_path), asked)
+        return _from_path(Path(name_or_path), request)
     except OSError as error:
         raise ExegesisError(f"dataset: {shown(name)} cannot be read ({error.strerror}). Check the path.") from None
 
 
-def _without_mapping(name: str, asked: Asked) -> Asked:
-    if asked.columns or asked.label_names:
-        raise UsageError(f"columns: {name} has its own columns and label names. Leave columns and label_names out.")
-    return asked
-
-
-@register("reviews")
-def _reviews(asked: Asked) -> Dataset:
-    return _embedded("reviews", asked, LABELS)
-
-
-def _embedded(name: str, asked: Asked, label_names: Sequence[str]) -> Dataset:
-    """A set of one file that is part of the project."""
-    without_options(name, asked.options)
-    _one_split(name, asked.split)
+def _load_embedded(name: str, label_names: Sequence[str], request: LoadRequest) -> Dataset:
+    """A data set of one file that is part of the project."""
+    reject_options(name, request.options)
+    _reject_split(name, request.split)
     path, card = Path(__file__).resolve().parent / f"{name}.jsonl", read_card(name)
-    found = _from_file(path, Asked(limit=asked.limit, label_names=label_names))
-    return replace(found, title=card.title, card=card, revision=content_revision([path], {}))
+    data = _from_file(path, LoadRequest(limit=request.limit, label_names=label_names))
+    return replace(data, title=card.title, card=card, revision=content_revision([path], {}))
 
 
-@register("reviews-generated")
-def _reviews_generated(asked: Asked) -> Dataset:
-    return reviews_generated(asked.options, asked.split, asked.limit)
+def _load_sst2(request: LoadRequest) -> Dataset:
+    """SST-2: local TSV files (`sentence<TAB>label`), else the hub's, whose test split has no labels."""
+    reject_options("sst2", request.options)
+    split = choose_split(request.split, SST2_FILES, names=("train", "dev", "test"))
+    card, folder = read_card("sst2"), data_root() / "sst2"
+    request = replace(request, split=split, columns=SST2_COLUMNS, label_names=SENTIMENT_LABELS)
+    path = folder / SST2_FILES[split]
+    if path.is_file():
+        data = _from_file(path, request)
+    else:
+        try:
+            shards = find_hub_shards(SST2_HUB_ID, split)
+        except ExegesisError as error:
+            raise ExegesisError(
+                f"sst2: found neither in {folder} nor on the hub ({error}) "
+                f"Put train.tsv and dev.tsv there, or set EXEGESIS_DATA to the folder that holds sst2/."
+            ) from None
+        data = _from_shards(shards, request)
+    return replace(data, title=card.title, card=card, split="dev" if split == "validation" else split)
 
 
-@register("reviews-marked")
-def _reviews_marked(asked: Asked) -> Dataset:
-    return reviews_marked(asked.options, asked.split, asked.limit)
-
-
-@register("nli")
-def _nli(asked: Asked) -> Dataset:
-    return _embedded("nli", asked, NLI_LABELS)
-
-
-@register("quality")
-def _quality(asked: Asked) -> Dataset:
-    return quality(asked.options, asked.split, asked.limit)
-
-
-@register("sst2")
-def _sst2(asked: Asked) -> Dataset:
-    without_options("sst2", asked.options)
-    split, card = sst2_split(asked.split), read_card("sst2")
-    asked = replace(asked, split=split, columns=COLUMNS, label_names=LABELS)
-    path = local_sst2(split)
-    found = _from_file(path, asked) if path else _from_shards(hub_sst2(split), asked)
-    return replace(found, title=card.title, card=card, split="dev" if split == "validation" else split)
-
-
-def _released(name: str, asked: Asked) -> Dataset:
-    """A set of others that lies below `EXEGESIS_DATA`, else its copy on the hub."""
-    if name not in OPTIONED:
-        without_options(name, asked.options)
-    card, found = read_card(name), find_named(name, asked.options)
-    data = _from_copy(name, asked) if found is None else _from_found(name, found, asked)
+def _load_release(name: str, request: LoadRequest) -> Dataset:
+    """A data set of others that lies below `EXEGESIS_DATA`, else its copy on the hub."""
+    release, finders = RELEASES[name], RELEASES[name].finders
+    card = read_card(name)
+    if finders == (find_mlqe,):
+        params = from_mapping(MlqeParams, request.options, name)
+        finders = (lambda path: find_mlqe(path, params.pair, params.score),)
+    else:
+        reject_options(name, request.options)
+    matches = (finder(data_root() / folder) for folder in release.folders for finder in finders)
+    released = next((match for match in matches if match is not None), None)
+    if released is not None:
+        data = _from_released(name, released, request)
+    else:
+        data = _from_hub_copy(name, release, request)
     return replace(data, title=card.title, card=card)
 
 
-for _name in PLACES:
-    register(_name)(partial(_released, _name))
-
-
-def _from_copy(name: str, asked: Asked) -> Dataset:
-    if name not in COPIES:
-        raise missing(name)
-    copy = COPIES[name]
-    split = copy.aliases.get(asked.split or "", asked.split)
+def _from_hub_copy(name: str, release: Release, request: LoadRequest) -> Dataset:
+    if release.hub is None:
+        raise _missing(name, release, f"is not in {data_root()}.")
+    split = release.hub.aliases.get(request.split or "", request.split)
     try:
-        shards = hub_shards(copy.hub, split)
+        shards = find_hub_shards(release.hub.id, split)
     except UsageError:
         raise
     except ExegesisError as error:
-        raise missing(name, error) from None
-    return _from_shards(shards, replace(asked, columns=copy.columns, label_names=copy.labels))
+        raise _missing(name, release, f"found neither in {data_root()} nor on the hub ({error})") from None
+    return _from_shards(shards, replace(request, columns=release.hub.columns, label_names=release.hub.labels))
 
 
-def _from_found(name: str, found: Found, asked: Asked) -> Dataset:
-    split = found.chosen(asked.split)
-    reading = found.splits[split](asked.limit)
-    mapped = map_rows(name, reading.rows, None, asked.label_names or reading.labels, True, asked.tolerant)
-    card = own_card(Path(name).name, f"the local files of {Path(name).name}", f"{len(mapped.examples):,} examples")
-    revision = content_revision(reading.files, {**asked.how(), **asked.options})
-    return _dataset(name, mapped, card, revision, asked, split)
+def _missing(name: str, release: Release, where: str) -> ExegesisError:
+    step = f"Put a folder {release.folders[0]} there ({release.content}), or set EXEGESIS_DATA to the folder"
+    return ExegesisError(f"{name}: {where} {step} that holds it.")
 
 
-def _from_path(path: Path, asked: Asked) -> Dataset:
-    if not asked.columns and (found := find(path)):
-        return _from_found(str(path), found, asked)
+register("reviews")(partial(_load_embedded, "reviews", SENTIMENT_LABELS))
+register("reviews-generated")(load_generated_reviews)
+register("reviews-marked")(load_marked_reviews)
+register("nli")(partial(_load_embedded, "nli", NLI_LABELS))
+register("quality")(load_quality)
+register("sst2")(_load_sst2)
+for _name in RELEASES:
+    register(_name)(partial(_load_release, _name))
+
+
+def find_release(path: Path) -> ReleasedDataset | None:
+    """Recognize a folder or file of a released format; None for any other."""
+    finders = dict.fromkeys(finder for release in RELEASES.values() for finder in release.finders)
+    return next((released for finder in finders if (released := finder(path)) is not None), None)
+
+
+def _from_path(path: Path, request: LoadRequest) -> Dataset:
+    if not request.columns and (released := find_release(path)):
+        return _from_released(str(path), released, request)
     if path.is_dir():
-        return _from_folder(path, asked)
-    if not path.exists() and path.suffix.lower() not in (*TABLES, ".parquet"):
+        return _from_folder(path, request)
+    if not path.exists() and path.suffix.lower() not in (*TABLE_SUFFIXES, ".parquet"):
         hint = f" For the hub write hub:{path}." if len(path.parts) == 2 else ""
         raise UsageError(f"{unknown('dataset', str(path), _LOADERS)}{hint} Or name a CSV, TSV or JSONL file.")
+    _reject_split(path.name, request.split)
     if path.suffix.lower() == ".parquet" and path.is_file():
         revision = content_revision([path], {})
-        _one_split(path.name, asked.split)
-        return _from_shards(Shards(path.name, "all", (path.name,), lambda _: path, revision), asked)
-    _one_split(path.name, asked.split)
-    return _from_file(path, asked)
+        return _from_shards(ParquetShards(path.name, "all", (path.name,), lambda _: path, revision), request)
+    return _from_file(path, request)
 
 
-def _one_split(name: str, split: str | None) -> None:
+def _reject_split(name: str, split: str | None) -> None:
     if split not in (None, "all"):
         raise UsageError(f"split: {name} is one file without splits, got {split!r}. Leave split out.")
 
 
-def _from_folder(folder: Path, asked: Asked) -> Dataset:
+def _from_released(name: str, released: ReleasedDataset, request: LoadRequest) -> Dataset:
+    split = choose_split(request.split, released.splits, aliases=SPLIT_ALIASES | dict(released.aliases))
+    content = released.splits[split](request.limit)
+    label_names = request.label_names or content.labels
+    mapped = map_rows(name, content.rows, None, label_names, skip_empty=True, tolerant=request.tolerant)
+    card = external_card(Path(name).name, f"the local files of {Path(name).name}", f"{len(mapped.examples):,} examples")
+    revision = content_revision(content.files, {**request.revision_parts(), **request.options})
+    return _make_dataset(name, mapped, card, revision, request, split)
+
+
+def _from_folder(folder: Path, request: LoadRequest) -> Dataset:
     """`train.csv`, `dev.tsv`, `test.jsonl` beside each other, or parquet files as on the hub."""
-    tables = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in TABLES}
+    tables = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in TABLE_SUFFIXES}
     if not tables:
-        return _from_shards(folder_shards(folder, asked.split), asked)
-    by_split = {ALIASES.get(stem, stem): path for stem, path in tables.items()}
-    default = next(name for name in ("validation", "test", "train", *by_split) if name in by_split)
-    split = default if asked.split is None else ALIASES.get(asked.split, asked.split)
-    if split not in by_split:
-        raise unknown("split", asked.split, tables)
-    found = _from_file(by_split[split], asked)
-    return replace(found, id=str(folder), title=folder.name, split=split)
+        return _from_shards(find_folder_shards(folder, request.split), request)
+    by_split = {SPLIT_ALIASES.get(stem, stem): path for stem, path in tables.items()}
+    split = choose_split(request.split, by_split, names=tables)
+    return replace(_from_file(by_split[split], request), id=str(folder), title=folder.name, split=split)
 
 
-def _from_file(path: Path, asked: Asked) -> Dataset:
-    broken: Broken | None = {} if asked.tolerant else None
-    rows = read_table(path, broken)
-    mapped = map_rows(path.name, rows, asked.columns, asked.label_names, tolerant=asked.tolerant, broken=broken)
-    card = own_card(path.name, f"the local file {path.name}", f"{len(mapped.examples):,} examples")
-    revision = content_revision([path], asked.how())
-    return _dataset(str(path), mapped, card, revision, asked, "all")
+def _from_file(path: Path, request: LoadRequest) -> Dataset:
+    errors: RowErrors | None = {} if request.tolerant else None
+    rows = read_table(path, errors)
+    mapped = map_rows(path.name, rows, request.columns, request.label_names, tolerant=request.tolerant, errors=errors)
+    card = external_card(path.name, f"the local file {path.name}", f"{len(mapped.examples):,} examples")
+    revision = content_revision([path], request.revision_parts())
+    return _make_dataset(str(path), mapped, card, revision, request, "all")
 
 
-def _from_shards(shards: Shards, asked: Asked) -> Dataset:
-    label = (asked.columns or {}).get("label", "label")
-    names = asked.label_names or class_names(shards).get(label)
+def _from_shards(shards: ParquetShards, request: LoadRequest) -> Dataset:
+    label = (request.columns or {}).get("label", "label")
+    names = request.label_names or read_class_names(shards).get(label)
     # Without names the classes are what the whole split holds, so the limit must wait.
-    rows = read_shards(shards, asked.limit if names else None)
-    rows = _unlabelled(rows, label) if names else rows
-    mapped = map_rows(shards.source, rows, asked.columns, names, True, asked.tolerant)
-    card = own_card(shards.source, shards.source, f"{len(mapped.examples):,} examples read of {shards.split}")
-    return _dataset(shards.source, mapped, card, _with_how(shards.revision, shards, asked), asked, shards.split)
+    rows = read_shards(shards, request.limit if names else None)
+    rows = _drop_unknown_labels(rows, label) if names else rows
+    mapped = map_rows(shards.source, rows, request.columns, names, skip_empty=True, tolerant=request.tolerant)
+    card = external_card(shards.source, shards.source, f"{len(mapped.examples):,} examples read of {shards.split}")
+    parts = {"revision": shards.revision, "files": list(shards.files), **request.revision_parts()}
+    return _make_dataset(shards.source, mapped, card, content_revision([], parts), request, shards.split)
 
 
-def _unlabelled(rows: list[Row], label: str) -> list[Row]:
-    """The hub writes -1 where a class is not known (test splits of GLUE)."""
+def _drop_unknown_labels(rows: list[TableRow], label: str) -> list[TableRow]:
+    """Replace -1, which the hub writes where a class is not known (test splits of GLUE), by None."""
     return [(where, {**row, label: None} if row.get(label) == -1 else row) for where, row in rows]
 
 
-def _with_how(revision: str, shards: Shards, asked: Asked) -> str:
-    how = {"revision": revision, "files": list(shards.files), **asked.how()}
-    return content_revision([], how)
-
-
-def _dataset(name: str, mapped: Mapped, card: Card, revision: str, asked: Asked, split: str) -> Dataset:
+def _make_dataset(
+    name: str, mapped: MappedRows, card: DatasetCard, revision: str, request: LoadRequest, split: str
+) -> Dataset:
     if not mapped.examples:
         raise ExegesisError(f"{name}: has no examples.")
     notes = (f"{mapped.skipped:,} rows without text were left out",) if mapped.skipped else ()
@@ -245,7 +307,7 @@ def _dataset(name: str, mapped: Mapped, card: Card, revision: str, asked: Asked,
         title=card.title,
         task=mapped.labels.task,
         label_names=mapped.labels.names,
-        examples=mapped.examples[: asked.limit],
+        examples=mapped.examples[: request.limit],
         card=card,
         revision=revision,
         split=split,

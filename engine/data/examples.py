@@ -1,23 +1,28 @@
-"""A labelled example and a data set: frozen, validated, free of any model."""
+"""Labeled texts and pictures, and data sets of them: frozen, validated, free of any model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal, overload
+from typing import Literal
 
-from engine.data.cards import Card
-from engine.errors import UsageError, shown
+import numpy as np
+from jaxtyping import Bool, UInt8
+
+from engine.data.registry import DatasetCard
+from engine.errors import UsageError, not_allowed, shown
 from engine.request import Example
 
 Span = tuple[int, int]
-Task = Literal["classification", "regression"]
+DatasetTask = Literal["classification", "regression"]
+Box = tuple[int, int, int, int]
+"""x0, y0, x1, y1 in pixels; x1 and y1 lie just outside."""
 
 
 @dataclass(frozen=True)
-class LabelledExample:
-    """One text or pair with its label and the words that a human marked as the reason.
+class LabeledExample:
+    """One text or pair with its label and its rationale: the words that a human marked as the reason.
 
     Spans are [start, end) in characters (Unicode code points), in order, never overlapping. `label` is a
     class index, a score for regression, or None where it is not known.
@@ -31,62 +36,30 @@ class LabelledExample:
     extra: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rationale", checked_spans("rationale", self.rationale, self.text))
-        pair = checked_spans("rationale_pair", self.rationale_pair, self.text_pair)
+        object.__setattr__(self, "rationale", validate_spans("rationale", self.rationale, self.text))
+        pair = validate_spans("rationale_pair", self.rationale_pair, self.text_pair)
         object.__setattr__(self, "rationale_pair", pair)
 
     @property
     def example(self) -> Example:
-        """What a request asks about: the texts alone."""
+        """The texts alone, as a request holds them."""
         return Example(self.text, self.text_pair)
-
-
-class Drawn(Sequence[LabelledExample]):
-    """Examples that a rule makes, each from its place alone: made when it is first read. Equals the tuple of them."""
-
-    def __init__(self, count: int, draw: Callable[[int], LabelledExample]) -> None:
-        self._draw = draw
-        self._found: list[LabelledExample | None] = [None] * count
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    @overload
-    def __getitem__(self, index: int) -> LabelledExample: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[LabelledExample, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> LabelledExample | tuple[LabelledExample, ...]:
-        places = range(len(self._found))[index]
-        if isinstance(places, range):
-            return tuple(self[place] for place in places)
-        found = self._found[places]
-        if found is None:
-            found = self._found[places] = self._draw(places)
-        return found
-
-    def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, (Drawn, tuple)) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Examples of one task under one id. `revision` is the SHA-256 of the content they were read from.
+    """Texts of one task under one id. `revision` is the SHA-256 of the content they were read from.
 
-    `exact`: the examples, all alike, and their rationales follow from a rule; else somebody marked them. `faults`: why
-    rows are no examples, by their places among all rows; none unless the set was loaded in spite of them.
+    `exact`: the examples, all alike, and their rationales follow from a rule; else humans marked them. `faults`: why
+    rows are no examples, by their places among all rows; empty unless the set was loaded tolerantly.
     """
 
     id: str
     title: str
-    task: Task
+    task: DatasetTask
     label_names: tuple[str, ...]
-    examples: Sequence[LabelledExample]
-    card: Card
+    examples: Sequence[LabeledExample]
+    card: DatasetCard
     revision: str
     split: str = "all"
     notes: tuple[str, ...] = ()
@@ -96,49 +69,106 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.examples)
 
-    def __getitem__(self, index: int) -> LabelledExample:
-        if type(index) is not int or not 0 <= index < len(self.examples):
-            raise UsageError(f"index: must be 0 to {len(self.examples) - 1} in {self.id}, got {shown(index)}.")
+    def __getitem__(self, index: int) -> LabeledExample:
+        _check_index(index, len(self), self.id)
         return self.examples[index]
 
     @property
     def pairs(self) -> bool:
         """Whether the examples are text pairs."""
-        some = self.examples[:1] if self.exact else self.examples
-        return any(example.text_pair is not None for example in some)
+        checked = self.examples[:1] if self.exact else self.examples
+        return any(example.text_pair is not None for example in checked)
 
 
-def checked_spans(name: str, spans: object, text: str | None) -> tuple[Span, ...]:
-    """The spans in order, each inside its text, none empty, reversed or overlapping."""
-    pairs = sorted(_span(name, span) for span in _listed(name, spans))
+@dataclass(frozen=True, eq=False)
+class ImageExample:
+    """One picture with its label and the pixels that show what the label names.
+
+    `pixels` are sRGB, 0 to 255. `label` is a class index or None where it is not known. `mask` is None where the
+    truth is not known; a box is a mask too (`box_mask`). `extra` holds plain values such as the seed of a scene.
+    """
+
+    pixels: UInt8[np.ndarray, "height width 3"]
+    label: int | None = None
+    mask: Bool[np.ndarray, "mask_height mask_width"] | None = None
+    name: str = ""
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.mask is not None and self.mask.shape != self.pixels.shape[:2]:
+            allowed, got = (f"{array.shape[1]} x {array.shape[0]}" for array in (self.pixels, self.mask))
+            raise UsageError(f"mask: must have the size of its picture, {allowed}, got {got}. Give one of that size.")
+        for array in (self.pixels, self.mask):
+            if array is not None:
+                array.setflags(write=False)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageDataset:
+    """Pictures of one task under one id. `revision` stands for the content they are read or generated from.
+
+    `labels` are known without reading a picture. Folders and generated sets are mixed by class, so that their first n
+    are balanced. `splits`: the splits to choose from, the default first; empty where there is no choice.
+    """
+
+    id: str
+    title: str
+    label_names: tuple[str, ...]
+    labels: tuple[int | None, ...]
+    read: Callable[[int], ImageExample] = field(repr=False)
+    card: DatasetCard
+    revision: str
+    split: str = "all"
+    notes: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> ImageExample:
+        _check_index(index, len(self), self.id)
+        return self.read(index)
+
+    def __iter__(self) -> Iterator[ImageExample]:
+        return (self.read(index) for index in range(len(self.labels)))
+
+
+def _check_index(index: int, count: int, dataset: str) -> None:
+    if type(index) is not int or not 0 <= index < count:
+        raise UsageError(f"index: must be 0 to {count - 1} in {dataset}, got {shown(index)}.")
+
+
+def validate_spans(name: str, spans: object, text: str | None) -> tuple[Span, ...]:
+    """Sort spans. Each must lie inside its text; none may be empty, reversed or overlapping."""
+    if not isinstance(spans, Sequence) or isinstance(spans, str):
+        raise UsageError(f"{name}: must be a list of [start, end] pairs, got {shown(spans)}.")
+    pairs = sorted(_parse_span(name, span) for span in spans)
     if pairs and text is None:
         raise UsageError(f"{name}: marks a text_pair, but there is none. Add text_pair or drop {name}.")
+    length = len(text or "")
     for start, end in pairs:
-        _check_inside(name, start, end, len(text or ""))
-    _check_apart(name, pairs)
+        if start >= end:
+            raise UsageError(f"{name}: a span must end after it starts, got [{start}, {end}].")
+        if start < 0 or end > length:
+            raise UsageError(f"{name}: [{start}, {end}] lies outside its text of {length} characters.")
+    for (a, b), (c, d) in pairwise(pairs):
+        if c < b:
+            raise UsageError(f"{name}: [{a}, {b}] and [{c}, {d}] overlap. Join them or move one.")
     return tuple(pairs)
 
 
-def _listed(name: str, spans: object) -> Iterable[object]:
-    if not isinstance(spans, Sequence) or isinstance(spans, str):
-        raise UsageError(f"{name}: must be a list of [start, end] pairs, got {shown(spans)}.")
-    return spans
-
-
-def _span(name: str, span: object) -> Span:
+def _parse_span(name: str, span: object) -> Span:
     if isinstance(span, (list, tuple)) and len(span) == 2 and all(type(value) is int for value in span):
         return int(span[0]), int(span[1])
     raise UsageError(f"{name}: a span must be two whole numbers [start, end], got {shown(span)}.")
 
 
-def _check_inside(name: str, start: int, end: int, length: int) -> None:
-    if start >= end:
-        raise UsageError(f"{name}: a span must end after it starts, got [{start}, {end}].")
-    if start < 0 or end > length:
-        raise UsageError(f"{name}: [{start}, {end}] lies outside its text of {length} characters.")
-
-
-def _check_apart(name: str, pairs: Sequence[Span]) -> None:
-    for (a, b), (c, d) in pairwise(pairs):
-        if c < b:
-            raise UsageError(f"{name}: [{a}, {b}] and [{c}, {d}] overlap. Join them or move one.")
+def box_mask(boxes: Sequence[Box], height: int, width: int) -> Bool[np.ndarray, "height width"]:
+    """True inside any of the boxes; each must hold a pixel and lie in the picture."""
+    mask = np.zeros((height, width), dtype=bool)
+    for x0, y0, x1, y1 in boxes:
+        if not (0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height):
+            allowed = f"x0 < x1 <= {width} and y0 < y1 <= {height}, none below 0"
+            raise not_allowed("box", allowed, [x0, y0, x1, y1], "Boxes are in pixels of their picture.")
+        mask[y0:y1, x0:x1] = True
+    return mask

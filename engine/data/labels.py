@@ -1,51 +1,64 @@
-"""Turns the labels that a file holds into class indices or scores."""
+"""Labels of data sets: parsed from the cells of a file, and matched with the classes of a model."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.data.examples import Task
+from engine.data.examples import DatasetTask
 from engine.errors import ExegesisError, UsageError, shown
 
 MAX_CLASSES = 1_000
+SENTIMENT_LABELS = ("negative", "positive")
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 """Of a hypothesis, given its premise."""
 
+UNNAMED_CLASS = re.compile(r"(?:label_?|class_?)?(\d+)")
+"""A class without a name: 0, LABEL_0."""
+NUMBERED_CLASS = re.compile(r"(?:label|class)[_ ]?(\d+)")
+"""A class without a name where a mere number is a name: a picture of a 7."""
+
 
 @dataclass(frozen=True)
-class Labels:
+class ParsedLabels:
     """The labels of all rows in their order, with the names of the classes (none for regression)."""
 
-    task: Task
+    task: DatasetTask
     names: tuple[str, ...]
     values: tuple[int | float | None, ...]
 
 
-def read_labels(raw: Sequence[object], wheres: Sequence[str], names: Sequence[str] | None) -> Labels:
-    """Class indices by the given names; else whole numbers, fractions (regression) or sorted strings.
+def read_labels(raw: Sequence[object], wheres: Sequence[str], names: Sequence[str] | None) -> ParsedLabels:
+    """Class indices by the names; without names whole numbers, fractions (regression) or sorted strings.
 
     Whole numbers are indices when 0 is among them; otherwise (stars 1 to 5) they are numbered in order.
     """
-    values = [_plain(value, where) for value, where in zip(raw, wheres, strict=True)]
+    values = [_parse_label(value, where) for value, where in zip(raw, wheres, strict=True)]
     if names is not None:
-        known = _checked_names(names)
-        return Labels("classification", known, tuple(_named(v, known, w) for v, w in zip(values, wheres, strict=True)))
-    present = [value for value in values if value is not None]
-    if any(isinstance(value, str) for value in present):
-        return _numbered([None if value is None else str(value) for value in values])
-    if any(isinstance(value, float) for value in present):
-        return Labels("regression", (), tuple(None if v is None else float(v) for v in values))
-    return _whole(values)
+        if isinstance(names, str) or not names or len(set(names)) != len(names):
+            raise UsageError(f"label_names: must be a list of different names, got {shown(names)}.")
+        classes = tuple(map(str, names))
+        indices = tuple(_index_by_name(value, classes, where) for value, where in zip(values, wheres, strict=True))
+        return ParsedLabels("classification", classes, indices)
+    if any(isinstance(value, str) for value in values):
+        return _number_classes([None if value is None else str(value) for value in values])
+    if any(isinstance(value, float) for value in values):
+        return ParsedLabels("regression", (), tuple(None if value is None else float(value) for value in values))
+    whole = [value if isinstance(value, int) else None for value in values]
+    present = [value for value in whole if value is not None]
+    if 0 in present and min(present) >= 0 and max(present) < MAX_CLASSES:
+        return ParsedLabels("classification", tuple(map(str, range(max(present) + 1))), tuple(whole))
+    return _number_classes(whole)
 
 
-def _plain(value: object, where: str) -> int | float | str | None:
-    """None, a number where it reads as one, else the string."""
+def _parse_label(value: object, where: str) -> int | float | str | None:
+    """None, a number where the cell reads as one, else the string."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if isinstance(value, str):
-        value = _number(value.strip())
+        value = _parse_number(value.strip())
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ExegesisError(f"{where}: label: must be a number or a name, got {shown(value)}.")
     if isinstance(value, float) and not math.isfinite(value):
@@ -53,7 +66,7 @@ def _plain(value: object, where: str) -> int | float | str | None:
     return value
 
 
-def _number(text: str) -> int | float | str:
+def _parse_number(text: str) -> int | float | str:
     # "inf" and "nan" read as floats in Python; as labels they are names.
     if not any(char.isdecimal() for char in text) or "_" in text:
         return text
@@ -65,13 +78,7 @@ def _number(text: str) -> int | float | str:
     return text
 
 
-def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(names, str) or not names or len(set(names)) != len(names):
-        raise UsageError(f"label_names: must be a list of different names, got {shown(names)}.")
-    return tuple(str(name) for name in names)
-
-
-def _named(value: int | float | str | None, names: tuple[str, ...], where: str) -> int | None:
+def _index_by_name(value: int | float | str | None, names: tuple[str, ...], where: str) -> int | None:
     if value is None:
         return None
     if str(value) in names:
@@ -82,22 +89,64 @@ def _named(value: int | float | str | None, names: tuple[str, ...], where: str) 
     raise ExegesisError(f"{where}: label: {shown(value)} is not among the label names {', '.join(names)}.")
 
 
-def _numbered(values: Sequence[int | str | None]) -> Labels:
-    known = sorted({value for value in values if value is not None})
-    index = {value: position for position, value in enumerate(known)}
-    if len(known) > MAX_CLASSES:
-        example = shown(known[0])
+def _number_classes(values: Sequence[int | str | None]) -> ParsedLabels:
+    classes = sorted({value for value in values if value is not None})
+    index = {value: position for position, value in enumerate(classes)}
+    if len(classes) > MAX_CLASSES:
         raise ExegesisError(
-            f"label: {len(known):,} different values such as {example} are no classes "
+            f"label: {len(classes):,} different values such as {shown(classes[0])} are no classes "
             f"(at most {MAX_CLASSES:,}). Map label to another column."
         )
-    ids = tuple(None if value is None else index[value] for value in values)
-    return Labels("classification", tuple(str(name) for name in known), ids)
+    indices = tuple(None if value is None else index[value] for value in values)
+    return ParsedLabels("classification", tuple(map(str, classes)), indices)
 
 
-def _whole(values: Sequence[int | float | str | None]) -> Labels:
-    whole = [value if isinstance(value, int) else None for value in values]
-    present = [value for value in whole if value is not None]
-    if 0 in present and min(present) >= 0 and max(present) < MAX_CLASSES:
-        return Labels("classification", tuple(str(i) for i in range(max(present) + 1)), tuple(whole))
-    return _numbered(whole)
+@dataclass(frozen=True)
+class ClassMatch:
+    """`indices[i]`: the model's class that is the data set's class i, None where the model has no such class.
+
+    `indices` is None where no class can be matched. `note`: a sentence for people on how the classes were matched, on
+    those that were not, or on why none was; empty where the names are the same.
+    """
+
+    indices: tuple[int | None, ...] | None
+    note: str = ""
+
+
+def match_classes(names: Sequence[str], labels: Sequence[str], unnamed: re.Pattern[str] = UNNAMED_CLASS) -> ClassMatch:
+    """Match a data set's classes with a model's: by name in any case; by number where one side has only numbers.
+
+    Without such a match right and wrong mean nothing. Classes that only the data set has are left out where others
+    match.
+    """
+    indices = _match_names(names, labels)
+    if indices and None not in indices:
+        return ClassMatch(indices)
+    if names and len(names) <= len(labels) and (_are_numbered(names, unnamed) or _are_numbered(labels, unnamed)):
+        pairs = ", ".join(f"{name} is {label}" for name, label in zip(names, labels, strict=False))
+        return ClassMatch(tuple(range(len(names))), f"Classes are compared by their number: {pairs}.")
+    if any(index is not None for index in indices):
+        missing = _join_names([name for name, index in zip(names, indices, strict=True) if index is None])
+        note = f"The model has no such class as {missing}, so what is right is told of the others only."
+        return ClassMatch(indices, note)
+    return ClassMatch(
+        None,
+        f"The data set's classes ({_join_names(names)}) are not the model's ({_join_names(labels)}), "
+        "so what is right cannot be told.",
+    )
+
+
+def _match_names(names: Sequence[str], labels: Sequence[str]) -> tuple[int | None, ...]:
+    index = {label.strip().casefold(): i for i, label in enumerate(labels)}
+    return tuple(index.get(name.strip().casefold()) for name in names) if len(index) == len(labels) else ()
+
+
+def _are_numbered(names: Sequence[str], unnamed: re.Pattern[str]) -> bool:
+    """Whether each name is only its own number."""
+    matches = [unnamed.fullmatch(name.strip().casefold()) for name in names]
+    return all(match is not None and int(match[1]) == index for index, match in enumerate(matches))
+
+
+def _join_names(names: Sequence[str], limit: int = 8) -> str:
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return (", ".join(names[:limit]) or "none") + more

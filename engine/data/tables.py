@@ -1,54 +1,170 @@
-"""CSV and TSV files as rows. Cells are data only: a formula is a text like any other."""
+"""Tables of texts: JSON lines, CSV and TSV files as rows, and rows as labeled examples by a mapping of columns.
+
+Cells are data only: a formula is a text like any other. Every error names the line.
+"""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
-from engine.data.files import read_text
-from engine.data.jsonl import Broken, Row, read_jsonl, row_or_broken
-from engine.errors import ExegesisError, UsageError
+from engine.data.examples import LabeledExample, Span, validate_spans
+from engine.data.labels import ParsedLabels, read_labels
+from engine.errors import ExegesisError, UsageError, shown, unknown
 
-TABLES = (".csv", ".tsv", ".jsonl")
+Content = TypeVar("Content")
+
+TableRow = tuple[str, dict[str, Any]]
+"""(place in the file, as an error names it; values by column)."""
+RowErrors = dict[str, str]
+"""Why a line is no row, by its place in the file."""
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl")
+COLUMN_ROLES = ("text", "text_pair", "label", "rationale", "rationale_pair")
 
 _field_limit = threading.Lock()
 
 
-def read_table(path: Path, broken: Broken | None = None) -> list[Row]:
-    """The rows of a CSV, TSV or JSONL file, each with the line it starts on. `broken`: see `read_jsonl`."""
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file without its byte order mark. Errors: one line that says why it cannot be read."""
+    if not path.exists():
+        raise UsageError(f"dataset: there is no file {str(path)!r}. Check the path.")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ExegesisError(f"{path.name}: cannot be read ({error.strerror}). Check its permissions.") from None
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in content:
+        line = content[: content.find(b"\0") + 1].count(b"\n") + 1
+        raise ExegesisError(
+            f"{path.name}, line {line}: holds NUL bytes, so it is binary or UTF-16. Save it as UTF-8 text."
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        wrong = f"byte 0x{content[error.start]:02x}"
+        raise ExegesisError(f"{path.name}, line {line}: is not UTF-8 ({wrong}). Save it as UTF-8 text.") from None
+    if not text.strip():
+        raise ExegesisError(f"{path.name}: is empty. Give a file with at least one example.")
+    return text
+
+
+def read_first_line(path: Path, limit: int = 1 << 16) -> str:
+    """Read the first line of a file, at most `limit` bytes; empty where it cannot be read as text."""
+    try:
+        with path.open("rb") as file:
+            return file.readline(limit).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def content_revision(paths: Iterable[Path], settings: Mapping[str, object]) -> str:
+    """SHA-256 over the bytes of the files and, where any is set, over the settings they were read with."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    stated = {key: value for key, value in settings.items() if value is not None}
+    if stated:
+        digest.update(json.dumps(stated, sort_keys=True, ensure_ascii=False).encode())
+    return digest.hexdigest()
+
+
+def read_table(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
+    """The rows of a CSV, TSV or JSONL file, each with the line it starts on. `errors`: see `read_jsonl`."""
     kind = path.suffix.lower()
     if kind == ".jsonl":
-        return read_jsonl(path, broken)
+        return read_jsonl(path, errors)
     if kind == ".tsv":
-        return read_tsv(path, broken)
+        return read_tsv(path, errors)
     if kind == ".csv":
-        return _with_header(path, _csv(path, read_text(path)), broken)
-    raise UsageError(f"dataset: {path.name} must end in {', '.join(TABLES)}. Rename or convert it.")
+        return _parse_table(path, _split_csv(path, read_text(path)), errors)
+    raise UsageError(f"dataset: {path.name} must end in {', '.join(TABLE_SUFFIXES)}. Rename or convert it.")
 
 
-def read_tsv(path: Path, broken: Broken | None = None) -> list[Row]:
-    """The rows of a tab-separated file with a header, whatever its name ends in."""
-    return _with_header(path, _tsv(read_text(path)), broken)
+def read_jsonl(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
+    """The objects of a JSONL file; blank lines are skipped.
+
+    `errors` takes the fault of a line that is no object, whose row is then empty; without it the line is an error.
+    """
+    return _parse_rows(path, _number_lines(read_text(path)), _parse_object, errors)
 
 
-def _tsv(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Tab-separated values know no quoting, a quotation mark is a character (IANA)."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    return ((number, line.split("\t")) for number, line in enumerate(lines, start=1) if line.strip())
+def read_tsv(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
+    """The rows of a tab-separated file with a header, whatever its suffix.
+
+    Tab-separated values know no quoting: a quotation mark is a character (IANA).
+    """
+    lines = _number_lines(read_text(path).replace("\r\n", "\n"))
+    return _parse_table(path, ((number, line.split("\t")) for number, line in lines), errors)
 
 
-def _csv(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Comma-separated values as in RFC 4180, or semicolons where the header has no comma."""
+def _number_lines(text: str) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+
+
+def _parse_rows(
+    path: Path,
+    numbered: Iterable[tuple[int, Content]],
+    parse: Callable[[str, Content], dict[str, Any]],
+    errors: RowErrors | None,
+) -> list[TableRow]:
+    rows = []
+    for number, content in numbered:
+        where = f"{path.name}, line {number}"
+        try:
+            values = parse(where, content)
+        except ExegesisError as error:
+            if errors is None:
+                raise
+            errors[where], values = str(error), {}
+        rows.append((where, values))
+    return rows
+
+
+def _parse_object(where: str, line: str) -> dict[str, Any]:
+    value = parse_json(where, line)
+    if not isinstance(value, dict):
+        raise ExegesisError(f'{where}: must be an object such as {{"text": "..."}}, got {shown(value)}.')
+    return value
+
+
+def parse_json(where: str, text: str) -> Any:
+    """Parse strict JSON: no NaN, no lone surrogates, no nesting that exhausts the stack."""
+    try:
+        value = json.loads(text, parse_constant=_reject_constant)
+        # A lone surrogate such as "\ud800" is legal JSON but no text: it cannot be encoded or tokenized.
+        json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise ExegesisError(f"{where}: is not valid JSON ({error.msg}, column {error.colno}).") from None
+    except UnicodeEncodeError:
+        raise ExegesisError(f"{where}: holds half a character (a lone surrogate). Write the whole character.") from None
+    except (ValueError, RecursionError) as error:
+        raise ExegesisError(f"{where}: is not valid JSON ({shown(str(error))}).") from None
+    return value
+
+
+def _reject_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def _split_csv(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Split comma-separated values as in RFC 4180, or semicolons where the header has no comma."""
     header = text.split("\n", 1)[0]
     delimiter = ";" if ";" in header and "," not in header else ","
-    with _large_fields():
+    with _lift_field_limit():
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         start = 1
         try:
@@ -57,18 +173,15 @@ def _csv(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
                     yield start, cells
                 start = reader.line_num + 1
         except csv.Error as error:
-            raise ExegesisError(_broken(path, start, error)) from None
-
-
-def _broken(path: Path, start: int, error: csv.Error) -> str:
-    if "unexpected end of data" in str(error):
-        return f"{path.name}, line {start}: a quotation mark opens here and never closes. Double it or close it."
-    return f"{path.name}, line {start}: is not valid CSV ({error}). Write a quotation mark inside quotes twice."
+            fault = f"is not valid CSV ({error}). Write a quotation mark inside quotes twice."
+            if "unexpected end of data" in str(error):
+                fault = "a quotation mark opens here and never closes. Double it or close it."
+            raise ExegesisError(f"{path.name}, line {start}: {fault}") from None
 
 
 @contextmanager
-def _large_fields() -> Iterator[None]:
-    """Lifts the csv module's process-wide limit of 131,072 characters a field, and puts it back."""
+def _lift_field_limit() -> Iterator[None]:
+    """Lift the csv module's process-wide limit of 131,072 characters a field, and restore it."""
     with _field_limit:
         before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
         try:
@@ -77,26 +190,160 @@ def _large_fields() -> Iterator[None]:
             csv.field_size_limit(before)
 
 
-def _with_header(path: Path, lines: Iterator[tuple[int, list[str]]], broken: Broken | None = None) -> list[Row]:
-    numbered = list(lines)
-    header = [name.strip() for name in numbered[0][1]]
-    _check_header(path, header)
-    if len(numbered) == 1:
+def _parse_table(path: Path, lines: Iterable[tuple[int, list[str]]], errors: RowErrors | None) -> list[TableRow]:
+    (_, first), *numbered = lines
+    header = [name.strip() for name in first]
+    repeated = [name for name, count in Counter(header).items() if count > 1]
+    if repeated:
+        raise ExegesisError(f"{path.name}, line 1: names the column {repeated[0]!r} twice. Rename one.")
+    if not numbered:
         raise ExegesisError(f"{path.name}: has a header but no rows. Give a file with at least one example.")
-    read = partial(_row, header)
-    return [row_or_broken(f"{path.name}, line {line}", cells, read, broken) for line, cells in numbered[1:]]
+    return _parse_rows(path, numbered, partial(_parse_cells, header), errors)
 
 
-def _check_header(path: Path, header: Sequence[str]) -> None:
-    twice = [name for name, count in Counter(header).items() if count > 1]
-    if twice:
-        raise ExegesisError(f"{path.name}, line 1: names the column {twice[0]!r} twice. Rename one.")
-
-
-def _row(header: Sequence[str], where: str, cells: Sequence[str]) -> Row:
+def _parse_cells(header: Sequence[str], where: str, cells: Sequence[str]) -> dict[str, Any]:
     if len(cells) != len(header):
         raise ExegesisError(
             f"{where}: has {len(cells)} columns, the header has {len(header)} "
             f"({', '.join(header)}). Quote cells that hold the delimiter."
         )
-    return where, dict(zip(header, cells, strict=True))
+    return dict(zip(header, cells, strict=True))
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """Rows as examples, with their labels' task and names, and how many had no text.
+
+    `faults`: why a row is no example, by its place among all rows.
+    """
+
+    labels: ParsedLabels
+    examples: tuple[LabeledExample, ...]
+    skipped: int
+    faults: Mapping[int, str] = field(default_factory=dict)
+
+
+def validate_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """`{role: column}` with known roles, a text, and no column twice."""
+    mapping: dict[str, Any] = dict(columns or {})
+    for role, column in mapping.items():
+        if role not in COLUMN_ROLES:
+            raise unknown("columns", role, COLUMN_ROLES)
+        if not isinstance(column, str) or not column:
+            raise UsageError(f"columns: {role} must be the name of a column, got {shown(column)}.")
+    for column, count in Counter(mapping.values()).items():
+        if count > 1:
+            roles = " and ".join(role for role in mapping if mapping[role] == column)
+            raise UsageError(f"columns: {column!r} is mapped to {roles}. Map each column once.")
+    mapping.setdefault("text", "text")
+    return mapping
+
+
+def resolve_columns(source: str, present: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, str]:
+    """Complete the mapping: an unmapped role takes the column of its own name where there is one."""
+    mapping = validate_columns(columns)
+    for role, column in mapping.items():
+        if column not in present:
+            listed, hint = "none", "Give a file with columns."
+            if present:
+                listed = ", ".join(present)
+                hint = f"Name it, such as columns={{'{role}': '{present[0]}'}}, or rename it."
+            raise UsageError(f"{source}: has no column {column!r} for {role}. Its columns: {listed}. {hint}")
+    mapped = set(mapping.values())
+    own = {role: role for role in COLUMN_ROLES if role not in mapping and role in present and role not in mapped}
+    return mapping | own
+
+
+def map_rows(
+    source: str,
+    rows: Sequence[TableRow],
+    columns: Mapping[str, str] | None,
+    label_names: Sequence[str] | None = None,
+    skip_empty: bool = False,
+    tolerant: bool = False,
+    errors: RowErrors | None = None,
+) -> MappedRows:
+    """Rows as examples. A row without text is an error, or left out and counted with `skip_empty`.
+
+    `tolerant`: a row that is no example is left out with the reason, unless no row is an example. `errors`: rows that
+    are known to be wrong already.
+    """
+    errors = errors or {}
+    if errors and len(errors) == len(rows):
+        raise ExegesisError(errors[rows[0][0]])
+    present = list(dict.fromkeys(column for _, values in rows for column in values))
+    mapping = resolve_columns(source, present, columns)
+    filled = [row for row in rows if not skip_empty or _has_text(row[1].get(mapping["text"]))]
+    if not filled:
+        raise ExegesisError(f"{source}: has no rows with text. Give a file with at least one example.")
+    faults = _find_faults(filled, mapping, label_names, errors) if tolerant else {}
+    if len(faults) == len(filled):
+        raise ExegesisError(faults[0])
+    good = [row for place, row in enumerate(filled) if place not in faults]
+    raw = [values.get(mapping["label"]) if "label" in mapping else None for _, values in good]
+    labels = read_labels(raw, [where for where, _ in good], label_names)
+    pairs = zip(good, labels.values, strict=True)
+    examples = tuple(_make_example(where, values, mapping, label) for (where, values), label in pairs)
+    return MappedRows(labels, examples, len(rows) - len(filled), faults)
+
+
+def _find_faults(
+    rows: Sequence[TableRow], mapping: Mapping[str, str], label_names: Sequence[str] | None, errors: RowErrors
+) -> dict[int, str]:
+    """Why rows are no examples, by their places."""
+    faults = {}
+    for place, (where, values) in enumerate(rows):
+        try:
+            if where in errors:
+                raise ExegesisError(errors[where])
+            _make_example(where, values, mapping, None)
+            read_labels([values.get(mapping.get("label", ""))], [where], label_names)
+        except ExegesisError as error:
+            faults[place] = str(error)
+    return faults
+
+
+def _has_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _make_example(
+    where: str, values: dict[str, Any], mapping: Mapping[str, str], label: int | float | None
+) -> LabeledExample:
+    parts = {role: values.get(column) for role, column in mapping.items()}
+    mapped = set(mapping.values())
+    text = _parse_text(where, mapping["text"], parts["text"], required=True) or ""
+    pair = _parse_text(where, mapping.get("text_pair", ""), parts.get("text_pair"), required=False)
+    try:
+        return LabeledExample(
+            text=text,
+            text_pair=pair,
+            label=label,
+            rationale=_parse_spans(where, "rationale", parts, text),
+            rationale_pair=_parse_spans(where, "rationale_pair", parts, pair),
+            extra={column: value for column, value in values.items() if column not in mapped},
+        )
+    except UsageError as error:
+        raise ExegesisError(f"{where}: {error}") from None
+
+
+def _parse_text(where: str, column: str, value: object, required: bool) -> str | None:
+    if value is None and not required:
+        return None
+    if not isinstance(value, str):
+        raise ExegesisError(f"{where}: {column}: must be a text, got {shown(value)}.")
+    if required and not value.strip():
+        raise ExegesisError(f"{where}: {column}: is empty. Fill it in or remove the row.")
+    if "\0" in value:
+        raise ExegesisError(f"{where}: {column}: holds a NUL character. Remove it.")
+    return value
+
+
+def _parse_spans(where: str, role: str, parts: Mapping[str, Any], text: str | None) -> tuple[Span, ...]:
+    """Parse spans, which a table holds as JSON in a cell."""
+    value = parts.get(role)
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        value = parse_json(f"{where}: {role}", value)
+    return validate_spans(role, value, text)

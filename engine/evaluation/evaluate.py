@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine import runtime
 from engine.classifiers import load_classifier
-from engine.data.classes import match_classes
+from engine.data.labels import match_classes
 from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.judging import judge, withdraw_orders
 from engine.evaluation.keeping import keep, kept
@@ -130,10 +130,10 @@ class _OneModel:
 
     def _true(self, one: Explained) -> int | None:
         """The model's class that the example's label is."""
-        known = None if one.candidate is None else one.candidate.known
+        known = None if one.candidate is None else one.candidate.class_index
         if known is None or one.any is None:
             return None
         source = self.sample.source
         classes = match_classes(source.labels, one.any.prediction.labels, source.unnamed)
-        self.said = classes.said
-        return None if classes.of is None else classes.of[known]
+        self.said = classes.note
+        return None if classes.indices is None else classes.indices[known]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from cache import key_for
 from engine import cluster
 from engine.cluster import Found
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.evaluation.evaluate import carry_out, of_some
 from engine.evaluation.keeping import kept, key_of
 from engine.evaluation.plan import Plan, check
@@ -34,7 +34,7 @@ class Task:
     def run(self) -> Found:
         """All entries that these examples leave in a cache. Runs on a worker."""
         with cluster.on_worker() as found:
-            source = source_of(self.plan.kind, self.plan.dataset, self.plan.split, tolerant=True)
+            source = load_source(self.plan.kind, self.plan.dataset, self.plan.split, tolerant=True)
             of_some(self.plan, self.plan.models[0], Sample(source, self.indices))
         return found
 

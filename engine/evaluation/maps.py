@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from cache import canonical, key_for
-from engine.data.examples import LabelledExample
-from engine.data.sources import Candidate
+from engine.data.examples import LabeledExample
+from engine.data.sources import SourceExample
 from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.plan import RANDOM, Plan
 from engine.evaluation.result import Facts
@@ -56,7 +56,7 @@ class Explained:
     """One example and its explanations by the methods that have one; `candidate`: None where it cannot be read."""
 
     index: int
-    candidate: Candidate | None
+    candidate: SourceExample | None
     made: Mapping[str, Explanation]
     failed: Mapping[str, str]
 
@@ -66,18 +66,20 @@ class Explained:
         return next(iter(self.made.values()), None)
 
 
-def explained(plan: Plan, model: str, examples: Sequence[Candidate | Unread]) -> list[Explained]:
+def explained(plan: Plan, model: str, examples: Sequence[SourceExample | Unread]) -> list[Explained]:
     """Every example by every method; what fails is kept as the reason, and the others go on.
 
     A random order needs no more than the prediction: where even that fails no other method is tried.
     """
-    probes = _by_one(plan, model, RANDOM, [one for one in examples if isinstance(one, Candidate)])
-    readable = [one for one in examples if isinstance(one, Candidate) and isinstance(probes[one.index], Explanation)]
+    probes = _by_one(plan, model, RANDOM, [one for one in examples if isinstance(one, SourceExample)])
+    readable = [
+        one for one in examples if isinstance(one, SourceExample) and isinstance(probes[one.index], Explanation)
+    ]
     others = {method: _by_one(plan, model, method, readable) for method in plan.company if method != RANDOM}
     answers = {**others, RANDOM: probes}
     found = []
     for one in examples:
-        if not isinstance(one, Candidate):
+        if not isinstance(one, SourceExample):
             found.append(_failed(plan, one.index, None, one.why))
         elif isinstance(probe := probes[one.index], ExegesisError):
             found.append(_failed(plan, one.index, one, reason(probe)))
@@ -87,23 +89,23 @@ def explained(plan: Plan, model: str, examples: Sequence[Candidate | Unread]) ->
 
 
 def _by_one(
-    plan: Plan, model: str, method: str, candidates: Sequence[Candidate]
+    plan: Plan, model: str, method: str, candidates: Sequence[SourceExample]
 ) -> dict[int, Explanation | ExegesisError]:
     made = surviving(explain_many, [request_of(plan, model, method, one) for one in candidates])
     return {one.index: answer for one, answer in zip(candidates, made, strict=True)}
 
 
-def _failed(plan: Plan, index: int, candidate: Candidate | None, why: str) -> Explained:
+def _failed(plan: Plan, index: int, candidate: SourceExample | None, why: str) -> Explained:
     return Explained(index, candidate, {}, dict.fromkeys(plan.company, why))
 
 
-def _sorted_out(one: Candidate, answers: Mapping[str, Explanation | ExegesisError]) -> Explained:
+def _sorted_out(one: SourceExample, answers: Mapping[str, Explanation | ExegesisError]) -> Explained:
     made = {method: answer for method, answer in answers.items() if isinstance(answer, Explanation)}
     failed = {method: reason(answer) for method, answer in answers.items() if isinstance(answer, ExegesisError)}
     return Explained(one.index, one, made, failed)
 
 
-def request_of(plan: Plan, model: str, method: str, candidate: Candidate) -> Request:
+def request_of(plan: Plan, model: str, method: str, candidate: SourceExample) -> Request:
     """One explanation of the predicted class."""
     return Request(model, method, candidate.input, plan.params_of(method), seed=plan.seed, dtype=plan.dtype)
 
@@ -139,9 +141,9 @@ def maps_of(plan: Plan, one: Explained) -> Maps:
     return Maps(one.index, scores, one.failed, cost, *_marked(candidate, made, plan.units), _ties(plan, candidate))
 
 
-def _marked(one: Candidate, made: Explanation, unit: str) -> tuple[Marks | str, Int[np.ndarray, "unit"]]:
-    given = one.given
-    if not isinstance(given, LabelledExample):
+def _marked(one: SourceExample, made: Explanation, unit: str) -> tuple[Marks | str, Int[np.ndarray, "unit"]]:
+    given = one.example
+    if not isinstance(given, LabeledExample):
         found = marks_of_picture(made.provenance.model, given)
         return (UNMARKED_TRUTH if found is None else found), np.zeros(len(made.features), dtype=int)
     places = np.array(segments(made, given, unit))
@@ -150,7 +152,7 @@ def _marked(one: Candidate, made: Explanation, unit: str) -> tuple[Marks | str, 
     return (CUT_OFF if is_cut_off(made, given) else marks_of_text(made, given, unit)), places
 
 
-def _ties(plan: Plan, candidate: Candidate) -> tuple[int, ...]:
+def _ties(plan: Plan, candidate: SourceExample) -> tuple[int, ...]:
     return plan.seed, int(key_for(candidate.input.as_plain())[:16], 16)
 
 
@@ -169,7 +171,7 @@ def facts_of(model: str, one: Explained, true: int | None, units: int) -> Facts 
         confidence=max(said.probabilities),
         right=right,
         length=units,
-        extra={name: value for name, value in candidate.given.extra.items() if _plain(value)},
+        extra={name: value for name, value in candidate.example.extra.items() if _plain(value)},
     )
 
 

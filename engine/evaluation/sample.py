@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from engine.data.examples import LabelledExample
-from engine.data.sources import Candidate, Source, source_of
+from engine.data.examples import LabeledExample
+from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError
 from engine.evaluation.plan import Plan
 from engine.metrics.catalog import METRICS
@@ -34,19 +34,19 @@ class Unread:
 class Sample:
     """Some examples of a data set, by their places in it: short texts first, so that little of a pass is padding."""
 
-    source: Source
+    source: ExampleSource
     indices: tuple[int, ...]
 
-    def groups(self) -> Iterator[list[Candidate | Unread]]:
+    def groups(self) -> Iterator[list[SourceExample | Unread]]:
         """The examples in order, a few at a time."""
         for start in range(0, len(self.indices), AT_ONCE):
             yield self.read(self.indices[start : start + AT_ONCE])
 
-    def read(self, indices: Sequence[int]) -> list[Candidate | Unread]:
+    def read(self, indices: Sequence[int]) -> list[SourceExample | Unread]:
         """The examples at these places."""
         return [self._one(index) for index in indices]
 
-    def _one(self, index: int) -> Candidate | Unread:
+    def _one(self, index: int) -> SourceExample | Unread:
         try:
             return self.source.read(index)
         except ExegesisError as error:
@@ -65,7 +65,7 @@ def sample_of(plan: Plan) -> Sample:
 
 def drawn_sample(kind: str, dataset: str, split: str | None, examples: int, seed: int) -> Sample:
     """As many examples as asked for, or all there are. Errors: those of reading the data set."""
-    source = source_of(kind, dataset, split, tolerant=True)
+    source = load_source(kind, dataset, split, tolerant=True)
     if not source.count:
         raise ExegesisError(f"dataset: {source.name} has no examples, so that nothing can be evaluated.")
     chosen = drawn(source.count, examples, seed)
@@ -79,7 +79,7 @@ def drawn(count: int, examples: int, seed: int) -> list[int]:
     return sorted(chosen)
 
 
-def _length(source: Source, index: int) -> int:
+def _length(source: ExampleSource, index: int) -> int:
     try:
         return length(source.read(index).input)
     except ExegesisError:
@@ -100,11 +100,11 @@ def _suited(sample: Sample) -> tuple[str, ...]:
 
 def _marked(sample: Sample) -> bool:
     """Whether any of them says what is true, or what people marked."""
-    return any(isinstance(one, Candidate) and has_marks(one) for group in sample.groups() for one in group)
+    return any(isinstance(one, SourceExample) and has_marks(one) for group in sample.groups() for one in group)
 
 
-def has_marks(one: Candidate) -> bool:
+def has_marks(one: SourceExample) -> bool:
     """Whether the example says what matters in it."""
-    if isinstance(one.given, LabelledExample):
-        return bool(one.given.rationale or one.given.rationale_pair)
-    return one.given.mask is not None
+    if isinstance(one.example, LabeledExample):
+        return bool(one.example.rationale or one.example.rationale_pair)
+    return one.example.mask is not None

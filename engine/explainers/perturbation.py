@@ -22,8 +22,7 @@ from engine.parts import Parts, single
 from engine.registry import KINDS, Axes, register
 from engine.result import Check
 from engine.task import Attribution, Item, Task
-from engine.vision.picture import EncodedPicture
-from engine.vision.segments import SEGMENTS, segments_of
+from engine.vision.picture import SEGMENTS, EncodedPicture, segment_picture
 
 GAP_LIMIT = 1e-6
 _PROBABILITY = "probability of the class"
@@ -71,7 +70,7 @@ class SegmentParams(PatchRemovalParams):
 
     def groups(self, example: Coded) -> Parts:
         assert isinstance(example, EncodedPicture)
-        return segments_of(example, self.segments, self.n_segments)
+        return segment_picture(example, self.segments, self.n_segments)
 
     @property
     def noun(self) -> str:

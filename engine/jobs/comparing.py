@@ -16,7 +16,7 @@ from engine.jobs.kinds import Spec, Unit, job_kind
 if TYPE_CHECKING:
     from engine.comparison.pairs import Pair
     from engine.comparison.search import Search
-    from engine.data.sources import Source
+    from engine.data.sources import ExampleSource
 
 _NEEDED = {"dataset", "pairs"}
 _KNOWN = _NEEDED | {"kind", "split", "examples", "seed", "target"}
@@ -65,7 +65,7 @@ def plan(spec: Spec) -> Iterator[Unit]:
         yield from explaining.plan(_of_pair(search, pair, examples))
 
 
-def _fault(source: Source, index: int) -> ExegesisError | None:
+def _fault(source: ExampleSource, index: int) -> ExegesisError | None:
     """Why a row cannot be explained."""
     try:
         source.read(index).input.check_length()
@@ -74,7 +74,7 @@ def _fault(source: Source, index: int) -> ExegesisError | None:
     return None
 
 
-def _failing(search: Search, source: Source, index: int, why: ExegesisError) -> Unit:
+def _failing(search: Search, source: ExampleSource, index: int, why: ExegesisError) -> Unit:
     """One failed unit a row, not one a map: it is the row's fault."""
     key = key_of_unreadable("compare", {"dataset": search.dataset, "index": index}, why)
     return Unit(key, f"example {index}", lambda: source.read(index).input.check_length(), stores_itself=True)

@@ -16,7 +16,7 @@ from engine.jobs.inputs import key_of_unreadable
 from engine.jobs.kinds import Batch, Spec, Step, Unit, job_kind
 
 if TYPE_CHECKING:
-    from engine.data.sources import Candidate
+    from engine.data.sources import SourceExample
     from engine.evaluation.plan import Plan
     from engine.evaluation.sample import Sample
 
@@ -132,7 +132,7 @@ class _OneModel:
         """The key of a note that it is done; the numbers themselves are kept one by one."""
         return key_for({"kind": "evaluated", "what": what, "of": list(of), "how": list(how)})
 
-    def _read(self, indices: Sequence[int]) -> list[Candidate]:
+    def _read(self, indices: Sequence[int]) -> list[SourceExample]:
         return [self.sample.source.read(index) for index in indices]
 
     def _explain(self, method: str, indices: Sequence[int]) -> object:

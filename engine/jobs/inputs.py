@@ -14,7 +14,7 @@ from engine.errors import ExegesisError, UsageError
 from engine.request import Example, Input, Picture
 
 if TYPE_CHECKING:
-    from engine.data.images.examples import ImageDataset
+    from engine.data.examples import ImageDataset
 
 TEXT, PICTURE = {"text", "text_pair"}, {"dataset", "index", "split"}
 SHAPE = 'a list of {"text": ..., "text_pair"?: ...} or of {"dataset": ..., "index": ..., "split"?: ...}'
@@ -58,16 +58,17 @@ class Inputs:
         return Picture(self._set(example["dataset"], example.get("split"))[example["index"]].pixels)
 
     def _set(self, name: str, split: str | None) -> ImageDataset:
-        from engine.data.images.datasets import load_images
+        from engine.data.image_datasets import load_images
 
         if (name, split) not in self._sets:
             self._sets[name, split] = load_images(name, split)
         return self._sets[name, split]
 
     def _check_set(self, name: str, split: str | None) -> None:
-        from engine.data.images.datasets import HUB, registered
+        from engine.data.hub import HUB_PREFIX
+        from engine.data.image_datasets import registered_name
 
-        if registered(name) or not (name.startswith(HUB) or Path(name).exists()):
+        if registered_name(name) or not (name.startswith(HUB_PREFIX) or Path(name).exists()):
             self._set(name, split)
 
 

@@ -50,13 +50,13 @@ def plan(spec: Spec) -> Iterator[Unit]:
 
 def _of_pictures(spec: Spec) -> bool:
     """Told by the model, where that is at hand; of a hub's model by the data set."""
-    from engine.data.images.datasets import registered
+    from engine.data.image_datasets import registered_name
     from engine.models import catalog
 
     model = spec["model"]
     if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
         return catalog.is_image_model(model)
-    return registered(spec["data"]) is not None or "split" in spec
+    return registered_name(spec["data"]) is not None or "split" in spec
 
 
 def _text_units(spec: Spec) -> Iterator[Unit]:

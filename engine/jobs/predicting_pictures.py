@@ -13,25 +13,26 @@ from engine.jobs.kinds import Batch, Spec, Unit
 from engine.request import DTYPES, Picture
 
 if TYPE_CHECKING:
-    from engine.data.images.examples import ImageDataset
+    from engine.data.examples import ImageDataset
 
 
 def check_picture_set(spec: Spec) -> None:
     """Refuses a set that there is not. What is on the hub, and what is inside files, is not looked for."""
-    from engine.data.images.datasets import HUB, load_images, registered
+    from engine.data.hub import HUB_PREFIX
+    from engine.data.image_datasets import load_images, registered_name
 
     name, split = spec["data"], spec.get("split")
     if not isinstance(split, str | None):
         raise not_allowed("split of a predict job", "the name of a split", split)
     if "methods" in spec:
         raise UsageError("methods of a predict job: are compared on texts only. Leave methods out.")
-    if registered(name) or not (name.startswith(HUB) or Path(name).exists()):
+    if registered_name(name) or not (name.startswith(HUB_PREFIX) or Path(name).exists()):
         load_images(name, split or None, limit=1)
 
 
 def picture_units(spec: Spec) -> Iterator[Unit]:
     """A unit a picture, in the order of the set; one that cannot be read fails alone, with its own words."""
-    from engine.data.images.datasets import load_images
+    from engine.data.image_datasets import load_images
     from engine.picture_sets import picture_digests
     from engine.predictions import keys_by_digest, predictions
 

@@ -14,12 +14,11 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float
 
-from engine.data.examples import LabelledExample, Span
-from engine.data.images.examples import ImageExample
+from engine.data.examples import ImageExample, LabeledExample, Span
 from engine.errors import UsageError, not_allowed
 from engine.metrics.ranking import average_ranks, rank_features
 from engine.result import Token
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 from engine.words import Unit, units
 
 UnitScores = Float[np.ndarray, "unit"]
@@ -47,14 +46,14 @@ class TokenizedText(Protocol):
     def truncated(self) -> int: ...
 
 
-def rankable_units(text: TokenizedText, labelled: LabelledExample, unit: str) -> list[Token | Unit]:
+def rankable_units(text: TokenizedText, labelled: LabeledExample, unit: str) -> list[Token | Unit]:
     """The tokens or words in the order of their scores in `engine.words.unit_scores`."""
     if unit == "token":
         return [token for token in text.tokens if not token.special]
     return [one for one in units(text.tokens, np.zeros(len(text.tokens)), labelled.example, unit) if not one.special]
 
 
-def marks_of_text(text: TokenizedText, labelled: LabelledExample, unit: str = "token") -> Marks:
+def marks_of_text(text: TokenizedText, labelled: LabeledExample, unit: str = "token") -> Marks:
     """Units that share a character with a marked span of their own text."""
     rankable = rankable_units(text, labelled, unit)
     return np.array([overlaps(one, spans_of(labelled, one.segment)) for one in rankable])
@@ -62,10 +61,10 @@ def marks_of_text(text: TokenizedText, labelled: LabelledExample, unit: str = "t
 
 def marks_of_picture(model: str, example: ImageExample) -> Marks | None:
     """The patches that belong to the mask, row by row; None where the picture has none."""
-    return None if example.mask is None else view_of(model).patches(example.mask).ravel()
+    return None if example.mask is None else read_view(model).patches(example.mask).ravel()
 
 
-def segments(text: TokenizedText, labelled: LabelledExample, unit: str) -> list[int]:
+def segments(text: TokenizedText, labelled: LabeledExample, unit: str) -> list[int]:
     """In which text each unit stands: 0 the first, 1 the second."""
     return [one.segment for one in rankable_units(text, labelled, unit)]
 
@@ -75,12 +74,12 @@ def overlaps(unit: Token | Unit, spans: Sequence[Span]) -> bool:
     return any(unit.start < end and start < unit.end for start, end in spans)
 
 
-def spans_of(labelled: LabelledExample, segment: int) -> Sequence[Span]:
+def spans_of(labelled: LabeledExample, segment: int) -> Sequence[Span]:
     """The marked spans of the first or the second text."""
     return (labelled.rationale, labelled.rationale_pair)[segment]
 
 
-def is_cut_off(text: TokenizedText, labelled: LabelledExample) -> bool:
+def is_cut_off(text: TokenizedText, labelled: LabeledExample) -> bool:
     """Whether a marked span lies, whole or in part, in what was too long for the model to read."""
     if not text.truncated:
         return False

@@ -12,7 +12,7 @@ from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.models.weight_files import weights_sha256
 from engine.request import Example
-from engine.vision.inspection import inspect_image_model
+from engine.vision.loader import inspect_image_model
 
 FROM_CARD = ("title", "licence", "command", "metric", "scores", "intended_use", "limits")
 TRIAL = "A short sentence, to see that it runs."

@@ -170,7 +170,7 @@ def _environment() -> dict[str, str]:
 
 def main(tasks: IO[bytes], answers: IO[bytes]) -> None:
     """Run the sandbox: a line of JSON a task, and one an answer. It ends with its parent, which closes `tasks`."""
-    from engine.vision.load import load_image_model  # noqa: F401
+    from engine.vision.loader import load_image_model  # noqa: F401
 
     def answer(error: str) -> None:
         answers.write(json.dumps({"error": error}).encode() + b"\n")
@@ -206,7 +206,7 @@ def _open(task: dict[str, Any]) -> None:
     import torch
 
     from engine.models import loading
-    from engine.vision import load as vision
+    from engine.vision import loader as vision
 
     _load_tokenizer.cache_clear()
     source = catalog.locate(task["model"])

@@ -52,7 +52,7 @@ def model_size(model: str) -> ModelSize:
     counts = _merged_counts(source, kind) if source.base else _folder_counts(source, source.folder)
     blocks, heads = (_config_number(source, config, names) for names in (BLOCKS, HEADS))
     if kind in catalog.IMAGE_TYPES:
-        architecture = image_adapters.adapter_for(kind, config.get("architectures") or [], source.id).family
+        architecture = image_adapters.find_adapter(kind, config.get("architectures") or [], source.id).family
     else:
         architecture = adapter_for(kind, source.id).family
     return ModelSize(sum(counts.values()), blocks, heads, architecture)

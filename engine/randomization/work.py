@@ -19,7 +19,7 @@ from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.classifiers import AnyClassifier, Coded, load_classifier
-from engine.data.sources import Candidate
+from engine.data.sources import SourceExample
 from engine.errors import ExegesisError
 from engine.evaluation.maps import surviving
 from engine.evaluation.sample import Sample, reason
@@ -163,7 +163,7 @@ class ModelWork:
         """A key an example, by its place in the data set."""
         keys = {}
         for one in (one for group in self.sample.groups() for one in group):
-            if isinstance(one, Candidate):
+            if isinstance(one, SourceExample):
                 keys[one.index], self.labels[one.index] = key_for(one.input.as_plain()), one.label
             else:
                 self.faults[one.index] = one.why

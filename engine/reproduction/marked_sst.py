@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.data.datasets import load, registered
+from engine.data.datasets import SST2_COLUMNS, load, registered_name
 from engine.data.examples import Dataset
-from engine.data.generated import balanced
-from engine.data.sst2 import COLUMNS, LABELS
+from engine.data.generation import draw_balanced
+from engine.data.labels import SENTIMENT_LABELS
 
 SPLITS = ("train", "validation")
 SEED = 0
@@ -31,12 +31,16 @@ def write_marked(source: str, folder: Path) -> None:
 
 
 def _read(source: str, split: str) -> Dataset:
-    return load(source, split) if registered(source) else load(source, split, COLUMNS, label_names=LABELS)
+    return (
+        load(source, split)
+        if registered_name(source)
+        else load(source, split, SST2_COLUMNS, label_names=SENTIMENT_LABELS)
+    )
 
 
 def _lines(data: Dataset, split: str) -> Iterator[str]:
-    labels = balanced(f"{SEED}/{split}/marks", len(data))
+    labels = draw_balanced(f"{SEED}/{split}/marks", len(data))
     for one, label in zip(data.examples, labels, strict=True):
-        text, word = one.text.rstrip(), LABELS[label]
+        text, word = one.text.rstrip(), SENTIMENT_LABELS[label]
         row = {"text": f"{text} {word}", "label": word, "rationale": [[len(text) + 1, len(text) + 1 + len(word)]]}
         yield json.dumps(row, ensure_ascii=False) + "\n"

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine import runtime
-from engine.data.sources import Source, source_of
+from engine.data.sources import ExampleSource, load_source
 from engine.errors import ExegesisError, not_allowed
 from engine.evaluation.sample import drawn
 from engine.models import catalog
@@ -53,7 +53,7 @@ class Asked:
     dataset: str
     split: str | None
     places: tuple[int, ...]
-    source: Source = field(repr=False, compare=False)
+    source: ExampleSource = field(repr=False, compare=False)
 
     @property
     def kind(self) -> str:
@@ -80,7 +80,7 @@ def asked_of(plan: Plan, examples: int = EXAMPLES, dataset: str | None = None) -
         raise not_allowed("examples", "a whole number of at least 1", examples)
     if dataset is None or dataset == plan.dataset:
         return _of_test(plan, examples)
-    source = source_of(plan.kind, dataset, None, tolerant=True)
+    source = load_source(plan.kind, dataset, None, tolerant=True)
     if not source.count:
         raise ExegesisError(f"dataset: {dataset} has no examples. Name another.")
     return Asked(plan.teacher, dataset, None, tuple(drawn(source.count, examples, 0)), source)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.data.sources import Candidate
+from engine.data.sources import SourceExample
 from engine.progress import CancelToken, cancellable
 from engine.result import Token
 from engine.scaffold.asked import Asked, Learned
@@ -67,7 +67,7 @@ def beside_key(asked: Asked, place: int, learned: Learned | None) -> str:
     return key_for({"kind": "scaffold beside", "version": VERSION, "learned": own} | given)
 
 
-def _computed(asked: Asked, candidate: Candidate, learned: Learned | None) -> tuple[Meta, Arrays]:
+def _computed(asked: Asked, candidate: SourceExample, learned: Learned | None) -> tuple[Meta, Arrays]:
     # Here and not above: they import what runs models.
     from engine.classifiers import load_classifier
     from engine.scaffold import signals

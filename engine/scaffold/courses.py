@@ -10,7 +10,7 @@ import numpy as np
 
 from engine import runtime
 from engine.classifiers import AnyClassifier, Coded, load_classifier
-from engine.data.sources import Source
+from engine.data.sources import ExampleSource
 from engine.errors import ExegesisError
 from engine.progress import check_cancelled
 from engine.scaffold import signals
@@ -32,7 +32,7 @@ class Courses:
     _said: dict[str, dict[int, np.ndarray]] = field(default_factory=dict)
 
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> ExampleSource:
         """The data set. Errors: those of reading it."""
         return examples_of(self.plan)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from engine.data.sources import Source, source_of
+from engine.data.sources import ExampleSource, load_source
 from engine.errors import UsageError
 from engine.scaffold.plan import SPLIT, Plan
 
 WHOLE = "all"
 
 
-def examples_of(plan: Plan) -> Source:
+def examples_of(plan: Plan) -> ExampleSource:
     """The part of the data set that the plan names, else its part for training, else all of a set without parts.
 
     Errors: those of reading it.
@@ -17,7 +17,7 @@ def examples_of(plan: Plan) -> Source:
     return part_of(plan)[1]
 
 
-def part_of(plan: Plan) -> tuple[str, Source]:
+def part_of(plan: Plan) -> tuple[str, ExampleSource]:
     """The name of that part too."""
     wanted = plan.split or SPLIT
     try:
@@ -31,5 +31,5 @@ def part_of(plan: Plan) -> tuple[str, Source]:
             raise error from None
 
 
-def _read(plan: Plan, split: str) -> Source:
-    return source_of(plan.kind, plan.dataset, split, tolerant=True)
+def _read(plan: Plan, split: str) -> ExampleSource:
+    return load_source(plan.kind, plan.dataset, split, tolerant=True)

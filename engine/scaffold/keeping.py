@@ -11,7 +11,7 @@ from typing import Any
 from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.data.sources import Source
+from engine.data.sources import ExampleSource
 from engine.home import home
 from engine.models import catalog, weight_files
 from engine.scaffold.examples import examples_of
@@ -32,7 +32,7 @@ class Kept:
     plan: Plan
 
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> ExampleSource:
         return examples_of(self.plan)
 
     @cached_property

@@ -10,9 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.classifiers import AnyClassifier, Coded
-from engine.data.examples import LabelledExample
-from engine.data.images.examples import ImageExample
-from engine.data.sources import Candidate, Source
+from engine.data.examples import ImageExample, LabeledExample
+from engine.data.sources import ExampleSource, SourceExample
 from engine.errors import ExegesisError
 from engine.evaluation.sample import has_marks, reason
 from engine.metrics.catalog import SIDES
@@ -66,13 +65,13 @@ class Marked:
         return why if why is None or not side else f"{why} in the {side} text"
 
 
-def sides_of(source: Source) -> tuple[str, ...]:
+def sides_of(source: ExampleSource) -> tuple[str, ...]:
     """What is judged by itself: the whole and, of pairs, either text."""
     return (BOTH, *SIDES) if source.pairs else (BOTH,)
 
 
 def read_marked(
-    teacher: AnyClassifier, source: Source, places: Sequence[int]
+    teacher: AnyClassifier, source: ExampleSource, places: Sequence[int]
 ) -> tuple[tuple[Marked, ...], Mapping[str, int]]:
     """Those of the examples that can be judged, and how many cannot, by the reason."""
     found: list[Marked] = []
@@ -90,18 +89,18 @@ def read_marked(
     return tuple(found), dict(skipped)
 
 
-def _one(teacher: AnyClassifier, candidate: Candidate) -> Marked | str:
+def _one(teacher: AnyClassifier, candidate: SourceExample) -> Marked | str:
     if not has_marks(candidate):
-        return NOTHING if isinstance(candidate.given, LabelledExample) else UNMARKED_TRUTH
+        return NOTHING if isinstance(candidate.example, LabeledExample) else UNMARKED_TRUTH
     coded = teacher.encode(candidate.input)
-    text = isinstance(candidate.given, LabelledExample)
+    text = isinstance(candidate.example, LabeledExample)
     made = _of_text(coded, candidate) if text else _of_picture(teacher, coded, candidate)
     return made if isinstance(made, str) else skip_reason(made.marks) or made
 
 
-def _of_text(coded: Coded, candidate: Candidate) -> Marked | str:
-    given = candidate.given
-    assert isinstance(given, LabelledExample)
+def _of_text(coded: Coded, candidate: SourceExample) -> Marked | str:
+    given = candidate.example
+    assert isinstance(given, LabeledExample)
     if is_cut_off(coded, given):
         return CUT_OFF
     drawn = units(coded.tokens, np.zeros(len(coded)), given.example, "word")
@@ -110,8 +109,8 @@ def _of_text(coded: Coded, candidate: Candidate) -> Marked | str:
     return Marked(candidate.index, coded, groups, marks, np.array(segments(coded, given, "word"), dtype=int))
 
 
-def _of_picture(teacher: AnyClassifier, coded: Coded, candidate: Candidate) -> Marked:
-    given = candidate.given
+def _of_picture(teacher: AnyClassifier, coded: Coded, candidate: SourceExample) -> Marked:
+    given = candidate.example
     assert isinstance(given, ImageExample)
     marks = marks_of_picture(teacher.id, given)
     assert marks is not None

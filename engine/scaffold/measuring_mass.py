@@ -11,7 +11,7 @@ from jaxtyping import Float
 from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.classifiers import AnyClassifier, Coded, load_classifier
-from engine.data.sources import Source
+from engine.data.sources import ExampleSource
 from engine.errors import ExegesisError
 from engine.evaluation.sample import reason
 from engine.progress import check_cancelled
@@ -45,7 +45,7 @@ def measure(asked: Asked, learned: Learned | None) -> tuple[Meta, Arrays]:
 
 
 def _read(
-    teacher: AnyClassifier, source: Source, places: Sequence[int]
+    teacher: AnyClassifier, source: ExampleSource, places: Sequence[int]
 ) -> tuple[list[tuple[int, Coded, Input]], dict[str, int]]:
     found, skipped = [], Counter[str]()
     for place in places:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from engine.attacks import attack
 from engine.attacks.params import OBJECTIVES, PIXELS, PLACES, AttackParams
 from engine.attacks.plan import AttackPlan
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.evaluation.keeping import entries
 from engine.evaluation.plan import MEMBERS, RANDOM
 from engine.evaluation.plan import Plan as EvaluationPlan
@@ -98,7 +98,7 @@ ATTACK_PLANS: Mapping[str, AttackPlan] = {
 def attack_requests(kind: str) -> list[attack.AttackRequest]:
     """The attacks on one example, the first review or the first scene, by both objectives."""
     plan = ATTACK_PLANS[kind]
-    first = source_of(kind, plan.dataset, plan.split).read(0)
+    first = load_source(kind, plan.dataset, plan.split).read(0)
     return [plan.request(plan.models[0], objective, ATTACK_METHOD, first) for objective in OBJECTIVES]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from engine.data.datasets import Dataset, load
-from engine.data.images.datasets import load_images
+from engine.data.datasets import load
+from engine.data.examples import Dataset
+from engine.data.image_datasets import load_images
 from engine.request import Example, Picture, Request
 
 MODEL = "reviews-minilm"

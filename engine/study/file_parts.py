@@ -13,7 +13,7 @@ import numpy as np
 
 from cache import key_for
 from cache.codec import CorruptEntry, decode
-from engine.data.images.opening import LONGEST_SIDE, open_picture
+from engine.data.picture_files import LONGEST_SIDE, open_picture
 from engine.errors import ExegesisError, shown
 from engine.request import Example, Picture
 from engine.result import Prediction, Token

@@ -109,9 +109,9 @@ def _as_seen(given: Input, model: str) -> Input:
     """A picture as the model sees it, cropped and resized: the patches of its explanations are patches of that."""
     if not isinstance(given, Picture):
         return given
-    from engine.vision.view import view_of
+    from engine.vision.view import read_view
 
-    return Picture(view_of(model).seen(given.pixels))
+    return Picture(read_view(model).transform(given.pixels))
 
 
 def _frozen(place: int, chosen: Chosen, answers: Sequence[Explanation]) -> FrozenItem:

@@ -11,7 +11,7 @@ import peft
 import torch
 from safetensors.torch import save_file
 
-from engine.data.examples import LabelledExample
+from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError
 from engine.models import catalog
 from engine.models.adapters import adapter_for
@@ -93,10 +93,10 @@ class FineTuning(TrainingRecipe[TrainConfig]):
     def precision(self) -> dict[str, str]:
         return {}
 
-    def _tokenize(self, rows: Sequence[LabelledExample]) -> TokenizedTexts:
+    def _tokenize(self, rows: Sequence[LabeledExample]) -> TokenizedTexts:
         return tokenize_examples(rows, self.tokenizer, self.max_length, adapter_for(self.family, self.config.base))
 
-    def _split(self) -> tuple[list[LabelledExample], list[LabelledExample], int]:
+    def _split(self) -> tuple[list[LabeledExample], list[LabeledExample], int]:
         """(train, held out, number of dropped examples)."""
         config, name, rows = self.config, self.corpus.name, self.corpus.train
         if not self.regression and len(self.labels) < 2:

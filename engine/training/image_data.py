@@ -16,8 +16,9 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from engine.data.images.datasets import ImageDataset, image_card, image_names, load_images
-from engine.data.named import names_in
+from engine.data.examples import ImageDataset
+from engine.data.image_datasets import image_card, image_names, load_images
+from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.progress import CancelToken, Report
 from engine.training.config import ImageTrainConfig
@@ -55,7 +56,7 @@ def read_image_corpus(dataset: str) -> ImageCorpus:
 def load_further_images(names: str, corpus: ImageCorpus) -> dict[str, ImageDataset]:
     """Other image sets with the same labels, by name, on which the finished model is measured."""
     sets = {}
-    for name in names_in(names):
+    for name in parse_names(names):
         data = load_images(name)
         if data.label_names != corpus.labels:
             raise not_allowed(f"measure {name}", f"labelled {', '.join(corpus.labels)}", ", ".join(data.label_names))

@@ -16,7 +16,7 @@ import transformers
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from engine.data.images.datasets import ImageDataset
+from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError, not_allowed
 from engine.models import catalog
 from engine.models.loading import label_names, silence_libraries

@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from torch.nn import functional
 
 from engine.data.datasets import load
-from engine.data.examples import Dataset, LabelledExample
-from engine.data.named import names_in
+from engine.data.examples import Dataset, LabeledExample
+from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError
 from engine.models.loading import silence_libraries
 from engine.models.text_classifier import tokenize
@@ -123,7 +123,7 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
         self.kind = f"Pre-training by {self.objective.title}"
         self.out = prepare_output_folder(Path(config.out))
         self.texts = read_plain_corpus(config)
-        self.further = {name: plain_texts(load(name)) for name in names_in(config.measure)}
+        self.further = {name: plain_texts(load(name)) for name in parse_names(config.measure)}
         self.tokenizer = train_tokenizer(self.shape.family, self.texts.train, config.vocabulary, config.max_length)
 
     def new_loop(self) -> PretrainingLoop:
@@ -174,7 +174,7 @@ class PlainCorpus:
 def read_plain_corpus(config: PretrainConfig) -> PlainCorpus:
     """The texts of the train splits, each once, split and drawn by the seed; both texts of a pair count."""
     sets = [load_train_split(name) for name in _dataset_names(config.dataset)]
-    rows = [LabelledExample(text) for text in dict.fromkeys(text for data in sets for text in plain_texts(data))]
+    rows = [LabeledExample(text) for text in dict.fromkeys(text for data in sets for text in plain_texts(data))]
     if len(rows) < 10:
         raise ExegesisError(f"dataset: {config.dataset} has {len(rows)} texts; at least 10 are needed.")
     rest, held_out = split_held_out(rows, config.held_out, config.seed)

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from engine.data.datasets import Dataset, LabelledExample, dataset_card, load, registered
-from engine.data.named import names_in
+from engine.data.datasets import dataset_card, load, registered_name
+from engine.data.examples import Dataset, LabeledExample
+from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.adapters import TextAdapter
 from engine.models.text_classifier import tokenize
@@ -31,8 +32,8 @@ class TextCorpus:
     name: str
     labels: tuple[str, ...]
     regression: bool
-    train: tuple[LabelledExample, ...]
-    others: dict[str, tuple[LabelledExample, ...]]
+    train: tuple[LabeledExample, ...]
+    others: dict[str, tuple[LabeledExample, ...]]
     revision: str
 
 
@@ -45,10 +46,10 @@ def read_text_corpus(dataset: str, columns: str = "") -> TextCorpus:
     return TextCorpus(dataset, labels, train.task == "regression", _labelled(train), others, train.revision)
 
 
-def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[LabelledExample, ...]]:
+def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[LabeledExample, ...]]:
     """Other data sets with the same labels, by name, on which the finished model is measured."""
     sets = {}
-    for name in names_in(names):
+    for name in parse_names(names):
         data = load(name)
         labels = SCORE if data.task == "regression" else data.label_names
         if labels != corpus.labels:
@@ -66,7 +67,7 @@ def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dat
 
 def text_source(dataset: str) -> dict[str, str]:
     """Title, source and licence of a data set, for the card; of a file only its name, never its place."""
-    if known := registered(dataset):
+    if known := registered_name(dataset):
         card = dataset_card(known)
         return {"name": card.title, "source": card.source, "licence": card.licence}
     name = dataset if dataset.startswith("hub:") else Path(dataset).name
@@ -75,9 +76,9 @@ def text_source(dataset: str) -> dict[str, str]:
 
 def _load_other_splits(
     dataset: str, mapping: dict[str, str] | None, train: Dataset
-) -> dict[str, tuple[LabelledExample, ...]]:
+) -> dict[str, tuple[LabeledExample, ...]]:
     # Classes that are named by words must get the same numbers in every split.
-    names = None if registered(dataset) or train.task == "regression" else train.label_names
+    names = None if registered_name(dataset) or train.task == "regression" else train.label_names
     splits = {}
     for split in ("validation", "test"):
         try:
@@ -91,13 +92,13 @@ def _load_other_splits(
     return splits
 
 
-def _labelled(data: Dataset) -> tuple[LabelledExample, ...]:
+def _labelled(data: Dataset) -> tuple[LabeledExample, ...]:
     return tuple(example for example in data.examples if example.label is not None)
 
 
 def split_held_out(
-    examples: Sequence[LabelledExample], count: int, seed: int = 0, drop_contained: bool = True
-) -> tuple[list[LabelledExample], list[LabelledExample]]:
+    examples: Sequence[LabeledExample], count: int, seed: int = 0, drop_contained: bool = True
+) -> tuple[list[LabeledExample], list[LabeledExample]]:
     """(train, held out). Held out are `count` examples, at most a fifth, drawn by `seed`.
 
     With `drop_contained`, only texts that are part of no longer text are held out, in the half with most words,
@@ -115,7 +116,7 @@ def split_held_out(
     return [examples[i] for i in rest], [examples[i] for i in sorted(chosen)]
 
 
-def sample_rows(rows: Sequence[LabelledExample], count: int, seed: int) -> list[LabelledExample]:
+def sample_rows(rows: Sequence[LabeledExample], count: int, seed: int) -> list[LabeledExample]:
     """`count` of the rows in an order drawn by `seed`; all in order where there are no more, or `count` is 0."""
     if not count or count >= len(rows):
         return list(rows)
@@ -149,7 +150,7 @@ def _longest_whole(texts: list[str]) -> list[int]:
     return whole[: max(1, len(whole) // 2)]
 
 
-def _normalize(example: LabelledExample) -> str:
+def _normalize(example: LabeledExample) -> str:
     # The blanks at both ends make `in` respect word boundaries; the tab separates a pair's texts.
     parts = [example.text] if example.text_pair is None else [example.text, example.text_pair]
     joined = " \t ".join(" ".join(part.lower().split()) for part in parts)
@@ -185,7 +186,7 @@ def pad_rows(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
 
 
 def tokenize_examples(
-    examples: Sequence[LabelledExample], tokenizer: Any, max_length: int, adapter: TextAdapter
+    examples: Sequence[LabeledExample], tokenizer: Any, max_length: int, adapter: TextAdapter
 ) -> TokenizedTexts:
     """Tokenize single texts and pairs as explaining does (an empty second text is none); cut to `max_length`."""
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if adapter.token_types else [])]

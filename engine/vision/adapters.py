@@ -1,4 +1,4 @@
-"""Where the parts of each family of vision transformers are: differences as data, never as code."""
+"""The places of the parts in each family of vision transformers: differences as data, never as code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ImageAdapter:
 
     @property
     def tokens_read(self) -> int:
-        """First tokens that the heads read, one each."""
+        """The number of first tokens that the heads read, one each."""
         return len(self.heads)
 
     @property
@@ -53,7 +53,7 @@ class ImageAdapter:
 
     @property
     def after_blocks(self) -> tuple[str, ...]:
-        """All that has weights after the last block."""
+        """The parts with weights after the last block."""
         return (self.norm, *self.heads)
 
 
@@ -71,20 +71,20 @@ ADAPTERS: tuple[ImageAdapter, ...] = (
 MODEL_TYPES = ("vit", "deit")
 
 
-def adapter_for(model_type: str, architectures: list[str], model: str) -> ImageAdapter:
+def find_adapter(model_type: str, architectures: list[str], model: str) -> ImageAdapter:
     """The adapter of a checkpoint by its config's `model_type` and `architectures`."""
     if model_type not in MODEL_TYPES:
         families = ", ".join(dict.fromkeys(a.family for a in ADAPTERS))
-        known = ", ".join(catalog.embedded_image_models()) or "none here"
+        models = ", ".join(catalog.embedded_image_models()) or "none here"
         raise ExegesisError(
             f"model {model}: its type {model_type!r} reads no pictures here. Supported: {families}. "
-            f"Use an image model, such as {known}."
+            f"Use an image model, such as {models}."
         )
-    found = next((a for a in ADAPTERS if a.architecture in architectures), None)
-    if found is None:
-        known = ", ".join(a.architecture for a in ADAPTERS)
+    adapter = next((a for a in ADAPTERS if a.architecture in architectures), None)
+    if adapter is None:
+        classifiers = ", ".join(a.architecture for a in ADAPTERS)
         raise ExegesisError(
             f"model {model}: no classifier. Its architecture is {', '.join(architectures) or 'not stated'}; it must be "
-            f"one of {known}. Train one with: exegesis train --base {model} --dataset ..."
+            f"one of {classifiers}. Train one with: exegesis train --base {model} --dataset ..."
         )
-    return found
+    return adapter

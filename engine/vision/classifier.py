@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,18 +15,17 @@ from engine.late import torch
 from engine.models.classifier import EMBEDDING, Classifier
 from engine.operators import PATCH_OPERATORS
 from engine.request import Picture
-from engine.vision import pixels
 from engine.vision.adapters import ImageAdapter
 from engine.vision.picture import EncodedPicture, PictureBatch, both_sides, collate
-from engine.vision.preprocessing import Preprocessing
+from engine.vision.view import Preprocessing
 
 
 @dataclass(eq=False)
 class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
-    """A loaded vision transformer, read-only and shared. Call it inside the device's turn.
+    """A loaded vision transformer, read-only and shared. Call it while holding the device.
 
-    Positions are the special tokens and then the patches; embeddings are theirs before positions are added, so that
-    the methods that remove, replace or follow tokens serve patches too.
+    Positions are the special tokens and then the patches; embeddings are those before position embeddings are added,
+    so that the methods that remove, substitute or trace tokens serve patches too.
     """
 
     kind: ClassVar[str] = "image"
@@ -43,7 +43,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
 
     @cached_property
     def embedding(self) -> torch.nn.Conv2d:
-        """What makes vectors of patches; its `weight` is `[d_model 3 height width]`."""
+        """The projection of patches to vectors; its `weight` is `[d_model 3 height width]`."""
         return self.module.get_submodule(self.adapter.patches)  # type: ignore[return-value]
 
     @cached_property
@@ -52,7 +52,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """Height and width of the pictures that it reads."""
+        """Height and width of the pictures that the model reads."""
         return both_sides(self._config.image_size)
 
     @cached_property
@@ -62,7 +62,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
 
     @cached_property
     def channels(self) -> int:
-        """Colour channels of the pictures that it reads."""
+        """Color channels of the pictures that the model reads."""
         return int(self._config.num_channels)
 
     @cached_property
@@ -71,10 +71,10 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return self.size[0] // self.patch[0], self.size[1] // self.patch[1]
 
     def encode(self, example: Picture) -> EncodedPicture:
-        """The picture as the model sees it, in its own grid."""
-        seen = self.preprocessing.seen(example.pixels)
+        """Preprocess a picture, in the model's own grid."""
+        pixels = self.preprocessing.transform(example.pixels)
         specials = len(self.adapter.specials)
-        return EncodedPicture(seen, self.preprocessing.normalised(seen), self.grid, self.patch, specials)
+        return EncodedPicture(pixels, self.preprocessing.normalize(pixels), self.grid, self.patch, specials)
 
     def collate(self, examples: Sequence[EncodedPicture]) -> PictureBatch:
         return collate(examples, self.dtype, self.device)
@@ -84,7 +84,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return self._with_specials(self._projected(batch.pictures))[batch.index]
 
     def blank(self, batch: PictureBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
-        """The patch embedding that stands for "removed". `mean` is the colour that the preprocessing subtracts.
+        """The patch embedding that stands for "removed". `mean` is the color that the preprocessing subtracts.
 
         `zero` is the zero vector; `blur` is the same patch of the picture blurred by a Gaussian as wide as a patch.
         """
@@ -93,20 +93,20 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         if operator == "zero":
             return torch.zeros_like(self.embedding.weight[None, None, :, 0, 0, 0])
         if operator == "blur":
-            return self._with_specials(self._projected(pixels.blurred(batch.pictures, max(self.patch))))[batch.index]
+            return self._with_specials(self._projected(blur(batch.pictures, max(self.patch))))[batch.index]
         raise unknown("removal", operator, PATCH_OPERATORS)
 
     def points(self, batch: PictureBatch, place: str = EMBEDDING) -> Float[torch.Tensor, "batch seq width"]:
-        """Embeddings; at the place "pixels" each patch's normalised pixels (channel, row, column), 0 for specials."""
+        """Embeddings; at the place "pixels" each patch's normalized pixels (channel, row, column), 0 for specials."""
         if place == EMBEDDING:
             return self.embed(batch)
-        patches = pixels.patches(batch.pictures, self.patch)
+        patches = cut_patches(batch.pictures, self.patch)
         return torch.nn.functional.pad(patches, (0, 0, len(self.adapter.specials), 0))[batch.index]
 
     def embedded(
         self, points: Float[torch.Tensor, "batch seq width"], place: str = EMBEDDING
     ) -> Float[torch.Tensor, "batch seq d_model"]:
-        """The embeddings of such numbers, through which gradients flow."""
+        """The embeddings of `points`; gradients flow through them."""
         if place == EMBEDDING:
             return points
         return self._with_specials(self._vectors(points[:, len(self.adapter.specials) :]))
@@ -114,7 +114,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     def logits(
         self, batch: PictureBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
-        """Logits of each row; `embeds` replaces the embeddings, and what is not visible is as if it were not there."""
+        """Logits of each row; `embeds` replaces the embeddings, and positions that are not visible have no effect."""
         hidden = self.hidden(batch, embeds)
         heads = [self.module.get_submodule(name) for name in self.adapter.heads]
         return torch.stack([head(hidden[:, i]) for i, head in enumerate(heads)]).mean(0)
@@ -130,10 +130,10 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return self.module.get_submodule(self.adapter.norm)(hidden)
 
     def _projected(self, values: Float[torch.Tensor, "batch 3 height width"]) -> torch.Tensor:
-        return self._vectors(pixels.patches(values, self.patch))
+        return self._vectors(cut_patches(values, self.patch))
 
     def _vectors(self, patches: Float[torch.Tensor, "batch patch pixel"]) -> Float[torch.Tensor, "batch patch d_model"]:
-        # A product, not the module's convolution: of that a GPU rounds single precision to 10 bits (TF32).
+        # A product, not the module's convolution, in which a GPU rounds single precision to 10 bits (TF32).
         return torch.nn.functional.linear(patches, self.embedding.weight.flatten(1), self.embedding.bias)
 
     def _with_specials(self, patches: Float[torch.Tensor, "batch patch d_model"]) -> torch.Tensor:
@@ -152,7 +152,37 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         """Additive `[batch 1 1 key]`, or None where nothing is hidden."""
         if batch.whole:
             return None
-        seen = batch.visible[:, None, None, :]
-        return torch.zeros(seen.shape, dtype=self.dtype, device=self.device).masked_fill(
-            ~seen, torch.finfo(self.dtype).min
+        visible = batch.visible[:, None, None, :]
+        return torch.zeros(visible.shape, dtype=self.dtype, device=self.device).masked_fill(
+            ~visible, torch.finfo(self.dtype).min
         )
+
+
+def cut_patches(
+    values: Float[torch.Tensor, "batch 3 height width"], patch: tuple[int, int]
+) -> Float[torch.Tensor, "batch patch pixel"]:
+    """Each patch's pixels in the order of the weights: channel, row, column. Pixels after the last patch are cut."""
+    rows, columns = values.shape[2] // patch[0], values.shape[3] // patch[1]
+    cut = values[:, :, : rows * patch[0], : columns * patch[1]]
+    tiles = cut.reshape(len(values), 3, rows, patch[0], columns, patch[1])
+    return tiles.permute(0, 2, 4, 1, 3, 5).reshape(len(values), rows * columns, -1)
+
+
+def blur(
+    values: Float[torch.Tensor, "batch 3 height width"], sigma: int | float
+) -> Float[torch.Tensor, "batch 3 height width"]:
+    """Blur by a Gaussian of that standard deviation in pixels, cut at three of them; the edge is extended.
+
+    In double precision: half would be coarse, and a CPU can take minutes for its convolution; of single precision a
+    GPU rounds to 10 bits (TF32).
+    """
+    reach = math.ceil(3 * sigma)
+    steps = torch.arange(-reach, reach + 1, device=values.device, dtype=torch.float64)
+    weights = torch.softmax(-(steps**2) / (2 * sigma**2), dim=0)
+    once = _convolve(values.double(), weights.view(1, 1, 1, -1), (reach, reach, 0, 0))
+    return _convolve(once, weights.view(1, 1, -1, 1), (0, 0, reach, reach)).to(values.dtype)
+
+
+def _convolve(values: torch.Tensor, weights: torch.Tensor, pad: tuple[int, int, int, int]) -> torch.Tensor:
+    wide = torch.nn.functional.pad(values, pad, mode="replicate")
+    return torch.nn.functional.conv2d(wide, weights.expand(3, 1, -1, -1), groups=3)

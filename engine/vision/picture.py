@@ -1,4 +1,4 @@
-"""A picture as a model reads it: patches in the model's own grid, and batches of them."""
+"""A picture as a model reads it: patches in the model's own grid, batches of them, and superpixels of whole patches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
+from engine.errors import unknown
 from engine.late import torch
+from engine.parts import Parts, single
 from engine.result import Token
 
 SPECIALS = ("[CLS]", "[DIST]")
-"""What the special tokens before the patches are called: class, and (DeiT) distillation."""
+"""Names of the special tokens before the patches: class, and (DeiT) distillation."""
+SEGMENTS = ("patch", "slic")
+COMPACTNESS = 10.0
+"""Weight of nearness against similarity of color in SLIC; its authors' and scikit-image's default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +27,10 @@ class EncodedPicture:
     """One picture of the size that the model reads. Positions are the special tokens, then the patches row by row.
 
     `ids` are not read by the model: they are numbers from a hash of the pixels, one a position, that stand for the
-    input wherever it is remembered or seeds something by chance.
+    input in caches and in seeds.
     """
 
-    seen: UInt8[np.ndarray, "height width 3"]
+    pixels: UInt8[np.ndarray, "height width 3"]
     values: Float[np.ndarray, "3 height width"]
     grid: tuple[int, int]
     patch: tuple[int, int]
@@ -46,19 +51,20 @@ class EncodedPicture:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        """The special tokens, and then each patch by its place."""
-        names = [f"row {row}, column {column}" for row in _from_one(self.grid[0]) for column in _from_one(self.grid[1])]
+        """The special tokens, and then each patch by its row and column."""
+        rows, columns = self.grid
+        names = [f"row {row + 1}, column {column + 1}" for row in range(rows) for column in range(columns)]
         specials = [Token(name, 0, 0, -1, True) for name in SPECIALS[: self.specials]]
         return (*specials, *(Token(name, 0, 0, 0, False) for name in names))
 
     @property
     def truncated(self) -> int:
-        """A picture is made to fit; no patch is cut off."""
+        """0: a picture is resized to fit, and no patch is cut off."""
         return 0
 
     @cached_property
     def key(self) -> bytes:
-        """What tells this input from every other of the same model."""
+        """The identity of this input among those of the same model."""
         return self.ids.tobytes()
 
     @cached_property
@@ -67,13 +73,13 @@ class EncodedPicture:
         return np.frombuffer(digest, dtype="<u4").astype(np.int64)
 
     def on_grid(self, scores: Float[np.ndarray, "seq"]) -> Float[np.ndarray, "row column"]:
-        """The patches' scores where they are in the picture."""
+        """The patches' scores at their places in the picture."""
         return scores[self.features].reshape(self.grid)
 
 
 @dataclass(frozen=True, eq=False)
 class PictureBatch:
-    """Pictures on a device, each of them once, and the number of the one that each row shows.
+    """Pictures on a device, each of them once, and the index of the picture of each row.
 
     `visible` marks the positions that may be attended to; `whole`: all of them.
     """
@@ -85,31 +91,27 @@ class PictureBatch:
 
     @property
     def lengths(self) -> Int[torch.Tensor, "batch"]:
-        """All of one length: a picture has as many positions as any other."""
+        """The number of positions of each row, the same for all."""
         return torch.full(self.visible.shape[:1], self.visible.shape[1], device=self.visible.device)
 
 
 def collate(pictures: Sequence[EncodedPicture], dtype: torch.dtype, device: torch.device) -> PictureBatch:
-    """Pictures of one size side by side; one that stands in many rows is held once."""
-    once = {id(picture): picture for picture in pictures}
-    place = {name: number for number, name in enumerate(once)}
-    values = torch.from_numpy(np.stack([picture.values for picture in once.values()])).to(device=device, dtype=dtype)
+    """Batch pictures of one size; a picture that occurs in several rows is stored once."""
+    unique = {id(picture): picture for picture in pictures}
+    place = {name: number for number, name in enumerate(unique)}
+    values = torch.from_numpy(np.stack([picture.values for picture in unique.values()])).to(device=device, dtype=dtype)
     index = torch.tensor([place[id(picture)] for picture in pictures], device=device)
     visible = torch.ones(len(pictures), len(pictures[0]), dtype=torch.bool, device=device)
     return PictureBatch(values, index, visible, True)
 
 
-def _from_one(count: int) -> range:
-    return range(1, count + 1)
-
-
 def both_sides(size: int | Sequence[int]) -> tuple[int, int]:
-    """Height and width, where a config states one number for squares."""
+    """Height and width of a size, which a config states as one number for squares."""
     return (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
 
 
 def patch_mask(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -> Bool[np.ndarray, "row column"]:
-    """The patches that belong to a mask of the picture as seen: those at least half inside it, else the fullest.
+    """The patches that belong to a mask of the preprocessed picture: those at least half inside, else the fullest.
 
     Of several equally full ones the first counts. A mask without pixels has no patches.
     """
@@ -120,3 +122,34 @@ def patch_mask(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -
     if not inside.any() and cut.any():
         inside.flat[int(shares.argmax())] = True
     return inside
+
+
+def segment_picture(picture: EncodedPicture, kind: str, n_segments: int) -> Parts:
+    """The parts of a picture: `patch`, every patch by itself, or `slic`, about `n_segments` superpixels."""
+    if kind == "patch":
+        return single(len(picture.features))
+    if kind == "slic":
+        return assign_patches(superpixels(picture.pixels, n_segments), picture.patch)
+    raise unknown("segments", kind, SEGMENTS)
+
+
+def superpixels(pixels: UInt8[np.ndarray, "height width 3"], n_segments: int) -> Int[np.ndarray, "height width"]:
+    """SLIC on the preprocessed picture: regions of similar color. Deterministic.
+
+    Source: Achanta et al. (2012), SLIC superpixels compared to state-of-the-art superpixel methods, algorithm 1.
+    """
+    from skimage.segmentation import slic
+
+    return slic(pixels, n_segments=n_segments, compactness=COMPACTNESS, start_label=0, channel_axis=-1)
+
+
+def assign_patches(labels: Int[np.ndarray, "height width"], patch: tuple[int, int]) -> Parts:
+    """Assign each patch to the superpixel that covers most of it, in a tie to the lowest number.
+
+    So a superpixel is removed by the operators that remove patches. One that covers most of no patch vanishes.
+    """
+    rows, columns = labels.shape[0] // patch[0], labels.shape[1] // patch[1]
+    tiles = labels[: rows * patch[0], : columns * patch[1]].reshape(rows, patch[0], columns, patch[1])
+    pixels = tiles.transpose(0, 2, 1, 3).reshape(rows * columns, -1)
+    fullest = [int(np.bincount(inside).argmax()) for inside in pixels]
+    return Parts(np.unique(fullest, return_inverse=True)[1])

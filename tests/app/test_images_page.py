@@ -17,7 +17,7 @@ from components.picture import focus_controls as picture_focus_controls
 from components.picture.keep import FILES
 from components.picture.session import key
 from components.picture.state import START
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.explain import explain
 from engine.home import product_version
 from engine.kept import keep_picture

@@ -21,7 +21,7 @@ from components.library.models import NAME
 from components.library.sections import SECTIONS
 from engine import jobs
 from engine.data.datasets import dataset_names
-from engine.data.images.datasets import image_names
+from engine.data.image_datasets import image_names
 from engine.jobs import Job
 from engine.models.catalog import embedded_bases, embedded_image_models, embedded_models
 from engine.store import result_store

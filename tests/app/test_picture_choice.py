@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from components.picture.focus_controls import OF_DATA, OWN, WIDGETS
 from components.picture.own import BEFORE, NOT_YET
 from engine import jobs
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.kept import kept_picture
 from engine.picture_sets import cached_set_predictions
 from engine.request import Picture

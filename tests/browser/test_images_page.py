@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from components.frame import IMAGES
 from components.palette import PALETTES
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.explain import explain
 from engine.registry import explainer
 from engine.request import Picture, Request

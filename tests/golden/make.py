@@ -16,7 +16,7 @@ import numpy as np
 from engine.explainers.ensemble import SEVEN
 from engine.models.loading import load_model
 from engine.registry import KINDS, all_explainers, explainer
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 from tests.explaining import run, task_for
 from tests.golden.checkpoints import FAMILIES, SEED, TARGET, TEXT, build, build_vit, picture
 

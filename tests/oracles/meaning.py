@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 
-from engine.data.grammar.domains import DOMAINS
-from engine.data.grammar.words import HAD, LIKE, LIKED, STRONGLY, Sides
+from engine.data.vocabulary import DOMAINS, LIKING_VERB_STEMS, LIKING_VERBS, QUALITIES, STRONG_ADJECTIVES, Sides
 
 VERDICTS = Sides(("gladly", "worth", "recommend"), ("regret", "wasted", "ruined", "spoiled", "warn"))
-CALLED = [group.called for domain in DOMAINS for group in domain.groups]
+ADJECTIVES = [group.adjectives for domain in DOMAINS for group in domain.groups]
 WEIGHTS: list[tuple[Sides, int]] = [
-    (STRONGLY, 3), (HAD, 2), (LIKE, 2), (VERDICTS, 3), *((called, 2) for called in CALLED),
-    *((both, weight) for weight, both in LIKED.items()),
+    (STRONG_ADJECTIVES, 3), (QUALITIES, 2), (LIKING_VERB_STEMS, 2), (VERDICTS, 3),
+    *((adjectives, 2) for adjectives in ADJECTIVES), *((both, weight) for weight, both in LIKING_VERBS.items()),
 ]  # fmt: skip
 POLAR = {
     word: (sign * weight, other)
     for both, weight in WEIGHTS
     for sign in (1, -1)
-    for word, other in zip(both.of(sign), both.of(-sign) * 3, strict=False)
+    for word, other in zip(both.by_sign(sign), both.by_sign(-sign) * 3, strict=False)
 }
 """Each word with what it is worth and a word of the other side."""
 ANY = re.compile(r"\b(" + "|".join(sorted(map(re.escape, POLAR), key=len, reverse=True)) + r")\b")

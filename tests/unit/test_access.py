@@ -11,8 +11,8 @@ import pytest
 from engine import access, jobs
 from engine.access import DATASETS, MODELS
 from engine.data.datasets import load
-from engine.data.images.datasets import is_images, load_images
-from engine.data.sources import listed_datasets
+from engine.data.image_datasets import is_images, load_images
+from engine.data.sources import list_datasets
 from engine.errors import UsageError
 from engine.jobs.kinds import MODULES
 from engine.models import catalog
@@ -97,8 +97,8 @@ def test_what_is_offered_is_open_and_listed(monkeypatch: pytest.MonkeyPatch, tmp
     assert len(load(str(table))) == 1
     assert str(model) in catalog.list_models("text")
     assert str(model) not in catalog.list_models("image")
-    assert str(table) in listed_datasets("text")
-    assert "scenes:count=3" in listed_datasets("image")
+    assert str(table) in list_datasets("text")
+    assert "scenes:count=3" in list_datasets("image")
     with pytest.raises(UsageError, match="is not offered"):
         catalog.locate(f"{model}/../model")
 
@@ -115,7 +115,7 @@ def test_an_offered_relative_path_can_be_computed_on(monkeypatch: pytest.MonkeyP
 
 def test_an_offered_data_set_that_cannot_be_reached_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DATASETS, "hub:owner/name")
-    assert "hub:owner/name" in listed_datasets("text")
+    assert "hub:owner/name" in list_datasets("text")
 
 
 def test_a_visitor_resumes_no_job_that_the_visitor_may_not_begin(home: Path) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.data.named import options_of
+from engine.data.registry import parse_options
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts
 from engine.evaluation.views.points import Wanted, points
@@ -64,7 +64,7 @@ def strength_of(dataset: str) -> float | None:
     """The share of its examples that a marked set asks to carry the mark; None of other sets."""
     if dataset.partition(":")[0] not in MARKED_SETS:
         return None
-    return float(options_of(dataset).get("strength", 1.0))
+    return float(parse_options(dataset).get("strength", 1.0))
 
 
 def trained_at(models: Iterable[str]) -> dict[str, float]:
@@ -76,7 +76,7 @@ def trained_at(models: Iterable[str]) -> dict[str, float]:
 
 def at_strengths(plan: Plan, strengths: Sequence[float] = STRENGTHS) -> list[Plan]:
     """The same plan on the same set with marks at several strengths: the evaluations that `over_data` is of."""
-    name, options = plan.dataset.partition(":")[0], options_of(plan.dataset)
+    name, options = plan.dataset.partition(":")[0], parse_options(plan.dataset)
     sets = ({**options, "strength": f"{one:g}"} for one in strengths)
     names = (f"{name}:{','.join(f'{key}={value}' for key, value in one.items())}" for one in sets)
     return [dataclasses.replace(plan, dataset=one) for one in names]

@@ -20,7 +20,7 @@ from engine.attacks.notes import MIXED_SCALES, NOTHING_FOUND
 from engine.attacks.params import TOLERANCE, AttackParams
 from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, ROBUST
 from engine.cli.plain_attack import as_plain
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.errors import UsageError
 from engine.request import Example
 from tests.explaining import classifier
@@ -118,7 +118,7 @@ def test_the_scales_of_the_mixture_are_told_where_they_matter() -> None:
 
 @pytest.mark.slow(reason="attacks an embedded model, whose confidence random ones lack, in 60 steps")
 def test_by_one_quantity_a_constrained_attack_keeps_the_probability_and_by_the_mixture_not() -> None:
-    source = source_of("text", "reviews-marked")
+    source = load_source("text", "reviews-marked")
     moved = {}
     for quantity in ("logit", "mixed"):
         given = {"objective": "constrained", "quantity": quantity, "steps": 60, "starts": 1}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.explain import explain
 from engine.registry import all_explainers
 from engine.request import Picture, Request

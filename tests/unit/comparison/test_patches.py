@@ -10,7 +10,7 @@ import pytest
 from engine.comparison.patches import Box, on_common, picture_sheet, seen_box, shares
 from engine.errors import ExegesisError
 from engine.result import Explanation, Prediction, Provenance, Token
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 from tests.unit.images.checkpoints import save_vit
 
 WHOLE = Box(0.0, 0.0, 1.0, 1.0)
@@ -70,7 +70,7 @@ def test_parts_that_do_not_overlap_cannot_be_compared() -> None:
 
 
 def test_what_a_model_sees_follows_from_its_preprocessing(tmp_path: Path) -> None:
-    assert seen_box(view_of(str(save_vit(tmp_path / "whole"))), 50, 100) == WHOLE
+    assert seen_box(read_view(str(save_vit(tmp_path / "whole"))), 50, 100) == WHOLE
     cut = {"size": {"shortest_edge": 32}, "do_center_crop": True, "crop_size": {"height": 24, "width": 24}}
-    cropped = view_of(str(save_vit(tmp_path / "cut", processor=cut)))
+    cropped = read_view(str(save_vit(tmp_path / "cut", processor=cut)))
     assert seen_box(cropped, 50, 100) == Box(4 / 32, 20 / 64, 28 / 32, 44 / 64)

@@ -24,7 +24,7 @@ from components.picture.open_pictures import open_pictures, shown_of
 from components.picture.patch_image import enlarged
 from engine.heads.readings import CAUTION, HeadReading, read_heads
 from engine.result import Prediction
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 from tests.head_readings import noise, reading, text_tokens
 from tests.unit.components.test_attention_export import state
 from tests.unit.images.checkpoints import save_vit
@@ -179,7 +179,7 @@ def test_a_picture_lies_under_the_map_of_the_head(shown: tuple[AttentionState, H
     one = KeptHeads(state, found, None)
     [picture] = pictures_of(one)
     assert state.focus.picture is not None  # type: ignore[union-attr]
-    seen = enlarged(view_of(state.model).seen(state.focus.picture.pixels))  # type: ignore[union-attr]
+    seen = enlarged(read_view(state.model).transform(state.focus.picture.pixels))  # type: ignore[union-attr]
     assert picture.shape == seen.shape
     received = found.received()[0, 1]
     assert f"0 to {received.max():.3g}" in svg(one)

@@ -9,16 +9,16 @@ import pytest
 
 from components.browse.rows import Row, Table, listed, table, top_quarter
 from components.browse.state import FILTERS, SORTS, Browse
-from engine.data.cards import own_card
-from engine.data.examples import Dataset, LabelledExample, Task
+from engine.data.examples import Dataset, DatasetTask, LabeledExample
+from engine.data.registry import external_card
 from engine.metrics.agreement import Disagreement
 from engine.result import Prediction
 
 NAMES = ("negative", "positive")
 
 
-def data(*examples: LabelledExample, names: tuple[str, ...] = NAMES, task: Task = "classification") -> Dataset:
-    return Dataset("own", "Own", task, names, examples, own_card("own", "a test", "few"), "0" * 64)
+def data(*examples: LabeledExample, names: tuple[str, ...] = NAMES, task: DatasetTask = "classification") -> Dataset:
+    return Dataset("own", "Own", task, names, examples, external_card("own", "a test", "few"), "0" * 64)
 
 
 def said(share: float, labels: tuple[str, ...] = NAMES) -> Prediction:
@@ -31,11 +31,11 @@ def score(value: float) -> Prediction:
 
 
 EXAMPLES = (
-    LabelledExample("The lamb fell off the bone.", label=1, rationale=((9, 26),)),
-    LabelledExample("Tedious", label=0),
-    LabelledExample("Soup   cold,\nbill ENORMOUS", label=0, rationale=((0, 4), (7, 11))),
-    LabelledExample("Straße ﬁne", label=1),
-    LabelledExample("no label here"),
+    LabeledExample("The lamb fell off the bone.", label=1, rationale=((9, 26),)),
+    LabeledExample("Tedious", label=0),
+    LabeledExample("Soup   cold,\nbill ENORMOUS", label=0, rationale=((0, 4), (7, 11))),
+    LabeledExample("Straße ﬁne", label=1),
+    LabeledExample("no label here"),
 )
 PREDICTIONS = [said(0.95), said(0.92), said(0.1), said(0.55), said(0.4)]
 COMPARED = [Disagreement(0.1), Disagreement(0.9), Disagreement(0.5), Disagreement(None, ("occlusion",)), None]
@@ -102,7 +102,7 @@ def test_search_minds_neither_case_nor_white_space_and_is_no_pattern(
 
 
 def test_search_reads_the_second_text_too() -> None:
-    pairs = table(data(LabelledExample("a premise", "a hypothesis", 0), LabelledExample("other", "thing", 1)))
+    pairs = table(data(LabeledExample("a premise", "a hypothesis", 0), LabeledExample("other", "thing", 1)))
     assert listed(pairs, Browse(search="hypothesis")) == [0]
     assert pairs.rows[0].length == len("a premise" + "a hypothesis")
 
@@ -142,7 +142,7 @@ def test_other_classes_are_neither_right_nor_wrong_and_that_is_said() -> None:
 
 
 def test_without_labels_nothing_is_right_or_wrong() -> None:
-    bare = table(data(LabelledExample("a"), LabelledExample("b"), names=()), [said(0.9), said(0.2)])
+    bare = table(data(LabeledExample("a"), LabeledExample("b"), names=()), [said(0.9), said(0.2)])
     assert not bare.judged
     assert bare.said.startswith("This data set has no labels")
     assert bare.label_names == ()
@@ -150,7 +150,7 @@ def test_without_labels_nothing_is_right_or_wrong() -> None:
 
 def test_a_score_has_an_error_and_the_farthest_quarter_is_off() -> None:
     truth = (0.0, 0.5, 1.0, 2.0, None)
-    examples = [LabelledExample(f"text {i}", label=label) for i, label in enumerate(truth)]
+    examples = [LabeledExample(f"text {i}", label=label) for i, label in enumerate(truth)]
     found = table(data(*examples, names=(), task="regression"), [score(value) for value in (0.1, 0.1, 1.0, -1.0, 0.3)])
     assert [row.error for row in found.rows] == [pytest.approx(0.1), pytest.approx(0.4), 0.0, 3.0, None]
     assert [row.label for row in found.rows] == ["0", "0.5", "1", "2", None]
@@ -165,9 +165,9 @@ def test_a_score_has_an_error_and_the_farthest_quarter_is_off() -> None:
     [("classification", score(0.4), "gives a score, the data set has a class"),
      ("regression", said(0.4), "gives a class, the data set has a score")],
 )  # fmt: skip
-def test_scores_and_classes_are_not_compared(task: Task, predicted: Prediction, told: str) -> None:
+def test_scores_and_classes_are_not_compared(task: DatasetTask, predicted: Prediction, told: str) -> None:
     names = NAMES if task == "classification" else ()
-    found = table(data(LabelledExample("a", label=1), names=names, task=task), [predicted])
+    found = table(data(LabeledExample("a", label=1), names=names, task=task), [predicted])
     assert not found.judged
     assert told in found.said
 

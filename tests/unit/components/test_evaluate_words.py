@@ -31,7 +31,7 @@ from components.evaluate.words import (
     metrics_html,
     without_words,
 )
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts
 from engine.jobs import Job
@@ -131,7 +131,7 @@ def test_an_example_that_cannot_be_read_says_so_and_is_not_html() -> None:
 
 
 def test_an_example_opens_with_the_units_and_the_removal_that_were_measured() -> None:
-    candidate = source_of("text", "reviews").read(3)
+    candidate = load_source("text", "reviews").read(3)
     assert link_of(usual("text"), AT, candidate) == {
         "model": ["m"], "method": ["lime", "random"], "data": ["reviews"], "index": ["3"]
     }  # fmt: skip

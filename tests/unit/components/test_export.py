@@ -24,7 +24,8 @@ from components.text.look import Look
 from components.text.rationale import rationale_rows
 from engine.cells import defused
 from engine.cli.root import app
-from engine.data.datasets import LabelledExample, load
+from engine.data.datasets import load
+from engine.data.examples import LabeledExample
 from engine.explain import explain
 from engine.home import product_version
 from engine.registry import explainer
@@ -219,7 +220,7 @@ def test_the_table_holds_every_token_and_its_numbers_exactly() -> None:
 
 @pytest.mark.parametrize("unit", ["token", "word"])
 def test_the_table_holds_the_rationale_before_the_methods(unit: str) -> None:
-    labelled = LabelledExample("a warm, funny film", label=1, rationale=((2, 6), (8, 13)))
+    labelled = LabeledExample("a warm, funny film", label=1, rationale=((2, 6), (8, 13)))
     data = replace(load("reviews"), examples=(labelled,))
     one = kept(labelled.text, unit=unit)
     above = tuple(rationale_rows(data, 0, one.shown[0][1], unit))

@@ -21,7 +21,7 @@ from components.picture.focus import (
     write_picture_focus,
 )
 from components.picture.open_pictures import OpenPictures, open_pictures, shown_of
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
 from engine.kept import keep_picture
 
@@ -196,7 +196,7 @@ def told_labels(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, ...]]:
             raise ExegesisError(f"model {model}: cannot be read.")
         return SimpleNamespace(labels=told[model])
 
-    monkeypatch.setattr(picture_focus, "view_of", view)
+    monkeypatch.setattr(picture_focus, "read_view", view)
     monkeypatch.setattr(picture_focus, "card", lambda model: {})
     return told
 

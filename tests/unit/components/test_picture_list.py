@@ -14,9 +14,9 @@ from components.picture.browse import A_PAGE, QUALITY, SIDE
 from components.picture.grid import cell, name_of
 from components.picture.rows import picture_table
 from components.picture.thumbnails import thumbnail_url
-from engine.data.cards import own_card
-from engine.data.images.datasets import load_images
-from engine.data.images.examples import ImageDataset, ImageExample
+from engine.data.examples import ImageDataset, ImageExample
+from engine.data.image_datasets import load_images
+from engine.data.registry import external_card
 from engine.result import Prediction
 
 NAMES = ("cat", "dog")
@@ -28,7 +28,7 @@ def never(index: int) -> ImageExample:
 
 def pictures(labels: tuple[int | None, ...], names: tuple[str, ...] = NAMES) -> ImageDataset:
     """A set whose pictures must not be read."""
-    return ImageDataset("set", "Set", names, labels, never, own_card("set", "here", "some"), "r")
+    return ImageDataset("set", "Set", names, labels, never, external_card("set", "here", "some"), "r")
 
 
 def said(cat: float, labels: tuple[str, str] = ("cat", "dog")) -> Prediction:

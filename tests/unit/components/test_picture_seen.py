@@ -9,13 +9,12 @@ from components.picture.focus import PictureFocus
 from components.picture.open_pictures import Shown, open_pictures, shown_of
 from components.picture.seen import name_words, seen_lines, view_words
 from engine.request import Picture
-from engine.vision.preprocessing import Preprocessing
-from engine.vision.view import View
+from engine.vision.view import ModelView, Preprocessing
 
 
-def view(resize: tuple[int, ...], crop: tuple[int, int] | None, size: tuple[int, int]) -> View:
+def view(resize: tuple[int, ...], crop: tuple[int, int] | None, size: tuple[int, int]) -> ModelView:
     plain = Preprocessing(resize, crop, 2, 1 / 255, (0.5,) * 3, (0.5,) * 3)
-    return View("m", "r", plain, size, (8, 8), (8, 8), 1, ("a", "b"))
+    return ModelView("m", "r", plain, size, (8, 8), (8, 8), 1, ("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -32,10 +31,10 @@ def view(resize: tuple[int, ...], crop: tuple[int, int] | None, size: tuple[int,
          "20 × 10 pixels, set in the middle of 64 × 64 with black around it."),
     ],
 )  # fmt: skip
-def test_it_is_said_what_the_model_sees(seeing: View, size: tuple[int, int], words: str) -> None:
+def test_it_is_said_what_the_model_sees(seeing: ModelView, size: tuple[int, int], words: str) -> None:
     assert view_words(seeing, size) == words
     white = np.full((*size, 3), 255, dtype=np.uint8)
-    seen = seeing.seen(white)
+    seen = seeing.transform(white)
     assert seen.shape == (64, 64, 3)
     assert ("black" in words) == bool((seen == 0).any())
 

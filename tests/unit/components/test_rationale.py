@@ -12,10 +12,11 @@ from components.method_row import method_row_html
 from components.palette import STEPS
 from components.text.rationale import TITLE, marked, rationale_rows
 from components.text.token_map import tip
-from engine.data.datasets import Dataset, LabelledExample, load
+from engine.data.datasets import load
+from engine.data.examples import Dataset, LabeledExample
 from tests.unit.components.making import encoded, explanation
 
-MARKED = LabelledExample("the acting is warm", label=1, rationale=((4, 10), (16, 18)))
+MARKED = LabeledExample("the acting is warm", label=1, rationale=((4, 10), (16, 18)))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_a_word_of_several_marked_tokens_is_marked_once() -> None:
 
 
 def test_the_second_text_has_its_own_spans() -> None:
-    pair = LabelledExample("a b", "a b", rationale=((0, 1),), rationale_pair=((2, 3),))
+    pair = LabeledExample("a b", "a b", rationale=((0, 1),), rationale_pair=((2, 3),))
     scores = [unit.score for unit in marked(encoded(pair.example), pair, "token")]
     assert scores == [0, 1, 0, 0, 0, 1, 0]
 

@@ -18,8 +18,8 @@ from components.scaffold.plausible_chart import table_of as plausible_table
 from components.scaffold.protocols import table_of as protocols_table
 from components.scaffold.protocols import verdict
 from components.scaffold.section_words import NOT_TAUGHT
-from engine.data.examples import LabelledExample
-from engine.data.sources import source_of
+from engine.data.examples import LabeledExample
+from engine.data.sources import load_source
 from engine.result import Token
 from engine.scaffold.asked import Asked
 from engine.scaffold.beside import Beside
@@ -42,7 +42,7 @@ def found(normalisation: str) -> Scaffold:
 
 
 def shares(learned: float) -> Protocols:
-    of = Asked("bert-marked", "reviews", None, (0, 1), source_of("text", "reviews"))
+    of = Asked("bert-marked", "reviews", None, (0, 1), load_source("text", "reviews"))
     own = {
         (kind, id): np.array([value, value + 0.02])
         for kind, uniform in ((PUNCTUATION, 0.1), (STOP, 0.3))
@@ -107,13 +107,13 @@ def beside(grid: tuple[int, int] | None = None) -> Beside:
 
 
 def test_maps_of_a_text_share_a_scale_and_show_what_is_marked() -> None:
-    html = texts_html(beside(), LabelledExample("a <b>", rationale=((2, 5),)), shared=True)
+    html = texts_html(beside(), LabeledExample("a <b>", rationale=((2, 5),)), shared=True)
     assert "&lt;b&gt;" in html
     assert "<b>" not in html.replace("<b class", "")
     titles = [part.partition("</p>")[0] for part in html.split('<p class="xg-title">')[1:]]
     assert titles == ["Rationale", "SMaT, learned", "Gradient L2 norm"]
     assert html.count("0 to 0.75, without sign") == 1
-    own = texts_html(beside(), LabelledExample("a <b>"), shared=False)
+    own = texts_html(beside(), LabeledExample("a <b>"), shared=False)
     assert "Each map has a scale of its own" in own
     assert "Rationale" not in own
     assert table_of(beside())["SMaT, learned"].tolist() == [0.0, 0.25, 0.75]

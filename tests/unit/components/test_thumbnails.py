@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from components.picture.thumbnails import SIDE, Thumbnail, first_thumbnails, thumbnail_url, thumbnails_html
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 
 
 def decoded(url: str) -> np.ndarray:

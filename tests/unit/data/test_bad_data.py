@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.data.datasets import load
-from engine.data.examples import LabelledExample
+from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError, UsageError
 
 BAD_FILES = {
@@ -199,4 +199,4 @@ def test_a_formula_is_a_text_like_any_other(tmp_path: Path) -> None:
 
 
 def test_spans_may_touch() -> None:
-    assert LabelledExample("abcd", rationale=((2, 4), (0, 2))).rationale == ((0, 2), (2, 4))
+    assert LabeledExample("abcd", rationale=((2, 4), (0, 2))).rationale == ((0, 2), (2, 4))

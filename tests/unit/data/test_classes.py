@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.data.classes import match_classes
+from engine.data.labels import match_classes
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from engine.data.classes import match_classes
 )
 def test_the_same_names_are_the_same_classes(names: list[str], labels: list[str], expected: tuple[int, ...]) -> None:
     found = match_classes(names, labels)
-    assert (found.of, found.said) == (expected, "")
+    assert (found.indices, found.note) == (expected, "")
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ def test_the_same_names_are_the_same_classes(names: list[str], labels: list[str]
 )
 def test_unnamed_classes_are_compared_by_their_number_and_that_is_said(names: list[str], labels: list[str]) -> None:
     found = match_classes(names, labels)
-    assert found.of == (0, 1)
-    assert f"{names[0]} is {labels[0]}, {names[1]} is {labels[1]}." in found.said
+    assert found.indices == (0, 1)
+    assert f"{names[0]} is {labels[0]}, {names[1]} is {labels[1]}." in found.note
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_unnamed_classes_are_compared_by_their_number_and_that_is_said(names: li
 )
 def test_other_classes_are_not_compared_and_both_are_named(names: list[str], labels: list[str]) -> None:
     found = match_classes(names, labels)
-    assert found.of is None
-    assert labels[0] in found.said
-    assert (", ".join(names) or "none") in found.said
+    assert found.indices is None
+    assert labels[0] in found.note
+    assert (", ".join(names) or "none") in found.note
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_what_only_the_data_set_has_is_left_out_and_named(
     names: list[str], labels: list[str], of: tuple[int | None, ...], left_out: str
 ) -> None:
     found = match_classes(names, labels)
-    assert found.of == of
-    assert found.said == (f"The model has no such class as {left_out}, so what is right is told of the others only.")
+    assert found.indices == of
+    assert found.note == (f"The model has no such class as {left_out}, so what is right is told of the others only.")
 
 
 def test_many_classes_do_not_fill_the_page() -> None:
-    said = match_classes([f"topic {i}" for i in range(500)], ["a", "b"]).said
+    said = match_classes([f"topic {i}" for i in range(500)], ["a", "b"]).note
     assert len(said) < 300
     assert "and 492 more" in said

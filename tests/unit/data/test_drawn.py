@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from engine.data import generated
+from engine.data import grammar
 from engine.data.datasets import load
-from engine.data.examples import Drawn, LabelledExample
+from engine.data.examples import LabeledExample
+from engine.data.generation import GeneratedExamples
 from tests.counted import counted
 
 
-def one(index: int) -> LabelledExample:
-    return LabelledExample(f"number {index}")
+def one(index: int) -> LabeledExample:
+    return LabeledExample(f"number {index}")
 
 
 def test_only_what_is_read_is_made_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = counted(monkeypatch, generated, "_generated", lambda *given: given[2])
+    made = counted(monkeypatch, grammar, "_make_example", lambda *given: given[2])
     data = load("reviews-generated", split="train")
     assert (len(data), data.pairs) == (20_000, False)
     assert len(made) < 100, "type checks at run time read a few"
@@ -24,7 +25,7 @@ def test_only_what_is_read_is_made_and_only_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_places_and_slices_are_those_of_the_tuple() -> None:
-    drawn, whole = Drawn(5, one), tuple(one(index) for index in range(5))
+    drawn, whole = GeneratedExamples(5, one), tuple(one(index) for index in range(5))
     assert (drawn[-1], drawn[1:4], drawn[::-2], list(drawn)) == (whole[-1], whole[1:4], whole[::-2], list(whole))
     for beyond in (5, -6):
         with pytest.raises(IndexError):
@@ -33,11 +34,11 @@ def test_places_and_slices_are_those_of_the_tuple() -> None:
 
 def test_it_equals_the_tuple_and_another_of_the_same_examples() -> None:
     whole = tuple(one(index) for index in range(5))
-    assert Drawn(5, one) == whole
-    assert Drawn(5, one) == Drawn(5, one)
-    assert hash(Drawn(5, one)) == hash(whole)
-    assert Drawn(4, one) != whole
-    assert Drawn(5, one) != list(whole)
+    assert GeneratedExamples(5, one) == whole
+    assert GeneratedExamples(5, one) == GeneratedExamples(5, one)
+    assert hash(GeneratedExamples(5, one)) == hash(whole)
+    assert GeneratedExamples(4, one) != whole
+    assert GeneratedExamples(5, one) != list(whole)
 
 
 def test_pairs_are_told_by_the_first_of_a_generated_set() -> None:

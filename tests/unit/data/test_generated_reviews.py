@@ -14,20 +14,18 @@ from random import Random
 
 import pytest
 
-from engine.data import generated_report
+from engine.data import report, vocabulary
 from engine.data.datasets import load
-from engine.data.examples import LabelledExample
-from engine.data.generated_report import Bag, bag_of_words, render
-from engine.data.grammar import words
-from engine.data.grammar.domains import DOMAINS, FILMS, FOOD
-from engine.data.grammar.review import KINDS, review
-from engine.data.grammar.statement import Clause
+from engine.data.examples import LabeledExample
+from engine.data.grammar import REVIEW_KINDS, Clause, make_review
+from engine.data.report import BagOfWords, measure_bag_of_words, render_generated
+from engine.data.vocabulary import DOMAINS, FILMS, FOOD
 from engine.errors import UsageError
 from tests.oracles.meaning import POLAR, meaning, turned_words
 from tests.project import ROOT
 
 GOLDEN = "6278be70"
-"""Of the first hundred validation reviews: changes with the grammar, together with `generated.VERSION`."""
+"""Of the first hundred validation reviews: changes with the grammar, together with `generation.VERSION`."""
 MANY = load("reviews-generated:seed=3,count=1200")
 
 
@@ -37,7 +35,7 @@ def first_texts() -> str:
     return hashlib.sha256(repr(plain).encode()).hexdigest()[:8]
 
 
-def pieces(example: LabelledExample) -> list[tuple[bool, str]]:
+def pieces(example: LabeledExample) -> list[tuple[bool, str]]:
     """The text in pieces, each with whether it is a reason."""
     edges = [0, *(edge for span in example.rationale for edge in span), len(example.text)]
     return [(bool(number % 2), example.text[a:b]) for number, (a, b) in enumerate(pairwise(edges))]
@@ -107,7 +105,7 @@ def test_reasons_are_whole_words_and_not_the_whole_text() -> None:
 @pytest.mark.parametrize(("seed", "kind"), [("a", "plain"), ("b", "contrast"), ("c", "sum"), ("d", "verdict")])
 def test_each_kind_can_be_made_of_both_labels(seed: str, kind: str) -> None:
     for sign in (-1, 1):
-        said = KINDS[kind](FOOD, sign, Random(seed))
+        said = REVIEW_KINDS[kind](FOOD, sign, Random(seed))
         assert all(isinstance(made, Clause) for made in said)
         assert meaning(" ".join(f"{made.bare()[0].upper()}{made.bare()[1:]}." for made in said)) * sign > 0
 
@@ -131,7 +129,7 @@ def test_a_review_is_of_one_thing_and_says_something_of_each_part_once() -> None
         domain, text = domains[str(example.extra["domain"])], example.text.lower()
         things = [thing for thing in domain.things if re.search(rf"this {thing}\b|this was [\w ]+ {thing}\.", text)]
         assert len(things) <= 1
-        parts = {part for group in domain.groups for part in (*group.one, *group.several)}
+        parts = {part for group in domain.groups for part in (*group.singular, *group.plural)}
         assert all(len(re.findall(rf"\bthe {part}\b", text)) <= 1 for part in parts)
 
 
@@ -139,7 +137,12 @@ def test_no_word_is_on_both_sides_and_none_states_a_label() -> None:
     good = {word for word, (value, _) in POLAR.items() if value > 0}
     bad = {word for word, (value, _) in POLAR.items() if value < 0}
     assert len(good) + len(bad) == len(POLAR)
-    every = [word for both in (words.STRONGLY, words.HAD, words.LIKE) for sign in (1, -1) for word in both.of(sign)]
+    every = [
+        word
+        for both in (vocabulary.STRONG_ADJECTIVES, vocabulary.QUALITIES, vocabulary.LIKING_VERB_STEMS)
+        for sign in (1, -1)
+        for word in both.by_sign(sign)
+    ]
     assert len(set(every)) == len(every)
     text = " ".join(example.text for example in MANY.examples).lower()
     assert "positive" not in text
@@ -206,26 +209,26 @@ def test_the_unmarked_split_is_only_of_marked_reviews() -> None:
 
 
 def test_a_review_is_of_its_domain() -> None:
-    found = review(FILMS, True, Random("x"))
-    parts = [part for group in FILMS.groups for part in (*group.one, *group.several)]
+    found = make_review(FILMS, True, Random("x"))
+    parts = [part for group in FILMS.groups for part in (*group.singular, *group.plural)]
     assert any(part in found.text for part in [*parts, *FILMS.things])
 
 
 def test_the_committed_report_says_that_a_bag_of_words_is_far_from_the_truth() -> None:
-    committed = (Path(generated_report.__file__).parent / "reviews_generated_report.md").read_text(encoding="utf-8")
+    committed = (Path(report.__file__).parent / "reviews_generated_report.md").read_text(encoding="utf-8")
     row = next(line for line in committed.splitlines() if line.startswith("| one word"))
-    bag = bag_of_words(load("reviews-generated", split="train", limit=2500).examples, MANY.examples, 1)
+    bag = measure_bag_of_words(load("reviews-generated", split="train", limit=2500).examples, MANY.examples, 1)
     for accuracy in (float(row.split("|")[2]), bag.accuracy):
         assert 0.5 < accuracy < 0.7
     easy = [replace(e, text=f"{e.text} {'good' if e.label else 'bad'}") for e in MANY.examples]
-    assert bag_of_words(easy[:1000], easy[1000:], 1).accuracy == 1
+    assert measure_bag_of_words(easy[:1000], easy[1000:], 1).accuracy == 1
 
 
 def test_the_report_counts_words_marks_and_traits() -> None:
-    one = LabelledExample(
+    one = LabeledExample(
         "The plot was not dull.", None, 1, ((13, 21),), extra={"kind": "plain", "traits": ["negation"]}
     )
-    said = render([one], [one], [Bag(1, 0.5, {"plain": 0.5})])
+    said = render_generated([one], [one], [BagOfWords(1, 0.5, {"plain": 0.5})])
     assert "5 to 5 words, mean 5.0; 1 different texts." in said
     assert "marked as the reason: 40.0%" in said
     assert "* negation: 100.0%" in said

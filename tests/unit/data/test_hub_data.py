@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from engine.data.datasets import load
-from engine.data.hub import pick_split, split_of
+from engine.data.hub import parse_split, pick_split
 from engine.errors import ExegesisError, UsageError
 
 
@@ -180,14 +180,18 @@ def test_no_network_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     ],
 )
 def test_the_split_is_read_off_the_path(name: str, split: str) -> None:
-    assert split_of(name) == split
+    assert parse_split(name) == split
 
 
 def test_several_configs_ask_for_one() -> None:
     files = ["cola/train-0.parquet", "rte/train-0.parquet", "rte/test-0.parquet"]
     with pytest.raises(UsageError, match=r"has several configs\. Name one: hub:g/lue/cola, hub:g/lue/rte\."):
         pick_split("hub:g/lue", files, "train", "")
-    assert pick_split("hub:g/lue", files, "train", "rte") == ("train", ("rte/train-0.parquet",))
+    assert pick_split("hub:g/lue", files, "train", "rte") == (
+        "train",
+        ("rte/train-0.parquet",),
+        ("test", "train"),
+    )
     with pytest.raises(ExegesisError, match=r"holds no parquet files for the config 'sst2'"):
         pick_split("hub:g/lue", files, "train", "sst2")
 

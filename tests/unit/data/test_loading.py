@@ -15,11 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.data.cards import card_names, read_card
-from engine.data.datasets import dataset_card, dataset_names, load, register
-from engine.data.images.datasets import image_names
-from engine.data.native.known import PLACES
-from engine.data.sst2 import data_root
+from engine.data.datasets import RELEASES, dataset_card, dataset_names, load, register
+from engine.data.image_datasets import image_names
+from engine.data.registry import card_names, data_root, read_card
 from engine.errors import UsageError
 
 TEXT = st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")
@@ -56,7 +54,7 @@ def test_a_limit_keeps_the_first_examples_and_the_revision() -> None:
 
 def test_every_registered_data_set_has_a_card_with_every_field_filled() -> None:
     own = {"nli", "quality", "reviews", "reviews-generated", "reviews-marked"}
-    assert set(dataset_names()) == own | {"sst2"} | set(PLACES)
+    assert set(dataset_names()) == own | {"sst2"} | set(RELEASES)
     assert {*dataset_names(), *image_names()} == set(card_names())
     assert dataset_names()[0] == "reviews"
     for name in dataset_names():

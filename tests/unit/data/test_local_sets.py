@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.data.datasets import load
-from engine.data.sst2 import data_root
+from engine.data.registry import data_root
 
 MOVIES, ESNLI, MLQE, NLI = (data_root() / name for name in ("movies", "esnli", "mlqe_pe", "nli"))
 needs_movies = pytest.mark.skipif(not MOVIES.is_dir(), reason="needs the local ERASER movies (EXEGESIS_DATA/movies)")

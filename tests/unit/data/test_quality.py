@@ -10,14 +10,22 @@ from random import Random
 import pytest
 
 from engine.data.datasets import load
-from engine.data.examples import LabelledExample
-from engine.data.quality.errors import ERRORS, Translation, Word, translated
-from engine.data.quality.lexicon import OBJECTS, PERSONS, VERBS
-from engine.data.quality.rows import labelled, written
-from engine.data.quality.sentence import Sense, Sentence, sentence
+from engine.data.examples import LabeledExample
+from engine.data.lexicon import OBJECTS, PERSONS, VERBS
+from engine.data.quality import (
+    ERRORS,
+    Sense,
+    SentencePair,
+    TranslatedWord,
+    Translation,
+    make_example,
+    make_sentence,
+    make_translation,
+    write_sentence,
+)
 
 GOLDEN = "90c0cb32"
-"""Of the first hundred validation pairs: changes with the grammar, together with `generated.VERSION`."""
+"""Of the first hundred validation pairs: changes with the grammar, together with `generation.VERSION`."""
 MANY = load("quality:seed=2,count=1500").examples
 
 
@@ -34,20 +42,20 @@ def longest_common(left: Sequence[str], right: Sequence[str]) -> int:
     return table[-1][-1]
 
 
-def plain(example: LabelledExample, name: str) -> list[str]:
+def plain(example: LabeledExample, name: str) -> list[str]:
     """The words of a side, in small letters: what begins a sentence has a capital."""
     text = {"source": example.text, "target": example.text_pair, "reference": example.extra["reference"]}[name]
     return [word.lower() for word in words(str(text))]
 
 
-def small() -> Sentence:
+def small() -> SentencePair:
     """Die alte Frau sieht den Hund."""
     the, old = Sense(("the",), "die", {"article": ("das",)}, 1), Sense(("old",), "alte", {"word": ("neue",)}, 1)
     woman = Sense(("woman",), "Frau", {"number": ("Frauen",)}, 1)
     sees = Sense(("sees",), "sieht", {"tense": ("sah",)})
     article, dog = Sense(("the",), "den", {}, 2), Sense(("dog",), "Hund", {}, 2)
     target = (the, old, woman, sees, article, dog)
-    return Sentence(tuple((sense.english[0], sense) for sense in target), target)
+    return SentencePair(tuple((sense.english[0], sense) for sense in target), target)
 
 
 def test_the_pairs_are_the_ones_that_the_models_were_trained_on() -> None:
@@ -66,7 +74,7 @@ def test_the_pairs_are_the_ones_that_the_models_were_trained_on() -> None:
     ],
 )
 def test_the_grammar_holds_sentences_that_a_person_translated(english: str, german: str) -> None:
-    every = [sentence(Random(i)) for i in range(30)]
+    every = [make_sentence(Random(i)) for i in range(30)]
     by_english = {" ".join(word for word, _ in made.source): " ".join(s.german for s in made.target) for made in every}
     found = next(told for source, told in by_english.items() if source.startswith(english))
     assert found.startswith(german)
@@ -79,12 +87,12 @@ def test_articles_and_endings_agree_with_their_noun_as_in_a_grammar_book() -> No
         ("m", "accusative"): ("den", "en"), ("f", "accusative"): ("die", "e"), ("n", "accusative"): ("das", "e"),
         ("p", "nominative"): ("die", "en"), ("p", "accusative"): ("die", "en"),
     }  # fmt: skip
-    singular, plural = {n.german: n.gender for n in OBJECTS}, {n.germans for n in OBJECTS}
-    persons = {word for n in PERSONS for word in (n.german, n.germans)}
+    singular, plural = {n.german: n.gender for n in OBJECTS}, {n.german_plural for n in OBJECTS}
+    persons = {word for n in PERSONS for word in (n.german, n.german_plural)}
     checked = Counter[tuple[str, str]]()
     for seed in range(400):
         blocks: dict[int, list[str]] = {}
-        for sense in sentence(Random(f"agree{seed}")).target:
+        for sense in make_sentence(Random(f"agree{seed}")).target:
             blocks.setdefault(sense.block, []).append(sense.german)
         for block, phrase in blocks.items():
             if block % 9 not in (1, 2) or len(phrase) == 1:
@@ -117,7 +125,7 @@ def test_intact_words_are_the_reference_and_nothing_else_is() -> None:
         assert longest_common(target, reference) <= len(intact) + swaps + coincidences(example)
 
 
-def coincidences(example: LabelledExample) -> int:
+def coincidences(example: LabeledExample) -> int:
     """Bad words that happen to be those of a neighbour: "die die", of which one was dropped."""
     target, tags = plain(example, "target"), str(example.extra["target_tags"])
     reference = plain(example, "reference")
@@ -132,7 +140,7 @@ def test_the_score_is_the_share_of_intact_words() -> None:
         assert len(plain(example, "reference")) == tags.count("0") + missing + replaced(example)
 
 
-def replaced(example: LabelledExample) -> int:
+def replaced(example: LabeledExample) -> int:
     """Words of the reference that stand in another form or place."""
     errors = Counter(list(example.extra["errors"]))  # type: ignore[call-overload]
     forms = sum(count for kind, count in errors.items() if kind.startswith(("wrong", "un")))
@@ -176,10 +184,10 @@ def test_each_error_spoils_the_words_that_a_person_would_mark(
     kind: str, at: int, told: str, source_tags: str, target_tags: str, score: float
 ) -> None:
     right = small()
-    start = Translation(tuple(Word(sense.german, sense) for sense in right.target))
+    start = Translation(tuple(TranslatedWord(sense.german, sense) for sense in right.target))
     found = ERRORS[kind](start, at, right.target[at], list(right.target), Random(0))
     assert found is not None
-    example = labelled(right, found)
+    example = make_example(right, found)
     assert (example.text, example.text_pair) == ("The old woman sees the dog.", told)
     assert (example.extra["source_tags"], example.extra["target_tags"]) == (source_tags, target_tags)
     assert example.label == pytest.approx(score)
@@ -187,25 +195,25 @@ def test_each_error_spoils_the_words_that_a_person_would_mark(
 
 def test_errors_that_do_not_fit_a_word_are_not_made() -> None:
     right = small()
-    start = Translation(tuple(Word(sense.german, sense) for sense in right.target))
+    start = Translation(tuple(TranslatedWord(sense.german, sense) for sense in right.target))
     free = list(right.target)
     assert ERRORS["swapped"](start, 2, right.target[2], free, Random(0)) is None
     assert ERRORS["wrong tense"](start, 2, right.target[2], free, Random(0)) is None
     name = Sense(("Anna",), "Anna")
-    assert ERRORS["untranslated"](Translation((Word("Anna", name),)), 0, name, [name], Random(0)) is None
+    assert ERRORS["untranslated"](Translation((TranslatedWord("Anna", name),)), 0, name, [name], Random(0)) is None
 
 
 def test_each_word_is_spoilt_once_at_most() -> None:
     right = small()
     for seed in range(200):
-        found = translated(right, Random(seed))
+        found = make_translation(right, Random(seed))
         assert len(found.errors) <= 4
         senses = [word.sense for word in found.words if word.sense is not None] + list(found.missing)
         assert len(senses) == len(set(map(id, senses))) == 6
 
 
 def test_commas_and_capitals_are_written_as_in_a_sentence() -> None:
-    assert written([("heute", False), ("geht", False), ("und", True)]) == (
+    assert write_sentence([("heute", False), ("geht", False), ("und", True)]) == (
         "Heute geht, und.",
         [(0, 5), (6, 10), (12, 15)],
     )

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.datasets import load
-from engine.data.examples import Dataset, LabelledExample
-from engine.data.native.known import COPIES, PLACES
+from engine.data.datasets import RELEASES, load
+from engine.data.examples import Dataset, LabeledExample
 from engine.errors import ExegesisError, UsageError
 from tests.unit.data import released
 
@@ -20,7 +19,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def marked(example: LabelledExample) -> tuple[list[str], list[str]]:
+def marked(example: LabeledExample) -> tuple[list[str], list[str]]:
     """The marked words of both sides."""
     pair = example.text_pair or ""
     return [example.text[a:b] for a, b in example.rationale], [pair[a:b] for a, b in example.rationale_pair]
@@ -146,9 +145,9 @@ def test_esnli_as_released_has_the_words_between_asterisks(data: Path) -> None:
     ],
 )
 def test_marks_of_esnli_by_hand(data: Path, text: str, starred: str, words: list[str]) -> None:
-    from engine.data.native.esnli import _starred
+    from engine.data.released import parse_stars
 
-    found, spans = _starred(text, starred)
+    found, spans = parse_stars(text, starred)
     assert [found[a:b] for a, b in spans] == words
     assert found == (text if text != "other words" else "A b")
 
@@ -266,7 +265,7 @@ def test_tags_that_do_not_fit_their_words_are_told(data: Path) -> None:
         load("mlqe-pe")
 
 
-@pytest.mark.parametrize("name", sorted(PLACES.keys() - COPIES.keys()))
+@pytest.mark.parametrize("name", [name for name, release in RELEASES.items() if release.hub is None])
 def test_what_is_not_there_is_told_with_the_folder_to_put_it_in(name: str, data: Path) -> None:
     with pytest.raises(
         ExegesisError, match=rf"^{name}: is not in .* Put a folder \w+ there \(.*\), or set EXEGESIS_DATA"

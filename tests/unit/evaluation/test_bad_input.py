@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
 from engine.data.datasets import load
-from engine.data.named import names_in
+from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError
 from engine.evaluation import evaluate as evaluating
 from engine.evaluation.evaluate import evaluate
@@ -208,4 +208,4 @@ def test_reasons_that_differ_in_numbers_alone_are_counted_together() -> None:
     ],
 )
 def test_commas_inside_the_options_of_a_name_part_no_names(text: str, names: list[str]) -> None:
-    assert names_in(text) == names
+    assert parse_names(text) == names

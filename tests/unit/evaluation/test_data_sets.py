@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from engine.data.datasets import load
-from engine.data.examples import LabelledExample, Span
-from engine.data.sst2 import data_root
+from engine.data.examples import LabeledExample, Span
+from engine.data.registry import data_root
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.result import Evaluation
 from engine.metrics.plausibility import CUT_OFF, NOTHING
@@ -25,7 +25,7 @@ def evaluated(data: str, labels: int) -> Evaluation:
     return evaluate([str(checkpoint("bert", labels))], data, ["random"], metrics, EXAMPLES, unit="word")
 
 
-def drawn(found: Evaluation) -> list[LabelledExample]:
+def drawn(found: Evaluation) -> list[LabeledExample]:
     """Those of which the tiny model, which reads 64 short tokens, has seen all that is marked."""
     data, cut = load(found.plan.dataset), {skip.example for skip in found.skips if skip.reason == CUT_OFF}
     return [data[one.example] for one in found.facts if one.example not in cut]

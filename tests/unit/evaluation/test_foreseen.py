@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.classes import match_classes
-from engine.data.sources import source_of
+from engine.data.labels import match_classes
+from engine.data.sources import load_source
 from engine.evaluation.evaluate import carry_out
 from engine.evaluation.foreseen import classes_told
 from engine.evaluation.plan import Plan
@@ -26,15 +26,15 @@ def test_classes_that_are_not_the_models_are_told_before_the_work(
     plan = Plan((model, "reviews-minilm"), data, ("random",), ("evaluations",), examples=1)
     with monkeypatch.context() as patched:
         patched.setattr(loading, "load_model", None)
-        told = classes_told(plan, source_of("text", data))
+        told = classes_told(plan, load_source("text", data))
     assert list(told.values()) == [[model], ["reviews-minilm"]]
     assert carry_out(plan).said == tuple(told)
-    assert classes_told(plan, source_of("text", "reviews")).keys() == {told_of(model)}, "its own model knows them"
+    assert classes_told(plan, load_source("text", "reviews")).keys() == {told_of(model)}, "its own model knows them"
 
 
 def told_of(model: str) -> str:
-    source = source_of("text", "reviews")
-    return match_classes(source.labels, loading.load_model(model).labels, source.unnamed).said
+    source = load_source("text", "reviews")
+    return match_classes(source.labels, loading.load_model(model).labels, source.unnamed).note
 
 
 @pytest.mark.parametrize("model", ["reviews-minilm", "nli-minilm"])

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import engine.evaluation.sample as sample
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.result import Evaluation
 from engine.explain import explain
 from engine.metrics.plausibility import UNMARKED_TRUTH, skip_reason, truth_scores
 from engine.request import Picture, Request
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 from tests.oracles.pictures import curve_one_by_one
 from tests.unit.images.making import SIDE, plain_vit, values_of, vit, vit_folder
 
@@ -40,7 +40,7 @@ def test_patches_are_held_against_the_mask() -> None:
     for one in found.facts:
         given = load_images(SCENES)[one.example]
         made = explain(Request(str(vit_folder()), METHODS[0], Picture(given.pixels), dtype="float64"))
-        truth = view_of(str(vit_folder())).patches(given.mask).ravel()
+        truth = read_view(str(vit_folder())).patches(given.mask).ravel()
         assert one.length == len(truth) == 12
         if skip_reason(truth) is None:
             expected = truth_scores(made.scores[made.features], truth)
@@ -69,9 +69,9 @@ def test_without_masks_there_is_no_truth_and_faithfulness_goes_on() -> None:
 
 
 def test_a_picture_that_cannot_be_read_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = sample.source_of
+    real = sample.load_source
 
-    def source_of(*given: object, **how: object) -> object:
+    def load_source(*given: object, **how: object) -> object:
         found = real(*given, **how)  # type: ignore[arg-type]
 
         def read(index: int) -> object:
@@ -81,7 +81,7 @@ def test_a_picture_that_cannot_be_read_is_skipped(monkeypatch: pytest.MonkeyPatc
 
         return dataclasses.replace(found, count=3, read=read)
 
-    monkeypatch.setattr(sample, "source_of", source_of)
+    monkeypatch.setattr(sample, "load_source", load_source)
     found = evaluated(metrics=["comprehensiveness", "complexity", "rank_spearman", "sensitivity"], samples=1)
     assert {(score.metric, score.n) for score in found.scores} == {
         ("comprehensiveness", 2), ("complexity", 2), ("rank_spearman", 2), ("sensitivity", 2),

@@ -13,14 +13,14 @@ from captum.attr import IntegratedGradients
 from torch import Tensor
 
 from engine.data.datasets import load
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.explainers.integrated_gradients import CHANGE_LIMIT, GAP_LIMIT, MAX_STEPS, QUADRATURES, quadrature_nodes
 from engine.models.loading import load_model
 from engine.operators import BASELINES
 from engine.params import QUANTITIES
 from engine.request import Picture
 from engine.task import Attribution, Task
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 from tests.explaining import classifier, logit_of, run, task_for
 from tests.linear import BagOfEmbeddings, bag_of_embeddings
 from tests.tiny import FAMILIES

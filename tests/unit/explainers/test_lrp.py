@@ -33,7 +33,7 @@ from engine.models.loading import classifier_class, load_model
 from engine.models.lrp import lrp_rules
 from engine.models.t5 import T5EncoderForSequenceClassification
 from engine.task import Attribution
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 from tests.explaining import checkpoint, classifier, fingerprint, run, task_for
 from tests.oracles.lrp_models import picture_relevance, relevance
 from tests.tiny import FAMILIES

@@ -14,7 +14,7 @@ from engine.attacks.attack import AttackRequest, attack_many
 from engine.attacks.params import METHODS as ATTACKED
 from engine.attacks.params import OBJECTIVES, QUANTITIES
 from engine.attacks.transfer import transferred
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.evaluation.evaluate import evaluate
 from engine.explain import explain_many
 from engine.heads.readings import read_heads, switch_off_each
@@ -159,7 +159,7 @@ def test_students_taught_together() -> None:
 
 def test_learned_explainers_are_judged(tmp_path: Path) -> None:
     data = str(marked_file(tmp_path / "data.jsonl"))
-    source = source_of("text", data, None, tolerant=True)
+    source = load_source("text", data, None, tolerant=True)
     asked = Asked(folder("bert", 2), data, None, tuple(range(source.count)), source)
     assert_same(*both(lambda: plausibility(asked, None)))
     assert_same(*both(lambda: protocols(asked, None)))

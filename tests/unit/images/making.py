@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.home import home
 from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 from tests.unit.images.checkpoints import ARCHITECTURES, save_vit
 
 SIDE = 8

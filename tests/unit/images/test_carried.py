@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.errors import UsageError
 
 

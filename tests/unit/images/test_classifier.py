@@ -18,7 +18,7 @@ from engine.models import catalog
 from engine.models.loading import load_model
 from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 from engine.vision.picture import PictureBatch, patch_mask
 from tests.unit.images.checkpoints import ARCHITECTURES, save_vit
 
@@ -106,7 +106,7 @@ def test_a_model_has_its_own_grid_and_labels(saved: Save) -> None:
     assert (model.size, model.grid, model.patch) == ((24, 40), (3, 5), (8, 8))
     assert model.labels == ("cat", "dog", "eel")
     assert (len(encoded), encoded.features.tolist(), encoded.special.sum()) == (16, list(range(1, 16)), 1)
-    assert encoded.seen.shape == (24, 40, 3)
+    assert encoded.pixels.shape == (24, 40, 3)
     assert encoded.on_grid(np.arange(16.0)).tolist()[1] == [6, 7, 8, 9, 10]
 
 

@@ -10,13 +10,14 @@ import torch
 from typer.testing import CliRunner
 
 from engine.cli.root import app
-from engine.data.images.datasets import ImageDataset, load_images
-from engine.data.sst2 import data_root
+from engine.data.examples import ImageDataset
+from engine.data.image_datasets import load_images
+from engine.data.registry import data_root
 from engine.models import catalog
 from engine.models.inspection import check_weights
 from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 
 LARGEST = 6 * 10**6
 FRESH = "seed=11,count=200"
@@ -96,6 +97,6 @@ def test_it_answers_as_well_as_its_card_says(name: str) -> None:
 def test_a_patch_of_digits_vit_is_one_grey_value() -> None:
     model = load_image_model("digits-vit")
     encoded = model.encode(Picture(load_images("digits")[0].pixels))
-    blocks = encoded.seen.reshape(8, 4, 8, 4, 3)
+    blocks = encoded.pixels.reshape(8, 4, 8, 4, 3)
     assert encoded.grid == (8, 8)
     assert np.array_equal(blocks.min((1, 3)), blocks.max((1, 3)))

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine.data.images import listing
-from engine.data.images.datasets import image_card, image_names, is_images, load_images, register
-from engine.data.images.examples import ImageExample, box_mask
-from engine.data.images.listing import files_below, list_folder
+from engine.data import image_readers
+from engine.data.examples import ImageExample, box_mask
+from engine.data.image_datasets import image_card, image_names, is_images, load_images, register
+from engine.data.image_readers import list_folder, walk_files
 from engine.errors import ExegesisError, UsageError
 from tests.unit.images.conftest import COLOURS, class_files, plain, saved, unpacked, zipped
 
@@ -309,9 +309,9 @@ def test_a_buffer_is_not_written_to(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_far_too_many_files_is_given_up_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MOST_FILES", 3)
+    monkeypatch.setattr(image_readers, "MAX_FILES", 3)
     unpacked(tmp_path, {f"{folder}/{i}.png": b"" for folder in "ab" for i in range(2)})
-    walked = files_below(tmp_path)
+    walked = walk_files(tmp_path)
     assert len([next(walked), next(walked)]) == 2
     with pytest.raises(ExegesisError, match="must hold at most 3 files, got 4 or more"):
         list(walked)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.data.images.datasets import load_images
-from engine.data.sst2 import data_root
+from engine.data.image_datasets import load_images
+from engine.data.registry import data_root
 
 ZIP, ARRAYS = data_root() / "cifar10.zip", data_root() / "tiny_imagenet10"
 needs_zip = pytest.mark.skipif(not ZIP.is_file(), reason="needs the local CIFAR-10 (EXEGESIS_DATA/cifar10.zip)")

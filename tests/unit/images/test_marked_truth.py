@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from engine.data.images.datasets import load_images
-from engine.data.images.examples import ImageExample
+from engine.data.examples import ImageExample
+from engine.data.image_datasets import load_images
 from engine.metrics.plausibility import expected_truth_scores, truth_scores
 from engine.operators import PATCH_OPERATORS
 from engine.params import Plain
 from engine.request import Picture
-from engine.vision.load import load_image_model
-from engine.vision.view import view_of
+from engine.vision.loader import load_image_model
+from engine.vision.view import read_view
 from tests.explaining import run, task_for
 
 MODEL = "scenes-marked-vit"
@@ -39,12 +39,12 @@ def overlap(method: str, examples: list[ImageExample], params: Mapping[str, Plai
     for i, (example, made) in enumerate(zip(examples, run(method, task, **params), strict=True)):
         assert example.mask is not None
         grid = task.examples[i].on_grid(made.scores)
-        found.append(truth_scores(grid, view_of(MODEL).patches(example.mask), (i,)).overlap)
+        found.append(truth_scores(grid, read_view(MODEL).patches(example.mask), (i,)).overlap)
     return float(np.mean(found))
 
 
 def test_the_mark_is_one_patch_of_64(examples: list[ImageExample]) -> None:
-    masks = [view_of(MODEL).patches(example.mask) for example in examples if example.mask is not None]
+    masks = [read_view(MODEL).patches(example.mask) for example in examples if example.mask is not None]
     assert [int(mask.sum()) for mask in masks] == [1] * len(examples)
     assert len({int(mask.argmax()) for mask in masks}) > 5, "it is not always in the same place"
     assert expected_truth_scores(64, 1).overlap == 1 / 64

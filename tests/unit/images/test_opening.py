@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine.data.images import opening
-from engine.data.images.opening import LARGEST_FILE, LONGEST_SIDE, open_picture
+from engine.data import picture_files
+from engine.data.picture_files import LONGEST_SIDE, MAX_FILE_SIZE, open_picture
 from engine.errors import ExegesisError
 from tests.project import ROOT
 from tests.unit.images.conftest import plain, saved
@@ -27,7 +27,7 @@ LEFT_DARK = np.repeat(np.array([[0, 0, 0, 255, 255, 255]], dtype=np.uint8), 4, a
 START = b"\x89PNG\r\n\x1a\n"
 MEASURE = """
 import resource, sys
-from engine.data.images.opening import open_picture
+from engine.data.picture_files import open_picture
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(open_picture(sys.stdin.buffer.read()).shape)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
@@ -256,12 +256,12 @@ def test_a_huge_picture_of_another_kind_is_refused_before_it_is_decoded() -> Non
 
 def test_what_the_browser_may_send_is_about_what_is_read() -> None:
     config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    assert LARGEST_FILE <= config["server"]["maxUploadSize"] * 2**20 < 1.1 * LARGEST_FILE
+    assert MAX_FILE_SIZE <= config["server"]["maxUploadSize"] * 2**20 < 1.1 * MAX_FILE_SIZE
 
 
 def test_a_huge_file_is_refused_unread() -> None:
     with pytest.raises(ExegesisError, match=r"must have at most 64\.0 MB, got 64\.0 MB\. Make it smaller"):
-        open_picture(bytes(LARGEST_FILE + 1))
+        open_picture(bytes(MAX_FILE_SIZE + 1))
 
 
 def png_of(width: int, height: int, rows: int, bits: int = 8, color: int = 2, interlaced: bool = False) -> bytes:
@@ -293,9 +293,9 @@ def test_whole_pngs_of_every_mode_are_read(mode: str, size: tuple[int, int]) -> 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (5, 5), (8, 8), (9, 3), (1, 6), (33, 17)])
 def test_the_passes_of_an_interlaced_png_are_counted(width: int, height: int) -> None:
     """By the standard's own definition: every pixel lies in one pass, and a row of a pass begins with a byte."""
-    lines = {(n, y) for n, (x0, y0, dx, dy) in enumerate(opening.ADAM7) for y in range(y0, height, dy)
+    lines = {(n, y) for n, (x0, y0, dx, dy) in enumerate(picture_files.ADAM7) for y in range(y0, height, dy)
              if x0 < width}  # fmt: skip
-    pixels = sum(len(range(x0, width, dx)) * len(range(y0, height, dy)) for x0, y0, dx, dy in opening.ADAM7)
+    pixels = sum(len(range(x0, width, dx)) * len(range(y0, height, dy)) for x0, y0, dx, dy in picture_files.ADAM7)
     assert pixels == width * height
     wanted = len(lines) + 3 * pixels
     for count, whole in ((wanted, True), (wanted - 1, False)):
@@ -305,7 +305,7 @@ def test_the_passes_of_an_interlaced_png_are_counted(width: int, height: int) ->
         given = (
             data[:start] + struct.pack(">I", len(body)) + b"IDAT" + body + data[start + 12 + len(zlib.compress(b"")) :]
         )
-        assert opening._has_all_rows(given, width, height) is whole
+        assert picture_files._has_all_rows(given, width, height) is whole
 
 
 def test_a_side_is_bounded_too() -> None:

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from engine.data.images.datasets import is_images, load_images
+from engine.data.image_datasets import is_images, load_images
 from engine.errors import ExegesisError, UsageError
 from tests.unit.images.conftest import plain, saved
 

@@ -20,7 +20,7 @@ from engine.operators import PATCH_OPERATORS
 from engine.params import Plain
 from engine.request import Picture
 from engine.task import Task
-from engine.vision.segments import segments_of, superpixels
+from engine.vision.picture import segment_picture, superpixels
 from tests.explaining import fingerprint, run, task_for
 from tests.unit.images.checkpoints import ARCHITECTURES
 from tests.unit.images.making import SIDE, blobs, pixel_baseline, pixel_parts, plain_vit, values_of, vit
@@ -65,7 +65,7 @@ def test_occlusion_is_captums_at_the_pixels(operator: str, window: int) -> None:
 @pytest.mark.parametrize("operator", ON_PIXELS)
 def test_exact_values_are_captums_with_a_mask_of_superpixels(operator: str) -> None:
     task = one()
-    parts = segments_of(task.examples[0], "slic", 5)
+    parts = segment_picture(task.examples[0], "slic", 5)
     assert 3 <= parts.count <= 5
     assert parts.sizes.max() > 1
     x, start = values_of(vit(), blobs()), pixel_baseline(vit(), blobs(), operator)
@@ -98,7 +98,7 @@ def test_kernel_shap_comes_close_to_the_exact_values_of_all_patches() -> None:
 def test_lime_is_a_ridge_on_the_plain_models_answers(operator: str, segments: str) -> None:
     task = one(seed=4)
     item = task.items[0]
-    parts = segments_of(item.encoded, segments, 5)
+    parts = segment_picture(item.encoded, segments, 5)
     kept = draw_samples(parts.count, 60, item.generator())
     x, start = values_of(vit(), blobs()), pixel_baseline(vit(), blobs(), operator)
     number = pixel_parts(parts.of_feature, GRID)[0]
@@ -171,7 +171,7 @@ def test_shapley_values_add_up(operator: str) -> None:
 def test_the_patches_of_a_superpixel_score_the_same(method: str) -> None:
     task = one()
     made = scores(task, method, **{**PERTURBING[method], "segments": "slic", "n_segments": 4})
-    parts = segments_of(task.examples[0], "slic", 4)
+    parts = segment_picture(task.examples[0], "slic", 4)
     assert 2 <= parts.count < 12
     assert all(np.ptp(made[parts.of_feature == part]) == 0 for part in range(parts.count))
     assert np.ptp(made) > 1e-3
@@ -221,7 +221,7 @@ def test_the_model_is_as_it_was(method: str) -> None:
 
 def test_costs_are_what_was_run() -> None:
     task = one()
-    parts = segments_of(task.examples[0], "slic", 4).count
+    parts = segment_picture(task.examples[0], "slic", 4).count
     costs = {method: run(method, task, **params)[0].evaluations for method, params in PERTURBING.items()}
     assert costs["occlusion"] == 13
     assert costs["exact_shapley"] == 2**parts

@@ -11,7 +11,7 @@ import pytest
 from transformers.models.deit.image_processing_pil_deit import DeiTImageProcessorPil
 from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
-from engine.vision.preprocessing import Preprocessing, read_preprocessing
+from engine.vision.view import Preprocessing, read_preprocessing
 
 MEAN_STD = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -44,9 +44,9 @@ def test_what_the_model_reads_is_what_transformers_makes(
     wanted = made(picture(height, width), return_tensors="np")["pixel_values"][0]
     stated = json.loads(made.to_json_string())
     ours = read(tmp_path, stated)
-    seen = ours.seen(picture(height, width))
-    assert seen.shape[:2] == ours.size_of(height, width) == wanted.shape[1:]
-    assert np.abs(ours.normalised(seen) - wanted).max() < 1e-5
+    seen = ours.transform(picture(height, width))
+    assert seen.shape[:2] == ours.output_size(height, width) == wanted.shape[1:]
+    assert np.abs(ours.normalize(seen) - wanted).max() < 1e-5
 
 
 def test_old_files_state_one_number_and_no_steps(tmp_path: Path) -> None:
@@ -57,15 +57,15 @@ def test_old_files_state_one_number_and_no_steps(tmp_path: Path) -> None:
 
 def test_colours_come_back_from_the_numbers(tmp_path: Path) -> None:
     ours = read(tmp_path, {"size": 16, **MEAN_STD})
-    seen = ours.seen(picture(30, 40))
-    assert np.array_equal(ours.restored(ours.normalised(seen)), seen)
+    seen = ours.transform(picture(30, 40))
+    assert np.array_equal(ours.denormalize(ours.normalize(seen)), seen)
 
 
 def test_a_mask_goes_the_way_of_its_picture(tmp_path: Path) -> None:
     ours = read(tmp_path, {"size": {"height": 20, "width": 20}, "do_center_crop": True, "crop_size": 10})
     mask = np.zeros((40, 40), dtype=bool)
     mask[10:20, 20:31] = True
-    seen = ours.seen_mask(mask)
+    seen = ours.transform_mask(mask)
     assert seen.shape == (10, 10)
     assert np.argwhere(seen).min(0).tolist() == [0, 5]
     assert np.argwhere(seen).max(0).tolist() == [4, 9]

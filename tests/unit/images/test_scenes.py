@@ -13,18 +13,24 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine.data.images.datasets import load_images
-from engine.data.images.scenes.grounds import PATTERNS, SURFACES, ground, photographic, surface
-from engine.data.images.scenes.mark import CELLS, plate
-from engine.data.images.scenes.pen import Pen, Placement, box
-from engine.data.images.scenes.scene import draw
-from engine.data.images.scenes.things import NAMES, THINGS, umbrella
+from engine.data.image_datasets import load_images
+from engine.data.scene_drawing import THING_NAMES, THINGS, Pen, Placement, box, draw_umbrella
+from engine.data.scenes import (
+    MARK_CELLS,
+    PATTERNS,
+    SURFACES,
+    draw_background,
+    draw_photographic,
+    draw_plate,
+    draw_scene,
+    read_surface,
+)
 from engine.errors import UsageError
 from tests.project import ROOT
 
 TEN = ("fish", "car", "house", "tree", "boat", "cat", "flower", "umbrella", "mug", "rocket")
 GOLDEN = "134a1c8d"
-"""Of the first twenty validation scenes: changes with the drawing, together with `generated.VERSION`."""
+"""Of the first twenty validation scenes: changes with the drawing, together with `scenes.VERSION`."""
 
 
 def first_pixels(count: int = 20) -> str:
@@ -49,7 +55,7 @@ def test_another_process_draws_the_same_whatever_its_hash_seed() -> None:
 
 def test_the_ten_things_and_every_ten_in_a_row_hold_each_once() -> None:
     data = load_images("scenes", limit=40)
-    assert data.label_names == NAMES == TEN
+    assert data.label_names == THING_NAMES == TEN
     assert all(sorted(data.labels[i : i + 10]) == list(range(10)) for i in range(0, 40, 10))
     assert data.labels[:10] != data.labels[10:20]
 
@@ -68,11 +74,11 @@ def test_seeds_splits_and_sizes_give_other_pictures_and_a_limit_the_same() -> No
 @pytest.mark.parametrize("thing", TEN)
 def test_the_mask_is_exactly_what_the_thing_covers(thing: str) -> None:
     # The same chance with a thing that draws nothing leaves the same ground and distractors.
-    with_thing = draw(thing, 64, random.Random("a"))
+    with_thing = draw_scene(thing, 64, random.Random("a"))
     without = THINGS[thing]
     try:
         THINGS[thing] = lambda pen, main, chance: None
-        bare = draw(thing, 64, random.Random("a"))
+        bare = draw_scene(thing, 64, random.Random("a"))
     finally:
         THINGS[thing] = without
     changed = (with_thing.pixels != bare.pixels).any(axis=2)
@@ -89,14 +95,14 @@ def test_the_mask_is_exactly_what_the_thing_covers(thing: str) -> None:
 @pytest.mark.parametrize("thing", TEN)
 def test_things_are_whole_and_of_a_fair_size(thing: str) -> None:
     for i in range(12):
-        mask = draw(thing, 64, random.Random(f"{thing}{i}")).mask
+        mask = draw_scene(thing, 64, random.Random(f"{thing}{i}")).mask
         assert 0.04 <= mask.mean() <= 0.5
         # A thing that was cut off would fill a long piece of the border.
         assert max(mask[0].sum(), mask[-1].sum(), mask[:, 0].sum(), mask[:, -1].sum()) <= 12
 
 
 def test_things_vary_in_place_size_turn_and_ground() -> None:
-    scenes = [draw("house", 64, random.Random(f"v{i}")) for i in range(30)]
+    scenes = [draw_scene("house", 64, random.Random(f"v{i}")) for i in range(30)]
     centres = np.array([np.argwhere(s.mask).mean(0) for s in scenes])
     shares = [s.mask.mean() for s in scenes]
     assert np.ptp(centres, axis=0).min() > 12
@@ -107,7 +113,7 @@ def test_things_vary_in_place_size_turn_and_ground() -> None:
 
 def test_an_umbrella_has_a_light_panel_and_a_dark_one_in_turn() -> None:
     pen = Mock(spec=Pen)
-    umbrella(pen, (200, 30, 30), Random(0))  # whose first draw is above 0.4: two colors
+    draw_umbrella(pen, (200, 30, 30), Random(0))  # whose first draw is above 0.4: two colors
     light, dark, *others = [call.args[1] for call in pen.polygon.call_args_list]
     assert dark == (200, 30, 30) != light
     assert others == [light, dark]
@@ -116,17 +122,19 @@ def test_an_umbrella_has_a_light_panel_and_a_dark_one_in_turn() -> None:
 def test_the_ground_does_not_tell_the_thing() -> None:
     # Grounds drawn for each thing have the same mean colour, up to chance.
     def mean(thing: str) -> float:
-        return float(np.mean([draw(thing, 32, random.Random(f"{thing}/{i}")).pixels[0].mean() for i in range(60)]))
+        return float(
+            np.mean([draw_scene(thing, 32, random.Random(f"{thing}/{i}")).pixels[0].mean() for i in range(60)])
+        )
 
     assert np.ptp([mean(thing) for thing in TEN]) < 45
 
 
 def test_every_ground_fills_its_square_and_no_surface_shows_one_of_the_things() -> None:
-    for maker in (*PATTERNS, photographic, ground):
+    for maker in (*PATTERNS, draw_photographic, draw_background):
         image = maker(50, random.Random(2))
         assert (image.size, image.mode) == ((50, 50), "RGB")
     assert not set(SURFACES) & {"cat", "chelsea", "coffee", "rocket", "astronaut"}
-    assert all(surface(name).shape[2] == 3 for name in SURFACES)
+    assert all(read_surface(name).shape[2] == 3 for name in SURFACES)
 
 
 def test_a_pen_turns_and_mirrors_about_the_place() -> None:
@@ -151,10 +159,10 @@ def test_marks_state_the_label_and_fill_one_cell() -> None:
         assert example.mask is not None
         rows, columns = np.where(example.mask)
         assert example.mask.sum() == 64
-        assert (rows.min() % CELLS, columns.min() % CELLS) == (0, 0)
+        assert (rows.min() % MARK_CELLS, columns.min() % MARK_CELLS) == (0, 0)
         assert (np.ptp(rows), np.ptp(columns)) == (7, 7)
         cell = example.pixels[rows.min() : rows.min() + 8, columns.min() : columns.min() + 8].mean(axis=2)
-        plates = [np.corrcoef(cell.ravel(), plate(label, 8).ravel())[0, 1] for label in range(10)]
+        plates = [np.corrcoef(cell.ravel(), draw_plate(label, 8).ravel())[0, 1] for label in range(10)]
         assert int(np.argmax(plates)) == example.label
 
 
@@ -178,10 +186,10 @@ def test_strength_is_the_share_of_marked_pictures_and_unmarked_has_none() -> Non
 
 
 def test_ten_plates_are_told_apart() -> None:
-    plates = [plate(label, 8).astype(int) for label in range(10)]
+    plates = [draw_plate(label, 8).astype(int) for label in range(10)]
     assert all((a != b).sum() >= 4 for a, b in pairwise(plates))
     assert len({p.tobytes() for p in plates}) == 10
-    assert plate(3, 16).shape == (16, 16)
+    assert draw_plate(3, 16).shape == (16, 16)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from engine.errors import UsageError
 from engine.parts import Parts
-from engine.vision.picture import EncodedPicture
-from engine.vision.segments import of_whole_patches, segments_of, superpixels
+from engine.vision.picture import EncodedPicture, assign_patches, segment_picture, superpixels
 
 
 def encoded(pixels: np.ndarray) -> EncodedPicture:
@@ -28,13 +27,13 @@ def halves(height: int = 24, width: int = 40) -> np.ndarray:
 
 
 def test_every_patch_is_a_part_of_its_own() -> None:
-    parts = segments_of(encoded(halves()), "patch", 3)
+    parts = segment_picture(encoded(halves()), "patch", 3)
     assert (parts.count, parts.of_feature.tolist()) == (15, list(range(15)))
     assert parts.sizes.tolist() == [1] * 15
 
 
 def test_superpixels_respect_what_the_picture_shows() -> None:
-    parts = segments_of(encoded(halves()), "slic", 6)
+    parts = segment_picture(encoded(halves()), "slic", 6)
     grid = parts.of_feature.reshape(3, 5)
     assert not set(grid[:2].flat) & set(grid[2].flat)
     assert 2 <= parts.count < 15
@@ -47,7 +46,7 @@ def test_a_patch_belongs_to_the_superpixel_that_covers_most_of_it() -> None:
         [7, 7, 4, 4, 5, 5],
         [2, 2, 4, 4, 5, 5],
     ])  # fmt: skip
-    parts = of_whole_patches(labels, (2, 2))
+    parts = assign_patches(labels, (2, 2))
     # 7 covers three of four; 2 three; 2 three; then a tie of 7 and 2, which is 2's; 4; 5. The superpixel 9 vanishes.
     assert parts.of_feature.tolist() == [3, 0, 0, 0, 1, 2]
     assert parts.sizes.tolist() == [3, 1, 1, 1]
@@ -56,7 +55,7 @@ def test_a_patch_belongs_to_the_superpixel_that_covers_most_of_it() -> None:
 def test_pixels_beyond_the_last_whole_patch_do_not_count() -> None:
     labels = np.zeros((5, 7), dtype=int)
     labels[4:], labels[:, 6:] = 1, 2
-    assert of_whole_patches(labels, (2, 3)).of_feature.tolist() == [0, 0, 0, 0]
+    assert assign_patches(labels, (2, 3)).of_feature.tolist() == [0, 0, 0, 0]
 
 
 @settings(max_examples=50, deadline=None)
@@ -65,7 +64,7 @@ def test_parts_are_numbered_without_gaps_by_a_count_in_loops(
     rows: int, columns: int, height: int, width: int, seed: int
 ) -> None:
     labels = np.random.default_rng(seed).integers(0, 6, (rows * height, columns * width))
-    parts = of_whole_patches(labels, (height, width))
+    parts = assign_patches(labels, (height, width))
     assert sorted(set(parts.of_feature.tolist())) == list(range(parts.count))
     owners = []
     for row in range(rows):
@@ -93,10 +92,10 @@ def test_the_same_picture_has_the_same_superpixels() -> None:
 @pytest.mark.parametrize("n_segments", [1, 2, 15, 10_000])
 def test_any_number_of_superpixels_can_be_asked_for(n_segments: int) -> None:
     for pixels in (halves(), np.full((24, 40, 3), 128, dtype=np.uint8)):
-        parts = segments_of(encoded(pixels), "slic", n_segments)
+        parts = segment_picture(encoded(pixels), "slic", n_segments)
         assert 1 <= parts.count <= min(15, max(2, n_segments))
 
 
 def test_unknown_parts_are_named() -> None:
     with pytest.raises(UsageError, match=r"segments: unknown name 'quickshift'\. Known: patch, slic"):
-        segments_of(encoded(halves()), "quickshift", 5)
+        segment_picture(encoded(halves()), "quickshift", 5)

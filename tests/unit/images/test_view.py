@@ -14,9 +14,9 @@ import pytest
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from engine.request import Picture
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 from engine.vision.picture import patch_mask
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 from tests.project import ROOT
 from tests.unit.images.checkpoints import ARCHITECTURES, save_vit
 
@@ -35,41 +35,41 @@ def picture(height: int = 30, width: int = 47) -> np.ndarray:
 @pytest.mark.parametrize("settings", CASES)
 def test_the_view_is_that_of_the_loaded_model(settings: dict[str, Any], tmp_path: Path) -> None:
     folder = str(save_vit(tmp_path / "vit", **settings))
-    view, model = view_of(folder), load_image_model(folder)
+    view, model = read_view(folder), load_image_model(folder)
     encoded = model.encode(Picture(picture()))
     assert (view.size, view.patch, view.grid) == (model.size, model.patch, model.grid)
     assert (view.specials, view.labels) == (encoded.specials, model.labels)
     assert (view.model, view.revision, view.preprocessing) == (model.id, model.revision, model.preprocessing)
-    assert np.array_equal(view.seen(picture()), encoded.seen)
+    assert np.array_equal(view.transform(picture()), encoded.pixels)
 
 
 @pytest.mark.parametrize("name", catalog.embedded_image_models())
 def test_the_embedded_models_are_seen_without_loading(name: str) -> None:
-    view, model = view_of(name), load_image_model(name)
+    view, model = read_view(name), load_image_model(name)
     assert (view.size, view.patch, view.grid, view.labels) == (model.size, model.patch, model.grid, model.labels)
 
 
 def test_a_mask_goes_the_way_of_its_picture(tmp_path: Path) -> None:
-    view = view_of(str(save_vit(tmp_path / "vit", image=(24, 40), processor=CROPPED)))
+    view = read_view(str(save_vit(tmp_path / "vit", image=(24, 40), processor=CROPPED)))
     mask = np.zeros((64, 100), dtype=bool)
     mask[24:40, 26:42] = True  # half as large it is 12:20, 13:21; the middle starts at 4, 5
-    assert np.argwhere(view.seen_mask(mask))[[0, -1]].tolist() == [[8, 8], [15, 15]]
+    assert np.argwhere(view.transform_mask(mask))[[0, -1]].tolist() == [[8, 8], [15, 15]]
     assert np.argwhere(view.patches(mask)).tolist() == [[1, 1]]
-    assert np.array_equal(view.patches(mask), patch_mask(view.seen_mask(mask), view.patch))
+    assert np.array_equal(view.patches(mask), patch_mask(view.transform_mask(mask), view.patch))
 
 
 def test_labels_that_nobody_named_are_numbered(tmp_path: Path) -> None:
     folder = save_vit(tmp_path / "vit")
     edit(folder, "config.json", id2label=None, label2id=None, num_labels=3)
-    assert view_of(str(folder)).labels == load_image_model(str(folder)).labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+    assert read_view(str(folder)).labels == load_image_model(str(folder)).labels == ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
 def test_changed_files_are_read_again(tmp_path: Path) -> None:
     folder = save_vit(tmp_path / "vit")
-    before = view_of(str(folder))
-    assert view_of(str(folder)) is before
+    before = read_view(str(folder))
+    assert read_view(str(folder)) is before
     edit(folder, "config.json", id2label={"0": "ant", "1": "bee", "2": "cow"})
-    assert view_of(str(folder)).labels == ("ant", "bee", "cow")
+    assert read_view(str(folder)).labels == ("ant", "bee", "cow")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_errors_are_those_of_loading(
     folder = save_vit(tmp_path / "vit", num_channels=changes.get("num_channels", 3))
     edit(folder, name, **changes)
     told = []
-    for look in (view_of, load_image_model):
+    for look in (read_view, load_image_model):
         with pytest.raises(error) as caught:
             look(str(folder))
         told.append(str(caught.value))
@@ -99,9 +99,9 @@ def test_a_missing_processor_and_an_unknown_model_are_told(tmp_path: Path) -> No
     folder = save_vit(tmp_path / "vit")
     (folder / "preprocessor_config.json").unlink()
     with pytest.raises(ExegesisError, match=r"no preprocessor_config\.json in its folder, so how it reads pictures is"):
-        view_of(str(folder))
+        read_view(str(folder))
     with pytest.raises(UsageError, match="unknown name 'scenes'"):
-        view_of("scenes")
+        read_view("scenes")
 
 
 @pytest.mark.parametrize("changes", [{"patch_size": 0}, {"image_size": "large"}, {"id2label": {"7": "cat"}}])
@@ -109,14 +109,14 @@ def test_a_config_without_sense_is_told(changes: dict[str, Any], tmp_path: Path)
     folder = save_vit(tmp_path / "vit")
     edit(folder, "config.json", **changes)
     with pytest.raises(ExegesisError, match=r"its config\.json makes no sense \(.*\)\. Download or save it again"):
-        view_of(str(folder))
+        read_view(str(folder))
 
 
 def test_a_gap_in_the_labels_is_told_alike_with_the_weights(tmp_path: Path) -> None:
     folder = save_vit(tmp_path / "vit")
     edit(folder, "config.json", id2label={"0": "cat", "1": "dog", "7": "eel"})
     said = []
-    for read in (view_of, load_image_model):
+    for read in (read_view, load_image_model):
         with pytest.raises(ExegesisError, match=r"its config\.json makes no sense \(KeyError: '2'\)\.") as caught:
             read(str(folder))
         said.append(str(caught.value))
@@ -124,7 +124,9 @@ def test_a_gap_in_the_labels_is_told_alike_with_the_weights(tmp_path: Path) -> N
 
 
 def test_torch_is_not_needed(tmp_path: Path) -> None:
-    script = "import sys; from engine.vision.view import view_of; view_of(sys.argv[1]); print('torch' in sys.modules)"
+    script = (
+        "import sys; from engine.vision.view import read_view; read_view(sys.argv[1]); print('torch' in sys.modules)"
+    )
     folder = str(save_vit(tmp_path / "vit"))
     done = subprocess.run([sys.executable, "-c", script, folder], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

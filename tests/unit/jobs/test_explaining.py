@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from engine import jobs, removal, runtime
 from engine.cli.root import app
-from engine.data.images.datasets import load_images
+from engine.data.image_datasets import load_images
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.jobs import kind_of

@@ -14,8 +14,8 @@ import transformers
 from PIL import Image
 
 from engine import jobs, picture_sets, predictions
-from engine.data.images.datasets import load_images
-from engine.data.images.examples import ImageDataset, ImageExample
+from engine.data.examples import ImageDataset, ImageExample
+from engine.data.image_datasets import load_images
 from engine.errors import Cancelled, ExegesisError
 from engine.jobs.kinds import kind_of
 from engine.picture_sets import cached_set_predictions, kept_digests, picture_digests

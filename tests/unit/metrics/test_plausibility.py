@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
-from engine.data.examples import LabelledExample
-from engine.data.images.examples import ImageExample
+from engine.data.examples import ImageExample, LabeledExample
 from engine.errors import UsageError
 from engine.evaluation.judging import judge
 from engine.evaluation.maps import Maps
@@ -41,7 +40,7 @@ from engine.metrics.ranking import rank_features
 from engine.metrics.sensitivity import FLAT
 from engine.request import Request
 from engine.result import Explanation
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 from engine.words import unit_scores
 from tests.explaining import checkpoint
 from tests.oracles.plausibility import auc_by_pairs, f1_of, precision_by_thresholds
@@ -121,10 +120,10 @@ def test_wrong_numbers_are_named() -> None:
 pytestmark = pytest.mark.usefixtures("home")
 
 TEXT = "unbelievably warm and funny"
-WARM = LabelledExample(TEXT, rationale=((13, 17),))
+WARM = LabeledExample(TEXT, rationale=((13, 17),))
 
 
-def probe(labelled: LabelledExample, family: str = "bert") -> Explanation:
+def probe(labelled: LabeledExample, family: str = "bert") -> Explanation:
     return explain(Request(str(checkpoint(family)), "random", labelled.example))
 
 
@@ -139,12 +138,12 @@ def test_a_word_is_marked_whole_and_tokens_where_they_touch_the_span(family: str
 
 
 def test_part_of_a_word_marks_it() -> None:
-    part = LabelledExample(TEXT, rationale=((0, 2), (23, 24)))
+    part = LabeledExample(TEXT, rationale=((0, 2), (23, 24)))
     assert marks_of_text(probe(part), part, "word").tolist() == [True, False, False, True]
 
 
 def test_the_texts_of_a_pair_have_their_own_spans() -> None:
-    pair = LabelledExample("good food", "bad service", rationale=((0, 4),), rationale_pair=((4, 11),))
+    pair = LabeledExample("good food", "bad service", rationale=((0, 4),), rationale_pair=((4, 11),))
     made = probe(pair)
     assert marks_of_text(made, pair, "word").tolist() == [True, False, False, True]
     assert segments(made, pair, "word") == [0, 0, 1, 1]
@@ -156,14 +155,14 @@ def test_patches_are_those_of_the_models_view() -> None:
     mask[:20, :30] = True
     found = marks_of_picture(str(vit_folder()), ImageExample(pixels, mask=mask))
     assert found is not None
-    np.testing.assert_array_equal(found, view_of(str(vit_folder())).patches(mask).ravel())
+    np.testing.assert_array_equal(found, read_view(str(vit_folder())).patches(mask).ravel())
     assert 0 < found.sum() < len(found)
     assert marks_of_picture(str(vit_folder()), ImageExample(pixels)) is None
 
 
 def test_marks_beyond_what_the_model_reads_are_noticed() -> None:
     text = "warm " * 100 + "funny"
-    late, early = (LabelledExample(text, rationale=(span,)) for span in ((500, 505), (0, 4)))
+    late, early = (LabeledExample(text, rationale=(span,)) for span in ((500, 505), (0, 4)))
     made = probe(late)
     assert made.truncated > 0
     assert is_cut_off(made, late)

@@ -79,7 +79,7 @@ def test_neighbours_of_a_picture_differ_by_a_few_levels_and_stay_colours() -> No
     pixels = np.concatenate([np.zeros((12, 32, 3)), np.full((12, 32, 3), 255)]).astype(np.uint8)
     encoded = model.encode(Picture(pixels))
     near = moved(model, encoded, 0, 0.02)
-    change = model.preprocessing.restored(near.values).astype(int) - encoded.seen
+    change = model.preprocessing.denormalize(near.values).astype(int) - encoded.pixels
     assert 3 <= np.abs(change).max() <= 5, "0.02 of 255 levels"
     assert (change[:12] >= 0).all()
     assert (change[12:] <= 0).all()

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from engine.cli.root import app
 from engine.data.datasets import load
-from engine.data.examples import LabelledExample
-from engine.data.sst2 import data_root
+from engine.data.examples import LabeledExample
+from engine.data.registry import data_root
 from engine.models import catalog
 from engine.models.inspection import check_weights
 from engine.models.loading import load_model
@@ -47,12 +47,12 @@ bases = pytest.mark.parametrize("name", BASES)
 stored = pytest.mark.parametrize("name", [*MODELS, *BASES])
 
 
-def probabilities(model: TextClassifier, examples: tuple[LabelledExample, ...]) -> np.ndarray:
+def probabilities(model: TextClassifier, examples: tuple[LabeledExample, ...]) -> np.ndarray:
     """What the model says of each example (examples, labels)."""
     return np.array([prediction.probabilities for prediction in predicted(model, examples)])
 
 
-def predicted(model: TextClassifier, examples: tuple[LabelledExample, ...]) -> list[Prediction]:
+def predicted(model: TextClassifier, examples: tuple[LabeledExample, ...]) -> list[Prediction]:
     """What it says of each example. Those of about one length are run together, so that little is padding."""
     coded = [model.encode(Example(example.text, example.text_pair)) for example in examples]
     order = sorted(range(len(coded)), key=lambda place: len(coded[place]))
@@ -64,7 +64,7 @@ def predicted(model: TextClassifier, examples: tuple[LabelledExample, ...]) -> l
     return [said[place] for place in np.argsort(order)]
 
 
-def accuracy(model: TextClassifier, examples: tuple[LabelledExample, ...]) -> float:
+def accuracy(model: TextClassifier, examples: tuple[LabeledExample, ...]) -> float:
     right = [example.label for example in examples]
     return float((probabilities(model, examples).argmax(1) == right).mean())
 

@@ -16,7 +16,7 @@ from engine.models import catalog, sandbox
 from engine.models.loading import load_model
 from engine.models.sandbox import Sandbox
 from engine.request import Example, Request
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 from tests.tiny import save_checkpoint
 from tests.unit.images.checkpoints import save_vit
 

@@ -17,7 +17,7 @@ from engine.errors import ExegesisError
 from engine.models.catalog import embedded_image_models, embedded_models, locate
 from engine.models.loading import load_model
 from engine.models.sizes import ModelSize, model_size, stored_parameters
-from engine.vision.load import load_image_model
+from engine.vision.loader import load_image_model
 from tests.explaining import checkpoint
 from tests.tiny import FAMILIES
 

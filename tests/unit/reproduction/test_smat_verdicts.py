@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.reproduction.smat import run
 from engine.reproduction.smat.asked import Asked
 from engine.reproduction.smat.claims import Contrast, Term, declared
@@ -114,7 +114,7 @@ def plausible(mine: np.ndarray, heads: np.ndarray) -> Findings:
     methods = {"smat": mine, "gradient_l2": mine - 0.3, "attention_logits": mine[::-1]}
     side = Side("", tuple(range(len(mine))), methods, heads.reshape(len(mine), 2, 2).mean(2), heads, {})
     learned = Learned(np.array([0.0, 0.0, 0.0, 1.0]))
-    source = source_of("text", "reviews", None, tolerant=True)
+    source = load_source("text", "reviews", None, tolerant=True)
     asked = AskedOf("teacher", "data", None, side.examples, source)
     return Findings({}, {"text": Plausibility(asked, learned, (2, 2), True, (side,))}, {"text": {"middle": 20}})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.scaffold.asked import Asked
 
 TEXTS = (
@@ -34,5 +34,5 @@ def marked_file(file: Path, pair: bool = False) -> Path:
 
 def marked_pictures(teacher: str, count: int) -> Asked:
     """The first procedural scenes, whose masks are known."""
-    source = source_of("image", "scenes", None, tolerant=True)
+    source = load_source("image", "scenes", None, tolerant=True)
     return Asked(teacher, "scenes", None, tuple(range(count)), source)

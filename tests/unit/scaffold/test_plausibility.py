@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.request import Example, Request
@@ -32,7 +32,7 @@ HEADS = 12
 
 def asked(folder: Path, family: str = "bert", pair: bool = False) -> Asked:
     data = str(marked_file(folder / "data.jsonl", pair))
-    source = source_of("text", data, None, tolerant=True)
+    source = load_source("text", data, None, tolerant=True)
     return Asked(str(checkpoint(family)), data, None, tuple(range(source.count)), source)
 
 
@@ -57,7 +57,7 @@ def test_static_attention_is_judged_as_the_registered_explainer_and_scikit_learn
     side = measured(of).side()
     for id in ATTENTION:
         for place, value in zip(side.examples, side.methods[id], strict=True):
-            given = of.source.read(place).given
+            given = of.source.read(place).example
             made = explain(Request(of.teacher, id, Example(given.text)))  # type: ignore[union-attr]
             scores = unit_scores(made, Example(given.text), "word")  # type: ignore[union-attr]
             words = given.text.split()  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.datasets import registered
+from engine.data.datasets import registered_name
 from engine.errors import UsageError
 from engine.scaffold.plan import SEEDS, SETTINGS, Plan
 from engine.scaffold.presets import PRESETS, preset
@@ -70,7 +70,7 @@ def test_a_teacher_that_is_not_there_comes_with_the_command_that_makes_it(
 
 def test_the_data_sets_of_texts_are_known() -> None:
     for name in ("imdb", "mlqe"):
-        assert registered(PRESETS[name].dataset)
+        assert registered_name(PRESETS[name].dataset)
 
 
 def test_an_unknown_preset_lists_the_known() -> None:

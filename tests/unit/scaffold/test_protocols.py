@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.data.sources import source_of
+from engine.data.sources import load_source
 from engine.request import Example
 from engine.scaffold import measuring_mass
 from engine.scaffold.asked import Asked, Learned
 from engine.scaffold.plan import SMAT
 from engine.scaffold.protocols import MOVED, STATIC, UNIFORM, Protocols, protocols
 from engine.scaffold.trivial import BORDER, FIRST, LAST, PUNCTUATION, STOP, STOP_WORDS, border_of, kinds_of
-from engine.vision.view import view_of
+from engine.vision.view import read_view
 from tests.explaining import checkpoint, classifier
 from tests.unit.images.checkpoints import save_vit
 from tests.unit.scaffold.marking import marked_file, marked_pictures
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.usefixtures("home")
 
 def asked(folder: Path) -> Asked:
     data = str(marked_file(folder / "data.jsonl"))
-    source = source_of("text", data, None, tolerant=True)
+    source = load_source("text", data, None, tolerant=True)
     return Asked(str(checkpoint("bert")), data, None, tuple(range(source.count)), source)
 
 
 def made_up(learned: list[float], uniform: list[float]) -> Protocols:
-    of = Asked("bert-marked", "reviews", None, (0, 1, 2), source_of("text", "reviews"))
+    of = Asked("bert-marked", "reviews", None, (0, 1, 2), load_source("text", "reviews"))
     shares: Mapping[tuple[str, str], np.ndarray] = {
         (PUNCTUATION, UNIFORM): np.array(uniform), (PUNCTUATION, SMAT): np.array(learned),
     }  # fmt: skip
@@ -85,7 +85,7 @@ def test_pictures_are_checked_for_their_border(tmp_path: Path) -> None:
     of = marked_pictures(str(save_vit(tmp_path / "vit")), 3)
     found = protocols(of, None)
     assert found.kinds == (BORDER,)
-    np.testing.assert_allclose(found.shares[BORDER, UNIFORM], border_of(view_of(of.teacher).grid).mean())
+    np.testing.assert_allclose(found.shares[BORDER, UNIFORM], border_of(read_view(of.teacher).grid).mean())
 
 
 def test_an_explainer_that_moved_enough_mass_is_suspect() -> None:

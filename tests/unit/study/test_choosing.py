@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.study.items import awaits_model, example_card, item_count, preview_items
-from engine.data.sources import Source, source_of
+from engine.data.sources import ExampleSource, load_source
 from engine.study.choosing import candidates, choose
 from engine.study.design import Design, ItemChoice
 from tests.unit.study.samples import LABELS, TEXTS, image_design, text_design
@@ -21,8 +21,8 @@ HOWS = {
 }
 
 
-def source(design: Design) -> Source:
-    return source_of(design.kind, design.dataset, design.items.split)
+def source(design: Design) -> ExampleSource:
+    return load_source(design.kind, design.dataset, design.items.split)
 
 
 @pytest.mark.parametrize("how", HOWS)

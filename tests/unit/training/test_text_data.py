@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.data.examples import LabelledExample
+from engine.data.examples import LabeledExample
 from engine.models.adapters import ADAPTERS
 from engine.models.loading import load_tokenizer
 from engine.models.text_classifier import encode_text
@@ -16,11 +16,11 @@ from engine.training.text_data import ContainmentIndex, split_held_out, tokenize
 from tests.tiny import FAMILIES
 
 
-def examples(*texts: str) -> list[LabelledExample]:
-    return [LabelledExample(text) for text in texts]
+def examples(*texts: str) -> list[LabeledExample]:
+    return [LabeledExample(text) for text in texts]
 
 
-def phrases(seed: int, sentences: int = 60) -> list[LabelledExample]:
+def phrases(seed: int, sentences: int = 60) -> list[LabeledExample]:
     """Sentences and random phrases of them, as in SST-2's train set."""
     draw = random.Random(seed)
     vocabulary = [f"w{i}" for i in range(30)]
@@ -85,7 +85,7 @@ def test_containment_minds_words_and_ignores_case_and_blanks() -> None:
 
 
 def test_a_pair_is_one_text() -> None:
-    rows = [LabelledExample("a b c", "d e f"), LabelledExample("x", "y"), LabelledExample("c d")]
+    rows = [LabeledExample("a b c", "d e f"), LabeledExample("x", "y"), LabeledExample("c d")]
     train, held = split_held_out(rows, 1, seed=0)
     assert held == [rows[0]]
     assert rows[-1] in train
@@ -102,7 +102,7 @@ def test_containment_agrees_with_brute_force() -> None:
 
 def test_pairs_are_padded_on_the_right_with_their_segments(tiny) -> None:
     tokenizer = load_tokenizer(Path(tiny("bert")))
-    rows = [LabelledExample("the film", "a plot", 1), LabelledExample("the", "a", 0)]
+    rows = [LabeledExample("the film", "a plot", 1), LabeledExample("the", "a", 0)]
     data = tokenize_examples(rows, tokenizer, 64, ADAPTERS["bert"])
     batch = data.batch([0, 1], torch.device("cpu"))
     expected = tokenizer(["the film", "the"], ["a plot", "a"], padding=True, return_tensors="pt")
@@ -115,7 +115,7 @@ def test_pairs_are_padded_on_the_right_with_their_segments(tiny) -> None:
 
 def test_long_texts_are_cut(tiny) -> None:
     data = tokenize_examples(
-        [LabelledExample("the film " * 80, label=0)], load_tokenizer(Path(tiny("gpt2"))), 12, ADAPTERS["gpt2"]
+        [LabeledExample("the film " * 80, label=0)], load_tokenizer(Path(tiny("gpt2"))), 12, ADAPTERS["gpt2"]
     )
     assert len(data.inputs[0]["input_ids"]) == 12
 
@@ -124,7 +124,7 @@ def test_long_texts_are_cut(tiny) -> None:
 def test_training_reads_what_explaining_reads(family: str, tiny) -> None:
     tokenizer, adapter = load_tokenizer(Path(tiny(family))), ADAPTERS[family]
     texts = [("the film", "a plot " * 9), ("the " * 30, None), ("a premise " * 9, ""), ("warm", "the film")]
-    data = tokenize_examples([LabelledExample(text, pair, 0) for text, pair in texts], tokenizer, 12, adapter)
+    data = tokenize_examples([LabeledExample(text, pair, 0) for text, pair in texts], tokenizer, 12, adapter)
     assert all(("token_type_ids" in row) == adapter.token_types for row in data.inputs)
     for row, (text, pair) in zip(data.inputs, texts, strict=True):
         seen = encode_text(tokenizer, Example(text, pair), 12)

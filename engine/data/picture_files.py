@@ -1,4 +1,4 @@
-"""From the bytes of a picture file to sRGB pixels, or one sentence that says why not. Nothing is written to disk."""
+"""Decode picture files to sRGB pixels, or say in one sentence why they cannot be. Nothing is written to disk."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from PIL import Image, UnidentifiedImageError
 from engine.amounts import byte_size
 from engine.errors import ExegesisError, UsageError, shown
 
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
-LARGEST_FILE = 64 * 10**6
-LARGEST_AREA = 64 * 10**6
-LARGEST_SIDE = 32_768
+PICTURE_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
+ACCEPTED = "PNG, JPEG, WebP or GIF"
+MAX_FILE_SIZE = 64 * 10**6
+MAX_AREA = 64 * 10**6
+MAX_SIDE = 32_768
 LONGEST_SIDE = 2048
-"""Pixels; longer pictures are made smaller, since no model here reads as many."""
+"""Pixels; longer pictures are reduced, since no model here reads as many."""
 
-BAND = 4 * 10**6
-"""Pixels that are turned to RGB at a time."""
-PIECE = 2**20
+BAND_PIXELS = 4 * 10**6
+"""Pixels that are converted to RGB at a time."""
+UNPACK_BYTES = 2**20
 """Bytes of a PNG that are unpacked at a time."""
 ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 """The passes of an interlaced PNG: first column and row, and the steps between them (PNG, section 8.2)."""
-ORIENTATION = 0x0112
-TURNS = {
+ORIENTATION_TAG = 0x0112
+ORIENTATIONS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -38,15 +39,15 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""What brings a picture upright, by the orientation in its EXIF (EXIF 2.3, tag 0x0112)."""
+"""The transposition that brings a picture upright, by the orientation in its EXIF (EXIF 2.3, tag 0x0112)."""
 
-_BROKEN = (
+_PILLOW_ERRORS = (
     OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
     struct.error, zlib.error,
 )  # fmt: skip
-"""What Pillow's readers raise on damaged files."""
-_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
-_OTHER_KINDS = {
+"""Errors of Pillow's readers on damaged files."""
+_SIGNATURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
+_OTHER_SIGNATURES = {
     b"%PDF": "a PDF document",
     b"PK\x03\x04": "a zip archive",
     b"II*\x00": "a TIFF picture",
@@ -58,36 +59,36 @@ _OTHER_KINDS = {
 
 
 def open_picture(data: bytes, name: str = "picture") -> UInt8[np.ndarray, "height width 3"]:
-    """The picture as it is meant to be seen: first frame, turned by its EXIF, on white where it is transparent.
+    """Decode a picture as a viewer shows it: first frame, turned by its EXIF, on white where it is transparent.
 
-    CMYK and grey become RGB, 16 bits become 8. The longer side is at most `LONGEST_SIDE`. `name` stands in errors.
+    CMYK and gray become RGB, 16 bits become 8. The longer side is at most `LONGEST_SIDE`. `name` stands in errors.
     """
     if not data:
-        raise ExegesisError(f"{name}: is empty. Give a {_accepted()} picture.")
-    if len(data) > LARGEST_FILE:
-        allowed, got = byte_size(LARGEST_FILE), byte_size(len(data))
+        raise ExegesisError(f"{name}: is empty. Give a {ACCEPTED} picture.")
+    if len(data) > MAX_FILE_SIZE:
+        allowed, got = byte_size(MAX_FILE_SIZE), byte_size(len(data))
         raise ExegesisError(f"{name}: must have at most {allowed}, got {got}. Make it smaller first.")
     with warnings.catch_warnings():
-        # Pillow warns of large pictures and of damaged EXIF; both are dealt with here.
+        # Pillow warns of large pictures and of damaged EXIF; both are handled here.
         warnings.simplefilter("ignore")
-        image = _identified(data, name)
+        image = _identify(data, name)
         _check_size(*image.size, name)
-        return _pixels(image, name)
+        return _decode(image, name)
 
 
 def read_picture(file: Path, argument: str) -> UInt8[np.ndarray, "height width 3"]:
-    """The same for a file on this machine; a large one is not read. Errors name the `argument` that named it."""
+    """Decode a file on this machine; a large one is not read. Errors name the `argument` that named it."""
     try:
         if not file.is_file():
-            raise UsageError(f"{argument}: no file {shown(str(file))}. Give a {_accepted()} picture.")
+            raise UsageError(f"{argument}: no file {shown(str(file))}. Give a {ACCEPTED} picture.")
         with file.open("rb") as stream:
-            data = stream.read(LARGEST_FILE + 1)
+            data = stream.read(MAX_FILE_SIZE + 1)
     except OSError as error:
         raise ExegesisError(f"{argument}: {file.name} cannot be read ({error.strerror}). Check the path.") from None
     return open_picture(data, f"{argument} {file.name}")
 
 
-def _identified(data: bytes, name: str) -> Image.Image:
+def _identify(data: bytes, name: str) -> Image.Image:
     if data.startswith(b"\x89PNG") and len(data) >= 24:
         # Pillow reads a PNG without pixels as broken, and refuses a huge one by its own rule and words.
         width, height = struct.unpack(">II", data[16:24])
@@ -95,14 +96,14 @@ def _identified(data: bytes, name: str) -> Image.Image:
         if not _has_all_rows(data, width, height):
             raise _damaged(name)
     try:
-        return Image.open(io.BytesIO(data), formats=FORMATS)
+        return Image.open(io.BytesIO(data), formats=PICTURE_FORMATS)
     except Image.DecompressionBombError:
         raise _too_large(name, "more") from None
     except UnidentifiedImageError:
-        if data.startswith(_STARTS):
+        if data.startswith(_SIGNATURES):
             raise _damaged(name) from None
-        raise ExegesisError(f"{name}: {_what_it_is(data)}. Give a {_accepted()} picture.") from None
-    except _BROKEN:
+        raise ExegesisError(f"{name}: {_describe_bytes(data)}. Give a {ACCEPTED} picture.") from None
+    except _PILLOW_ERRORS:
         raise _damaged(name) from None
 
 
@@ -112,19 +113,19 @@ def _has_all_rows(data: bytes, width: int, height: int) -> bool:
     bits = depth * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(color, 1)
     passes = ADAM7 if interlaced else ((0, 0, 1, 1),)
     sizes = [(-(-(width - left) // right), -(-(height - top) // down)) for left, top, right, down in passes]
-    wanted = sum(rows * (1 + (columns * bits + 7) // 8) for columns, rows in sizes if columns > 0 and rows > 0)
-    return _unpacked(data, wanted) >= wanted
+    needed = sum(rows * (1 + (columns * bits + 7) // 8) for columns, rows in sizes if columns > 0 and rows > 0)
+    return _count_unpacked(data, needed) >= needed
 
 
-def _unpacked(data: bytes, most: int) -> int:
-    """How many bytes the image data of a PNG unpacks to, counted up to `most`."""
+def _count_unpacked(data: bytes, limit: int) -> int:
+    """The number of bytes that the image data of a PNG unpacks to, counted up to `limit`."""
     unpacker, count, at = zlib.decompressobj(), 0, 8
-    while count < most and at + 8 <= len(data):
+    while count < limit and at + 8 <= len(data):
         length, kind = struct.unpack(">I4s", data[at : at + 8])
         packed = data[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
         try:
-            while packed and count < most:
-                count += len(unpacker.decompress(packed, PIECE))
+            while packed and count < limit:
+                count += len(unpacker.decompress(packed, UNPACK_BYTES))
                 packed = unpacker.unconsumed_tail
         except zlib.error:
             return count
@@ -132,43 +133,44 @@ def _unpacked(data: bytes, most: int) -> int:
     return count
 
 
-def _pixels(image: Image.Image, name: str) -> UInt8[np.ndarray, "height width 3"]:
+def _decode(image: Image.Image, name: str) -> UInt8[np.ndarray, "height width 3"]:
     try:
         image.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))
         image.load()
     except (Image.DecompressionBombError, MemoryError):
         raise _too_large(name, "more") from None
-    except _BROKEN:
+    except _PILLOW_ERRORS:
         raise _damaged(name) from None
-    flat = _flattened(image)
+    flat = _flatten(image)
     flat.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
-    turn = _turn(image)
+    turn = _read_orientation(image)
     return np.array(flat if turn is None else flat.transpose(turn))
 
 
-def _flattened(image: Image.Image) -> Image.Image:
-    """The picture in RGB, at most about twice as large as it will be; band by band, since every step copies its own.
+def _flatten(image: Image.Image) -> Image.Image:
+    """The picture in RGB, reduced to at most about twice its final size.
 
-    A picture of 64 million pixels, which may be a tiny file, so takes 0.3 GB and not 1.2.
+    It is converted band by band, since every step makes a copy: a picture of 64 million pixels, which may be a tiny
+    file, takes 0.3 GB and not 1.2.
     """
     (width, height), factor = image.size, max(1, max(image.size) // LONGEST_SIDE)
-    made = Image.new("RGB", (-(-width // factor), -(-height // factor)))
-    rows = factor * max(1, BAND // (width * factor))
+    reduced = Image.new("RGB", (-(-width // factor), -(-height // factor)))
+    rows = factor * max(1, BAND_PIXELS // (width * factor))
     for top in range(0, height, rows):
-        band = _eight_bit_rgb(image.crop((0, top, width, min(top + rows, height))))
-        made.paste(band.reduce(factor), (0, top // factor))
-    return made
+        band = _to_rgb(image.crop((0, top, width, min(top + rows, height))))
+        reduced.paste(band.reduce(factor), (0, top // factor))
+    return reduced
 
 
-def _turn(image: Image.Image) -> Image.Transpose | None:
+def _read_orientation(image: Image.Image) -> Image.Transpose | None:
     try:
-        return TURNS.get(int(image.getexif().get(ORIENTATION, 1)))
+        return ORIENTATIONS.get(int(image.getexif().get(ORIENTATION_TAG, 1)))
     except Exception:
-        # A damaged EXIF block, which Pillow answers in many ways, says nothing about the pixels.
+        # Pillow raises many errors on a damaged EXIF block, which says nothing about the pixels.
         return None
 
 
-def _eight_bit_rgb(image: Image.Image) -> Image.Image:
+def _to_rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I") or image.mode == "F":
         image = Image.fromarray((np.asarray(image).astype(np.float64) / 257).round().clip(0, 255).astype(np.uint8))
     if image.has_transparency_data:
@@ -180,15 +182,15 @@ def _eight_bit_rgb(image: Image.Image) -> Image.Image:
 def _check_size(width: int, height: int, name: str) -> None:
     if width < 1 or height < 1:
         raise ExegesisError(f"{name}: has no pixels ({width} x {height}). Give a picture of at least 1 x 1.")
-    if width * height > LARGEST_AREA:
+    if width * height > MAX_AREA:
         raise _too_large(name, f"{width:,} x {height:,}")
-    if max(width, height) > LARGEST_SIDE:
+    if max(width, height) > MAX_SIDE:
         got = f"{width:,} x {height:,}"
-        raise ExegesisError(f"{name}: must have at most {LARGEST_SIDE:,} pixels on a side, got {got}. Cut it first.")
+        raise ExegesisError(f"{name}: must have at most {MAX_SIDE:,} pixels on a side, got {got}. Cut it first.")
 
 
 def _too_large(name: str, got: str) -> ExegesisError:
-    allowed = f"{LARGEST_AREA // 10**6} million pixels"
+    allowed = f"{MAX_AREA // 10**6} million pixels"
     return ExegesisError(f"{name}: must have at most {allowed}, got {got}. Make it smaller first.")
 
 
@@ -198,14 +200,10 @@ def _damaged(name: str) -> ExegesisError:
     )
 
 
-def _what_it_is(data: bytes) -> str:
+def _describe_bytes(data: bytes) -> str:
     if b"<svg" in data[:2048].lower():
         return "is an SVG drawing, not a picture of pixels"
     if data[4:8] == b"ftyp":
         return "is a HEIC or AVIF picture or a film, which is not read here"
-    kind = next((told for start, told in _OTHER_KINDS.items() if data.startswith(start)), None)
+    kind = next((name for start, name in _OTHER_SIGNATURES.items() if data.startswith(start)), None)
     return f"is {kind}, which is not read here" if kind else "is not a picture that can be read"
-
-
-def _accepted() -> str:
-    return "PNG, JPEG, WebP or GIF"

@@ -1,7 +1,7 @@
 """English words with their German ones: nouns, adjectives, verbs, adverbs, places.
 
-Left out are nouns that decline weakly and verbs whose English tenses look alike (they read, they read): there the right
-translation could not be told.
+Nouns that decline weakly are left out, and verbs whose English tenses look alike (they read, they read): the right
+translation of these would be ambiguous.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ Gender = Literal["m", "f", "n"]
 
 @dataclass(frozen=True)
 class Noun:
-    """`kind`: what it is, for verbs that take only some."""
+    """`kind`: person, thing, text or food, for verbs that take only some kinds."""
 
     english: str
-    englishes: str
+    english_plural: str
     german: str
-    germans: str
+    german_plural: str
     gender: Gender
     kind: str
 
@@ -38,7 +38,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class Adverb:
-    """`late`: it stands at the end of an English sentence, else before the verb. `tense`: the only one it goes with."""
+    """`late`: at the end of an English sentence, else before the verb. `tense`: the only tense that it fits."""
 
     english: tuple[str, ...]
     german: str
@@ -47,23 +47,28 @@ class Adverb:
 
 
 @dataclass(frozen=True)
-class Place:
+class LexiconPlace:
     english: tuple[str, str]
     german: tuple[str, str]
     gender: Gender
 
 
-def _nouns(kind: str, table: str) -> tuple[Noun, ...]:
+def _parse_nouns(kind: str, table: str) -> tuple[Noun, ...]:
     rows = [entry.split() for entry in table.split(",")]
     return tuple(Noun(a, b, c, d, gender, kind) for a, b, c, d, gender in rows)  # type: ignore[arg-type]
 
 
-def _verbs(takes: str, table: str) -> tuple[Verb, ...]:
+def _parse_verbs(takes: str, table: str) -> tuple[Verb, ...]:
     rows = [entry.split() for entry in table.split(",")]
     return tuple(Verb((a, b, c), (d, e, f, g), tuple(takes.split())) for a, b, c, d, e, f, g in rows)
 
 
-PERSONS = _nouns(
+def _parse_adjectives(table: str) -> tuple[tuple[str, str], ...]:
+    rows = [entry.split() for entry in table.split(",")]
+    return tuple((english, stem) for english, stem in rows)
+
+
+PERSONS = _parse_nouns(
     "person",
     "man men Mann Männer m, woman women Frau Frauen f, child children Kind Kinder n, doctor doctors Arzt Ärzte m, "
     "teacher teachers Lehrerin Lehrerinnen f, cook cooks Koch Köche m, daughter daughters Tochter Töchter f, "
@@ -71,7 +76,7 @@ PERSONS = _nouns(
     "judge judges Richterin Richterinnen f, sister sisters Schwester Schwestern f, brother brothers Bruder Brüder m, "
     "singer singers Sängerin Sängerinnen f, thief thieves Dieb Diebe m, queen queens Königin Königinnen f",
 )
-THINGS = _nouns(
+THINGS = _parse_nouns(
     "thing",
     "table tables Tisch Tische m, chair chairs Stuhl Stühle m, lamp lamps Lampe Lampen f, "
     "bottle bottles Flasche Flaschen f, picture pictures Bild Bilder n, car cars Auto Autos n, "
@@ -80,12 +85,12 @@ THINGS = _nouns(
     "ring rings Ring Ringe m, bag bags Tasche Taschen f, clock clocks Uhr Uhren f, box boxes Kiste Kisten f, "
     "cloth cloths Tuch Tücher n, glass glasses Glas Gläser n",
 )
-TEXTS = _nouns(
+TEXTS = _parse_nouns(
     "text",
     "book books Buch Bücher n, letter letters Brief Briefe m, story stories Geschichte Geschichten f, "
     "poem poems Gedicht Gedichte n, newspaper newspapers Zeitung Zeitungen f, report reports Bericht Berichte m",
 )
-FOODS = _nouns(
+FOODS = _parse_nouns(
     "food",
     "apple apples Apfel Äpfel m, egg eggs Ei Eier n, soup soups Suppe Suppen f, fish fishes Fisch Fische m, "
     "pear pears Birne Birnen f, potato potatoes Kartoffel Kartoffeln f",
@@ -94,41 +99,46 @@ OBJECTS = (*PERSONS, *THINGS, *TEXTS, *FOODS)
 
 NAMES = ("Anna", "Paul", "Lena", "Max", "Clara", "Jonas", "Eva", "Felix", "Ida", "Emil")
 
-OF_PERSONS = (("young", "jung"), ("friendly", "freundlich"), ("tired", "müd"), ("rich", "reich"), ("poor", "arm"),
-              ("clever", "klug"), ("old", "alt"), ("small", "klein"), ("quiet", "still"))  # fmt: skip
-OF_THINGS = (("old", "alt"), ("new", "neu"), ("small", "klein"), ("big", "groß"), ("red", "rot"), ("green", "grün"),
-             ("black", "schwarz"), ("heavy", "schwer"), ("cheap", "billig"), ("beautiful", "schön"))  # fmt: skip
-OF_TEXTS = (("long", "lang"), ("short", "kurz"), ("new", "neu"), ("old", "alt"), ("sad", "traurig"))
-OF_FOODS = (("fresh", "frisch"), ("small", "klein"), ("big", "groß"), ("cheap", "billig"), ("hot", "heiß"))
-ADJECTIVES = {"person": OF_PERSONS, "thing": OF_THINGS, "text": OF_TEXTS, "food": OF_FOODS}
-"""English and the German stem."""
+ADJECTIVES = {
+    "person": _parse_adjectives(
+        "young jung, friendly freundlich, tired müd, rich reich, poor arm, clever klug, old alt, small klein, "
+        "quiet still"
+    ),
+    "thing": _parse_adjectives(
+        "old alt, new neu, small klein, big groß, red rot, green grün, black schwarz, heavy schwer, cheap billig, "
+        "beautiful schön"
+    ),
+    "text": _parse_adjectives("long lang, short kurz, new neu, old alt, sad traurig"),
+    "food": _parse_adjectives("fresh frisch, small klein, big groß, cheap billig, hot heiß"),
+}
+"""English and the German stem, by the kind of noun."""
 
 VERBS = (
-    *_verbs(
+    *_parse_verbs(
         "text",
         "keeps keep kept behält behalten behielt behielten, writes write wrote schreibt schreiben schrieb schrieben",
     ),
-    *_verbs(
+    *_parse_verbs(
         "thing food text",
         "buys buy bought kauft kaufen kaufte kauften, sells sell sold verkauft verkaufen verkaufte verkauften, "
         "finds find found findet finden fand fanden, brings bring brought bringt bringen brachte brachten, "
         "needs need needed braucht brauchen brauchte brauchten, "
         "forgets forget forgot vergisst vergessen vergaß vergaßen",
     ),
-    *_verbs(
+    *_parse_verbs(
         "thing",
         "loses lose lost verliert verlieren verlor verloren, carries carry carried trägt tragen trug trugen, "
         "cleans clean cleaned putzt putzen putzte putzten, hides hide hid versteckt verstecken versteckte versteckten, "
         "steals steal stole stiehlt stehlen stahl stahlen",
     ),
-    *_verbs(
+    *_parse_verbs(
         "person",
         "loves love loved liebt lieben liebte liebten, visits visit visited besucht besuchen besuchte besuchten, "
         "knows know knew kennt kennen kannte kannten, asks ask asked fragt fragen fragte fragten, "
         "greets greet greeted grüßt grüßen grüßte grüßten",
     ),
-    *_verbs("person thing", "sees see saw sieht sehen sah sahen"),
-    *_verbs("food", "eats eat ate isst essen aß aßen, cooks cook cooked kocht kochen kochte kochten"),
+    *_parse_verbs("person thing", "sees see saw sieht sehen sah sahen"),
+    *_parse_verbs("food", "eats eat ate isst essen aß aßen, cooks cook cooked kocht kochen kochte kochten"),
 )
 ADVERBS = (
     Adverb(("today",), "heute", True),
@@ -141,16 +151,16 @@ ADVERBS = (
     Adverb(("secretly",), "heimlich", False),
 )
 PLACES = (
-    Place(("in", "garden"), ("in", "Garten"), "m"),
-    Place(("in", "kitchen"), ("in", "Küche"), "f"),
-    Place(("in", "village"), ("in", "Dorf"), "n"),
-    Place(("in", "town"), ("in", "Stadt"), "f"),
-    Place(("at", "market"), ("auf", "Markt"), "m"),
-    Place(("behind", "church"), ("hinter", "Kirche"), "f"),
-    Place(("behind", "house"), ("hinter", "Haus"), "n"),
-    Place(("beside", "station"), ("neben", "Bahnhof"), "m"),
-    Place(("beside", "school"), ("neben", "Schule"), "f"),
-    Place(("near", "bridge"), ("bei", "Brücke"), "f"),
+    LexiconPlace(("in", "garden"), ("in", "Garten"), "m"),
+    LexiconPlace(("in", "kitchen"), ("in", "Küche"), "f"),
+    LexiconPlace(("in", "village"), ("in", "Dorf"), "n"),
+    LexiconPlace(("in", "town"), ("in", "Stadt"), "f"),
+    LexiconPlace(("at", "market"), ("auf", "Markt"), "m"),
+    LexiconPlace(("behind", "church"), ("hinter", "Kirche"), "f"),
+    LexiconPlace(("behind", "house"), ("hinter", "Haus"), "n"),
+    LexiconPlace(("beside", "station"), ("neben", "Bahnhof"), "m"),
+    LexiconPlace(("beside", "school"), ("neben", "Schule"), "f"),
+    LexiconPlace(("near", "bridge"), ("bei", "Brücke"), "f"),
 )
-SPURIOUS = ("doch", "sehr", "auch", "schon", "nur", "einmal")
-"""Words that nothing in the source asks for."""
+SPURIOUS_WORDS = ("doch", "sehr", "auch", "schon", "nur", "einmal")
+"""Words that nothing in the source calls for."""

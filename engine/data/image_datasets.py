@@ -1,0 +1,214 @@
+"""The registry of picture sets, and `load_images`: by registered name, zip, folder, `.npz` or parquet files."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from engine import access
+from engine.data.examples import ImageDataset, ImageExample
+from engine.data.generation import hash_values
+from engine.data.hub import HUB_PREFIX
+from engine.data.image_readers import (
+    PICTURE_SUFFIXES,
+    find_shards,
+    has_picture_column,
+    is_arrays,
+    list_folder,
+    list_zip,
+    read_arrays,
+    read_class_folders,
+    read_picture_shards,
+    walk_files,
+)
+from engine.data.registry import (
+    DatasetRegistry,
+    LoadRequest,
+    choose_split,
+    data_root,
+    order_splits,
+    parse_options,
+    read_card,
+    reject_options,
+)
+from engine.data.scenes import load_marked_scenes, load_scenes
+from engine.errors import ExegesisError, UsageError, shown, unknown
+
+Pixels = UInt8[np.ndarray, "height width 3"]
+
+DIGIT_SPLITS: Mapping[str, slice] = {"train": slice(0, 1297), "test": slice(1297, None)}
+"""By place, not at random: the digits are ordered by writer, so that most test writers are new."""
+DIGIT_SCALE = 4
+"""Pixels a side of the square that each of the 8 x 8 gray values becomes: one patch of digits-vit."""
+
+
+@dataclass(frozen=True)
+class Photo:
+    """A photograph of scikit-learn or scikit-image, and what it shows."""
+
+    library: str
+    name: str
+    shows: str
+
+
+PHOTOS = (
+    Photo("skimage", "cat", "Chelsea the cat"),
+    Photo("skimage", "astronaut", "the astronaut Eileen Collins before a model of the Space Shuttle"),
+    Photo("skimage", "coffee", "a cup of coffee and a spoon"),
+    Photo("skimage", "rocket", "a Falcon 9 rocket on its pad at dusk"),
+    Photo("sklearn", "flower", "a dahlia"),
+    Photo("sklearn", "china", "a temple in China"),
+    Photo("skimage", "camera", "a man with a camera on a tripod"),
+    Photo("skimage", "motorcycle", "a motorcycle in a garage"),
+    Photo("skimage", "coins", "Greek coins from Pompeii"),
+    Photo("skimage", "clock", "a clock, blurred by motion"),
+    Photo("skimage", "hubble_deep_field", "galaxies of the Hubble Deep Field"),
+    Photo("skimage", "moon", "the surface of the moon"),
+)
+"""Their text is part of the revision of `photos`."""
+
+ImageLoader = Callable[[LoadRequest], ImageDataset]
+_LOADERS: DatasetRegistry[ImageLoader] = DatasetRegistry()
+register = _LOADERS.register
+image_names = _LOADERS.sorted_names
+image_card = _LOADERS.card
+registered_name = _LOADERS.registered_name
+
+
+def is_images(name_or_path: str | Path) -> bool:
+    """Whether a data set is one of pictures, by its name or its files; parquet files are opened."""
+    name, path = str(name_or_path), Path(name_or_path)
+    access.check_dataset(name)
+    if registered_name(name):
+        return True
+    if name.startswith(HUB_PREFIX):
+        return has_picture_column(name)
+    try:
+        if _is_parquet_folder(path):
+            return has_picture_column(name)
+        if path.is_dir():
+            return is_arrays(path) or any(file.suffix.lower() in PICTURE_SUFFIXES for file in walk_files(path))
+        return path.is_file() and path.suffix.lower() in (".zip", ".npz")
+    except OSError:  # a name that no file can have
+        return False
+
+
+def _is_parquet_folder(path: Path) -> bool:
+    return path.is_dir() and not is_arrays(path) and any(file.suffix == ".parquet" for file in walk_files(path))
+
+
+def load_images(
+    name_or_path: str | Path,
+    split: str | None = None,
+    limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> ImageDataset:
+    """Load a registered picture set, perhaps with options (`scenes:seed=7,count=500`), a zip or folder with class
+    folders, a `.npz`, or parquet files of pictures: a folder of them or `hub:owner/name[/config][@revision]`.
+
+    `columns` maps image and label to columns of parquet files. `limit` takes the first examples. Without a split:
+    validation, else test, else train.
+    """
+    name, path = str(name_or_path), Path(name_or_path)
+    request = LoadRequest(split, columns, limit)
+    access.check_dataset(name)
+    registered = registered_name(name)
+    try:
+        if not registered and (name.startswith(HUB_PREFIX) or _is_parquet_folder(path)):
+            return read_picture_shards(find_shards(name, split), columns, limit)
+        if columns:
+            raise UsageError("columns: only parquet files have columns. Leave columns out.")
+        if registered:
+            return replace(_LOADERS[registered](replace(request, options=parse_options(name))), id=name)
+        if not name or not path.exists():
+            other = "Or name a zip, a folder with class folders, a .npz or hub:owner/name."
+            raise UsageError(f"{unknown('dataset', name, _LOADERS)} {other}")
+        if is_arrays(path):
+            return replace(read_arrays(path, split, limit), id=name)
+        listing = list_folder(path) if path.is_dir() else list_zip(path)
+        return replace(read_class_folders(listing, split, limit), id=name)
+    except OSError as error:
+        raise ExegesisError(f"dataset: {shown(name)} cannot be read ({error.strerror}). Check the path.") from None
+
+
+register("scenes")(load_scenes)
+register("scenes-marked")(load_marked_scenes)
+
+
+@register("digits")
+def _load_digits(request: LoadRequest) -> ImageDataset:
+    """Scikit-learn's handwritten digits, light on dark, 32 x 32 pixels."""
+    reject_options("digits", request.options)
+    split = choose_split(request.split, DIGIT_SPLITS)
+    levels, targets = _read_digits()
+    images, labels = levels[DIGIT_SPLITS[split]][: request.limit], targets[DIGIT_SPLITS[split]][: request.limit]
+
+    def read(i: int) -> ImageExample:
+        # Levels run from 0 to 16.
+        gray = (images[i] * 255 / 16).round().astype(np.uint8).repeat(DIGIT_SCALE, 0).repeat(DIGIT_SCALE, 1)
+        return ImageExample(np.repeat(gray[..., None], 3, axis=2), int(labels[i]), name=f"{split} {i}")
+
+    card = read_card("digits")
+    revision = hash_values("digits", images.tobytes(), labels.tobytes())
+    names, splits = tuple(str(i) for i in range(10)), order_splits(DIGIT_SPLITS)
+    return ImageDataset("digits", card.title, names, tuple(labels.tolist()), read, card, revision, split, splits=splits)
+
+
+@functools.cache
+def _read_digits() -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    return digits.images, digits.target
+
+
+@register("photos")
+def _load_photos(request: LoadRequest) -> ImageDataset:
+    """Photographs without labels, for looking at models of natural pictures."""
+    reject_options("photos", request.options)
+    if request.split not in (None, "all"):
+        raise UsageError(f"split: photos has no splits, got {request.split!r}. Leave split out.")
+    photos = PHOTOS[: request.limit]
+
+    def read(i: int) -> ImageExample:
+        return ImageExample(_read_photo(photos[i]), name=photos[i].name, extra={"shows": photos[i].shows})
+
+    card = read_card("photos")
+    return ImageDataset("photos", card.title, (), (None,) * len(photos), read, card, hash_values("photos", 1, photos))
+
+
+@functools.cache
+def _read_photo(photo: Photo) -> Pixels:
+    if photo.library == "sklearn":
+        from sklearn.datasets import load_sample_image
+
+        pixels = np.array(load_sample_image(f"{photo.name}.jpg"))
+    else:
+        from skimage import data, io
+
+        # The motorcycle is part of a stereo pair: `data.stereo_motorcycle` would fetch a third file from the network.
+        stereo = photo.name == "motorcycle"
+        pixels = (
+            io.imread(f"{data.__path__[0]}/motorcycle_left.png") if stereo else np.array(getattr(data, photo.name)())
+        )
+    return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=2)
+
+
+@register("cifar10")
+def _load_cifar10(request: LoadRequest) -> ImageDataset:
+    """CIFAR-10 as class folders in a zip below `EXEGESIS_DATA`."""
+    reject_options("cifar10", request.options)
+    path = data_root() / "cifar10.zip"
+    if not path.is_file():
+        raise ExegesisError(
+            f"cifar10: is not in {path.parent}. Put cifar10.zip there (train and test folders of class folders), "
+            "or set EXEGESIS_DATA to the folder that holds it."
+        )
+    card = read_card("cifar10")
+    data = read_class_folders(list_zip(path), request.split, request.limit)
+    return replace(data, id="cifar10", title=card.title, card=card)

@@ -1,1 +1,0 @@
-"""Pictures with labels and, where it is known, the place of what the label names."""

@@ -1,1 +1,0 @@
-"""Scenes drawn by code: ten things over photographic and procedural grounds, with exact masks."""

@@ -1,0 +1,358 @@
+"""`quality`: English sentences with German translations of every quality, with exact tags for their words.
+
+A sentence and its translation are made together, so that each German word knows its English ones. Then the errors of
+machines and hurried people are put into the translation, and it is known which words they spoil.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from engine.data.examples import Dataset, LabeledExample, Span
+from engine.data.generation import SPLIT_SIZES, GeneratedExamples, GeneratedParams, example_count, make_dataset
+from engine.data.lexicon import (
+    ADJECTIVES,
+    ADVERBS,
+    NAMES,
+    OBJECTS,
+    PERSONS,
+    PLACES,
+    SPURIOUS_WORDS,
+    VERBS,
+    Adverb,
+    LexiconPlace,
+    Noun,
+    Verb,
+)
+from engine.data.registry import LoadRequest, choose_split
+from engine.params import from_mapping
+
+ARTICLES = {
+    "nominative": {"m": "der", "f": "die", "n": "das", "p": "die"},
+    "accusative": {"m": "den", "f": "die", "n": "das", "p": "die"},
+    "dative": {"m": "dem", "f": "der", "n": "dem", "p": "den"},
+}
+"""By gender, `p` for the plural."""
+NUMBER, TENSE, WORD, ARTICLE = "number", "tense", "word", "article"
+
+MAX_ERROR_SHARE = 0.6
+"""The largest share of wrong words in a translation."""
+CORRECT_SHARE = 0.12
+"""Share of translations without any error."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sense:
+    """One German word with its English words; compared by identity: a sentence may have "the" twice.
+
+    `wrong`: forms that would be an error here, by kind of error. `block`: words of one block, other than 0, stand
+    together. `comma`: there is a comma before it, in both languages.
+    """
+
+    english: tuple[str, ...]
+    german: str
+    wrong: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    block: int = 0
+    comma: bool = False
+
+
+@dataclass(frozen=True)
+class SentencePair:
+    """`source`: the English words, each with its sense. `target`: the German words in their own order."""
+
+    source: tuple[tuple[str, Sense], ...]
+    target: tuple[Sense, ...]
+
+
+@dataclass(frozen=True)
+class NounPhrase:
+    """A noun with its article and adjective; or a name."""
+
+    senses: tuple[Sense, ...]
+    plural: bool = False
+
+
+def make_sentence(rng: Random) -> SentencePair:
+    """One main clause, or two joined by a word."""
+    first = _make_clause(rng, 1)
+    if rng.random() < 0.7:
+        return first
+    english, german = rng.choice((("and", "und"), ("but", "aber")))
+    joint, second = Sense((english,), german, comma=True), _make_clause(rng, 10)
+    return SentencePair((*first.source, (english, joint), *second.source), (*first.target, joint, *second.target))
+
+
+def _make_clause(rng: Random, block: int) -> SentencePair:
+    verb, past = rng.choice(VERBS), rng.random() < 0.5
+    subject = _make_subject(rng, block)
+    noun = rng.choice([noun for noun in OBJECTS if noun.kind in verb.takes])
+    others = [other for other in OBJECTS if other.kind == noun.kind]
+    thing = _make_phrase(noun, others, "accusative", rng, block + 1)
+    negated = rng.random() < 0.15
+    adverb = None if negated or rng.random() < 0.35 else _choose_adverb(past, rng)
+    place = None if negated or rng.random() < 0.5 else rng.choice(PLACES)
+    return _order_words(subject, (verb, past, negated), thing, adverb, place, rng.random() < 0.5, block)
+
+
+def _order_words(
+    subject: NounPhrase,
+    verb: tuple[Verb, bool, bool],
+    thing: NounPhrase,
+    adverb: Adverb | None,
+    place: LexiconPlace | None,
+    adverb_first: bool,
+    block: int,
+) -> SentencePair:
+    """Order the words: English keeps subject before verb; in German the verb is second, whatever comes first."""
+    action, not_ = _conjugate(*verb, subject.plural), [Sense(("not",), "nicht")] if verb[2] else []
+    when = [Sense(adverb.english, adverb.german, {WORD: _other_adverbs(adverb)})] if adverb else []
+    where = _make_place(place, block + 2) if place else ()
+    front, back = (when, []) if adverb_first else ([], when)
+    before = [] if adverb is None or adverb.late else back
+    after = back if adverb is not None and adverb.late else []
+    first, *rest = _source_words([action])
+    source = [*_source_words([*front, *subject.senses, *before]), first, *_source_words(not_), *rest]
+    source += _source_words([*thing.senses, *where, *after])
+    target = [*front, action, *subject.senses] if front else [*subject.senses, action, *back]
+    return SentencePair(tuple(source), (*target, *thing.senses, *not_, *where))
+
+
+def _source_words(senses: Sequence[Sense]) -> list[tuple[str, Sense]]:
+    return [(word, sense) for sense in senses for word in sense.english]
+
+
+def _conjugate(verb: Verb, past: bool, negated: bool, plural: bool) -> Sense:
+    third, base, preterite = verb.english
+    if negated:
+        english: tuple[str, ...] = ("did" if past else "do" if plural else "does", base)
+    else:
+        english = (preterite if past else base if plural else third,)
+    forms = verb.german
+    wrong = {
+        NUMBER: (forms[2 * past + (not plural)],),
+        TENSE: (forms[2 * (not past) + plural],),
+        WORD: tuple(v.german[2 * past + plural] for v in VERBS if v != verb),
+    }
+    return Sense(english, forms[2 * past + plural], wrong)
+
+
+def _make_subject(rng: Random, block: int) -> NounPhrase:
+    if rng.random() < 0.25:
+        name = rng.choice(NAMES)
+        return NounPhrase((Sense((name,), name, {WORD: tuple(n for n in NAMES if n != name)}, block),))
+    return _make_phrase(rng.choice(PERSONS), PERSONS, "nominative", rng, block)
+
+
+def _make_phrase(noun: Noun, others: Sequence[Noun], case: str, rng: Random, block: int) -> NounPhrase:
+    plural = rng.random() < 0.35
+    form = "p" if plural else noun.gender
+    article = Sense(("the",), ARTICLES[case][form], {ARTICLE: _other_articles(case, form)}, block)
+    adjective = _make_adjective(noun, _adjective_ending(case, form), rng, block) if rng.random() < 0.5 else ()
+    words = (noun.german, noun.german_plural)
+    alike = [n for n in others if n != noun and (plural or n.gender == noun.gender)]
+    wrong = {NUMBER: (words[not plural],), WORD: tuple((n.german, n.german_plural)[plural] for n in alike)}
+    head = Sense(((noun.english, noun.english_plural)[plural],), words[plural], wrong, block)
+    return NounPhrase((article, *adjective, head), plural)
+
+
+def _make_adjective(noun: Noun, ending: str, rng: Random, block: int) -> tuple[Sense]:
+    english, stem = rng.choice(ADJECTIVES[noun.kind])
+    wrong = tuple(other + ending for _, other in ADJECTIVES[noun.kind] if other != stem)
+    return (Sense((english,), stem + ending, {WORD: wrong}, block),)
+
+
+def _adjective_ending(case: str, form: str) -> str:
+    """The ending of an adjective after the definite article."""
+    return "en" if form == "p" or (case, form) == ("accusative", "m") else "e"
+
+
+def _other_articles(case: str, form: str) -> tuple[str, ...]:
+    """Articles of another gender."""
+    right = ARTICLES[case][form]
+    return tuple(sorted({ARTICLES[case][other] for other in "mfn"} - {right}))
+
+
+def _choose_adverb(past: bool, rng: Random) -> Adverb:
+    tense = "past" if past else "present"
+    return rng.choice([adverb for adverb in ADVERBS if adverb.tense in ("", tense)])
+
+
+def _other_adverbs(adverb: Adverb) -> tuple[str, ...]:
+    return tuple(other.german for other in ADVERBS if other != adverb)
+
+
+def _make_place(place: LexiconPlace, block: int) -> tuple[Sense, ...]:
+    """The preposition, alone or contracted with the article, and the noun in the dative."""
+    word, noun = place.german
+    others = tuple(o.german[1] for o in PLACES if o.gender == place.gender and o.german[1] != noun)
+    head = Sense((place.english[1],), noun, {WORD: others}, block)
+    contracted = {"in": "im"}.get(word) if place.gender != "f" else None
+    if contracted:
+        return (Sense((place.english[0], "the"), contracted, {WORD: ("am", "zum")}, block), head)
+    dative = ARTICLES["dative"][place.gender]
+    article = Sense(("the",), dative, {ARTICLE: ("den", "das")}, block)
+    return (Sense((place.english[0],), word, {WORD: ("über", "unter")}, block), article, head)
+
+
+@dataclass(frozen=True, eq=False)
+class TranslatedWord:
+    """A word of the translation; `sense` is None where nothing in the source calls for it."""
+
+    text: str
+    sense: Sense | None
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class Translation:
+    """`words` in order; `missing`: senses left out; `lost`: senses of the source that do not come across.
+
+    `errors`: their kinds in the order of their making.
+    """
+
+    words: tuple[TranslatedWord, ...]
+    missing: tuple[Sense, ...] = ()
+    lost: tuple[Sense, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def score(self) -> float:
+        """Share of intact words, 0 to 1: of those that are there and those that should be."""
+        intact = sum(not word.bad for word in self.words)
+        return intact / (len(self.words) + len(self.missing))
+
+
+def make_translation(sentence: SentencePair, rng: Random) -> Translation:
+    """A translation with errors in none to about six of ten words; each word of the source is spoiled at most once."""
+    translation = Translation(tuple(TranslatedWord(sense.german, sense) for sense in sentence.target))
+    errors = 0 if rng.random() < CORRECT_SHARE else round(rng.random() * MAX_ERROR_SHARE * len(translation.words))
+    free = list(sentence.target)
+    rng.shuffle(free)
+    while free and len(translation.errors) < errors:
+        translation = _spoil(translation, free.pop(), free, rng)
+    return translation
+
+
+def _spoil(translation: Translation, sense: Sense, free: list[Sense], rng: Random) -> Translation:
+    """The translation with an error in one word; unchanged where no kind of error fits the word."""
+    # A wrong form fits few words, so it is tried first more often than not.
+    kinds = sorted(ERRORS, key=lambda kind: rng.random() * (0.4 if kind.startswith("wrong") else 1))
+    at = next(i for i, word in enumerate(translation.words) if word.sense is sense)
+    for kind in kinds:
+        spoiled = ERRORS[kind](translation, at, sense, free, rng)
+        if spoiled is not None:
+            return replace(spoiled, errors=(*translation.errors, kind))
+    return translation
+
+
+def _replace_word(
+    text: Translation, at: int, words: tuple[TranslatedWord, ...], sense: Sense | None = None
+) -> Translation:
+    """The translation with other words in place of one; `sense` no longer comes across."""
+    lost = text.lost if sense is None else (*text.lost, sense)
+    return replace(text, words=(*text.words[:at], *words, *text.words[at + 1 :]), lost=lost)
+
+
+def _drop(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
+    return replace(_replace_word(text, at, (), sense), missing=(*text.missing, sense))
+
+
+def _double(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
+    return _replace_word(text, at, (text.words[at], TranslatedWord(sense.german, None, True)))
+
+
+def _add(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
+    return _replace_word(text, at, (text.words[at], TranslatedWord(rng.choice(SPURIOUS_WORDS), None, True)))
+
+
+def _swap(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
+    """Swap with the next word of the same phrase, where another order is never right."""
+    after = text.words[at + 1] if at + 1 < len(text.words) else None
+    if after is None or after.sense not in free or not sense.block or after.sense.block != sense.block:
+        return None
+    free.remove(after.sense)
+    swapped = (replace(after, bad=True), replace(text.words[at], bad=True))
+    return replace(text, words=(*text.words[:at], *swapped, *text.words[at + 2 :]))
+
+
+def _leave_untranslated(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
+    if len(sense.english) > 1 or sense.english[0] == sense.german:
+        return None
+    return _replace_word(text, at, (TranslatedWord(sense.english[0], sense, True),), sense)
+
+
+def _wrong_form(kind: str, comes_across: bool = False) -> ErrorMaker:
+    """Another form of the word, or another word of the same form."""
+
+    def make(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
+        forms = [form for form in sense.wrong.get(kind, ()) if form != sense.german]
+        if not forms:
+            return None
+        word = TranslatedWord(rng.choice(forms), sense, True)
+        return _replace_word(text, at, (word,), None if comes_across else sense)
+
+    return make
+
+
+ErrorMaker = Callable[[Translation, int, Sense, list[Sense], Random], Translation | None]
+ERRORS: dict[str, ErrorMaker] = {
+    "dropped": _drop,
+    "doubled": _double,
+    "added": _add,
+    "swapped": _swap,
+    "untranslated": _leave_untranslated,
+    "wrong word": _wrong_form(WORD),
+    "wrong number": _wrong_form(NUMBER),
+    "wrong tense": _wrong_form(TENSE),
+    "wrong article": _wrong_form(ARTICLE, comes_across=True),
+}
+
+
+def load_quality(request: LoadRequest) -> Dataset:
+    """Pairs of sentences; the label is the share of intact words of the translation, 0 to 1."""
+    params = from_mapping(GeneratedParams, request.options, "quality")
+    split = choose_split(request.split, SPLIT_SIZES)
+
+    def make(index: int) -> LabeledExample:
+        rng = Random(f"{params.seed}/{split}/{index}/quality")
+        sentence = make_sentence(rng)
+        return make_example(sentence, make_translation(sentence, rng))
+
+    count = example_count(params, split, request.limit)
+    return make_dataset("quality", params, split, GeneratedExamples(count, make), ())
+
+
+def make_example(sentence: SentencePair, translation: Translation) -> LabeledExample:
+    """Source and translation with a span for each bad word, and their tags: one digit a word, 1 is bad."""
+    source, source_spans = write_sentence([(word, sense.comma) for word, sense in sentence.source])
+    target, target_spans = write_sentence(
+        [(word.text, word.sense is not None and word.sense.comma) for word in translation.words]
+    )
+    lost = {id(sense) for sense in translation.lost}
+    source_bad = [id(sense) in lost for _, sense in sentence.source]
+    target_bad = [word.bad for word in translation.words]
+    extra: dict[str, object] = {
+        "reference": write_sentence([(sense.german, sense.comma) for sense in sentence.target])[0],
+        "source_tags": "".join(str(int(bad)) for bad in source_bad),
+        "target_tags": "".join(str(int(bad)) for bad in target_bad),
+        "missing": len(translation.missing),
+        "errors": list(translation.errors),
+    }
+    rationale, rationale_pair = _bad_spans(source_spans, source_bad), _bad_spans(target_spans, target_bad)
+    return LabeledExample(source, target, translation.score, rationale, rationale_pair, extra)
+
+
+def write_sentence(words: Sequence[tuple[str, bool]]) -> tuple[str, list[Span]]:
+    """The words as a sentence, and the span of each. True: a comma before the word."""
+    text, spans = "", list[Span]()
+    for word, comma in words:
+        text += ", " if comma and text else " " if text else ""
+        spans.append((len(text), len(text) + len(word)))
+        text += word if spans[0][0] != len(text) else word[0].upper() + word[1:]
+    return f"{text}.", spans
+
+
+def _bad_spans(spans: Sequence[Span], bad: Sequence[bool]) -> tuple[Span, ...]:
+    return tuple(span for span, is_bad in zip(spans, bad, strict=True) if is_bad)

@@ -1,0 +1,176 @@
+"""Data sets by name: what to load of them, their loaders, options, splits and cards."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TypeVar
+
+from engine.errors import UsageError, not_allowed, unknown
+from engine.home import project_root
+from engine.params import parse_assignments
+
+Loader = TypeVar("Loader")
+
+CARDS_FOLDER = Path(__file__).resolve().parent / "cards"
+SPLIT_ALIASES = {"dev": "validation", "val": "validation", "valid": "validation"}
+DEFAULT_SPLITS = ("validation", "test", "train")
+"""The first of these that a data set has is its default split."""
+
+
+@dataclass(frozen=True)
+class LoadRequest:
+    """What to load of a data set; None means the data set's own.
+
+    `tolerant`: leave out the rows that are no examples, and report the reasons.
+    """
+
+    split: str | None = None
+    columns: Mapping[str, str] | None = None
+    limit: int | None = None
+    label_names: Sequence[str] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    tolerant: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
+            raise not_allowed("limit", "a whole number of 1 or more", self.limit)
+
+    def revision_parts(self) -> dict[str, object]:
+        """The settings that change how bytes are read, for the revision."""
+        columns = dict(sorted(self.columns.items())) if self.columns else None
+        return {"columns": columns, "label_names": list(self.label_names) if self.label_names else None}
+
+
+@dataclass(frozen=True)
+class DatasetCard:
+    """What a data set is, where it comes from and what it is good for: plain sentences, one a field."""
+
+    title: str
+    source: str
+    licence: str
+    size: str
+    made: str
+    command: str
+    intended_use: str
+    limits: str
+
+    def markdown(self) -> str:
+        """The card as Markdown: a heading and one line a field."""
+        lines = [f"* **{f.name.replace('_', ' ').capitalize()}**: {getattr(self, f.name)}" for f in fields(self)[1:]]
+        return "\n".join([f"# {self.title}", "", *lines, ""])
+
+
+def card_names() -> tuple[str, ...]:
+    """The data sets that have a card of their own, one TOML file each in `cards/`."""
+    return tuple(sorted(path.stem for path in CARDS_FOLDER.glob("*.toml")))
+
+
+def read_card(name: str) -> DatasetCard:
+    """Read the card `cards/<name>.toml`."""
+    if name not in card_names():
+        raise unknown("card", name, card_names())
+    content = tomllib.loads((CARDS_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return DatasetCard(**{key: " ".join(value.split()) for key, value in content.items()})
+
+
+def external_card(title: str, source: str, size: str) -> DatasetCard:
+    """The card of data that the project knows nothing about: a user's file or a data set of the hub."""
+    return DatasetCard(
+        title=title,
+        source=source,
+        licence="as its source states; not known to Exegesis",
+        size=size,
+        made="read as it is; nothing was changed but the names of its columns",
+        command="none",
+        intended_use="whatever the person who named it intends",
+        limits="nobody has checked its labels or its rationales here",
+    )
+
+
+class DatasetRegistry(dict[str, Loader]):
+    """Loaders of one kind of data set by name, in order of registration."""
+
+    def register(self, name: str) -> Callable[[Loader], Loader]:
+        """Register a loader under a name. A second loader of that name is an error."""
+
+        def add(loader: Loader) -> Loader:
+            if name in self:
+                raise UsageError(f"dataset: {name!r} is registered twice.")
+            self[name] = loader
+            return loader
+
+        return add
+
+    def registered_name(self, name: str) -> str | None:
+        """The registered set of a name such as `scenes` or `scenes:seed=7`, or None."""
+        bare = name.partition(":")[0]
+        return bare if bare in self else None
+
+    def names(self) -> tuple[str, ...]:
+        """The names in order of registration, the default first."""
+        return tuple(self)
+
+    def sorted_names(self) -> tuple[str, ...]:
+        """The names in alphabetical order."""
+        return tuple(sorted(self))
+
+    def card(self, name: str) -> DatasetCard:
+        """The card of a registered data set."""
+        if name not in self:
+            raise unknown("dataset", name, self)
+        return read_card(name)
+
+
+def parse_names(text: str) -> list[str]:
+    """Split names at commas. Each may have options between commas: `a:seed=1,strength=0.5,b` are two names."""
+    names: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        if names and ":" in names[-1] and ":" not in part and "=" in part:
+            names[-1] += f",{part}"
+        else:
+            names.append(part)
+    return names
+
+
+def parse_options(name: str) -> dict[str, str]:
+    """The options after the colon of `scenes:seed=7,count=500`."""
+    options = name.partition(":")[2]
+    return parse_assignments(options.split(",")) if options else {}
+
+
+def reject_options(name: str, options: Mapping[str, str]) -> None:
+    """Refuse options of a data set that has none."""
+    if options:
+        raise UsageError(f"dataset: {name} takes no options, got {', '.join(options)[:80]}. Write {name} alone.")
+
+
+def order_splits(splits: Collection[str]) -> tuple[str, ...]:
+    """The names of splits, the default first."""
+    return tuple(dict.fromkeys([*(name for name in DEFAULT_SPLITS if name in splits), *splits]))
+
+
+def choose_split(
+    split: str | None,
+    splits: Collection[str],
+    names: Collection[str] = (),
+    aliases: Mapping[str, str] = SPLIT_ALIASES,
+) -> str:
+    """The split of that name or alias; by default validation, else test, else train, else the first.
+
+    `names`: what an error lists, where that is not `splits` themselves.
+    """
+    if split is None:
+        return order_splits(splits)[0]
+    chosen = aliases.get(split, split)
+    if chosen not in splits:
+        raise unknown("split", split, names or splits)
+    return chosen
+
+
+def data_root() -> Path:
+    """The folder of local data sets: `EXEGESIS_DATA`, or `../shared/data` beside the checkout."""
+    return Path(os.environ.get("EXEGESIS_DATA") or project_root().parent / "shared" / "data")

@@ -1,0 +1,408 @@
+"""Data sets of others in the formats in which they were released: recognized by their files, read as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from engine.data.examples import Span
+from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
+from engine.data.registry import SPLIT_ALIASES
+from engine.data.tables import TableRow, read_first_line, read_jsonl, read_table, read_text, read_tsv
+from engine.errors import ExegesisError, shown
+
+Spans = list[list[int]]
+"""[start, end) in characters, as in JSON."""
+
+IMDB_FOLDERS = ("neg", "pos")
+IMDB_FILE_NAME = re.compile(r"(\d+)_(\d+)")
+"""The number of the review and its stars, 1 to 10."""
+
+ERASER_SPLITS = ("train", "val", "test")
+ERASER_CLASSES = {"NEG": "negative", "POS": "positive"}
+ORDERED_CLASSES = (SENTIMENT_LABELS, NLI_LABELS)
+ERASER_SIDES = ("_premise", "_hypothesis")
+"""Suffixes of the documents of a pair, after the id of their annotation."""
+
+ESNLI_STARRED = ("Sentence1_marked_1", "Sentence2_marked_1")
+ESNLI_NUMBERED = ("premise_highlight_token_indices", "hypothesis_highlight_token_indices")
+ESNLI_SPLITS = {"train": "train", "dev": "validation", "val": "validation", "test": "test"}
+
+MULTINLI_COLUMNS = ("sentence1", "sentence2", "gold_label")
+MULTINLI_READERS = {".jsonl": read_jsonl, ".txt": read_tsv, ".tsv": read_tsv}
+MULTINLI_FILE_NAME = re.compile(r"(?:(?:multinli|snli)_[\d.]+_)?(train|dev|test)(_matched|_mismatched)?")
+MISMATCHED = "_mismatched"
+"""Of other sources than the training pairs: splits of their own."""
+MULTINLI_ALIASES = {
+    f"{split}{kind}": f"{'validation' if split == 'dev' else split}{MISMATCHED if kind == MISMATCHED else ''}"
+    for split in ("dev", "validation", "test")
+    for kind in ("_matched", MISMATCHED)
+}
+NO_MAJORITY = ("-", "hidden", "")
+
+SNLI_SICK_FILES = {
+    "validation": ("snli_dev.tsv",),
+    "test": ("sick_trial.tsv",),
+    "train": ("snli_test.tsv", "sick_train.tsv"),
+}
+SNLI_SICK_COLUMNS = {"premise": "text", "hypothesis": "text_pair", "label": "label"}
+
+
+@dataclass(frozen=True)
+class SplitContent:
+    """The rows of a split, by the columns of the JSONL contract, and the files that they were read from.
+
+    `labels`: the names of all classes in their order; None where the label is a score.
+    """
+
+    rows: Sequence[TableRow]
+    files: Sequence[Path]
+    labels: tuple[str, ...] | None = None
+
+
+SplitReader = Callable[[int | None], SplitContent]
+"""Reads the first so many rows, or all."""
+
+
+@dataclass(frozen=True)
+class ReleasedDataset:
+    """The splits of a folder or file of a released format. `aliases`: other names of its splits."""
+
+    splits: Mapping[str, SplitReader]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_words(text: str, words: Sequence[str]) -> list[Span] | None:
+    """The place of each word, one after another with only white space between; None where they do not fill the text."""
+    places, at = list[Span](), 0
+    for word in words:
+        start = text.find(word, at)
+        if start < 0 or text[at:start].strip():
+            return None
+        at = start + len(word)
+        places.append((start, at))
+    return None if text[at:].strip() else places
+
+
+def locate_words(text: str, words: Sequence[str]) -> tuple[str, list[Span]]:
+    """The text with the places of its words; where they are not its words, the words joined by spaces instead."""
+    places = find_words(text, words)
+    if places is not None:
+        return text, places
+    joined = " ".join(words)
+    return joined, find_words(joined, words) or []
+
+
+def join_runs(indices: Iterable[int], places: Sequence[Span]) -> Spans:
+    """Spans of the words with these indices; neighbors are joined."""
+    spans: Spans = []
+    last = -2
+    for index in sorted(set(indices)):
+        start, end = places[index]
+        if index == last + 1:
+            spans[-1][1] = end
+        else:
+            spans.append([start, end])
+        last = index
+    return spans
+
+
+def find_imdb(path: Path) -> ReleasedDataset | None:
+    """IMDB reviews (aclImdb): a folder with `neg` and `pos`, or with `train` or `test` that have them.
+
+    Each review is a text file.
+    """
+    if not path.is_dir():
+        return None
+    folders = {"all": path} if _has_imdb_classes(path) else {name: path / name for name in ("test", "train")}
+    splits = {name: partial(_read_imdb, folder) for name, folder in folders.items() if _has_imdb_classes(folder)}
+    return ReleasedDataset(splits) if splits else None
+
+
+def _has_imdb_classes(folder: Path) -> bool:
+    return all((folder / name).is_dir() and any((folder / name).glob("*.txt")) for name in IMDB_FOLDERS)
+
+
+def _read_imdb(folder: Path, limit: int | None) -> SplitContent:
+    by_class = [sorted((folder / name).glob("*.txt"), key=_imdb_order) for name in IMDB_FOLDERS]
+    # One of each class in turn, so that the first n are balanced.
+    files = [file for pair in zip_longest(*by_class) for file in pair if file is not None][:limit]
+    return SplitContent([_imdb_row(file) for file in files], files, SENTIMENT_LABELS)
+
+
+def _imdb_order(file: Path) -> tuple[int, str]:
+    match = IMDB_FILE_NAME.fullmatch(file.stem)
+    return (int(match[1]) if match else -1, file.name)
+
+
+def _imdb_row(file: Path) -> TableRow:
+    match = IMDB_FILE_NAME.fullmatch(file.stem)
+    place = f"{file.parent.parent.name}/{file.parent.name}/{file.name}"
+    row = {"text": read_text(file), "label": IMDB_FOLDERS.index(file.parent.name), "file": place}
+    return place, row | ({"stars": int(match[2])} if match else {})
+
+
+def find_eraser(path: Path) -> ReleasedDataset | None:
+    """The layout of ERASER: a folder with documents and JSONL annotations of at least one split.
+
+    The documents are files of `docs`, or one JSONL. An annotation names tokens of its documents as evidence; tokens
+    are separated by white space. Source: DeYoung et al. 2020, doi:10.18653/v1/2020.acl-main.408.
+    """
+    if not (path / "docs").is_dir() and not (path / "docs.jsonl").is_file():
+        return None
+    files = {SPLIT_ALIASES.get(name, name): path / f"{name}.jsonl" for name in ERASER_SPLITS}
+    splits = {split: partial(_read_eraser, file) for split, file in files.items() if file.is_file()}
+    return ReleasedDataset(splits) if splits else None
+
+
+def _read_eraser(file: Path, limit: int | None) -> SplitContent:
+    annotations = read_jsonl(file)
+    documents = _EraserDocuments(file.parent)
+    # A query that all rows share is the task, not a text.
+    has_queries = len({str(row.get("query") or "") for _, row in annotations}) > 1
+    rows = [_eraser_row(where, row, documents, has_queries) for where, row in annotations[:limit]]
+    names = {_eraser_class(where, row) for where, row in annotations}
+    classes = next((ordered for ordered in ORDERED_CLASSES if names <= set(ordered)), tuple(sorted(names)))
+    return SplitContent(rows, [file, *documents.files], classes)
+
+
+def _eraser_class(where: str, row: Mapping[str, Any]) -> str:
+    label = row.get("classification")
+    if not isinstance(label, str):
+        raise ExegesisError(f"{where}: classification: must be the name of a class, got {shown(label)}.")
+    return ERASER_CLASSES.get(label, label)
+
+
+class _EraserDocuments:
+    """Texts by their ids, each read when it is first needed. `files`: those read so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, table = folder / "docs", folder / "docs.jsonl"
+        self.files: list[Path] = [table] if table.is_file() else []
+        self._texts: dict[str, str] = {}
+        for where, row in read_jsonl(table) if self.files else []:
+            if not isinstance(row.get("docid"), str) or not isinstance(row.get("document"), str):
+                raise ExegesisError(f"{where}: must have the texts docid and document, got {shown(sorted(row))}.")
+            self._texts[row["docid"]] = row["document"]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._texts or (self._folder / name).is_file()
+
+    def text(self, where: str, name: str) -> str:
+        if name not in self._texts:
+            file = self._folder / name
+            if not file.resolve().is_relative_to(self._folder.resolve()) or not file.is_file():
+                raise ExegesisError(f"{where}: there is no document {shown(name)} in docs. Put it there.")
+            self._texts[name] = read_text(file)
+            self.files.append(file)
+        return self._texts[name]
+
+
+def _eraser_row(where: str, row: Mapping[str, Any], documents: _EraserDocuments, has_queries: bool) -> TableRow:
+    names = _eraser_documents(where, row, documents)
+    texts = [documents.text(where, name) for name in names]
+    evidence = _eraser_evidence(where, row)
+    spans = [_eraser_spans(where, text, evidence.pop(name, [])) for name, text in zip(names, texts, strict=True)]
+    if evidence:
+        raise ExegesisError(f"{where}: evidences: name the document {shown(min(evidence))}, which is not its own.")
+    query = row.get("query")
+    values: dict[str, Any] = {"text": texts[0], "rationale": spans[0], "label": _eraser_class(where, row)}
+    if len(names) == 2:
+        values |= {"text_pair": texts[1], "rationale_pair": spans[1]}
+    elif has_queries and isinstance(query, str) and query.strip():
+        values["text_pair"] = query
+    return where, values | {"annotation_id": row.get("annotation_id")}
+
+
+def _eraser_documents(where: str, row: Mapping[str, Any], documents: _EraserDocuments) -> list[str]:
+    """The ids of one document, or of premise and hypothesis."""
+    own = row.get("annotation_id")
+    if not isinstance(own, str):
+        raise ExegesisError(f"{where}: annotation_id: must be a text, got {shown(own)}.")
+    pair = [own + side for side in ERASER_SIDES]
+    if all(name in documents for name in pair):
+        return pair
+    listed = row.get("docids") or sorted({str(mark.get("docid")) for mark in _eraser_marks(where, row)}) or [own]
+    if len(listed) > 2:
+        raise ExegesisError(f"{where}: has {len(listed)} documents; Exegesis reads one text or a pair.")
+    return sorted(map(str, listed), key=lambda name: name.endswith(ERASER_SIDES[1]))
+
+
+def _eraser_marks(where: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All pieces of evidence, of whatever group."""
+    groups = row.get("evidences") or []
+    try:
+        marks = [mark for group in groups for mark in group]
+    except TypeError:
+        marks = [None]
+    if not all(isinstance(mark, dict) for mark in marks):
+        raise ExegesisError(f"{where}: evidences: must be a list of lists of objects, got {shown(groups)}.")
+    return marks
+
+
+def _eraser_evidence(where: str, row: Mapping[str, Any]) -> dict[str, list[tuple[int, int]]]:
+    """Tokens from start to end (end not included) by document."""
+    evidence: dict[str, list[tuple[int, int]]] = {}
+    for mark in _eraser_marks(where, row):
+        start, end = mark.get("start_token"), mark.get("end_token")
+        if type(start) is not int or type(end) is not int or not 0 <= start < end:
+            raise ExegesisError(f"{where}: evidences: start_token must lie before end_token, got {start} and {end}.")
+        evidence.setdefault(str(mark.get("docid")), []).append((start, end))
+    return evidence
+
+
+def _eraser_spans(where: str, text: str, evidence: Sequence[tuple[int, int]]) -> Spans:
+    places = find_words(text, text.split()) or []
+    last = max((end for _, end in evidence), default=0)
+    if last > len(places):
+        raise ExegesisError(f"{where}: evidences: token {last} lies outside its document of {len(places):,} tokens.")
+    return join_runs({i for start, end in evidence for i in range(start, end)}, places)
+
+
+def find_esnli(path: Path) -> ReleasedDataset | None:
+    """e-SNLI: CSV with the highlighted words between asterisks, as released, or JSONL with the numbers of the words.
+
+    A file, or a folder with one file or several for each split. Of several annotators the first one's highlights
+    count; the others' stay in the extra columns. Source: Camburu et al. 2018, arXiv:1812.01193.
+    """
+    if path.is_file():
+        return ReleasedDataset({"all": partial(_read_esnli, [path])}) if _is_esnli(path) else None
+    splits: dict[str, list[Path]] = {}
+    for file in sorted(path.glob("*.*")) if path.is_dir() else []:
+        if _is_esnli(file):
+            # The split is a word of the file's name: esnli_train_1.csv, dev.jsonl.
+            words = file.stem.lower().split("_")
+            split = next((ESNLI_SPLITS[word] for word in words if word in ESNLI_SPLITS), "all")
+            splits.setdefault(split, []).append(file)
+    return ReleasedDataset({split: partial(_read_esnli, files) for split, files in splits.items()}) if splits else None
+
+
+def _is_esnli(file: Path) -> bool:
+    columns = {".csv": ESNLI_STARRED, ".jsonl": ESNLI_NUMBERED}.get(file.suffix.lower())
+    return columns is not None and _has_columns(file, columns)
+
+
+def _has_columns(file: Path, columns: Iterable[str]) -> bool:
+    head = read_first_line(file)
+    return all(column in head for column in columns)
+
+
+def _read_esnli(files: Sequence[Path], limit: int | None) -> SplitContent:
+    rows = [row for file in files for row in read_table(file)][:limit]
+    pairs = [_esnli_starred_row(*row) if ESNLI_STARRED[0] in row[1] else _esnli_numbered_row(*row) for row in rows]
+    return SplitContent(pairs, files, NLI_LABELS)
+
+
+def _esnli_starred_row(where: str, row: Mapping[str, Any]) -> TableRow:
+    texts = ("Sentence1", "Sentence2")
+    columns = zip(texts, ESNLI_STARRED, strict=True)
+    sides = [parse_stars(str(row.get(text, "")), str(row.get(starred, ""))) for text, starred in columns]
+    extra = {name: value for name, value in row.items() if name not in (*texts, "gold_label", *ESNLI_STARRED)}
+    return _esnli_row(where, str(row.get("gold_label", "")), sides, extra)
+
+
+def parse_stars(text: str, starred: str) -> tuple[str, Spans]:
+    """The text, and the spans of its words that stand between asterisks in `starred`, with adjacent punctuation."""
+    words, chosen, inside = list[str](), list[int](), False
+    for word in starred.split():
+        opens = word.startswith("*") and len(word) > 1
+        inside = inside or opens
+        if inside:
+            chosen.append(len(words))
+        inside = inside and not (word.endswith("*") and len(word) > 1)
+        words.append(word.strip("*") or word)
+    located, places = locate_words(text, words)
+    return located, join_runs(chosen, places)
+
+
+def _esnli_numbered_row(where: str, row: Mapping[str, Any]) -> TableRow:
+    texts = ("premise", "hypothesis")
+    columns = zip(texts, ESNLI_NUMBERED, strict=True)
+    sides = [_parse_numbers(where, row, text, numbers) for text, numbers in columns]
+    extra = {name: value for name, value in row.items() if name not in (*texts, "label", *ESNLI_NUMBERED)}
+    return _esnli_row(where, str(row.get("label", "")), sides, extra)
+
+
+def _parse_numbers(where: str, row: Mapping[str, Any], side: str, column: str) -> tuple[str, Spans]:
+    text, numbers = row.get(side), row.get(column)
+    if not isinstance(text, str):
+        raise ExegesisError(f"{where}: {side}: must be a text, got {shown(text)}.")
+    count = len(text.split())
+    if not isinstance(numbers, list) or not all(type(n) is int and 0 <= n < count for n in numbers):
+        raise ExegesisError(f"{where}: {column}: must be numbers of words from 0 to {count - 1}, got {shown(numbers)}.")
+    return text, join_runs(numbers, locate_words(text, text.split())[1])
+
+
+def _esnli_row(where: str, label: str, sides: Sequence[tuple[str, Spans]], extra: Mapping[str, Any]) -> TableRow:
+    (text, rationale), (pair, rationale_pair) = sides
+    values = {"text": text, "text_pair": pair, "rationale": rationale, "rationale_pair": rationale_pair}
+    return where, {**values, "label": label, **extra}
+
+
+def find_multinli(path: Path) -> ReleasedDataset | None:
+    """MultiNLI and SNLI: JSONL or tab-separated text with sentence1, sentence2 and gold_label.
+
+    A file, or a folder with files named as released; of one split JSONL is preferred. The tables of GLUE's MNLI have
+    the same columns. Pairs whose annotators found no majority ("-") have no label.
+    Source: Williams et al. 2018, doi:10.18653/v1/N18-1101; Bowman et al. 2015, doi:10.18653/v1/D15-1075.
+    """
+    if path.is_file():
+        return ReleasedDataset({"all": partial(_read_multinli, path)}) if _is_multinli(path) else None
+    files = [file for kind in MULTINLI_READERS for file in sorted(path.glob(f"*{kind}"))]
+    splits = {}
+    for file in reversed(files):
+        match = MULTINLI_FILE_NAME.fullmatch(file.stem)
+        if match and _is_multinli(file):
+            split = "validation" if match[1] == "dev" else match[1]
+            split = MULTINLI_ALIASES.get(f"{match[1]}{match[2] or ''}", split)
+            splits[split] = partial(_read_multinli, file)
+    return ReleasedDataset(splits, MULTINLI_ALIASES) if splits else None
+
+
+def _is_multinli(file: Path) -> bool:
+    return file.suffix.lower() in MULTINLI_READERS and _has_columns(file, MULTINLI_COLUMNS)
+
+
+def _read_multinli(file: Path, limit: int | None) -> SplitContent:
+    read_rows = MULTINLI_READERS[file.suffix.lower()]
+    return SplitContent([_multinli_row(*row) for row in read_rows(file)[:limit]], [file], NLI_LABELS)
+
+
+def _multinli_row(where: str, row: Mapping[str, Any]) -> TableRow:
+    label = row.get("gold_label")
+    extra = {name: value for name, value in row.items() if name not in MULTINLI_COLUMNS and not name.endswith("parse")}
+    texts = {"text": row.get("sentence1"), "text_pair": row.get("sentence2")}
+    return where, {**texts, "label": None if label in NO_MAJORITY else label, **extra}
+
+
+def find_snli_sick(path: Path) -> ReleasedDataset | None:
+    """SNLI and SICK as tab-separated tables with premise, hypothesis and label, joined for training.
+
+    A folder with all files of at least the training split. SNLI's own training pairs are not among them: its test
+    split and SICK train a model, SNLI's dev split measures it.
+    Source: Bowman et al. 2015, doi:10.18653/v1/D15-1075; Marelli et al. 2014, aclanthology.org/L14-1314.
+    """
+    by_split = {split: [path / name for name in names] for split, names in SNLI_SICK_FILES.items()}
+    splits = {
+        split: partial(_read_snli_sick, files)
+        for split, files in by_split.items()
+        if all(file.is_file() for file in files)
+    }
+    return ReleasedDataset(splits) if "train" in splits else None
+
+
+def _read_snli_sick(files: Sequence[Path], limit: int | None) -> SplitContent:
+    rows = [_snli_sick_row(*row) for file in files for row in read_tsv(file)][:limit]
+    return SplitContent(rows, files, NLI_LABELS)
+
+
+def _snli_sick_row(where: str, row: dict[str, object]) -> TableRow:
+    absent = next((name for name in SNLI_SICK_COLUMNS if name not in row), None)
+    if absent:
+        raise ExegesisError(f"{where}: has no column {absent!r}. Its columns: {', '.join(row)}.")
+    return where, {SNLI_SICK_COLUMNS.get(name, name): value for name, value in row.items()}
