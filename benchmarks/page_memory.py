@@ -8,7 +8,7 @@ Judged is what the server holds: resident memory after `malloc_trim`, for glibc 
 had asked for after 200 examples, 193 MB were in use). Of each pass the slope over the second half, by least squares:
 the first hundred examples fill what is bounded (predictions, Kernel SHAP's designs, the libraries' caches of shapes).
 The first run, of 2026-11-21 and without `malloc_trim`, gave 1,741 kB an example while computing, swinging between 754
-and 1,110 MB: that was free memory. Since then the server gives it back itself (`engine.heap`).
+and 1,110 MB: that was free memory. Since then the server gives it back itself (`engine.malloc`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from components.text.token_map import TokenMap, direction, token_map_html
 from engine.request import Example, Input
 from engine.study.ballots import Map
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE
-from engine.words import units
+from engine.word_units import units
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "ballot.css"
 TOP = 3

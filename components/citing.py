@@ -17,9 +17,12 @@ Shown = tuple[tuple[Explainer, Explanation], ...]
 
 def json_of(shown: Shown) -> str:
     """What `exegesis explain --json` prints: a list, one object a method."""
-    from engine.plain import as_plain
+    from engine.serialization import explanation_to_json
 
-    return json.dumps([as_plain(made) for _, made in shown], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps([explanation_to_json(made) for _, made in shown], indent=2, ensure_ascii=False, allow_nan=False)
+        + "\n"
+    )
 
 
 def arguments_of(shown: Shown, looked_at: list[str]) -> list[str]:

@@ -18,7 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components.computing import Tick, shared
 from components.stopping import refuse_stopped
 from engine import explain as engine_explain
-from engine import heap, runtime
+from engine import malloc, runtime
 from engine.progress import CancelToken
 from engine.registry import Explainer, all_explainers
 from engine.request import Request
@@ -46,7 +46,7 @@ def _import() -> None:
     """In the device's turn, as all computing is: two threads that import at once see modules that are half there."""
     with runtime.turn():
         importlib.import_module("engine.vision.loader")
-        heap.settle()
+        malloc.freeze_garbage()
 
 
 def explainers(kind: str = "text") -> Mapping[str, Explainer]:

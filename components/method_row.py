@@ -12,7 +12,7 @@ from components.text.token_map import TokenMap, legend_html, token_map_html
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Check, Explanation
-from engine.words import units_of
+from engine.word_units import units_of
 
 Facts = tuple[tuple[str, str], ...]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.result import Token
-from engine.words import Unit
+from engine.word_units import Unit
 
 Piece = Token | Unit
 Name = tuple[str, bool]

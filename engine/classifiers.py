@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import Classifier
 from engine.models.text_classifier import EncodedText
 from engine.request import DTYPES

@@ -25,13 +25,13 @@ RETRIES = 5
 """How often a task is given to another worker when its own is gone."""
 LOOK_SECONDS = 0.5
 
-Found = dict[str, bytes]
+CacheEntries = dict[str, bytes]
 """Sealed cache entries by key."""
 
 
 @runtime_checkable
-class Task(Protocol):
-    """Some work of `size` parts. `key`: of the note that it is done."""
+class ClusterTask(Protocol):
+    """A piece of work of `size` parts; `key` names the cache entry that says it is done."""
 
     @property
     def key(self) -> str: ...
@@ -39,27 +39,27 @@ class Task(Protocol):
     @property
     def size(self) -> int: ...
 
-    def run(self) -> Found:
-        """All entries that it leaves in a cache. Runs on a worker."""
+    def run(self) -> CacheEntries:
+        """Run on a worker; return all cache entries that the work leaves."""
 
 
 def check_executor(executor: str, address: str | None) -> None:
-    """Refuses an unknown one, and an address where no cluster is asked for."""
+    """Refuse an unknown executor, and an address without a cluster."""
     if executor not in EXECUTORS:
         raise unknown("executor", executor, EXECUTORS)
     if executor == "local" and address is not None:
         raise UsageError(f"address: belongs to executor ray, got {executor}. Leave one of them out.")
 
 
-def left(tasks: Sequence[Task]) -> list[Task]:
-    """Those that are not done yet."""
+def pending(tasks: Sequence[ClusterTask]) -> list[ClusterTask]:
+    """Return the tasks that are not done yet."""
     return [task for task in tasks if not result_store().contains(task.key)]
 
 
-def work_off(
-    tasks: Sequence[Task], address: str | None, report: Report, cancel: CancelToken, counted: str = "examples"
+def run_tasks(
+    tasks: Sequence[ClusterTask], address: str | None, report: Report, cancel: CancelToken, counted: str = "examples"
 ) -> None:
-    """Has them done by the cluster at that address, None for the one on this machine. What fails there is left over.
+    """Has them done by the cluster at that address, None for the one on this machine. What fails there is pending over.
 
     `counted`: what the parts of a task are. Errors: no Ray, no cluster.
     """
@@ -69,7 +69,7 @@ def work_off(
 
 
 @contextlib.contextmanager
-def on_worker() -> Iterator[Found]:
+def worker_cache() -> Iterator[CacheEntries]:
     """A cache of its own, thrown away afterwards; all that is put into it inside is noted."""
     with tempfile.TemporaryDirectory() as folder, _own_home(folder), result_store() as store:
         found = result_store().heard = {}
@@ -77,7 +77,7 @@ def on_worker() -> Iterator[Found]:
         store.close()
 
 
-def keep(task: Task, found: Found) -> None:
+def store_entries(task: ClusterTask, found: CacheEntries) -> None:
     """What a worker handed over is put into the cache here."""
     store = result_store()
     stored = [store.put_body(key, body) for key, body in found.items()]
@@ -85,7 +85,7 @@ def keep(task: Task, found: Found) -> None:
         store.put(task.key, {"done": True}, {})
 
 
-def _gather(ray: Any, tasks: Sequence[Task], report: Report, cancel: CancelToken, counted: str) -> None:
+def _gather(ray: Any, tasks: Sequence[ClusterTask], report: Report, cancel: CancelToken, counted: str) -> None:
     run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=_gpus(ray))(_run)
     waiting = {run.remote(task, runtime.device_type()): task for task in tasks}
     done, total = 0, sum(task.size for task in tasks)
@@ -96,10 +96,10 @@ def _gather(ray: Any, tasks: Sequence[Task], report: Report, cancel: CancelToken
             task = waiting.pop(reference)
             done += task.size
             with contextlib.suppress(ray.exceptions.RayError):
-                keep(task, ray.get(reference))
+                store_entries(task, ray.get(reference))
 
 
-def _run(task: Task, asker: str) -> Found:
+def _run(task: ClusterTask, asker: str) -> CacheEntries:
     """On a worker. `asker`: the kind of device of who looks for the results; the worker's may be another."""
     with runtime.kept_for(asker):
         return task.run()
@@ -111,7 +111,7 @@ def _gpus(ray: Any) -> int:
 
 @contextlib.contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
-    _knock(address)
+    _check_reachable(address)
     try:
         import ray
     except ImportError:
@@ -130,7 +130,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _knock(address: str | None) -> None:
+def _check_reachable(address: str | None) -> None:
     """Whether anybody listens there is known at once: Ray itself would try for minutes."""
     if address is None or address == "auto":
         return
@@ -140,10 +140,10 @@ def _knock(address: str | None) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, OverflowError) as error:
-        raise _nobody(address, error) from None
+        raise _no_cluster(address, error) from None
 
 
-def _nobody(address: str | None, error: Exception) -> ExegesisError:
+def _no_cluster(address: str | None, error: Exception) -> ExegesisError:
     told = " ".join(str(error).split())[:200]
     where = f"no Ray cluster answers at {address or 'this machine'}"
     return ExegesisError(f"address: {where} ({told}). Start one: ray start --head.")

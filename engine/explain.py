@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from cache import key_for, single_flight
-from engine import records, runtime, shipped
+from engine import runtime, serialization, shipped
 from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.heads.scaling import scaled_model
-from engine.late import torch
+from engine.lazy import torch
 from engine.models import catalog
-from engine.operators import keyed_params
 from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import Explainer, explainer
+from engine.removal_operators import keyed_params
 from engine.request import Request
 from engine.result import Explanation, Prediction, Provenance
 from engine.store import result_store
@@ -57,7 +57,7 @@ def explain_many(
 def shipped_explanation(request: Request) -> Explanation | None:
     """The one that comes with the project, made on a CPU whatever the device here; None where it is not current."""
     entry = shipped.find(_Plan(request, "cpu").key)
-    return None if entry is None else records.unpack(*entry)
+    return None if entry is None else serialization.unpack(*entry)
 
 
 def key_of(request: Request) -> str:
@@ -142,7 +142,7 @@ def _answer(group: list[_Plan]) -> list[Explanation]:
 
 def _found(plans: list[_Plan]) -> dict[str, Explanation]:
     store = result_store()
-    return {p.key: records.unpack(*entry) for p in plans if (entry := store.get(p.key)) is not None}
+    return {p.key: serialization.unpack(*entry) for p in plans if (entry := store.get(p.key)) is not None}
 
 
 def _fly(plan: _Plan) -> dict[str, Explanation]:
@@ -152,11 +152,11 @@ def _fly(plan: _Plan) -> dict[str, Explanation]:
     that asks for its members) waits for no flight.
     """
 
-    def compute() -> tuple[records.Meta, records.Arrays]:
-        return records.pack(_together([plan])[plan.key])
+    def compute() -> tuple[serialization.Meta, serialization.Arrays]:
+        return serialization.pack(_together([plan])[plan.key])
 
     meta, arrays, hit = single_flight(result_store(), plan.key, compute, alone=(Cancelled,), check=check_cancelled)
-    return {plan.key: dataclasses.replace(records.unpack(meta, arrays), cached=hit)}
+    return {plan.key: dataclasses.replace(serialization.unpack(meta, arrays), cached=hit)}
 
 
 def _together(missing: list[_Plan]) -> dict[str, Explanation]:
@@ -175,7 +175,7 @@ def _compute_and_store(missing: list[_Plan]) -> dict[str, Explanation]:
     answers = {}
     for plan, answer in zip(missing, _compute(missing), strict=True):
         _store_by_class(plan, answer)  # first: a process that is killed in between makes both again
-        result_store().put(plan.key, *records.pack(answer))
+        result_store().put(plan.key, *serialization.pack(answer))
         answers[plan.key] = answer
     return answers
 
@@ -184,7 +184,7 @@ def _store_by_class(plan: _Plan, answer: Explanation) -> None:
     """The same result under the index of its class: who names the predicted class finds it too."""
     named = _Plan(dataclasses.replace(plan.request, target=answer.provenance.target))
     if named.key != plan.key:
-        result_store().put(named.key, *records.pack(answer))
+        result_store().put(named.key, *serialization.pack(answer))
 
 
 def _compute(plans: list[_Plan]) -> list[Explanation]:

@@ -14,9 +14,9 @@ from engine.heads.scales import PLAIN, HeadScales
 from engine.heads.scaling import scaled_model
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
-from engine.records import unpack_prediction
 from engine.request import DTYPES, Example, Input, plain_picture
 from engine.result import Prediction
+from engine.serialization import unpack_prediction
 from engine.store import result_store
 
 VERSION = 1

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ExegesisError, unknown
-from engine.params import NoParams, from_mapping
+from engine.params import NoParams, as_plain, from_mapping
 
 if TYPE_CHECKING:
     from engine.task import Attribution, Task
@@ -73,6 +73,10 @@ class Explainer:
         return self.signed(from_mapping(self.params, params, self.id))
 
 
+TYPICAL_LENGTH = 24
+"""Units of a typical example, for methods whose cost grows with them."""
+EXHAUSTIVE = 2048
+A_PASS, WITH_GRADIENTS = 1, 2
 KINDS = ("text", "image")
 EXPLAINERS: dict[str, dict[str, Explainer]] = {kind: {} for kind in KINDS}
 """The methods by the kind of input that they serve, and by id. A method may serve both, each in its own way."""
@@ -144,3 +148,16 @@ def all_explainers(kind: str = "text") -> dict[str, Explainer]:
 def method_order() -> tuple[str, ...]:
     """The ids of all methods in one order for texts and pictures: each keeps its place, and by it its colour."""
     return tuple(dict.fromkeys(id for kind in KINDS for id in all_explainers(kind)))
+
+
+def estimate_rows(method: Explainer, given: Mapping[str, object]) -> int:
+    """Estimate the number of model rows of one map; 0 for an ensemble, whose members are counted by themselves."""
+    params = as_plain(from_mapping(method.params, given, method.id))
+    for name in ("n_samples", "n_steps"):
+        if name in params:
+            return int(str(params[name]))
+    if method.family == "ensemble":
+        return 0
+    if method.cheap:
+        return A_PASS if method.family == "attention" else WITH_GRADIENTS
+    return TYPICAL_LENGTH if method.family == "perturbation" and "shapley" not in method.id else EXHAUSTIVE

@@ -20,9 +20,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.classifiers import AnyClassifier, Coded
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import as_float64
-from engine.operators import DELETE, HIDING, check_operator
+from engine.removal_operators import DELETE, HIDING, check_operator
 from engine.runtime import in_chunks, rows_at_once
 
 

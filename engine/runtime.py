@@ -12,12 +12,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from engine import accelerator, heap
+from engine import device as accelerator
+from engine import malloc
 from engine.classifiers import AnyClassifier
+from engine.device_queue import DeviceQueue, is_background
 from engine.errors import ExegesisError, UsageError, not_allowed
-from engine.late import torch
+from engine.lazy import torch
 from engine.progress import check_cancelled, tell
-from engine.turns import Turns, behind
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ def device() -> torch.device:
 @functools.cache
 def _only_cpu() -> bool:
     wanted = os.environ.get("EXEGESIS_DEVICE")
-    return not accelerator.possible() if wanted is None else wanted == "cpu"
+    return not accelerator.gpu_possible() if wanted is None else wanted == "cpu"
 
 
 def _usable(chosen: torch.device) -> bool:
@@ -92,9 +93,9 @@ def _usable(chosen: torch.device) -> bool:
 
 
 @functools.cache
-def turns() -> Turns:
+def turns() -> DeviceQueue:
     """The line at the device: first come, first served, and people before jobs."""
-    return Turns()
+    return DeviceQueue()
 
 
 @contextlib.contextmanager
@@ -106,7 +107,7 @@ def turn(lends: bool = False) -> Iterator[None]:
     which leaves the model as it is: what changes a model for longer than a chunk does so inside `unlent`.
     """
     turns().take(check_cancelled)
-    token = _turn.set(_Turn(lends and behind()))
+    token = _turn.set(_Turn(lends and is_background()))
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -116,7 +117,7 @@ def turn(lends: bool = False) -> Iterator[None]:
     finally:
         _turn.reset(token)
         turns().give()
-        heap.give_back()
+        malloc.release_memory()
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.classifiers import AnyClassifier, Coded
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import EMBEDDING, as_float64
 from engine.params import LOGIT
 from engine.removal import coalition_values, target_values, token_masks

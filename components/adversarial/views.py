@@ -13,7 +13,7 @@ from components.text.token_map import TokenMap
 from engine.attacks.result import Attacked
 from engine.registry import Explainer
 from engine.request import Example, Picture
-from engine.words import units
+from engine.word_units import units
 
 View = TokenMap | PatchMap
 SHARING = "before and after"

@@ -26,7 +26,7 @@ from engine.study.database import WrongAddress
 from engine.study.limits import TooManyTries
 from engine.study.studies import find
 from engine.study.voting import Answer, Guess, confirm, undo
-from engine.words import Unit, units
+from engine.word_units import Unit, units
 
 STATUSES: Mapping[type, int] = {NotOpen: 403, NotKnown: 404, TooManyTries: 429, WrongAddress: 503, UsageError: 400}
 """By error; any other of ours is 503."""

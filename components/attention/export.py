@@ -19,7 +19,6 @@ from components.citing import run_arguments, target_arguments
 from components.looked_at import command_line, picture_arguments, text_arguments
 from components.picture.focus import PictureFocus
 from components.prediction_area import PROBE
-from engine.cells import defused
 from engine.errors import ExegesisError
 from engine.heads.matrices import MatrixSelection, select_positions
 from engine.heads.readings import DEFAULT_SCORES, HeadReading, HeadTable, HeadTableQuery, head_table
@@ -27,6 +26,7 @@ from engine.heads.scores import AGREEMENT, OFF
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Explanation
+from engine.table_io import escape_cell
 
 AXES = "layer head query key"
 ABOUT = "Probabilities in half precision, layers and heads from 0; NaN where a query may not attend."
@@ -90,12 +90,12 @@ def scores_csv(kept: KeptHeads) -> str:
     table = kept.table
     scales = kept.state.switched.grid(*kept.reading.slope.shape)
     flips = [] if table.flipped is None else ["flipped"]
-    return _sheet(["layer", "head", "scale", *map(defused, table.columns), *flips], _score_rows(table, scales))
+    return _sheet(["layer", "head", "scale", *map(escape_cell, table.columns), *flips], _score_rows(table, scales))
 
 
 def matrix_csv(kept: KeptHeads) -> str:
     """The shown head's matrix: a row a query, a column a key, named as `3 good`. Empty: may not attend."""
-    names = [defused(position_name(kept.made, at)) for at in range(len(kept.made.tokens))]
+    names = [escape_cell(position_name(kept.made, at)) for at in range(len(kept.made.tokens))]
     rows = ([names[at], *map(_cell, values)] for at, values in zip(kept.part.rows, kept.matrix.tolist(), strict=True))
     return _sheet(["query", *(names[at] for at in kept.part.columns)], rows)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from components.browse.rows import CONFIDENT, Row, Table
 from components.browse.state import Browse
 from components.numbers import count, percent, plain
-from engine.cells import defused
+from engine.table_io import escape_cell
 
 if TYPE_CHECKING:
     import pandas
@@ -58,7 +58,7 @@ def _answers(shown: Sequence[Row], found: Table) -> dict[str, list[object]]:
 def _cell(text: str) -> str:
     """One line, not endless; and no formula where the table is saved as a file for a spreadsheet."""
     line = " ".join(text.split())
-    return defused(line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
+    return escape_cell(line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
 
 
 def summary(found: Table) -> str:

@@ -16,7 +16,7 @@ from components.numbers import MINUS, count, hundredths, percent, plain
 from components.text.token_map import TokenMap, class_of, direction, facts_of, token_map_html, tone
 from engine.comparison.agreeing import top_of
 from engine.comparison.parts import Part
-from engine.words import Unit
+from engine.word_units import Unit
 
 LABEL = "Maps side by side, a row for each part of the text"
 UP, DOWN, SAME = "↑", "↓", "="

@@ -19,7 +19,7 @@ from engine.comparison.parts import Sheet
 from engine.metrics.agreement import Agreement
 from engine.registry import Explainer
 from engine.result import Explanation, Prediction
-from engine.words import BASELINE
+from engine.word_units import BASELINE
 
 
 @dataclass(frozen=True, eq=False)

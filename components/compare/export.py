@@ -21,10 +21,10 @@ from components.looked_at import command_line, picture_arguments, text_arguments
 from components.numbers import hundredths, percent
 from components.picture.focus import PictureFocus
 from components.picture.styles import picture_sheet
-from engine.cells import defused
 from engine.comparison.agreeing import ORDERS
 from engine.metrics.agreement import MEASURES, TOP_PERCENT
 from engine.request import Example
+from engine.table_io import escape_cell
 
 
 def html(compared: Compared) -> str:
@@ -66,12 +66,12 @@ def scores_csv(compared: Compared) -> str:
         "start",
         "end",
         "segment",
-        *(defused(_code(compared, column)) for column in compared.there),
+        *(escape_cell(_code(compared, column)) for column in compared.there),
     ]
     rows: list[list[object]] = []
     if compared.sheet is not None:
         for part, scores in zip(compared.sheet.parts, compared.sheet.scores.T.tolist(), strict=True):
-            place = [defused(part.text), part.start, part.end, part.segment]
+            place = [escape_cell(part.text), part.start, part.end, part.segment]
             rows.append([*place, *("" if score != score else repr(score) for score in scores)])
     return _sheet([columns, *rows])
 
@@ -83,7 +83,7 @@ def matrix_csv(compared: Compared) -> str:
     for i, one in enumerate(compared.there):
         for j, other in enumerate(compared.there[: i + 1]):
             values = [found[measure].values[i, j] for measure in MEASURES]
-            named = [defused(_code(compared, column)) for column in (other, one)]
+            named = [escape_cell(_code(compared, column)) for column in (other, one)]
             told = ("" if value != value else repr(float(value)) for value in values)
             rows.append([*named, compared.look.order, compared.look.percent, *told])
     return _sheet(rows)

@@ -24,8 +24,8 @@ from components.row_choice import row_choice
 from components.text import focus_controls
 from components.text.open_data import OpenData
 from components.trouble import say_error, sentence
-from engine.cells import defused
 from engine.home import home
+from engine.table_io import escape_cell
 
 if TYPE_CHECKING:
     import pandas
@@ -177,4 +177,4 @@ def _show(opened: Opened, index: int) -> None:
 
 def _cell(text: str) -> str:
     line = " ".join(text.split())
-    return defused(line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
+    return escape_cell(line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")

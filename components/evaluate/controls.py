@@ -17,8 +17,8 @@ from components.trouble import say_error
 from engine.data.sources import list_datasets
 from engine.metrics.catalog import METRICS
 from engine.models.catalog import list_models
-from engine.operators import operators_of
 from engine.registry import Explainer
+from engine.removal_operators import operators_of
 
 SETS: Mapping[str, tuple[str, ...]] = {
     "The thesis's seven": (*SEVEN, "random"),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from components.library_html import duration
 from components.numbers import count
-from engine.costs import rows_of
-from engine.registry import Explainer
+from engine.registry import Explainer, estimate_rows
 
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
@@ -19,7 +18,7 @@ UNTIMED = "How long that takes cannot be told before a job on the same {} has en
 
 def evaluations(plan: Plan, methods: Mapping[str, Explainer], size: int) -> int:
     """About how often the models run for all maps and for what is measured by removal."""
-    maps = sum(rows_of(methods[id], plan.params_of(id)) for id in plan.company)
+    maps = sum(estimate_rows(methods[id], plan.params_of(id)) for id in plan.company)
     removed = 2 * len(plan.percents) * len(plan.company) if not plan.metrics or plan.needs("removal") else 0
     moved = (plan.samples * maps) if plan.needs("perturbation") else 0
     return len(plan.models) * size * (maps + removed + moved)

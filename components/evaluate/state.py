@@ -19,9 +19,9 @@ from components.request_link import (
 )
 from components.text.focus import Query
 from engine.errors import not_allowed, unknown
-from engine.operators import operators_of
 from engine.params import from_mapping
 from engine.registry import Explainer
+from engine.removal_operators import operators_of
 
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan

@@ -11,9 +11,9 @@ from components.flow.told import FlowGraph, begin_words, carried_words, path_wor
 from components.numbers import plain
 from components.palette import PALETTES, STEPS, colour
 from components.svg_sheet import CELL, EDGE, LINE, SMALL, SMALLER, WIDTH, Sheet, cells, clean, sentence, whole, words
-from engine.cells import defused
 from engine.heads.flow import FlowPath
 from engine.result import Explanation
+from engine.table_io import escape_cell
 
 _BOLD = ' font-weight="bold"'
 _INK, _GROUND = PALETTES["light"].text, PALETTES["light"].ground
@@ -54,7 +54,7 @@ def flow_svg(graph: FlowGraph, made: Explanation, settings: str = "") -> str:
 
 def flow_csv(graph: FlowGraph) -> str:
     """The steps that are drawn, the largest flow first; weight and flow in full."""
-    names = {row.at: defused(row.name) for row in graph.rows}
+    names = {row.at: escape_cell(row.name) for row in graph.rows}
     file = io.StringIO()
     table = csv.writer(file, lineterminator="\n")
     table.writerow(HEAD)

@@ -16,7 +16,7 @@ from components.text.token_map import TokenMap, legend_html, token_map_html
 from engine.heads.flow import flow_of_mean, gradient_flow, mean_over_heads
 from engine.heads.readings import HeadReading
 from engine.request import Example, Input
-from engine.words import units
+from engine.word_units import units
 
 THESIS, HALF = 0.0, 0.5
 """The shares of the residual stream that the thesis, and Abnar and Zuidema (2020), take."""

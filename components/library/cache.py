@@ -9,7 +9,7 @@ from components.library_html import facts_html, trouble_html
 from components.numbers import count
 from components.organizer import is_organizer
 from components.trouble import sentence
-from engine.amounts import byte_size
+from engine.format import size_text
 from engine.store import result_store
 
 SAID, FAILED = "library_cache_said", "library_cache_failed"
@@ -48,7 +48,7 @@ def _actions(found: Stats) -> None:
 
 def filling(found: Stats) -> str:
     """How full it is, in words."""
-    return f"{count(found.entries, 'result')}, {byte_size(found.bytes)} of at most {byte_size(found.max_bytes)}"
+    return f"{count(found.entries, 'result')}, {size_text(found.bytes)} of at most {size_text(found.max_bytes)}"
 
 
 def cache_facts(found: Stats) -> dict[str, object]:
@@ -56,7 +56,7 @@ def cache_facts(found: Stats) -> dict[str, object]:
     return {
         "state": "see below" if found.status else "works",
         "folder": found.folder,
-        "file": byte_size(found.file_bytes),
+        "file": size_text(found.file_bytes),
         "asked since the server started": f"{count(found.hits, 'hit')}, {found.misses:,} not there",
         "when it is full": "the results that were used least recently go; EXEGESIS_CACHE_BYTES sets the bound",
     }
@@ -78,7 +78,7 @@ def _check() -> None:
 @st.dialog("Clear the cache?")
 def _confirm(found: Stats) -> None:
     st.markdown(
-        f"{count(found.entries, 'result')} ({byte_size(found.bytes)}) will be computed again when they are asked for. "
+        f"{count(found.entries, 'result')} ({size_text(found.bytes)}) will be computed again when they are asked for. "
         "Finished parts of interrupted jobs are lost too, and so are long texts that links name by their hash."
     )
     with st.container(horizontal=True, gap="small"):

@@ -10,8 +10,8 @@ import streamlit as st
 from components.library.links import go_to_images, go_to_scaffold, go_to_text
 from components.library_html import facts_html, looks_html, trouble_html
 from components.trouble import sentence
-from engine.amounts import byte_size
 from engine.errors import UsageError
+from engine.format import size_text
 from engine.models import catalog
 from engine.models.sizes import stored_parameters
 from engine.vision.view import read_view
@@ -87,7 +87,7 @@ def size(card: dict[str, Any]) -> str:
     if not card.get("bytes"):
         return ""
     base = (card.get("base") or {}).get("name")
-    return byte_size(card["bytes"]) + (f", on top of {base}" if base and card.get("kind") == ADAPTER else "")
+    return size_text(card["bytes"]) + (f", on top of {base}" if base and card.get("kind") == ADAPTER else "")
 
 
 def measured(card: dict[str, Any]) -> dict[str, str]:

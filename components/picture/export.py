@@ -18,9 +18,9 @@ from components.picture.patch_card import extent, patch_card, patch_map
 from components.picture.patch_image import Sheet, sheet_png
 from components.picture.truth import truth_lines
 from components.scales import ends_of
-from engine.cells import defused
 from engine.errors import UsageError
 from engine.result import Explanation
+from engine.table_io import escape_cell
 from engine.vision.view import read_view
 
 COLUMNS = ("method", "row", "column", "score", "rank", "in_mask", "pinned")
@@ -85,7 +85,7 @@ def csv_table(kept: KeptPicture) -> str:
         for at, score in enumerate(view.scores.ravel().tolist()):
             row, column = divmod(at, view.grid[1])
             place = [row + 1, column + 1, repr(score), view.ranks[at]]
-            writer.writerow([defused(method.id), *place, _inside(kept, at), _told(at in kept.pins)])
+            writer.writerow([escape_cell(method.id), *place, _inside(kept, at), _told(at in kept.pins)])
     return sheet.getvalue()
 
 

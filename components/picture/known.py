@@ -42,6 +42,6 @@ def _rows(model: str, data: ImageDataset, stamp: Stamp) -> Table:
 def _read(
     model: str, revision: str, content: tuple[object, ...], stamp: Stamp, losses: int, home: str, _data: ImageDataset
 ) -> Table:
-    from engine.picture_sets import cached_set_predictions  # imports what runs models
+    from engine.image_predictions import cached_set_predictions  # imports what runs models
 
     return picture_table(_data, cached_set_predictions(model, _data))

@@ -13,11 +13,11 @@ from jaxtyping import Bool
 
 from components.trouble import sentence
 from engine import access
+from engine.blob_store import load_picture
 from engine.data.examples import ImageDataset
 from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
 from engine.home import home
-from engine.kept import kept_picture
 from engine.request import Picture
 
 PICTURES = "scenes"
@@ -126,7 +126,7 @@ def _shown(id: str, revision: str, split: str, count: int, index: int, _data: Im
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _own(digest: str, home: str) -> Shown:
-    pixels = kept_picture(digest)
+    pixels = load_picture(digest)
     if pixels is None:
         raise ExegesisError(f"picture: no picture is kept under {digest}.")
     return Shown(Picture(pixels), name=OWN)

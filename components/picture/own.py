@@ -6,8 +6,8 @@ import streamlit as st
 
 from components.looking import Looking
 from components.trouble import say_error, sentence
+from engine.blob_store import store_picture
 from engine.data.picture_files import open_picture
-from engine.kept import keep_picture
 
 KINDS = ("png", "jpg", "jpeg", "webp", "gif")
 BEFORE = "The picture before is still shown."
@@ -44,6 +44,6 @@ def take(looking: Looking, name: str) -> None:
     if given is None:
         return
     try:
-        looking.put("picture_sha", keep_picture(open_picture(given.getvalue(), given.name)))
+        looking.put("picture_sha", store_picture(open_picture(given.getvalue(), given.name)))
     except Exception as error:
         looking.put("refused", sentence(error))

@@ -11,8 +11,8 @@ from components.picture.look import PLAIN_PICTURE, PictureLook, read_picture_loo
 from components.picture.open_pictures import OpenPictures
 from components.request_link import last_values
 from components.text.focus import Query
-from engine.operators import PATCH_OPERATORS
 from engine.registry import Explainer
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
 
 START = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusion", "integrated_gradients", "random")

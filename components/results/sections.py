@@ -47,16 +47,16 @@ from components.results.titles import TitledResults
 from components.tables import draw_table, table_styles
 from components.theme import shown_theme
 from components.trouble import literal
-from engine.sheets import as_csv, as_json
 from engine.study.exports import results_plain, rows
 from engine.study.forward.summary import ForwardSummary
 from engine.study.ratings.summary import Summary
 from engine.study.study_file import export_study
+from engine.table_io import to_csv, to_json
 
 UNKNOWN = "not known"
 FORECAST = "A forecast, not a promise: it supposes that people go on as those before did."
 FORMATS = {"csv": "CSV", "json": "JSON"}
-WRITERS = {"csv": ("text/csv", as_csv), "json": ("application/json", as_json)}
+WRITERS = {"csv": ("text/csv", to_csv), "json": ("application/json", to_json)}
 TABLES: Mapping[str, tuple[str, str]] = {
     "votes": ("Votes", "A row an answer that was not taken back; what the rules leave out says so."),
     "orders": ("Orders", "A row a ballot: which method stood at which place."),

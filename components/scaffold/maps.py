@@ -32,7 +32,7 @@ from engine.scaffold.asked import learned_of
 from engine.scaffold.beside import Beside, beside, beside_key
 from engine.scaffold.result import Scaffold
 from engine.vision.view import read_view
-from engine.words import units
+from engine.word_units import units
 
 EXAMPLES = 100
 """Of the test split, to choose from."""

@@ -14,7 +14,7 @@ from components.text.look import LAYOUTS, STYLES
 from components.text.session import WIDGETS, key
 from components.text.state import START
 from engine.registry import Explainer
-from engine.words import UNITS
+from engine.word_units import UNITS
 
 
 def method_controls(methods: Mapping[str, Explainer]) -> None:

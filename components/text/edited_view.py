@@ -25,7 +25,7 @@ from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Prediction
-from engine.words import UNITS, Unit
+from engine.word_units import UNITS, Unit
 
 FEWEST = 3
 """Kept tokens below which their order says nothing."""

@@ -18,10 +18,10 @@ from components.text.aligned_map import aligned_html, line_html
 from components.text.look import PLAIN, Look
 from components.text.token_map import unit_selector
 from components.text.token_pick import to_units
-from engine.cells import defused
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Token
+from engine.table_io import escape_cell
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ def csv_table(kept: Kept) -> str:
     sheet = io.StringIO(newline="")
     writer = csv.writer(sheet, lineterminator="\r\n")
     names = [*(row.title.lower() for row in kept.above), *(made.provenance.method for _, made in kept.shown)]
-    writer.writerow(["token", "start", "end", "segment", "special", *map(defused, names)])
+    writer.writerow(["token", "start", "end", "segment", "special", *map(escape_cell, names)])
     scores = [*(_of_tokens(row) for row in kept.above), *(made.scores.tolist() for _, made in kept.shown)]
     for position, token in enumerate(kept.tokens):
         segment = "" if token.special else token.segment
         place = [token.start, token.end, segment, "true" if token.special else "false"]
-        writer.writerow([defused(token.text), *place, *(repr(one[position]) for one in scores)])
+        writer.writerow([escape_cell(token.text), *place, *(repr(one[position]) for one in scores)])
     return sheet.getvalue()
 
 

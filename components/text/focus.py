@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from components.text.open_data import DATA, OpenData
+from engine.blob_store import load_text, store_text
 from engine.data.datasets import dataset_names
 from engine.errors import UsageError
-from engine.kept import keep_text, kept_text
 from engine.request import Example
 
 Query = dict[str, list[str]]
@@ -77,7 +77,7 @@ def text_query(name: str, text: str) -> Query:
     """A text in a link: itself, or the hash under which this machine keeps it."""
     if len(text) <= LONGEST_IN_LINK:
         return {name: [text]}
-    return {f"{name}_sha": [keep_text(text)]}
+    return {f"{name}_sha": [store_text(text)]}
 
 
 def read_text(last: Mapping[str, str], name: str, said: list[str]) -> str | None:
@@ -85,7 +85,7 @@ def read_text(last: Mapping[str, str], name: str, said: list[str]) -> str | None
     digest = last.get(f"{name}_sha")
     if digest is None:
         return last.get(name)
-    found = kept_text(digest)
+    found = load_text(digest)
     if found is None:
         said.append(
             f"{name}: the link names a long text by its hash, which this machine no longer has. Paste it again."

@@ -9,7 +9,7 @@ from components.text import session as text_session
 from components.text.state import TextState
 from components.text.token_pick import to_tokens, to_units, token_pick
 from engine.result import Explanation
-from engine.words import Unit, units
+from engine.word_units import Unit, units
 
 KEY = "text_token_pick"
 

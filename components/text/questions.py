@@ -12,7 +12,7 @@ from components.text.session import key
 from components.text.state import TextState
 from engine.registry import Explainer
 from engine.result import Explanation
-from engine.words import unit_scores
+from engine.word_units import unit_scores
 
 
 def question_area(state: TextState, methods: Mapping[str, Explainer], made: Made, probe: Explanation) -> None:

@@ -14,7 +14,7 @@ from components.text.token_map import TokenMap
 from engine.data.examples import Dataset, LabeledExample
 from engine.metrics.plausibility import overlaps, spans_of
 from engine.result import Explanation, Token
-from engine.words import Unit, units
+from engine.word_units import Unit, units
 
 TITLE = "Rationale"
 CAUTION = "It says what convinces a person, which need not be what the model used."

@@ -13,10 +13,10 @@ from components.text.focus import Focus, Query, is_another, read_focus, read_tex
 from components.text.look import PLAIN, Look
 from components.text.look_link import read_look, write_look
 from components.text.open_data import OpenData
-from engine.operators import OPERATORS
 from engine.registry import Explainer
+from engine.removal_operators import OPERATORS
 from engine.request import Example
-from engine.words import UNITS
+from engine.word_units import UNITS
 
 START = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion", "integrated_gradients",
          "kernel_shap", "random")  # fmt: skip

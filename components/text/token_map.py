@@ -25,7 +25,7 @@ from components.legend import bent, shared
 from components.numbers import brief, count, plain, signed
 from components.palette import Side, step_of
 from components.text.look import PLAIN, Look
-from engine.words import Unit
+from engine.word_units import Unit
 
 DIGITS = 32
 """Positions up to DIGITS x DIGITS have a class for each digit, by which hovering finds the same unit in every map."""

@@ -12,7 +12,7 @@ from components import pins as strips
 from components.pins import Component, Picked, Pins
 from components.styles import STACK
 from components.text.token_map import DIGITS, direction
-from engine.words import Unit
+from engine.word_units import Unit
 
 NAME = "exegesis_token_pick"
 

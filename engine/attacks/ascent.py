@@ -16,7 +16,7 @@ from engine.attacks.params import TOLERANCE, AttackParams
 from engine.attacks.ranks import Ranks
 from engine.attacks.trail import Trail, Trails, Watch
 from engine.explain import require_finite
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import as_float64
 from engine.progress import check_cancelled, reporting, silent, tell
 from engine.removal import target_values

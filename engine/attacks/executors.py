@@ -14,7 +14,7 @@ from engine.attacks.attack import EXAMPLES_AT_ONCE, key_of
 from engine.attacks.experiment import carry_out, of_some
 from engine.attacks.findings import Findings
 from engine.attacks.plan import AttackPlan, check
-from engine.cluster import Found
+from engine.cluster import CacheEntries
 from engine.errors import ExegesisError
 from engine.evaluation.sample import Sample, sample_of
 from engine.progress import CancelToken, Report, silent
@@ -33,9 +33,9 @@ class Task:
         """How many examples."""
         return len(self.indices)
 
-    def run(self) -> Found:
+    def run(self) -> CacheEntries:
         """All entries that these attacks leave in a cache. Runs on a worker."""
-        with cluster.on_worker() as found:
+        with cluster.worker_cache() as found:
             of_some(self.plan, Sample(sample_of(self.plan.sampled).source, self.indices))
         return found
 
@@ -54,7 +54,7 @@ def carry_out_on(
     cluster.check_executor(executor, address)
     if executor == "ray":
         check(plan)
-        cluster.work_off(cluster.left(list(_tasks(plan))), address, report, cancel or CancelToken())
+        cluster.run_tasks(cluster.pending(list(_tasks(plan))), address, report, cancel or CancelToken())
     return carry_out(plan, report, cancel)
 
 

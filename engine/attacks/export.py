@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from engine.attacks.findings import Findings
-from engine.sheets import as_csv, as_json, as_parquet
+from engine.table_io import to_csv, to_json, to_parquet
 
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "objective": str,
@@ -18,15 +18,15 @@ another one where it is asked whether the attack transfers. `outcome` and what f
 
 
 def _csv(found: Findings) -> bytes:
-    return (as_csv(found.table()) or ",".join(COLUMNS) + "\n").encode()
+    return (to_csv(found.table()) or ",".join(COLUMNS) + "\n").encode()
 
 
 def _json(found: Findings) -> bytes:
-    return as_json(found.table()).encode()
+    return to_json(found.table()).encode()
 
 
 def _parquet(found: Findings) -> bytes:
-    return as_parquet(found.table(), COLUMNS)
+    return to_parquet(found.table(), COLUMNS)
 
 
 FORMATS: Mapping[str, Callable[[Findings], bytes]] = {"csv": _csv, "json": _json, "parquet": _parquet}

@@ -20,7 +20,7 @@ from engine.classifiers import AnyClassifier
 from engine.errors import UsageError
 from engine.explainers.gradients import ignores_constant_shift
 from engine.explainers.integrated_gradients import quadrature_nodes
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.attention import twice_differentiable
 from engine.models.classifier import EMBEDDING
 from engine.params import LOGIT, PROBABILITY, Plain, as_plain, from_mapping

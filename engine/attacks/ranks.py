@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from engine.late import torch
+from engine.lazy import torch
 from engine.metrics.ranking import TIES, rank_features
 from engine.task import Item
 

@@ -16,8 +16,8 @@ from engine.attacks.ranks import normalised_sum_change, rank_change, sum_change
 from engine.attacks.trail import Trail
 from engine.attacks.words import Near
 from engine.params import Plain
-from engine.records import unpack_prediction
 from engine.result import Prediction, Provenance, Token
+from engine.serialization import unpack_prediction
 
 FOOLED, ROBUST, CLASS_CHANGED, BROKEN, FAILED = OUTCOMES = (
     "fooled", "robust", "class changed", "constraint broken", "failed"

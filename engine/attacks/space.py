@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from engine.attacks.params import PIXELS, AttackParams
 from engine.classifiers import AnyClassifier
-from engine.late import torch
+from engine.lazy import torch
 from engine.task import Item
 from engine.vision.classifier import ImageClassifier
 

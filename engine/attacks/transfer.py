@@ -23,7 +23,7 @@ from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import Cancelled
 from engine.explain import explain, require_finite
 from engine.explain import key_of as explanation_key
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import EMBEDDING
 from engine.params import Plain
 from engine.progress import check_cancelled

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.classifiers import AnyClassifier
-from engine.late import torch
+from engine.lazy import torch
 from engine.models import sandbox
 from engine.models.text_classifier import EncodedText, TextClassifier
 

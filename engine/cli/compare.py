@@ -43,7 +43,7 @@ def compare(
     from engine.comparison.agreeing import How
     from engine.comparison.pairs import check_pairs
     from engine.errors import unknown
-    from engine.words import UNITS
+    from engine.word_units import UNITS
 
     if unit not in UNITS:
         raise unknown("--unit", unit, UNITS)

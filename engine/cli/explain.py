@@ -55,8 +55,8 @@ def explain(
     """Explain a prediction: one score a token or a patch, by one or more methods."""
     from engine.cli import drawing, output
     from engine.cli.guard import note
-    from engine.plain import as_plain
     from engine.request import Request
+    from engine.serialization import explanation_to_json
     from engine.store import result_store
 
     check_dtype(dtype)
@@ -72,7 +72,7 @@ def explain(
     if trouble := result_store().status:
         note(trouble)
     if as_json:
-        output.print_json([as_plain(explanation) for explanation in found])
+        output.print_json([explanation_to_json(explanation) for explanation in found])
     else:
         drawing.draw(source.told, found)
 

@@ -45,8 +45,8 @@ def models(
 
 
 def _list_models(as_json: bool) -> None:
-    from engine.amounts import byte_size
     from engine.cli.output import console, print_json, shown, table
+    from engine.format import size_text
     from engine.models import catalog
 
     keys = ("title", "kind", "labels", "metric", "scores", "bytes", "licence", "command")
@@ -56,7 +56,13 @@ def _list_models(as_json: bool) -> None:
         return print_json(rows)
     made = table(["model", "kind", "labels", "measured", "size", "licence"], right=["size"])
     for row in rows:
-        cells = (row["kind"] or "", row["labels"] or [], _accuracy(row), byte_size(row["bytes"]), row["licence"] or "")
+        cells = (
+            row["kind"] or "",
+            row["labels"] or [],
+            _accuracy(row),
+            size_text(row["bytes"]),
+            row["licence"] or "",
+        )
         made.add_row(row["name"], *map(shown, cells))
     if rows:
         console().print(made)

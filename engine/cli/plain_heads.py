@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from engine.plain import prediction_as_plain
+from engine.serialization import prediction_to_json
 
 if TYPE_CHECKING:
     from engine.heads.readings import HeadTable
@@ -21,7 +21,7 @@ def heads_as_plain(table: HeadTable, most: int | None = None) -> dict[str, Any]:
     return {
         "model": origin.model,
         "revision": origin.revision,
-        "prediction": prediction_as_plain(of),
+        "prediction": prediction_to_json(of),
         "target": origin.target_label,
         "scores": {name: _meaning(table, name) for name in table.columns},
         "against": _compared(table),

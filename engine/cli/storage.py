@@ -21,17 +21,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command()
 def stats(as_json: Json = False) -> None:
     """How many results are kept and how much room they take."""
-    from engine.amounts import byte_size
     from engine.cli.output import facts, print_json
+    from engine.format import size_text
 
     found = _store().stats()
     if as_json:
         print_json({key: value for key, value in found.as_plain().items() if key not in ("hits", "misses")})
         return
     sizes = {
-        "results": byte_size(found.bytes),
-        "bound": byte_size(found.max_bytes),
-        "file": byte_size(found.file_bytes),
+        "results": size_text(found.bytes),
+        "bound": size_text(found.max_bytes),
+        "file": size_text(found.file_bytes),
     }
     print(facts({"folder": found.folder, "entries": found.entries, **sizes, "trouble": found.status}))
 

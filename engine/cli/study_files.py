@@ -61,13 +61,13 @@ def _study_file(study: int, votes: bool) -> bytes:
 
 
 def _table(study: int, what: str, format: str) -> bytes:
-    from engine.sheets import as_csv, as_json
     from engine.study.exports import TABLES, rows
+    from engine.table_io import to_csv, to_json
 
     if what not in TABLES:
         raise unknown("--what", what, (STUDY, *TABLES))
     found = rows(study, what)
-    return (as_json(found) if format == "json" else as_csv(found)).encode()
+    return (to_json(found) if format == "json" else to_csv(found)).encode()
 
 
 def _read(file: str) -> bytes:

@@ -14,7 +14,7 @@ from engine.metrics.agreement import MEASURES, TOP_PERCENT, Agreement, pairwise
 from engine.metrics.ranking import is_constant, spearman, top_k_overlap
 from engine.registry import explainer
 from engine.result import Explanation
-from engine.words import BASELINE
+from engine.word_units import BASELINE
 
 ORDERS = ("sign", "size")
 """`sign`: what speaks against the class comes last, as in every other agreement here; `size`: by the size of scores."""

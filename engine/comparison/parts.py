@@ -17,7 +17,7 @@ from jaxtyping import Float
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Explanation
-from engine.words import BASELINE, Unit, units_of
+from engine.word_units import BASELINE, Unit, units_of
 
 Span = tuple[int, int, int]
 """The text of a pair that it is in, its first character, and the one after its last."""

@@ -12,8 +12,8 @@ from engine.comparison.agreeing import How, agreements, apart, by_chance
 from engine.comparison.parts import Sheet
 from engine.comparison.search import Disputed, Left, Search
 from engine.metrics.agreement import MEASURES
-from engine.plain import as_plain as explanation_as_plain
 from engine.result import Explanation
+from engine.serialization import explanation_to_json as explanation_as_plain
 
 
 def as_plain(

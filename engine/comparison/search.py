@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine import records
+from engine import serialization
 from engine.comparison.agreeing import How, agreements, apart, by_chance
 from engine.comparison.pairs import Pair, check_pairs, read_pair
 from engine.comparison.parts import Sheet, text_sheet
@@ -224,4 +224,4 @@ def _kept(request: Request) -> Explanation | None:
         entry = result_store().get(key_of(request))
     except ExegesisError:
         return None
-    return None if entry is None else records.unpack(*entry)
+    return None if entry is None else serialization.unpack(*entry)

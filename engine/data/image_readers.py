@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, UInt8
 
-from engine.amounts import byte_size
 from engine.data.examples import Box, ImageDataset, ImageExample, box_mask
 from engine.data.hub import (
     HUB_PREFIX,
@@ -41,6 +40,7 @@ from engine.data.picture_files import MAX_FILE_SIZE, open_picture
 from engine.data.registry import DEFAULT_SPLITS, SPLIT_ALIASES, choose_split, external_card, order_splits
 from engine.data.tables import content_revision
 from engine.errors import ExegesisError, UsageError, shown, unknown
+from engine.format import size_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -140,7 +140,7 @@ def _check_member(name: str, member: zipfile.ZipInfo) -> None:
     if member.flag_bits & 1:
         raise ExegesisError(f"{name}: {member.filename!r} is locked by a password. Pack it without one.")
     if member.file_size > MAX_FILE_SIZE:
-        sizes = f"must unpack to at most {byte_size(MAX_FILE_SIZE)}, got {byte_size(member.file_size)}. Leave it out."
+        sizes = f"must unpack to at most {size_text(MAX_FILE_SIZE)}, got {size_text(member.file_size)}. Leave it out."
         raise ExegesisError(f"{name}: {member.filename!r} {sizes}")
 
 

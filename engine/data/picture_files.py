@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 
-from engine.amounts import byte_size
 from engine.errors import ExegesisError, UsageError, shown
+from engine.format import size_text
 
 PICTURE_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 ACCEPTED = "PNG, JPEG, WebP or GIF"
@@ -66,7 +66,7 @@ def open_picture(data: bytes, name: str = "picture") -> UInt8[np.ndarray, "heigh
     if not data:
         raise ExegesisError(f"{name}: is empty. Give a {ACCEPTED} picture.")
     if len(data) > MAX_FILE_SIZE:
-        allowed, got = byte_size(MAX_FILE_SIZE), byte_size(len(data))
+        allowed, got = size_text(MAX_FILE_SIZE), size_text(len(data))
         raise ExegesisError(f"{name}: must have at most {allowed}, got {got}. Make it smaller first.")
     with warnings.catch_warnings():
         # Pillow warns of large pictures and of damaged EXIF; both are handled here.

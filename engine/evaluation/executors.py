@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from cache import key_for
 from engine import cluster
-from engine.cluster import Found
+from engine.cluster import CacheEntries
 from engine.data.sources import load_source
 from engine.evaluation.evaluate import carry_out, of_some
 from engine.evaluation.keeping import kept, key_of
@@ -31,9 +31,9 @@ class Task:
     def size(self) -> int:
         return len(self.indices)
 
-    def run(self) -> Found:
+    def run(self) -> CacheEntries:
         """All entries that these examples leave in a cache. Runs on a worker."""
-        with cluster.on_worker() as found:
+        with cluster.worker_cache() as found:
             source = load_source(self.plan.kind, self.plan.dataset, self.plan.split, tolerant=True)
             of_some(self.plan, self.plan.models[0], Sample(source, self.indices))
         return found
@@ -49,17 +49,17 @@ def carry_out_on(
     cluster.check_executor(executor, address)
     if executor == "ray":
         check(plan)
-        cluster.work_off(_left(plan), address, report, cancel or CancelToken())
+        cluster.run_tasks(_left(plan), address, report, cancel or CancelToken())
     return carry_out(plan, report, cancel)
 
 
-def _left(plan: Plan) -> list[cluster.Task]:
+def _left(plan: Plan) -> list[cluster.ClusterTask]:
     """What is not done yet: a worker takes together what would be taken together here."""
     sample = sample_of(plan)
     plan = with_metrics(plan, sample)
     places = range(0, len(sample.indices), AT_ONCE)
     models = [model for model in plan.models if kept(plan, model, sample) is None]
-    return cluster.left(
+    return cluster.pending(
         [_task(plan, model, sample, sample.indices[at : at + AT_ONCE]) for model in models for at in places]
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from engine.evaluation.result import Evaluation
-from engine.sheets import as_csv, as_json, as_parquet
+from engine.table_io import to_csv, to_json, to_parquet
 
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "against": str,
@@ -15,15 +15,15 @@ COLUMNS = {
 
 
 def _csv(found: Evaluation) -> bytes:
-    return (as_csv(row.as_plain() for row in found.rows) or ",".join(COLUMNS) + "\n").encode()
+    return (to_csv(row.as_plain() for row in found.rows) or ",".join(COLUMNS) + "\n").encode()
 
 
 def _json(found: Evaluation) -> bytes:
-    return as_json(row.as_plain() for row in found.rows).encode()
+    return to_json(row.as_plain() for row in found.rows).encode()
 
 
 def _parquet(found: Evaluation) -> bytes:
-    return as_parquet((row.as_plain() for row in found.rows), COLUMNS)
+    return to_parquet((row.as_plain() for row in found.rows), COLUMNS)
 
 
 FORMATS: Mapping[str, Callable[[Evaluation], bytes]] = {"csv": _csv, "json": _json, "parquet": _parquet}

@@ -17,8 +17,8 @@ from engine.explain import told_of
 from engine.metrics import faithfulness, sensitivity
 from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 from engine.models import catalog
-from engine.operators import keyed, keyed_params
 from engine.registry import explainer
+from engine.removal_operators import keyed, keyed_params
 from engine.store import result_store
 
 VERSION = 3

@@ -14,9 +14,9 @@ from engine.metrics.faithfulness import PERCENTS, SHARES, UNITS_OF, check_percen
 from engine.metrics.plausibility import K
 from engine.metrics.sensitivity import SAMPLES
 from engine.models import catalog
-from engine.operators import check_operator, operators_of
 from engine.params import Plain, from_mapping
 from engine.registry import explainer
+from engine.removal_operators import check_operator, operators_of
 from engine.request import DTYPES
 
 EXAMPLES = 500

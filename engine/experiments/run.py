@@ -15,7 +15,7 @@ import numpy as np
 from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import cluster, runtime
-from engine.cluster import Found
+from engine.cluster import CacheEntries
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.evaluation.sample import Sample
 from engine.experiments.base import Experiment, experiment_of
@@ -23,13 +23,13 @@ from engine.experiments.options import Option, Spec, options_of
 from engine.explain import told_of
 from engine.jobs.kinds import Kind, Unit
 from engine.models import catalog
-from engine.operators import keyed_params
 from engine.params import allowed, from_mapping
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.registry import explainer
+from engine.removal_operators import keyed_params
 from engine.request import DTYPES
-from engine.sheets import as_csv, as_json, as_parquet
 from engine.store import result_store
+from engine.table_io import to_csv, to_json, to_parquet
 
 
 def carry_out(
@@ -49,7 +49,7 @@ def carry_out(
     check(plan)
     sample = sample_of(plan)
     if executor == "ray":
-        cluster.work_off(missing_tasks(plan, sample), address, report, cancel or CancelToken())
+        cluster.run_tasks(missing_tasks(plan, sample), address, report, cancel or CancelToken())
     with cancellable(cancel):
         found = tuple(_on_model(plan, model, sample, report) for model in plan.models)
     return experiment_of(plan).steps.Result(plan, found)
@@ -239,9 +239,9 @@ class ClusterTask:
     size: int
     key: str
 
-    def run(self) -> Found:
+    def run(self) -> CacheEntries:
         """Leave all entries of the group in a cache, and hand them over. Runs on a worker."""
-        with cluster.on_worker() as found:
+        with cluster.worker_cache() as found:
             work = experiment_of(self.plan).steps.units(self.plan, sample_of(self.plan))
             failed = _do(unit for unit in work.each if unit.group == self.at)
             if failed is not None and not found:
@@ -250,10 +250,10 @@ class ClusterTask:
         return found
 
 
-def missing_tasks(plan: Any, sample: Sample) -> list[cluster.Task]:
+def missing_tasks(plan: Any, sample: Sample) -> list[cluster.ClusterTask]:
     """What a cluster has to do, a task for each group of units."""
     models = [model for model in plan.models if find(plan, model, sample) is None]
-    return cluster.left([task for model in models for task in _tasks(replace(plan, models=(model,)), sample)])
+    return cluster.pending([task for model in models for task in _tasks(replace(plan, models=(model,)), sample)])
 
 
 def _tasks(plan: Any, sample: Sample) -> Iterator[ClusterTask]:
@@ -289,15 +289,15 @@ def plan_and_rows(found: Any) -> dict[str, Any]:
 
 def _csv(found: Any) -> bytes:
     columns = experiment_of(found.plan).steps.COLUMNS
-    return (as_csv(rows_of(found)) or ",".join(columns) + "\n").encode()
+    return (to_csv(rows_of(found)) or ",".join(columns) + "\n").encode()
 
 
 def _json(found: Any) -> bytes:
-    return as_json(rows_of(found)).encode()
+    return to_json(rows_of(found)).encode()
 
 
 def _parquet(found: Any) -> bytes:
-    return as_parquet(rows_of(found), experiment_of(found.plan).steps.COLUMNS)
+    return to_parquet(rows_of(found), experiment_of(found.plan).steps.COLUMNS)
 
 
 FORMATS: Mapping[str, Callable[[Any], bytes]] = {"csv": _csv, "json": _json, "parquet": _parquet}

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import not_allowed
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import as_float64
 from engine.params import option
 from engine.registry import KINDS, Axes, register

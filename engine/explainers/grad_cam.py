@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import as_float64
 from engine.params import option
 from engine.registry import Axes, register

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.classifiers import AnyClassifier
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import EMBEDDING, as_float64
 from engine.params import LOGIT, QuantityParams, option
 from engine.registry import KINDS, Axes, register

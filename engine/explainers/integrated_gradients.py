@@ -10,12 +10,12 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import unknown
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import as_float64
-from engine.operators import BASELINES, PATCH_BASELINES
 from engine.params import LOGIT, QuantityParams, option
 from engine.registry import KINDS, Axes, register
 from engine.removal import removed
+from engine.removal_operators import BASELINES, PATCH_BASELINES
 from engine.result import Check
 from engine.task import Attribution, Task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import as_float64
 from engine.registry import KINDS, Axes, register
 from engine.result import Check

@@ -16,10 +16,10 @@ from jaxtyping import Bool, Float
 from engine.classifiers import Coded
 from engine.errors import UsageError
 from engine.explainers import shapley
-from engine.operators import OPERATORS, PATCH_OPERATORS
+from engine.feature_groups import FeatureGroups, singletons
 from engine.params import option
-from engine.parts import Parts, single
 from engine.registry import KINDS, Axes, register
+from engine.removal_operators import OPERATORS, PATCH_OPERATORS
 from engine.result import Check
 from engine.task import Attribution, Item, Task
 from engine.vision.picture import SEGMENTS, EncodedPicture, segment_picture
@@ -41,16 +41,16 @@ class RemovalParams:
 
     removal: str = option("mask", "How features are removed", choices=OPERATORS)
 
-    def groups(self, example: Coded) -> Parts:
+    def groups(self, example: Coded) -> FeatureGroups:
         """The features that are removed together."""
-        return single(len(example.features))
+        return singletons(len(example.features))
 
     @property
     def noun(self) -> str:
         """What the groups are called."""
         return "text's tokens"
 
-    def check_exact(self, groups: Sequence[Parts]) -> None:
+    def check_exact(self, groups: Sequence[FeatureGroups]) -> None:
         """Refuse more groups than all coalitions can be evaluated of; for texts the solver does."""
 
 
@@ -68,7 +68,7 @@ class SegmentParams(PatchRemovalParams):
     segments: str = option("patch", _SEGMENTS_HELP, choices=SEGMENTS)
     n_segments: int = option(24, _N_SEGMENTS_HELP, low=2, high=1000)
 
-    def groups(self, example: Coded) -> Parts:
+    def groups(self, example: Coded) -> FeatureGroups:
         assert isinstance(example, EncodedPicture)
         return segment_picture(example, self.segments, self.n_segments)
 
@@ -80,7 +80,7 @@ class SegmentParams(PatchRemovalParams):
     def _plural(self) -> str:
         return "patches" if self.segments == "patch" else "superpixels"
 
-    def check_exact(self, groups: Sequence[Parts]) -> None:
+    def check_exact(self, groups: Sequence[FeatureGroups]) -> None:
         most, limit = max(group.count for group in groups), shapley.EXACT_LIMIT
         if most <= limit:
             return
@@ -311,7 +311,7 @@ def exact_shapley(task: Task, params: RemovalParams) -> list[Attribution]:
     return [_exact_values(task, item, group, params.removal) for item, group in zip(task.items, groups, strict=True)]
 
 
-def _exact_values(task: Task, item: Item, group: Parts, removal: str) -> Attribution:
+def _exact_values(task: Task, item: Item, group: FeatureGroups, removal: str) -> Attribution:
     values = np.zeros(0)
 
     def evaluate(keep: np.ndarray) -> np.ndarray:

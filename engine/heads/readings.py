@@ -33,7 +33,7 @@ from engine.heads.scores import (
     received,
     special_share,
 )
-from engine.late import torch
+from engine.lazy import torch
 from engine.metrics.ablation import PROBE
 from engine.models.attention import scale_heads
 from engine.models.classifier import as_float64

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from engine import runtime
 from engine.classifiers import AnyClassifier
 from engine.heads.scales import HeadScales
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.attention import scale_heads
 
 

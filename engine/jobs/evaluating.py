@@ -77,13 +77,12 @@ class _OneModel:
         self.plan, self.model, self.sample = plan, model, sample
 
     def units(self) -> Iterator[Unit]:
-        from engine.costs import rows_of
         from engine.evaluation.keeping import key_of
-        from engine.registry import explainer
+        from engine.registry import estimate_rows, explainer
 
         keys = {index: self._keys(index) for index in self.sample.indices}
         plan, known = self.plan, {id: explainer(id, self.plan.kind) for id in self.plan.company}
-        rows = {id: rows_of(method, plan.params_of(id)) for id, method in known.items()}
+        rows = {id: estimate_rows(method, plan.params_of(id)) for id, method in known.items()}
         for place, id in enumerate(plan.company):
             own = {of_example[place]: index for index, of_example in keys.items()}
             yield from self._each(own, id, known[id].title, rows[id], partial(self._explain, id))

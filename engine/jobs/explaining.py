@@ -50,9 +50,8 @@ def plan(spec: Spec) -> Iterator[Unit]:
     `params`?: {method: {name: value}}, `target`?, `seed`?, `dtype`?. Method by method, so that examples which share a
     method follow each other.
     """
-    from engine.costs import rows_of
     from engine.explain import explain_many
-    from engine.registry import explainer
+    from engine.registry import estimate_rows, explainer
 
     check(spec)
     inputs = Inputs(spec["examples"])
@@ -63,7 +62,7 @@ def plan(spec: Spec) -> Iterator[Unit]:
             return explain_many([_request(spec, method, inputs[number]) for number in numbers])
 
         known = explainer(method, kind_of_all(spec["examples"]))
-        title, rows = f"{known.title} on {spec['model']}", rows_of(known, spec.get("params", {}).get(method, {}))
+        title, rows = f"{known.title} on {spec['model']}", estimate_rows(known, spec.get("params", {}).get(method, {}))
         batch = _together(work, {of_example[place]: number for number, of_example in enumerate(keys)})
         for number, of_example in enumerate(keys):
             label, step = f"{method}, example {number + 1}", Step(title, number + 1, len(keys), rows)

@@ -33,7 +33,7 @@ def check_picture_set(spec: Spec) -> None:
 def picture_units(spec: Spec) -> Iterator[Unit]:
     """A unit a picture, in the order of the set; one that cannot be read fails alone, with its own words."""
     from engine.data.image_datasets import load_images
-    from engine.picture_sets import picture_digests
+    from engine.image_predictions import picture_digests
     from engine.predictions import keys_by_digest, predictions
 
     model, dtype = spec["model"], spec.get("dtype", DTYPES[0])

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from cache import Store, single_flight
+from engine.device_queue import in_background
 from engine.errors import Cancelled, ExegesisError, panics_told
 from engine.jobs.kinds import Batch, Unit, kind_of
 from engine.jobs.ledger import Failure, Job, Ledger
@@ -17,7 +18,6 @@ from engine.jobs.meter import Meter
 from engine.jobs.owner import HEARTBEAT_SECONDS
 from engine.progress import CancelToken, Report, cancellable, reporting
 from engine.store import result_store
-from engine.turns import in_background
 
 WRITE_SECONDS = LOOK_SECONDS = 0.25
 AT_ONCE = 16

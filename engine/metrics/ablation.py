@@ -14,10 +14,10 @@ from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.explain import explain, key_of
 from engine.heads.scaling import scaled_model
-from engine.late import torch
-from engine.operators import check_operator, keyed, operators_of
+from engine.lazy import torch
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.removal import removed, token_masks
+from engine.removal_operators import check_operator, keyed, operators_of
 from engine.request import Request
 from engine.result import Prediction, Token
 from engine.store import result_store

@@ -22,14 +22,14 @@ from engine.explain import explain_many, key_of
 from engine.heads.scales import HeadScales
 from engine.heads.scaling import scaled_model
 from engine.metrics.ranking import count_of_percent, rank_features
-from engine.operators import check_operator, keyed, operators_of
 from engine.params import PROBABILITY
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.removal import coalition_quantities, token_masks
+from engine.removal_operators import check_operator, keyed, operators_of
 from engine.request import Example, Input, Picture, Request
 from engine.result import Explanation
 from engine.store import result_store
-from engine.words import UNITS, unit_scores, units
+from engine.word_units import UNITS, unit_scores, units
 
 VERSION = 2
 """Raised whenever the numbers of curves change."""
@@ -194,7 +194,7 @@ def removal_curves(
     Each map is made (or found), then m is measured at the `percents`, which rise from 0 to 100. Requests may differ
     in method, example and target; those of one model share passes, and a set of units that several curves name is
     measured once. A `unit` is a token, or a word, which goes as a whole and whose score is that of
-    `engine.words.unit_scores`; of a picture a patch. The number removed or brought back is max(1, round(k n)); the
+    `engine.word_units.unit_scores`; of a picture a patch. The number removed or brought back is max(1, round(k n)); the
     most important for the target go first, which is the highest score, for unsigned methods too. Ties:
     `engine.metrics.ranking`. Without `removal` and `unit`, the first of the input's kind. `tally` counts the rows that
     were asked for and run; what is found in the cache is neither. `logits`: whether the curves must have those of the

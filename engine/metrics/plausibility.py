@@ -19,7 +19,7 @@ from engine.errors import UsageError, not_allowed
 from engine.metrics.ranking import average_ranks, rank_features
 from engine.result import Token
 from engine.vision.view import read_view
-from engine.words import Unit, units
+from engine.word_units import Unit, units
 
 UnitScores = Float[np.ndarray, "unit"]
 Marks = Bool[np.ndarray, "unit"]
@@ -47,7 +47,7 @@ class TokenizedText(Protocol):
 
 
 def rankable_units(text: TokenizedText, labelled: LabeledExample, unit: str) -> list[Token | Unit]:
-    """The tokens or words in the order of their scores in `engine.words.unit_scores`."""
+    """The tokens or words in the order of their scores in `engine.word_units.unit_scores`."""
     if unit == "token":
         return [token for token in text.tokens if not token.special]
     return [one for one in units(text.tokens, np.zeros(len(text.tokens)), labelled.example, unit) if not one.special]

@@ -24,7 +24,7 @@ from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import not_allowed
 from engine.explain import explain_many, key_of, predict_encoded, require_finite
 from engine.heads.scaling import scaled_model
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import as_float64
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent

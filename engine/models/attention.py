@@ -20,7 +20,7 @@ from typing import Any
 
 from jaxtyping import Float
 
-from engine.late import torch
+from engine.lazy import torch
 
 CAPTURE = "exegesis_capture"
 PLAIN = "exegesis_plain"

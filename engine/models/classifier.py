@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import UsageError, unknown
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.attention import AttentionRecorder, capture_attention
 from engine.result import Prediction
 

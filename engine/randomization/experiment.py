@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from engine.costs import rows_of as evaluations_of
 from engine.errors import ExegesisError, UsageError
 from engine.evaluation.sample import Sample, drawn_sample
 from engine.experiments.base import Units
@@ -30,6 +29,7 @@ from engine.randomization.result import (
 )
 from engine.randomization.stages import is_baseline, parts_words
 from engine.randomization.work import Chunk, ChunkMaps, ChunkPredictions, ChunkResult, ModelInput, ModelWork, Setting
+from engine.registry import estimate_rows as evaluations_of
 from engine.registry import explainer
 from engine.result import Prediction
 

@@ -18,7 +18,7 @@ from typing import Any
 from cache import key_for
 from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError
-from engine.late import torch
+from engine.lazy import torch
 from engine.randomization.stages import EMBEDDINGS, HEAD
 
 Weights = dict[str, "torch.Tensor"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.randomization.plan import MODES, RandomizationPlan
 from engine.registry import explainer
-from engine.words import BASELINE
+from engine.word_units import BASELINE
 
 HEAD = "head"
 EMBEDDINGS = "embeddings"

@@ -26,15 +26,15 @@ from engine.evaluation.sample import Sample, reason
 from engine.explain import predict_encoded, require_finite, told_of
 from engine.models import catalog
 from engine.models.sizes import block_count
-from engine.operators import keyed_params
 from engine.params import as_plain, from_mapping
 from engine.progress import check_cancelled
 from engine.randomization.model_copy import ModelCopy
 from engine.randomization.plan import RandomizationPlan
 from engine.randomization.stages import ORIGINAL, is_baseline, stages_of
-from engine.records import unpack_prediction
 from engine.registry import explainer
+from engine.removal_operators import keyed_params
 from engine.result import Prediction, Token
+from engine.serialization import unpack_prediction
 from engine.store import result_store
 from engine.task import Attribution, Item, Task
 

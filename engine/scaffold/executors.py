@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from cache import key_for
 from engine import cluster
-from engine.cluster import Found
+from engine.cluster import CacheEntries
 from engine.progress import CancelToken, Report, silent
 from engine.scaffold.keeping import Kept
 from engine.scaffold.plan import Plan, Pupil, check
@@ -26,9 +26,9 @@ class Task:
     def size(self) -> int:
         return 1
 
-    def run(self) -> Found:
+    def run(self) -> CacheEntries:
         """Teaches it. Runs on a worker."""
-        with cluster.on_worker() as found:
+        with cluster.worker_cache() as found:
             Work(self.plan).teach(self.pupil)
         return found
 
@@ -43,14 +43,14 @@ def scaffold_on(
     cluster.check_executor(executor, address)
     if executor == "ray":
         check(plan)
-        cluster.work_off(_left(plan), address, report, cancel or CancelToken(), "students")
+        cluster.run_tasks(_left(plan), address, report, cancel or CancelToken(), "students")
     return scaffold(plan, report, cancel)
 
 
-def _left(plan: Plan) -> list[cluster.Task]:
+def _left(plan: Plan) -> list[cluster.ClusterTask]:
     kept = Kept(plan)
     missing = [pupil for pupil in plan.pupils if kept.find(pupil) is None]
-    return cluster.left([_task(plan, pupil, kept.key(pupil)) for pupil in missing])
+    return cluster.pending([_task(plan, pupil, kept.key(pupil)) for pupil in missing])
 
 
 def _task(plan: Plan, pupil: Pupil, of: str) -> Task:

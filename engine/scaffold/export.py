@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.scaffold.result import Outcome, Scaffold
-from engine.sheets import as_csv, as_json, as_parquet
+from engine.table_io import to_csv, to_json, to_parquet
 
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "train_size": int,
@@ -56,15 +56,15 @@ def _row(found: Scaffold, outcome: Outcome, metric: str, value: float | None, ep
 
 
 def _csv(found: Scaffold) -> bytes:
-    return (as_csv(row.as_plain() for row in rows(found)) or ",".join(COLUMNS) + "\n").encode()
+    return (to_csv(row.as_plain() for row in rows(found)) or ",".join(COLUMNS) + "\n").encode()
 
 
 def _json(found: Scaffold) -> bytes:
-    return as_json(row.as_plain() for row in rows(found)).encode()
+    return to_json(row.as_plain() for row in rows(found)).encode()
 
 
 def _parquet(found: Scaffold) -> bytes:
-    return as_parquet((row.as_plain() for row in rows(found)), COLUMNS)
+    return to_parquet((row.as_plain() for row in rows(found)), COLUMNS)
 
 
 FORMATS: Mapping[str, Callable[[Scaffold], bytes]] = {"csv": _csv, "json": _json, "parquet": _parquet}

@@ -27,7 +27,7 @@ from engine.metrics.plausibility import (
     skip_reason,
 )
 from engine.progress import check_cancelled
-from engine.words import units
+from engine.word_units import units
 
 BOTH = ""
 """All of an example, where it is a pair both texts."""

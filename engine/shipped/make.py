@@ -13,7 +13,7 @@ import numpy as np
 
 from cache import encode
 from cache.codec import Arrays, Meta
-from engine import records, shipped
+from engine import serialization, shipped
 from engine.explain import explain_many, key_of
 from engine.shipped.experiments import compute_attacks, compute_evaluations, compute_randomizations
 from engine.shipped.gallery import gallery_requests
@@ -31,7 +31,7 @@ def explanation_lines() -> list[str]:
     with shipped.ignore_entries():
         explanations = explain_many(requests)
     keyed = [(key_of(request), made) for request, made in zip(requests, explanations, strict=True)]
-    return [_line(key, encode(*records.pack(explanation), key)) for key, explanation in keyed]
+    return [_line(key, encode(*serialization.pack(explanation), key)) for key, explanation in keyed]
 
 
 def experiment_lines(

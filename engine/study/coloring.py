@@ -10,7 +10,7 @@ from jaxtyping import Float
 from engine.request import Example, Input
 from engine.study.design import BY_RANK, BY_SIGN
 from engine.study.freezing import FrozenMap
-from engine.words import units
+from engine.word_units import units
 
 
 def colored(shown: FrozenMap, given: Input, rule: str) -> Float[np.ndarray, "seq"]:

@@ -12,11 +12,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cells import as_written
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.study.ratings.headline import Rating
 from engine.study.ratings.matches import Match, competition, read_ranks
 from engine.study.ratings.summary import Summary
+from engine.table_io import unescape_cell
 
 if TYPE_CHECKING:
     from engine.study.tally import Kept
@@ -101,12 +101,12 @@ def read_rankings(path: Path, methods: Sequence[str] = ()) -> list[Match]:
     if not path.is_file():
         raise not_allowed("FILE", "a CSV file of rankings", str(path), "Check the path.")
     rows = read_table(path)
-    columns = [as_written(name) for name in rows[0][1]]
+    columns = [unescape_cell(name) for name in rows[0][1]]
     named = _methods_in(columns, methods)
     seen: Counter[tuple[str, str]] = Counter()
     found = []
     for number, (place, cells) in enumerate(rows):
-        row = {as_written(name): str(cell) for name, cell in cells.items()}
+        row = {unescape_cell(name): str(cell) for name, cell in cells.items()}
         if row.get(LEFT_OUT) or not any(row.get(name) for name in (RANKS, *named)):
             continue
         match = _match(number, place, row, named)
@@ -134,8 +134,8 @@ def _match(number: int, place: str, row: Mapping[str, str], methods: Sequence[st
     written = row.get(RANKS) or ",".join(row.get(name, "") for name in methods)
     try:
         return Match(
-            annotator=as_written(row.get("annotator", f"annotator {number + 1}")),
-            item=as_written(row.get("item", f"item {number + 1}")),
+            annotator=unescape_cell(row.get("annotator", f"annotator {number + 1}")),
+            item=unescape_cell(row.get("item", f"item {number + 1}")),
             ranks=competition(read_ranks(written, methods)),
             repeat=int(_number(row, "repeat", 0)),
             seconds=_number(row, "seconds", 0),

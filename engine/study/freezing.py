@@ -17,10 +17,10 @@ from engine.errors import ExegesisError, UsageError
 from engine.explain import explain_many
 from engine.home import product_version
 from engine.progress import CancelToken, Report, silent
-from engine.records import pack, unpack_prediction
 from engine.registry import explainer
 from engine.request import Example, Input, Picture, Request
 from engine.result import Explanation, Prediction, Token
+from engine.serialization import pack, unpack_prediction
 from engine.study.choosing import Chosen, choose
 from engine.study.design import PLACEBO, PREDICT, Design, check_served
 from engine.study.placebo import with_placebos

@@ -18,8 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from cache import key_for
-from engine.amounts import byte_size
 from engine.errors import ExegesisError
+from engine.format import size_text
 from engine.home import product_version
 from engine.study.codes import new_token
 from engine.study.database import study_database
@@ -51,7 +51,7 @@ def export_study(study: int, votes: bool = False) -> bytes:
     data = json.dumps({**head, "content": content}, ensure_ascii=False, allow_nan=False, indent=1).encode()
     if len(data) > LARGEST:
         raise ExegesisError(
-            f"study {study}: its file would have {byte_size(len(data))}, and at most {byte_size(LARGEST)} can be read "
+            f"study {study}: its file would have {size_text(len(data))}, and at most {size_text(LARGEST)} can be read "
             "again. Take fewer items."
         )
     return data
@@ -64,7 +64,7 @@ def import_study(data: bytes) -> StudyRecord:
     explanations of the file, whatever models and data are here. Errors: what is wrong with the file; nothing is kept.
     """
     if len(data) > LARGEST:
-        raise ExegesisError(f"FILE: must have at most {byte_size(LARGEST)}, got {byte_size(len(data))}.")
+        raise ExegesisError(f"FILE: must have at most {size_text(LARGEST)}, got {size_text(len(data))}.")
     content = read_content(data)
     with study_database().writing() as session:
         study = _study(session, content)

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 
 from engine.errors import unknown
-from engine.late import torch
+from engine.lazy import torch
 from engine.models.classifier import EMBEDDING, Classifier
-from engine.operators import PATCH_OPERATORS
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
 from engine.vision.adapters import ImageAdapter
 from engine.vision.picture import EncodedPicture, PictureBatch, both_sides, collate

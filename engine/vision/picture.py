@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from engine.errors import unknown
-from engine.late import torch
-from engine.parts import Parts, single
+from engine.feature_groups import FeatureGroups, singletons
+from engine.lazy import torch
 from engine.result import Token
 
 SPECIALS = ("[CLS]", "[DIST]")
@@ -124,10 +124,10 @@ def patch_mask(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -
     return inside
 
 
-def segment_picture(picture: EncodedPicture, kind: str, n_segments: int) -> Parts:
+def segment_picture(picture: EncodedPicture, kind: str, n_segments: int) -> FeatureGroups:
     """The parts of a picture: `patch`, every patch by itself, or `slic`, about `n_segments` superpixels."""
     if kind == "patch":
-        return single(len(picture.features))
+        return singletons(len(picture.features))
     if kind == "slic":
         return assign_patches(superpixels(picture.pixels, n_segments), picture.patch)
     raise unknown("segments", kind, SEGMENTS)
@@ -143,7 +143,7 @@ def superpixels(pixels: UInt8[np.ndarray, "height width 3"], n_segments: int) ->
     return slic(pixels, n_segments=n_segments, compactness=COMPACTNESS, start_label=0, channel_axis=-1)
 
 
-def assign_patches(labels: Int[np.ndarray, "height width"], patch: tuple[int, int]) -> Parts:
+def assign_patches(labels: Int[np.ndarray, "height width"], patch: tuple[int, int]) -> FeatureGroups:
     """Assign each patch to the superpixel that covers most of it, in a tie to the lowest number.
 
     So a superpixel is removed by the operators that remove patches. One that covers most of no patch vanishes.
@@ -152,4 +152,4 @@ def assign_patches(labels: Int[np.ndarray, "height width"], patch: tuple[int, in
     tiles = labels[: rows * patch[0], : columns * patch[1]].reshape(rows, patch[0], columns, patch[1])
     pixels = tiles.transpose(0, 2, 1, 3).reshape(rows * columns, -1)
     fullest = [int(np.bincount(inside).argmax()) for inside in pixels]
-    return Parts(np.unique(fullest, return_inverse=True)[1])
+    return FeatureGroups(np.unique(fullest, return_inverse=True)[1])

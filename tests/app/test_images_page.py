@@ -17,10 +17,10 @@ from components.picture import focus_controls as picture_focus_controls
 from components.picture.keep import FILES
 from components.picture.session import key
 from components.picture.state import START
+from engine.blob_store import store_picture
 from engine.data.image_datasets import load_images
 from engine.explain import explain
 from engine.home import product_version
-from engine.kept import keep_picture
 from engine.registry import all_explainers, explainer
 from engine.request import Picture, Request
 from tests.alerts import errors, notes
@@ -221,7 +221,7 @@ def test_pins_come_back_from_the_link_and_the_prediction_without_them_is_shown(m
 
 def test_a_picture_of_ones_own_is_explained_by_its_hash(model: str) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (30, 20, 3), dtype=np.uint8)
-    page = opened(model=model, method=QUICK, picture_sha=keep_picture(pixels))
+    page = opened(model=model, method=QUICK, picture_sha=store_picture(pixels))
     assert not page.exception
     assert not errors(page)
     assert len(cards(page)) == len(QUICK)

@@ -14,9 +14,9 @@ from streamlit.testing.v1 import AppTest
 from components.picture.focus_controls import OF_DATA, OWN, WIDGETS
 from components.picture.own import BEFORE, NOT_YET
 from engine import jobs
+from engine.blob_store import load_picture
 from engine.data.image_datasets import load_images
-from engine.kept import kept_picture
-from engine.picture_sets import cached_set_predictions
+from engine.image_predictions import cached_set_predictions
 from engine.request import Picture
 from engine.store import result_store
 from tests.alerts import errors
@@ -236,7 +236,7 @@ def test_the_camera_is_not_there_until_it_is_asked_for() -> None:
     assert not page.get("camera_input")
     page.toggle(f"{WIDGETS}camera_on").set_value(True).run()
     assert len(page.get("camera_input")) == 1
-    assert kept_picture(digest(page)) is None
+    assert load_picture(digest(page)) is None
 
 
 def test_a_set_is_predicted_by_a_job_and_its_failure_cases_come_first(model: str, folder: Path) -> None:

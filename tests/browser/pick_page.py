@@ -12,7 +12,7 @@ from components.styles import use_styles
 from components.text.token_map import TokenMap, token_map_html
 from components.text.token_pick import token_pick
 from engine.request import Example
-from engine.words import units
+from engine.word_units import units
 from tests.unit.components.making import encoded
 
 TEXTS = {

@@ -20,7 +20,7 @@ from components.styles import use_styles
 from components.text.token_map import TokenMap, token_map_html
 from engine.errors import UsageError
 from engine.request import Example
-from engine.words import units
+from engine.word_units import units
 from tests.unit.components.making import encoded
 
 TEXT = "the <b>actors</b> are warm &amp; funny, but the story is thin"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from engine.alignment import Column, align
 from engine.request import Example
 from engine.result import Token
-from engine.words import Unit, units
+from engine.word_units import Unit, units
 from tests.unit.components.making import encoded, explanation
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "[SEP]"]), max_size=12).map(" ".join)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine import accelerator, runtime
+from engine import device, runtime
 from engine.errors import UsageError
 
 
@@ -59,14 +59,14 @@ def build(**constants: str | None) -> Any:
 def test_a_gpu_is_ruled_out_only_where_torch_could_not_use_one(
     version: Any, driver: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accelerator, "_torch_version", version)
-    monkeypatch.setattr(accelerator, "_loads", lambda library: driver)
-    assert accelerator.possible() is expected
+    monkeypatch.setattr(device, "_torch_version", version)
+    monkeypatch.setattr(device, "_loads", lambda library: driver)
+    assert device.gpu_possible() is expected
 
 
 def test_the_quick_look_agrees_with_torch() -> None:
-    assert accelerator._torch_version().__version__ == torch.__version__
-    assert accelerator.possible() or not torch.cuda.is_available()
+    assert device._torch_version().__version__ == torch.__version__
+    assert device.gpu_possible() or not torch.cuda.is_available()
     assert runtime.device_type() == runtime.device().type
 
 

@@ -14,7 +14,7 @@ from engine.metrics.faithfulness import removal_curves
 from engine.registry import explainer
 from engine.request import Example, Request
 from engine.result import Explanation
-from engine.words import unit_scores, units_of
+from engine.word_units import unit_scores, units_of
 from tests.explaining import checkpoint, classifier
 from tests.oracles.curves import masked_probability
 from tests.unit.components.making import explanation

@@ -11,7 +11,7 @@ from scipy import stats
 
 from engine.explain import explain
 from engine.request import Example, Request
-from engine.words import unit_scores
+from engine.word_units import unit_scores
 from tests.unit.cli.conftest import Run
 from tests.unit.evaluation.making import REVIEWS, written
 

@@ -12,7 +12,6 @@ import pandas
 import pytest
 
 import engine.evaluation.maps as maps
-from engine.cells import as_written
 from engine.errors import ExegesisError
 from engine.evaluation import executors, result
 from engine.evaluation.evaluate import evaluate
@@ -22,6 +21,7 @@ from engine.metrics.plausibility import ALL, NOTHING
 from engine.metrics.results import BY_BATCH, EQUAL
 from engine.progress import CancelToken
 from engine.request import Request
+from engine.table_io import unescape_cell
 from tests.unit.cli.conftest import Ran, Run
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -55,7 +55,7 @@ def test_the_files_hold_a_row_a_value_and_are_those_of_the_engine(
     assert [list(row) for row in sheet] == [list(COLUMNS)] * len(expected)
     for row, value in zip(sheet, expected, strict=True):
         assert float(row["value"]) == value["value"]
-        assert (row["percent"], as_written(row["model"])) == (str(value["percent"] or row["percent"] or ""), bert)
+        assert (row["percent"], unescape_cell(row["model"])) == (str(value["percent"] or row["percent"] or ""), bert)
     table = pandas.read_parquet(tmp_path / "rows.parquet")
     assert list(table.columns) == list(COLUMNS)
     assert table["value"].tolist() == [value["value"] for value in expected]

@@ -11,11 +11,11 @@ import numpy as np
 import pandas
 import pytest
 
-from engine.cells import as_written
 from engine.cli.randomize import _left_out
 from engine.jobs import list_jobs
 from engine.randomization.experiment import randomize
 from engine.randomization.result import COLUMNS, ModelRandomization
+from engine.table_io import unescape_cell
 from tests.unit.cli.conftest import Run
 from tests.unit.randomization.making import reviews
 
@@ -38,7 +38,7 @@ def test_the_files_hold_a_row_a_value_and_are_those_of_the_engine(run: Run, bert
     assert json.loads((tmp_path / "rows.json").read_text()) == expected
     with open(tmp_path / "rows.csv", encoding="utf-8", newline="") as file:
         sheet = list(csv.DictReader(file))
-    assert [(float(row["value"]), row["block"], as_written(row["model"])) for row in sheet] == [
+    assert [(float(row["value"]), row["block"], unescape_cell(row["model"])) for row in sheet] == [
         (row["value"], row["block"], bert) for row in expected
     ]
     table = pandas.read_parquet(tmp_path / "rows.parquet")

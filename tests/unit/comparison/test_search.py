@@ -19,7 +19,7 @@ from engine.comparison.search import Left, Search, disputed, read_search
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.request import MAX_CHARACTERS, Example, Request
-from engine.words import unit_scores
+from engine.word_units import unit_scores
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
 from tests.unit.images.checkpoints import save_vit

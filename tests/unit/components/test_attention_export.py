@@ -32,13 +32,13 @@ from components.looked_at import stdin_file
 from components.picture.focus import PictureFocus
 from components.picture.open_pictures import open_pictures, shown_of
 from components.text.focus import Focus
-from engine.cells import ACTS_IN_A_SHEET
 from engine.cli.root import app
 from engine.explain import explain
 from engine.heads.readings import read_heads, switch_off_each
 from engine.heads.scales import HeadScales
 from engine.registry import explainer
 from engine.request import Example
+from engine.table_io import FORMULA_STARTS
 from tests.head_readings import reading, text_tokens
 from tests.tiny import save_checkpoint
 from tests.unit.images.checkpoints import save_vit
@@ -98,7 +98,7 @@ def test_the_matrix_is_that_of_the_shown_head_with_its_positions() -> None:
     assert [float(value) for value in rows[3][1:]] == given, "head 1.1 has the largest score"
     locked = table_of(matrix_csv(kept(look=BoardLook(head=(0, 0)))))
     assert float(locked[1][2]) == float(np.float16(0.1))
-    assert not any(cell.startswith(ACTS_IN_A_SHEET) for row in (header, *rows) for cell in row)
+    assert not any(cell.startswith(FORMULA_STARTS) for row in (header, *rows) for cell in row)
 
 
 def test_the_matrix_shows_what_the_page_shows() -> None:

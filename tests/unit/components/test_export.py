@@ -22,7 +22,6 @@ from components.text.export import Kept, arguments, command, csv_table, html, js
 from components.text.export_svg import in_sight, svg
 from components.text.look import Look
 from components.text.rationale import rationale_rows
-from engine.cells import defused
 from engine.cli.root import app
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample
@@ -30,6 +29,7 @@ from engine.explain import explain
 from engine.home import product_version
 from engine.registry import explainer
 from engine.request import Example, Request
+from engine.table_io import escape_cell
 from tests.tiny import save_checkpoint
 from tests.unit.components.making import explanation
 
@@ -202,8 +202,8 @@ def test_a_long_text_wraps_and_keeps_every_character() -> None:
 
 @pytest.mark.parametrize("first", ["=1+1", "+1", "-1", "@a", "\tx", "\rx"], ids=repr)
 def test_a_cell_that_a_spreadsheet_would_run_is_defused(first: str) -> None:
-    assert defused(first) == f"'{first}"
-    assert defused(f"a{first}") == f"a{first}"
+    assert escape_cell(first) == f"'{first}"
+    assert escape_cell(f"a{first}") == f"a{first}"
 
 
 def test_the_table_holds_every_token_and_its_numbers_exactly() -> None:

@@ -18,9 +18,9 @@ from components.library.models import card_facts, found_facts, measured, picture
 from components.library_html import duration, facts_html, looks_html, trouble_html
 from components.text.focus import LONGEST_IN_LINK
 from components.trouble import sentence
-from engine.amounts import byte_size
 from engine.data.datasets import dataset_card
 from engine.errors import ExegesisError, UsageError
+from engine.format import size_text
 from engine.jobs import Failure, Job
 from engine.jobs.ledger import STATES
 from engine.jobs.owner import Owner
@@ -213,7 +213,7 @@ def test_a_span_of_time(seconds: float, said: str) -> None:
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0 bytes"), (1000, "1.0 kB"), (1_634_692, "1.6 MB"), (4e9, "4.0 GB")])
 def test_bytes(count: float, said: str) -> None:
-    assert byte_size(int(count)) == said
+    assert size_text(int(count)) == said
 
 
 def test_an_error_of_ours_is_said_as_it_is_and_another_is_named(caplog: pytest.LogCaptureFixture) -> None:

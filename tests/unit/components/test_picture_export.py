@@ -29,9 +29,9 @@ from components.picture.export import (
 from components.picture.focus import PictureFocus
 from components.picture.look import PictureLook
 from components.picture.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
+from engine.blob_store import store_picture
 from engine.cli.root import app
 from engine.explain import explain
-from engine.kept import keep_picture
 from engine.registry import explainer
 from engine.request import Picture, Request
 from tests.unit.images.checkpoints import save_vit
@@ -141,7 +141,7 @@ def test_a_picture_of_ones_own_is_saved_for_the_command(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (31, 17, 3), dtype=np.uint8)
-    digest = keep_picture(pixels)
+    digest = store_picture(pixels)
     shown = own_shown(digest)
     assert shown is not None
     focus = PictureFocus(model, picture_sha=digest, shown=shown)

@@ -21,9 +21,9 @@ from components.picture.focus import (
     write_picture_focus,
 )
 from components.picture.open_pictures import OpenPictures, open_pictures, shown_of
+from engine.blob_store import store_picture
 from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
-from engine.kept import keep_picture
 
 MODELS = ["digits-vit", "scenes-marked-vit", "scenes-vit"]
 COLOURS = {"red": (220, 30, 30), "blue": (30, 30, 220)}
@@ -87,7 +87,7 @@ def test_the_usual_split_is_not_written_and_an_unusual_word_for_it_is_understood
 
 def test_a_picture_of_ones_own_is_found_again_by_its_hash_and_keeps_the_place_in_the_set() -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (5, 7, 3), dtype=np.uint8)
-    focus, _, said = read(index="4", picture_sha=keep_picture(pixels))
+    focus, _, said = read(index="4", picture_sha=store_picture(pixels))
     assert not said
     assert focus.own
     assert focus.picture is not None

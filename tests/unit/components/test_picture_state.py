@@ -19,10 +19,10 @@ from components.picture.state import START, PictureState, read, write
 from components.question_words import MEASURES, QUESTIONS
 from components.request_link import MOST_SEED
 from components.text.look import SCALES
-from engine.kept import keep_picture
+from engine.blob_store import store_picture
 from engine.models.catalog import embedded_image_models
-from engine.operators import PATCH_OPERATORS
 from engine.registry import all_explainers
+from engine.removal_operators import PATCH_OPERATORS
 
 METHODS = all_explainers("image")
 MODELS = embedded_image_models()
@@ -84,7 +84,7 @@ def test_parameters_come_back(opened: OpenPictures) -> None:
 
 
 def test_a_picture_of_ones_own_is_named_by_its_hash(opened: OpenPictures) -> None:
-    digest = keep_picture(np.arange(4 * 5 * 3, dtype=np.uint8).reshape(4, 5, 3))
+    digest = store_picture(np.arange(4 * 5 * 3, dtype=np.uint8).reshape(4, 5, 3))
     shown = own_shown(digest)
     assert shown is not None
     state = replace(at(opened), focus=PictureFocus("model-a", opened.name, picture_sha=digest, shown=shown), pins=(2,))

@@ -21,7 +21,7 @@ from components.text.token_map import (
     unit_selector,
 )
 from engine.request import Example
-from engine.words import units
+from engine.word_units import units
 from tests.unit.components.making import explanation
 
 HARD = (

@@ -14,7 +14,7 @@ from components.text.token_map import DIGITS
 from components.text.token_pick import hand_over, parse, picture, to_tokens, to_units
 from engine.errors import UsageError
 from engine.request import Example
-from engine.words import Unit, units
+from engine.word_units import Unit, units
 from tests.unit.components.making import explanation
 
 PIECES = r"\w{1,3}|[^\w\s]"

@@ -187,7 +187,7 @@ def is_ours(said: ast.expr) -> bool:
     if isinstance(said, ast.IfExp):
         return is_ours(said.body) and is_ours(said.orelse)
     if isinstance(said, ast.Call):
-        return isinstance(said.func, ast.Name) and said.func.id in {"literal", "count", "byte_size", "len"}
+        return isinstance(said.func, ast.Name) and said.func.id in {"literal", "count", "size_text", "len"}
     return isinstance(said, ast.Constant) or (isinstance(said, ast.Name) and said.id.isupper())
 
 

@@ -18,7 +18,7 @@ from engine.explain import explain
 from engine.models.text_classifier import EncodedText
 from engine.registry import explainer
 from engine.request import Example, Request
-from engine.words import UNITS, units
+from engine.word_units import UNITS, units
 from tests.explaining import checkpoint, classifier
 
 FAMILIES = ("roberta", "gpt2", "xlm-roberta", "t5")

@@ -10,8 +10,8 @@ import pytest
 from components.question_words import PICTURE_WORDS, TEXT_WORDS
 from components.without import Claim, change_bar, claim, names_html, pinned, without_html
 from engine.metrics.ablation import AblatedPrediction
-from engine.operators import PATCH_OPERATORS
 from engine.registry import explainer
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Example
 from engine.result import Prediction
 from tests.unit.components.making import encoded, explanation

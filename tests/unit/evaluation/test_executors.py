@@ -54,7 +54,7 @@ def test_what_tasks_hand_over_is_all_that_the_evaluation_needs(
     for task in tasks:
         found = task.run()
         assert not any(result_store().contains(key) for key in found), "a worker writes no cache but its own"
-        cluster_work.keep(task, found)
+        cluster_work.store_entries(task, found)
     assert os.environ["EXEGESIS_HOME"] == home
     assert executors._left(plan) == []
     with monkeypatch.context() as patch:

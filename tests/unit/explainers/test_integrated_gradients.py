@@ -16,8 +16,8 @@ from engine.data.datasets import load
 from engine.data.image_datasets import load_images
 from engine.explainers.integrated_gradients import CHANGE_LIMIT, GAP_LIMIT, MAX_STEPS, QUADRATURES, quadrature_nodes
 from engine.models.loading import load_model
-from engine.operators import BASELINES
 from engine.params import QUANTITIES
+from engine.removal_operators import BASELINES
 from engine.request import Picture
 from engine.task import Attribution, Task
 from engine.vision.loader import load_image_model

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from engine.errors import UsageError
 from engine.models.text_classifier import EncodedText, TextClassifier
-from engine.operators import BASELINES, OPERATORS
 from engine.removal import coalition_values, token_masks
+from engine.removal_operators import BASELINES, OPERATORS
 from engine.request import Example
 from tests.explaining import classifier, task_for
 from tests.tiny import FAMILIES

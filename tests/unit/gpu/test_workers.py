@@ -23,7 +23,7 @@ from tests.unit.scaffold.plans import plan as scaffold_plan
 
 pytestmark = pytest.mark.usefixtures("home")
 
-Planned = tuple[list[cluster.Task], Callable[[], Any]]
+Planned = tuple[list[cluster.ClusterTask], Callable[[], Any]]
 
 
 def evaluated(data: str, place: Path) -> Planned:
@@ -58,6 +58,6 @@ def test_what_gpu_workers_hand_over_is_found_where_there_is_none(
     assert seen.kernels
     with on("cpu"):
         for task, found in zip(tasks, handed, strict=True):
-            cluster.keep(task, found)
+            cluster.store_entries(task, found)
         monkeypatch.setattr(ModelCache, "get", lambda *given: pytest.fail("a model was run"))
         assert len(assembled()) > 0

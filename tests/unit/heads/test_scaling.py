@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine import records
+from engine import serialization
 from engine.classifiers import AnyClassifier
 from engine.errors import UsageError
 from engine.explain import explain, explain_many, key_of
@@ -272,10 +272,10 @@ def test_pictures_too(method: str) -> None:
 def test_what_is_kept_says_which_heads_were_scaled() -> None:
     made, plain = explain(request()), explain(request(heads=HeadScales()))
     for one in (made, plain):
-        again = records.unpack(*records.pack(one))
+        again = serialization.unpack(*serialization.pack(one))
         assert again.provenance == dataclasses.replace(one.provenance, params=again.provenance.params)
     assert explain(request()).cached
-    assert "heads" not in records.pack(plain)[0]["provenance"]
+    assert "heads" not in serialization.pack(plain)[0]["provenance"]
 
 
 def test_curves_and_predictions_without_tokens_are_of_the_scaled_model_too() -> None:

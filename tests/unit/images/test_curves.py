@@ -9,7 +9,7 @@ import engine.metrics.faithfulness as faithfulness
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.metrics.faithfulness import PERCENTS, WAYS, removal_curves
-from engine.operators import PATCH_OPERATORS
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Example, Picture, Request
 from tests.counted import counted
 from tests.explaining import checkpoint

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from engine.models.classifier import EMBEDDING
-from engine.operators import PATCH_BASELINES, PATCH_OPERATORS
 from engine.params import Plain
 from engine.registry import all_explainers
+from engine.removal_operators import PATCH_BASELINES, PATCH_OPERATORS
 from engine.task import Attribution, Task
 from tests.explaining import run, task_for
 from tests.linear_patch import GRID, PATCHES, PatchLine, linear_patches, noise

@@ -10,8 +10,8 @@ import pytest
 from engine.data.examples import ImageExample
 from engine.data.image_datasets import load_images
 from engine.metrics.plausibility import expected_truth_scores, truth_scores
-from engine.operators import PATCH_OPERATORS
 from engine.params import Plain
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
 from engine.vision.loader import load_image_model
 from engine.vision.view import read_view

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import UsageError
-from engine.parts import Parts
+from engine.feature_groups import FeatureGroups
 from engine.vision.picture import EncodedPicture, assign_patches, segment_picture, superpixels
 
 
@@ -76,7 +76,7 @@ def test_parts_are_numbered_without_gaps_by_a_count_in_loops(
 
 
 def test_masks_and_scores_of_parts_are_those_of_their_patches() -> None:
-    parts = Parts(np.array([0, 0, 1, 2, 2, 2]))
+    parts = FeatureGroups(np.array([0, 0, 1, 2, 2, 2]))
     kept = parts.features(np.array([[True, False, True], [False, True, False]]))
     assert kept.astype(int).tolist() == [[1, 1, 0, 1, 1, 1], [0, 0, 1, 0, 0, 0]]
     scores = parts.shared_out(np.array([4.0, -1.0, 1.5]))

@@ -11,7 +11,7 @@ import engine.metrics.ablation as ablation
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.metrics.ablation import ablated_predictions
-from engine.operators import PATCH_OPERATORS
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Request
 from tests.oracles.pictures import probabilities_without
 from tests.unit.images.making import SIDE, blobs, plain_vit, values_of, vit, vit_folder

@@ -15,14 +15,14 @@ import torch
 
 from engine import jobs, runtime
 from engine.classifiers import load_classifier
+from engine.device_queue import INTERACTIVE_FIRST, DeviceQueue, in_background
 from engine.errors import Cancelled
 from engine.explain import explain
 from engine.progress import CancelToken, cancellable
 from engine.request import Example, Request
 from engine.runtime import clock, in_chunks, rows_at_once, turn, turns, unlent
-from engine.turns import OVERTAKEN, Turns, in_background
 from tests.tiny import save_checkpoint
-from tests.unit.jobs.test_turns import until
+from tests.unit.jobs.test_device_queue import until
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def nobody_is_left() -> Iterator[None]:
     until(lambda: turns().place() is None and not turns().waiting)
 
 
-def asks(line: Turns, served: list[str], names: str) -> list[threading.Thread]:
+def asks(line: DeviceQueue, served: list[str], names: str) -> list[threading.Thread]:
     """A thread a letter, one after the other; small letters ask in the background."""
 
     def ask(name: str) -> None:
@@ -53,7 +53,7 @@ def joined(threads: list[threading.Thread]) -> None:
 
 
 def test_people_come_before_jobs_and_each_line_is_fair() -> None:
-    line, served = Turns(), list[str]()
+    line, served = DeviceQueue(), list[str]()
     with line:
         threads = asks(line, served, "aAbBC")
         assert [line.place(thread.ident) for thread in threads] == [4, 1, 5, 2, 3]
@@ -62,15 +62,15 @@ def test_people_come_before_jobs_and_each_line_is_fair() -> None:
 
 
 def test_a_job_is_overtaken_so_often_and_then_comes() -> None:
-    line, served = Turns(), list[str]()
+    line, served = DeviceQueue(), list[str]()
     with line:
-        threads = asks(line, served, "ab" + "A" * (2 * OVERTAKEN + 1))
+        threads = asks(line, served, "ab" + "A" * (2 * INTERACTIVE_FIRST + 1))
     joined(threads)
-    assert "".join(served) == "A" * OVERTAKEN + "a" + "A" * OVERTAKEN + "b" + "A"
+    assert "".join(served) == "A" * INTERACTIVE_FIRST + "a" + "A" * INTERACTIVE_FIRST + "b" + "A"
 
 
 def test_a_turn_is_lent_to_people_only_and_comes_back_before_other_jobs() -> None:
-    line, served = Turns(), list[str]()
+    line, served = DeviceQueue(), list[str]()
     with in_background():
         line.take()
         threads = asks(line, served, "b")
@@ -86,7 +86,7 @@ def test_a_turn_is_lent_to_people_only_and_comes_back_before_other_jobs() -> Non
 
 
 def test_who_is_in_front_lends_nothing() -> None:
-    line, served = Turns(), list[str]()
+    line, served = DeviceQueue(), list[str]()
     with line:
         threads = asks(line, served, "A")
         assert line.lend() == 0

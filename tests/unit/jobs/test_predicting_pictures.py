@@ -13,12 +13,12 @@ import torch
 import transformers
 from PIL import Image
 
-from engine import jobs, picture_sets, predictions
+from engine import image_predictions, jobs, predictions
 from engine.data.examples import ImageDataset, ImageExample
 from engine.data.image_datasets import load_images
 from engine.errors import Cancelled, ExegesisError
+from engine.image_predictions import cached_digests, cached_set_predictions, picture_digests
 from engine.jobs.kinds import kind_of
-from engine.picture_sets import cached_set_predictions, kept_digests, picture_digests
 from engine.predictions import cached_predictions
 from engine.progress import CancelToken, cancellable
 from engine.request import Input, Picture
@@ -92,14 +92,14 @@ def test_pictures_that_cannot_be_read_fail_alone_and_in_their_own_words(model: s
     assert "eel/3.png: is a PDF document" in job.error
     assert "prediction, picture 7" in job.error
     data = load_images(folder)
-    assert [place for place, one in enumerate(kept_digests(data)) if one is None] == [7]
+    assert [place for place, one in enumerate(cached_digests(data)) if one is None] == [7]
     assert [place for place, one in enumerate(cached_set_predictions(model, data)) if one is None] == [7]
     again = jobs.run_now(job)
     assert (again.state, again.computed, again.failed) == ("failed", 0, 1)
 
 
 def test_hashes_are_kept_by_parts_and_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture_sets, "TOGETHER", 6)
+    monkeypatch.setattr(image_predictions, "TOGETHER", 6)
     data, read = load_images(folder), []
 
     def counted(index: int) -> ImageExample:
@@ -107,13 +107,13 @@ def test_hashes_are_kept_by_parts_and_read_once(folder: Path, monkeypatch: pytes
         return data.read(index)
 
     watched = replace(data, read=counted)
-    assert kept_digests(watched) == [None] * COUNT
+    assert cached_digests(watched) == [None] * COUNT
     made = picture_digests(watched)
     assert made == [Picture(example.pixels).digest for example in data]
-    assert kept_digests(watched) == picture_digests(watched) == made
+    assert cached_digests(watched) == picture_digests(watched) == made
     assert read == list(range(COUNT))
-    assert kept_digests(replace(watched, revision="another")) == [None] * COUNT
-    assert kept_digests(replace(watched, split="train")) == [None] * COUNT
+    assert cached_digests(replace(watched, revision="another")) == [None] * COUNT
+    assert cached_digests(replace(watched, split="train")) == [None] * COUNT
     assert result_store().stats().entries == 4
 
 

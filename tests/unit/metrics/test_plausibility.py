@@ -41,7 +41,7 @@ from engine.metrics.sensitivity import FLAT
 from engine.request import Request
 from engine.result import Explanation
 from engine.vision.view import read_view
-from engine.words import unit_scores
+from engine.word_units import unit_scores
 from tests.explaining import checkpoint
 from tests.oracles.plausibility import auc_by_pairs, f1_of, precision_by_thresholds
 from tests.oracles.truth import scores_by_all_orders, scores_of_order

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import operators
+from engine import removal_operators
 from engine.evaluation import keeping
 from engine.evaluation.plan import Plan
 from engine.evaluation.sample import sample_of
@@ -15,8 +15,8 @@ from engine.experiments import run as randomizations
 from engine.explain import key_of
 from engine.metrics.ablation import ablated_predictions
 from engine.metrics.faithfulness import removal_curves
-from engine.operators import OPERATORS
 from engine.randomization.plan import RandomizationPlan
+from engine.removal_operators import OPERATORS
 from engine.request import Example, Request
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
@@ -30,7 +30,7 @@ OTHERS = [operator for operator in OPERATORS if operator != "delete"]
 @pytest.fixture
 def as_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Keys as they were while `delete` hid the position, or as they are."""
-    return lambda before: monkeypatch.setattr(operators, "IN_KEYS", {} if before else {"delete": "now"})
+    return lambda before: monkeypatch.setattr(removal_operators, "IN_KEYS", {} if before else {"delete": "now"})
 
 
 def request(method: str, **params: str) -> Request:
@@ -85,6 +85,6 @@ def test_whole_evaluations_and_randomizations(as_before: Callable[[bool], None],
 
 
 def test_the_key_of_a_removal_says_that_it_was_changed() -> None:
-    assert operators.keyed("delete") != "delete"
-    assert [operators.keyed(one) for one in OTHERS] == OTHERS
-    assert operators.keyed(None) is None
+    assert removal_operators.keyed("delete") != "delete"
+    assert [removal_operators.keyed(one) for one in OTHERS] == OTHERS
+    assert removal_operators.keyed(None) is None

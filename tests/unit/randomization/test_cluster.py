@@ -75,7 +75,7 @@ def test_what_tasks_hand_over_is_all_that_the_check_needs(
     handed = [task.run() for task in tasks]
     assert not any(result_store().contains(key) for found in handed for key in found), "a worker has its own cache"
     for task, found in zip(tasks, handed, strict=True):
-        cluster_work.keep(task, found)
+        cluster_work.store_entries(task, found)
     assert missing_tasks(plan, sample_of(plan)) == []
     with monkeypatch.context() as patch:
         patch.setattr("engine.randomization.work.load_classifier", lambda *given: pytest.fail("a model was run"))

@@ -50,7 +50,7 @@ def test_what_tasks_hand_over_is_what_would_be_found_here(plan: Plan, monkeypatc
     handed = [task.run() for task in tasks]
     assert finished(plan).outcomes == (), "a worker has its own cache"
     for task, found in zip(tasks, handed, strict=True):
-        cluster_work.keep(task, found)
+        cluster_work.store_entries(task, found)
     assert executors._left(plan) == []
     with monkeypatch.context() as patch:
         patch.setattr("engine.scaffold.courses.load_classifier", lambda *given: pytest.fail("a model was run"))

@@ -19,7 +19,7 @@ from engine.scaffold.marked import Marked
 from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, Plan, Recipe
 from engine.scaffold.plausibility import HEAD, LAYER, Contrast, Plausibility, best_of, parts_of
 from engine.scaffold.splits import splits_of
-from engine.words import unit_scores
+from engine.word_units import unit_scores
 from tests.explaining import checkpoint, classifier
 from tests.tiny import CORPUS
 from tests.unit.images.checkpoints import save_vit

@@ -11,7 +11,7 @@ from engine.request import Example, Picture
 from engine.result import Token
 from engine.study.coloring import colored
 from engine.study.freezing import FrozenMap
-from engine.words import units
+from engine.word_units import units
 
 PICTURE = Picture(np.zeros((4, 4, 3), np.uint8))
 

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cells import as_written, defused
 from engine.errors import ExegesisError, UsageError
-from engine.sheets import as_csv, as_json
 from engine.study.exchange import (
     rating_rows,
     read_rankings,
@@ -22,6 +20,7 @@ from engine.study.ratings.headline import Rating
 from engine.study.ratings.matches import Match, methods_of
 from engine.study.ratings.simulation import Made, simulated
 from engine.study.ratings.summary import summary
+from engine.table_io import escape_cell, to_csv, to_json, unescape_cell
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 def test_votes_come_back_as_they_were(file: Path) -> None:
     votes = simulated(Made({"a": 1.0, "=b": 0.0, "c": 0.0}, annotators=3, items=2))
     votes += [Match("-al", "@x", {"a": 1, "=b": 1, "c": 3}, repeat=1, seconds=2.5, at=1e9 + 0.125)]
-    file.write_text(as_csv(vote_rows(votes, methods_of(votes))))
+    file.write_text(to_csv(vote_rows(votes, methods_of(votes))))
     assert read_rankings(file) == votes
 
 
@@ -40,16 +39,16 @@ def test_votes_come_back_as_they_were(file: Path) -> None:
 def test_cells_that_a_spreadsheet_would_run_are_defused(first: str) -> None:
     name = f"{first}cmd"
     votes = [Match(name, name, {name: 1, "b": 2})]
-    for row in csv.reader(io.StringIO(as_csv(vote_rows(votes, (name, "b"))), newline="")):
+    for row in csv.reader(io.StringIO(to_csv(vote_rows(votes, (name, "b"))), newline="")):
         assert not any(cell.startswith(first) for cell in row)
-    assert as_written(defused(name)) == name
+    assert unescape_cell(escape_cell(name)) == name
 
 
 def test_ratings() -> None:
     rows = rating_rows([Rating("a", -0.5, (-1.0, 0.25), 1, 2, 0.125)])
-    assert as_csv(rows) == "method,skill,low,high,rank,last,spread\na,-0.5,-1.0,0.25,1,2,0.125\n"
-    assert json.loads(as_json(rows)) == rows
-    assert as_csv([]) == ""
+    assert to_csv(rows) == "method,skill,low,high,rank,last,spread\na,-0.5,-1.0,0.25,1,2,0.125\n"
+    assert json.loads(to_json(rows)) == rows
+    assert to_csv([]) == ""
 
 
 def test_rank_strings(file: Path) -> None:

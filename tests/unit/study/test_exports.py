@@ -12,7 +12,6 @@ import pytest
 import sqlalchemy as sa
 
 from engine.errors import ExegesisError, UsageError
-from engine.sheets import as_csv, as_json
 from engine.study.annotators import consent, join
 from engine.study.ballots import next_ballot
 from engine.study.codes import new_token
@@ -25,6 +24,7 @@ from engine.study.results import results
 from engine.study.tables import Item, Study
 from engine.study.tally import as_matches, votes_of
 from engine.study.voting import Answer, Guess, confirm
+from engine.table_io import to_csv, to_json
 from tests.unit.study.polls import METHODS, agreed, answer, open_study
 from tests.unit.study.quick import rate_quickly
 
@@ -52,7 +52,7 @@ def cannot_tell(study: Study) -> str:
 
 
 def cells(table: list[dict[str, Any]]) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(as_csv(table))))
+    return list(csv.DictReader(io.StringIO(to_csv(table))))
 
 
 def test_items_are_told_with_what_the_model_said() -> None:
@@ -79,7 +79,7 @@ def test_votes_come_back_with_what_was_not_told_and_left_out(tmp_path: Path) -> 
     assert [told[unsure][method] for method in METHODS] == ["", "", ""]
     assert [told[who]["left_out"] for who in (one, quick, unsure)] == ["", "least_seconds", ""]
     file = tmp_path / "votes.csv"
-    file.write_text(as_csv(rows(study.id, "votes")))
+    file.write_text(to_csv(rows(study.id, "votes")))
     assert read_rankings(file) == as_matches(results(study.id).kept)
 
 
@@ -159,7 +159,7 @@ def test_nobody_is_in_any_table() -> None:
     ballot = next_ballot(person.id)
     assert ballot is not None
     confirm(person.id, answer(ballot))
-    told = "".join(as_csv(rows(study.id, table)) + as_json(rows(study.id, table)) for table in TABLES)
+    told = "".join(to_csv(rows(study.id, table)) + to_json(rows(study.id, table)) for table in TABLES)
     for secret in (code, code.replace("-", ""), study.token, study.secret, ballot.token):
         assert secret not in told
 
@@ -171,7 +171,7 @@ def test_texts_that_a_spreadsheet_would_run_are_defused() -> None:
             item.input, item.label = {"text": "=1+1", "text_pair": None}, "@x"
     for row in cells(rows(study.id, "items")):
         assert (row["text"], row["label"]) == ("'=1+1", "'@x")
-    assert json.loads(as_json(rows(study.id, "items")))[0]["text"] == "=1+1"
+    assert json.loads(to_json(rows(study.id, "items")))[0]["text"] == "=1+1"
 
 
 def test_an_unknown_table_or_study() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import heap, runtime
+from engine import malloc, runtime
 
 BLOCK, BLOCKS = 64 << 10, 4096
 PAGE = 4096
@@ -21,12 +21,12 @@ def resident() -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_what_was_freed_between_kept_blocks_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heap, "_last", -np.inf)
+    monkeypatch.setattr(malloc, "_last_release", -np.inf)
     blocks = [np.ones(BLOCK, dtype=np.uint8) for _ in range(BLOCKS)]
     kept = blocks[::16]
     del blocks
     before = resident()
-    heap.give_back()
+    malloc.release_memory()
     assert before - resident() > BLOCK * BLOCKS // 2
     assert all(block.all() for block in kept)
 
@@ -34,37 +34,37 @@ def test_what_was_freed_between_kept_blocks_goes_back(monkeypatch: pytest.Monkey
 @pytest.fixture
 def trims(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
-    monkeypatch.setattr(heap, "_trim", lambda: found.append)
-    monkeypatch.setattr(heap, "_last", -np.inf)
+    monkeypatch.setattr(malloc, "_trim", lambda: found.append)
+    monkeypatch.setattr(malloc, "_last_release", -np.inf)
     return found
 
 
 def test_many_short_turns_give_back_once(trims: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(heap.time, "monotonic", lambda: now)
+    monkeypatch.setattr(malloc.time, "monotonic", lambda: now)
     for _ in range(3):
         with runtime.turn():
             assert len(trims) <= 1
     assert trims == [0]
-    now += heap.REST_SECONDS
+    now += malloc.REST_SECONDS
     with runtime.turn():
         pass
     assert trims == [0, 0]
 
 
 def test_a_c_library_without_the_call_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heap.ctypes, "CDLL", lambda _: object())
-    heap._trim.cache_clear()
+    monkeypatch.setattr(malloc.ctypes, "CDLL", lambda _: object())
+    malloc._trim.cache_clear()
     try:
-        assert heap._trim()(0) == 0
+        assert malloc._trim()(0) == 0
     finally:
-        heap._trim.cache_clear()
+        malloc._trim.cache_clear()
 
 
 def test_what_lives_is_not_looked_through_again() -> None:
     before = gc.get_freeze_count()
     try:
-        heap.settle()
+        malloc.freeze_garbage()
         assert gc.get_freeze_count() > before + 1000
     finally:
         gc.unfreeze()

@@ -1,4 +1,4 @@
-"""What a computation has freed goes back to the system.
+"""Return freed memory to the operating system.
 
 The C library keeps freed memory, for each thread apart: a server that computed for many sessions seemed to grow by
 hundreds of MB and held nothing (benchmarks/page_memory.py). Torch keeps that of a GPU, which other programs use too.
@@ -14,25 +14,25 @@ import sys
 import time
 from collections.abc import Callable
 
-from engine.late import torch
+from engine.lazy import torch
 
 REST_SECONDS = 1.0
-_last = -math.inf
+_last_release = -math.inf
 
 
-def give_back() -> None:
-    """Gives free memory back, at most once in `REST_SECONDS`, as far as the C library has such a call."""
-    global _last
+def release_memory() -> None:
+    """Return free memory to the system, at most once in `REST_SECONDS`, where the C library can."""
+    global _last_release
     now = time.monotonic()
-    if now - _last >= REST_SECONDS:
-        _last = now
+    if now - _last_release >= REST_SECONDS:
+        _last_release = now
         _trim()(0)
         if "torch" in sys.modules and torch.cuda.is_initialized():
             torch.cuda.empty_cache()
 
 
-def settle() -> None:
-    """For once, after what runs models was imported: what lives now is not looked through for garbage any more.
+def freeze_garbage() -> None:
+    """Exclude everything alive now from garbage collection; called once, after the model libraries are imported.
 
     Streamlit collects all garbage after each run of a page, which took 0.3 s among the objects of torch and
     transformers, and the next run of any session waited for that (benchmarks/picture_page.py).

@@ -1,4 +1,4 @@
-"""Whether torch could see a GPU here, found without importing torch: a cached page needs only the answer."""
+"""Whether torch could see a GPU here, without importing torch: a cached page needs only the answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 """What the CUDA runtime itself loads first; without it `torch.cuda.is_available()` is False."""
 
 
-def possible() -> bool:
-    """False only where `torch.cuda.is_available()` cannot be True: a build for CPUs, or CUDA without its driver."""
+def gpu_possible() -> bool:
+    """Return False only where torch cannot see a GPU: a build for CPUs, or CUDA without its driver."""
     build = _torch_version()
     if build is None or getattr(build, "hip", None) is not None:
         return True

@@ -1,6 +1,6 @@
 """torch, imported when it is first used: a page that shows cached results does without it.
 
-`from engine.late import torch` stands where `import torch` would; types are written `torch.Tensor`.
+Write `from engine.lazy import torch` in place of `import torch`; types are written `torch.Tensor`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 
-class Late(ModuleType):
-    """Stands for the module of that name and imports it when something in it is asked for."""
+class LazyModule(ModuleType):
+    """A stand-in for the module of that name, which imports it at the first attribute access."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)
@@ -20,4 +20,4 @@ class Late(ModuleType):
 if TYPE_CHECKING:
     import torch as torch
 else:
-    torch = Late("torch")
+    torch = LazyModule("torch")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine.errors import UsageError
 from engine.request import Example
 from engine.result import Token
-from engine.words import BREAK, SPACE, TAB, UNITS, units
+from engine.word_units import BREAK, SPACE, TAB, UNITS, units
 
 
 def pieces(text: str, pattern: str) -> list[Token]:

@@ -1,7 +1,4 @@
-"""Whole picture sets: the hash of each picture, read once and kept, and the predictions that stand under the hashes.
-
-So what is known of thousands of pictures is found without reading one.
-"""
+"""Predictions of whole image data sets, found by the cached hash of each picture without reading any picture."""
 
 from __future__ import annotations
 
@@ -20,24 +17,24 @@ from engine.store import result_store
 
 VERSION = 1
 TOGETHER = 256
-"""Pictures whose hashes are one entry of the cache."""
+"""Pictures whose hashes form one entry of the cache."""
 NOT_READ = "0" * 64
-"""Stands there for a picture that could not be read, and is tried again by whoever reads."""
+"""Marks a picture that could not be read; it is tried again the next time."""
 
 
 def picture_digests(data: ImageDataset) -> list[str | None]:
-    """The hash of each picture, read now where it is not kept; None for one that cannot be read."""
+    """Return the hash of each picture, reading those that are not cached; None for a picture that cannot be read."""
     return [digest for places in _parts(data) for digest in _completed(data, places)]
 
 
-def kept_digests(data: ImageDataset) -> list[str | None]:
-    """The hash of each picture where it is kept, else None. Reads no picture."""
-    return [digest for places in _parts(data) for digest in _kept(data, places)]
+def cached_digests(data: ImageDataset) -> list[str | None]:
+    """Return the cached hash of each picture, else None. Reads no picture."""
+    return [digest for places in _parts(data) for digest in _cached(data, places)]
 
 
 def cached_set_predictions(model: str, data: ImageDataset, dtype: str = DTYPES[0]) -> list[Prediction | None]:
-    """What can be had without running the model; None for a picture whose prediction has yet to be made."""
-    digests = kept_digests(data)
+    """Return the cached prediction of each picture, else None. Runs no model."""
+    digests = cached_digests(data)
     known = [digest for digest in digests if digest is not None]
     keys = dict(zip(known, keys_by_digest(model, known, dtype), strict=True))
     found = found_predictions(list(keys.values()))
@@ -49,7 +46,7 @@ def _parts(data: ImageDataset) -> Iterator[range]:
 
 
 def _completed(data: ImageDataset, places: range) -> list[str | None]:
-    kept = _kept(data, places)
+    kept = _cached(data, places)
     if None not in kept:
         return kept
     check_cancelled()
@@ -60,7 +57,7 @@ def _completed(data: ImageDataset, places: range) -> list[str | None]:
     return made
 
 
-def _kept(data: ImageDataset, places: range) -> list[str | None]:
+def _cached(data: ImageDataset, places: range) -> list[str | None]:
     entry = result_store().get(_key(data, places))
     if entry is None:
         return [None] * len(places)

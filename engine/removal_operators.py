@@ -1,4 +1,4 @@
-"""The names of the removal operators, apart from what carries them out: a link and a list of choices load no model."""
+"""Names of the removal operators, apart from `engine.removal`: a link or a list of choices needs no model."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _OF_KIND = {"text": OPERATORS, "image": PATCH_OPERATORS}
 
 
 def operators_of(kind: str) -> tuple[str, ...]:
-    """The operators for inputs of a kind, "text" or "image"."""
+    """Return the operators for inputs of a kind, "text" or "image"."""
     return _OF_KIND[kind]
 
 
 def keyed(operator: Plain) -> Plain:
-    """An operator, or None where none is named, as cache keys have it."""
+    """Return an operator, or None where none is named, as cache keys name it."""
     return IN_KEYS.get(operator, operator) if isinstance(operator, str) else operator
 
 
 def keyed_params(params: Mapping[str, Plain]) -> dict[str, Plain]:
-    """A method's parameters as cache keys have them."""
+    """Return the parameters of a method as cache keys name them."""
     return {name: keyed(value) if name == "removal" else value for name, value in params.items()}
 
 
 def check_operator(operator: str, kind: str) -> None:
-    """Refuses an operator that such inputs do not have."""
+    """Refuse an operator that inputs of that kind do not have."""
     if operator not in _OF_KIND[kind]:
         raise unknown("removal", operator, _OF_KIND[kind])

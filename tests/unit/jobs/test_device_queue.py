@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from engine.turns import Turns
+from engine.device_queue import DeviceQueue
 from tests.waiting import until
 
 
-def line_up(turns: Turns, count: int, served: list[int]) -> list[threading.Thread]:
+def line_up(turns: DeviceQueue, count: int, served: list[int]) -> list[threading.Thread]:
     """Threads that ask one after the other, in the order of their numbers."""
 
     def ask(number: int) -> None:
@@ -26,7 +26,7 @@ def line_up(turns: Turns, count: int, served: list[int]) -> list[threading.Threa
 
 
 def test_first_come_first_served() -> None:
-    turns, served = Turns(), list[int]()
+    turns, served = DeviceQueue(), list[int]()
     with turns:
         threads = line_up(turns, 20, served)
         assert turns.waiting == 20
@@ -41,7 +41,7 @@ def test_first_come_first_served() -> None:
 
 
 def test_one_at_a_time() -> None:
-    turns, inside, worst = Turns(), [0], [0]
+    turns, inside, worst = DeviceQueue(), [0], [0]
 
     def ask() -> None:
         for _ in range(30):
@@ -60,7 +60,7 @@ def test_one_at_a_time() -> None:
 
 
 def test_nobody_comes_twice_before_another_who_waits() -> None:
-    turns, served = Turns(), list[str]()
+    turns, served = DeviceQueue(), list[str]()
     stop = threading.Event()
 
     def greedy() -> None:
@@ -81,7 +81,7 @@ def test_nobody_comes_twice_before_another_who_waits() -> None:
 
 
 def test_an_error_ends_the_turn() -> None:
-    turns = Turns()
+    turns = DeviceQueue()
     with pytest.raises(ValueError, match="inside"), turns:
         raise ValueError("inside")
     with turns:
@@ -93,7 +93,7 @@ class Stopped(Exception):
 
 
 def test_who_gives_up_leaves_the_line() -> None:
-    turns, served, errors = Turns(), list[int](), list[BaseException]()
+    turns, served, errors = DeviceQueue(), list[int](), list[BaseException]()
 
     def give_up() -> None:
         raise Stopped
