@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from components import stale_choices
-from components.browse.state import Browse
+from components.browse.listing import Listing
 from components.frame import visit
 from components.looking import Looking
 from components.page_state import Offered, PageState
@@ -127,7 +127,7 @@ class PageSession:
             "target": self.value("target") or None,
             "seed": int(self.value("seed")),
             "pins": tuple(self.value("pins") or ()),
-            "browse": self.held("browse.", Browse),
+            "browse": self.held("browse.", Listing),
             "opened": tuple(name for name in offered.sections if self.value(f"open.{name}")),
             "question": self.value("question"),
             "removal": self.value("removal"),

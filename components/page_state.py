@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.browse.state import PLAIN_BROWSE, Browse, read_browse, write_browse
+from components.browse.listing import DEFAULT_LISTING, Listing, read_listing, write_listing
 from components.link_choice import choice
 from components.question_words import MEASURES, QUESTIONS
 from components.request_link import (
@@ -50,7 +50,7 @@ class PageState:
     target: str | None = None
     seed: int = 0
     pins: tuple[int, ...] = ()
-    browse: Browse = PLAIN_BROWSE
+    browse: Listing = DEFAULT_LISTING
     opened: tuple[str, ...] = ()
     question: str = QUESTIONS[0]
     removal: str
@@ -67,7 +67,7 @@ def read_shared(
         "target": last.get("target"),
         "seed": read_seed(last, said),
         "pins": read_pins(last, offered.parts, said),
-        "browse": read_browse(last, said),
+        "browse": read_listing(last, said),
         "opened": read_opened(last, offered.sections, said),
         "question": choice("question", last, QUESTIONS, said),
         "removal": choice("removal", last, offered.operators, said),
@@ -90,4 +90,4 @@ def write_shared(state: PageState, offered: Offered) -> Query:
             ("measure", state.measure, MEASURES[0]),
         )
     )
-    return query | write_browse(state.browse)
+    return query | write_listing(state.browse)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from components.browse.area import browse_area
 from components.engine_room import explainers, warm_up
 from components.frame import TEXT, guard, heading
 from components.styles import use_styles
 from components.text import session as text_session
+from components.text.browse import draw_browser
 from components.text.controls import method_controls
 from components.text.edited import edited_area
 from components.text.focus_controls import focus_controls, text_controls
@@ -29,7 +29,7 @@ for sentence in said:
     say_error(sentence)
 
 focus_controls(models, opened)
-browse_area(opened)
+draw_browser(opened)
 text_controls()
 method_controls(methods)
 state = text_session.from_widgets(loaded, methods, opened)

@@ -32,7 +32,7 @@ from components.evaluate.charts.frame import PICKED, Frame, Span
 from components.evaluate.controls import models_control
 from components.evaluate.keep_chart import keep_chart
 from components.evaluate.words import left_out_html
-from components.job_area import FINDS, JobArea
+from components.job_panel import FINDS, JobPanel
 from components.kept import KEPT
 from components.numbers import count, percent, plain
 from components.tables import draw_table
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from engine.attacks.plan import AttackPlan
     from engine.evaluation.result import Facts
 
-AREA = JobArea("adversarial")
+AREA = JobPanel("adversarial")
 KIND = "attack"
 AGAIN = "Try the failed ones again"
 LONGEST = 70

@@ -1,1 +1,1 @@
-"""Browsing a data set, texts or pictures."""
+"""Lists of a data set's examples, texts or pictures: their rows, filters, stored results, and how one walks them."""

@@ -1,15 +1,16 @@
-"""How lists of texts and of pictures are opened and what they are chosen by, and the buttons that walk through them."""
+"""Controls of lists of texts and of pictures: the switch, the filters, the jobs that fill them, and walking through."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import streamlit as st
 
-from components.browse.known import Known
-from components.browse.rows import CONFIDENT, UNSURE
-from components.browse.table import place, steps
+from components.browse.examples import CONFIDENT, UNSURE, describe_place, neighbors
+from components.browse.results import ExampleResults, RelatedJobs
+from components.job_panel import JobPanel
 from components.kept import KEPT
 from components.library_html import trouble_html
 from components.trouble import literal, sentence
@@ -17,6 +18,7 @@ from components.trouble import literal, sentence
 Key = Callable[[str], str]
 """From a control's name to the key of its widget."""
 
+PANEL = JobPanel("browse")
 SHOW_NAMES = {
     "all": "All",
     "right": "Right",
@@ -40,35 +42,46 @@ SORT_NAMES = {
 }
 
 
-def browse_switch(title: str, shown_as: str, key: Key) -> bool:
-    """Whether the list of the data set of that title is open. `shown_as`: what the list looks like."""
+@dataclass(frozen=True)
+class Offer:
+    """A job that would fill the list: its button, a name of its own, its spec and kind."""
+
+    label: str
+    name: str
+    spec: Mapping[str, object]
+    help: str | None = None
+    kind: str = "predict"
+
+
+def draw_browse_switch(title: str, appearance: str, key: Key) -> bool:
+    """Whether the list of the data set of that title is open. `appearance`: what the list looks like."""
     return st.toggle(
-        f"Browse {literal(title)}", key=key("open.browse"), help=f"The data set as {shown_as}.", persist_state=KEPT
+        f"Browse {literal(title)}", key=key("open.browse"), help=f"The data set as {appearance}.", persist_state=KEPT
     )  # fmt: skip
 
 
-def list_area(frame: str, known: Callable[[], Known], drawn: Callable[[Known], None]) -> None:
-    """The list in a frame with that key, or why there is none."""
+def draw_framed(frame: str, read: Callable[[], ExampleResults], draw: Callable[[ExampleResults], None]) -> None:
+    """Draw the list in a frame with that key, or why there is none."""
     with st.container(border=True, key=frame):
         try:
-            held = known()
+            results = read()
         except Exception as error:
             st.html(trouble_html(sentence(error)))
             return
-        drawn(held)
+        draw(results)
 
 
-def listing_choice(label: str, name: str, names: Mapping[str, str], barred: Collection[str], key: Key) -> None:
-    """One choice of what is listed. What is barred is left out, unless a link has already chosen it."""
-    held = key(f"browse.{name}")
-    options = [option for option in names if option not in barred or option == st.session_state.get(held)]
-    st.selectbox(label, options, key=held, format_func=names.__getitem__, persist_state=KEPT)
+def draw_listing_choice(label: str, name: str, names: Mapping[str, str], barred: Collection[str], key: Key) -> None:
+    """Draw one choice of what is listed. What is barred is left out, unless a link has already chosen it."""
+    widget = key(f"browse.{name}")
+    options = [option for option in names if option not in barred or option == st.session_state.get(widget)]
+    st.selectbox(label, options, key=widget, format_func=names.__getitem__, persist_state=KEPT)
 
 
-def walk(found: Sequence[int], current: int | None, show: Callable[[int], None], key: Key) -> None:
-    """Buttons to the neighbours of the current example in the list, and where it stands there."""
-    before, after = steps(found, current)
-    others = [index for index in found if index != current]
+def draw_walk(listed: Sequence[int], current: int | None, show: Callable[[int], None], key: Key) -> None:
+    """Draw buttons to the neighbors of the current example in the list, and where it stands there."""
+    before, after = neighbors(listed, current)
+    others = [index for index in listed if index != current]
     chance = random.choice(others) if others else None
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for label, icon, index in (
@@ -76,6 +89,20 @@ def walk(found: Sequence[int], current: int | None, show: Callable[[int], None],
             ("Next", ":material/arrow_forward:", after),
             ("Random of these", ":material/shuffle:", chance),
         ):
-            held = key(f"browse_{label}")
-            st.button(label, key=held, icon=icon, disabled=index is None, on_click=show, args=(index,))
-        st.caption(place(found, current))
+            st.button(
+                label, key=key(f"browse_{label}"), icon=icon, disabled=index is None, on_click=show, args=(index,)
+            )
+        st.caption(describe_place(listed, current))
+
+
+def draw_jobs(results: ExampleResults | RelatedJobs, offers: Sequence[Offer]) -> None:
+    """Draw what is still missing as buttons, or the job that makes it; the page is drawn again when that is over."""
+    PANEL.trouble()
+    if results.running is not None:
+        PANEL.progress(results.running.id)
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if offers:
+            PANEL.go_on(results.last)
+        for offer in offers:
+            PANEL.offer(offer.label, offer.name, offer.kind, offer.spec, help=offer.help)

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from components.browse.table import steps
+from components.browse.examples import neighbors
 from components.compare.look import LAYOUTS, PERCENTS, SCALES, SHOWN, UNITS
 from components.compare.session import LOOK, Opened, key, labels_known
 from components.compare.state import CompareState
@@ -41,7 +41,7 @@ def looking_controls(opened: Opened) -> None:
 
 def _neighbours(opened: OpenData, index: int | None) -> None:
     """To the examples before and after."""
-    before, after = steps(range(len(opened.data)), index)
+    before, after = neighbors(range(len(opened.data)), index)
     with st.container(horizontal=True, gap="small"):
         for label, icon, to in (
             ("Previous", ":material/arrow_back:", before), ("Next", ":material/arrow_forward:", after),

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.browse.controls import walk
-from components.browse.job import Offer, job_area
-from components.browse.known import Stamp, jobs_of, losses, portable
+from components.browse.controls import Offer, draw_jobs, draw_walk
+from components.browse.results import Stamp, count_losses, portable_name, related_jobs
 from components.compare.compared import Compared
 from components.compare.look import EXAMPLES, CompareLook
 from components.compare.session import LOOK, Opened, key
@@ -80,23 +79,23 @@ def _is_about(spec: Mapping[str, object], asked: Mapping[str, object]) -> bool:
 
 
 def _portable(opened: Opened) -> str:
-    return portable(opened.name) if isinstance(opened, OpenData) else portable_pictures(opened.name)
+    return portable_name(opened.name) if isinstance(opened, OpenData) else portable_pictures(opened.name)
 
 
 def _drawn(compared: Compared, opened: Opened) -> None:
     search = search_of(compared, opened)
     spec = search.as_plain()
-    jobs = jobs_of("compare", lambda job: _is_about(job.spec, spec))
+    jobs = related_jobs("compare", lambda job: _is_about(job.spec, spec))
     reference = None if compared.reference is None else compared.reference.row
     found = _found(
-        search, compared.state.look, reference, opened.data.revision, jobs.stamp, losses(), str(home())
+        search, compared.state.look, reference, opened.data.revision, jobs.stamp, count_losses(), str(home())
     )  # fmt: skip
     wanted = min(search.examples, len(opened.data))
     whole = [one for one in found if one.maps == len(search.pairs)]  # with fewer maps the number means something else
     missing = wanted - len(whole)
     label = f"Compare {count(wanted, 'example')}" if not whole else f"Compare the other {count(missing, 'example')}"
     offers = [Offer(label, "compare_columns", spec, kind="compare")] if missing else []
-    job_area(jobs, offers)
+    draw_jobs(jobs, offers)
     if whole:
         _list(compared, opened, whole)
     elif jobs.running is None:
@@ -107,7 +106,7 @@ def _list(compared: Compared, opened: Opened, found: Sequence[Disputed]) -> None
     state = compared.state
     places = [one.index for one in found]
     current = state.focus.index if not isinstance(state.focus, PictureFocus) or not state.focus.own else None
-    walk(places, current, partial(_show, opened), partial(key, state.kind))
+    draw_walk(places, current, partial(_show, opened), partial(key, state.kind))
     row_choice(
         frame(found, compared),
         key(state.kind, TABLE),

@@ -13,7 +13,7 @@ from components.engine_room import explainers
 from components.evaluate.known import evaluations
 from components.evaluate.session import turn_to
 from components.evaluate.state import of_plan
-from components.library.job_view import LOOKS
+from components.job_panel import BADGES
 from components.numbers import count
 from components.trouble import literal, say_error, sentence
 from engine.errors import ExegesisError
@@ -63,7 +63,7 @@ def of_words(plan: Plan, titles: Mapping[str, str]) -> str:
 
 def became(job: Job) -> str:
     """When it was asked for, and how it stands."""
-    return f"{time.strftime('%d %b, %H:%M', time.localtime(job.created))}, {LOOKS[job.state][0]}"
+    return f"{time.strftime('%d %b, %H:%M', time.localtime(job.created))}, {BADGES[job.state][0]}"
 
 
 def _row(name: str, plan: Plan, stands: str) -> None:

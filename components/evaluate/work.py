@@ -10,14 +10,14 @@ import streamlit as st
 from components.evaluate.cost import added, cost_words
 from components.evaluate.known import Known, spec_of
 from components.evaluate.pace import pace_of
-from components.job_area import FINDS, JobArea
+from components.job_panel import FINDS, JobPanel
 from components.trouble import say_note
 from engine.registry import Explainer
 
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
 
-AREA = JobArea("evaluate")
+AREA = JobPanel("evaluate")
 EMPTY = "Nothing is computed before you press **Evaluate**. The work goes on while you are on other pages."
 FAILED = "Some examples failed on {} and are left out of the numbers. At the end of this page the reasons are listed."
 AGAIN = "Try the failed ones again"

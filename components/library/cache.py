@@ -12,73 +12,73 @@ from components.trouble import sentence
 from engine.format import size_text
 from engine.store import result_store
 
-SAID, FAILED = "library_cache_said", "library_cache_failed"
+MESSAGE_KEY, FAILURE_KEY = "library_cache_said", "library_cache_failed"
 
 
-def cache_area() -> None:
-    """Its size against its bound, its state, and what can be done with it."""
+def draw_cache() -> None:
+    """Draw its size against its bound, its state, and what can be done with it."""
     try:
-        found = result_store().stats()
+        stats = result_store().stats()
     except Exception as error:
         st.html(trouble_html(sentence(error)))
         return
-    st.progress(min(1.0, found.bytes / found.max_bytes) if found.max_bytes else 1.0, filling(found))
-    facts = cache_facts(found)
+    st.progress(min(1.0, stats.bytes / stats.max_bytes) if stats.max_bytes else 1.0, describe_size(stats))
+    facts = cache_facts(stats)
     if not is_organizer():
         del facts["folder"]
     st.html(facts_html(facts))
-    if found.status:
-        st.html(trouble_html(found.status))
+    if stats.status:
+        st.html(trouble_html(stats.status))
     if is_organizer():
-        _actions(found)
-    if said := st.session_state.pop(SAID, ""):
-        st.info(said)
-    if failed := st.session_state.pop(FAILED, ""):
-        st.html(trouble_html(failed))
+        _draw_actions(stats)
+    if message := st.session_state.pop(MESSAGE_KEY, ""):
+        st.info(message)
+    if failure := st.session_state.pop(FAILURE_KEY, ""):
+        st.html(trouble_html(failure))
 
 
-def _actions(found: Stats) -> None:
+def _draw_actions(stats: Stats) -> None:
     with st.container(horizontal=True, gap="small"):
         st.button(
             "Check every entry", on_click=_check, help="Damaged entries are dropped and computed anew when asked."
         )
-        if st.button("Clear …", disabled=not found.entries, help="Asks first."):
-            _confirm(found)
+        if st.button("Clear …", disabled=not stats.entries, help="Asks first."):
+            _confirm_clearing(stats)
 
 
-def filling(found: Stats) -> str:
+def describe_size(stats: Stats) -> str:
     """How full it is, in words."""
-    return f"{count(found.entries, 'result')}, {size_text(found.bytes)} of at most {size_text(found.max_bytes)}"
+    return f"{count(stats.entries, 'result')}, {size_text(stats.bytes)} of at most {size_text(stats.max_bytes)}"
 
 
-def cache_facts(found: Stats) -> dict[str, object]:
+def cache_facts(stats: Stats) -> dict[str, object]:
     """Where it is and how it is doing."""
     return {
-        "state": "see below" if found.status else "works",
-        "folder": found.folder,
-        "file": size_text(found.file_bytes),
-        "asked since the server started": f"{count(found.hits, 'hit')}, {found.misses:,} not there",
+        "state": "see below" if stats.status else "works",
+        "folder": stats.folder,
+        "file": size_text(stats.file_bytes),
+        "asked since the server started": f"{count(stats.hits, 'hit')}, {stats.misses:,} not there",
         "when it is full": "the results that were used least recently go; EXEGESIS_CACHE_BYTES sets the bound",
     }
 
 
-def checked(report: CheckReport) -> str:
-    """What a check found, in words."""
+def describe_check(report: CheckReport) -> str:
+    """The outcome of a check, in words."""
     dropped = f"{report.dropped:,} damaged ones dropped" if report.dropped else "all sound"
     return f"{report.checked:,} entries read, {dropped}. {report.status}".strip()
 
 
 def _check() -> None:
     try:
-        st.session_state[SAID] = checked(result_store().check())
+        st.session_state[MESSAGE_KEY] = describe_check(result_store().check())
     except Exception as error:
-        st.session_state[FAILED] = sentence(error)
+        st.session_state[FAILURE_KEY] = sentence(error)
 
 
 @st.dialog("Clear the cache?")
-def _confirm(found: Stats) -> None:
+def _confirm_clearing(stats: Stats) -> None:
     st.markdown(
-        f"{count(found.entries, 'result')} ({size_text(found.bytes)}) will be computed again when they are asked for. "
+        f"{count(stats.entries, 'result')} ({size_text(stats.bytes)}) will be computed again when they are asked for. "
         "Finished parts of interrupted jobs are lost too, and so are long texts that links name by their hash."
     )
     with st.container(horizontal=True, gap="small"):
@@ -92,6 +92,8 @@ def _clear() -> None:
     store = result_store()
     try:
         dropped = store.clear()
-        st.session_state[FAILED if store.status else SAID] = store.status or f"{count(dropped, 'result')} dropped."
+        st.session_state[FAILURE_KEY if store.status else MESSAGE_KEY] = (
+            store.status or f"{count(dropped, 'result')} dropped."
+        )
     except Exception as error:
-        st.session_state[FAILED] = sentence(error)
+        st.session_state[FAILURE_KEY] = sentence(error)

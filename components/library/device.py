@@ -11,16 +11,16 @@ from components.library_html import facts_html, looks_html
 from engine import health, runtime
 from engine.request import DTYPES
 
-FINDINGS = "library_findings"
+FINDINGS_KEY = "library_findings"
 
 
-def device_area() -> None:
-    """What is known without importing anything, and a button for the rest, which takes seconds."""
+def draw_device() -> None:
+    """Draw what needs no import, and a button for the rest, which takes seconds."""
     st.html(facts_html(device_facts()))
     if st.button("Examine this installation"):
         _examine()
-    elif FINDINGS in st.session_state:
-        st.html(looks_html(st.session_state[FINDINGS]))
+    elif FINDINGS_KEY in st.session_state:
+        st.html(looks_html(st.session_state[FINDINGS_KEY]))
 
 
 def device_facts() -> dict[str, object]:
@@ -28,14 +28,14 @@ def device_facts() -> dict[str, object]:
     chosen = os.environ.get("EXEGESIS_DEVICE")
     how = f"{chosen}, as EXEGESIS_DEVICE says" if chosen else "the GPU if there is one, else the CPU"
     return {
-        "device": _used() or how,
+        "device": _device_in_use() or how,
         "chosen by": "EXEGESIS_DEVICE" if chosen else "Exegesis; EXEGESIS_DEVICE=cpu or cuda:0 overrules it",
         "precision": f"{DTYPES[0]}; a job or the command line may ask for {', '.join(DTYPES[1:])}",
     }
 
 
-def _used() -> str:
-    """The device in use; empty while nothing has asked for one, because asking imports torch."""
+def _device_in_use() -> str:
+    """The device in use; empty while nothing uses one, because choosing imports torch."""
     if "torch" not in sys.modules:
         return ""
     try:
@@ -45,9 +45,9 @@ def _used() -> str:
 
 
 def _examine() -> None:
-    place, found = st.empty(), []
+    place, findings = st.empty(), []
     with st.spinner("Looking …"):
         for finding in health.examine():
-            found.append((finding.status, finding.name, finding.detail, finding.advice))
-            place.html(looks_html(found))
-    st.session_state[FINDINGS] = found
+            findings.append((finding.status, finding.name, finding.detail, finding.advice))
+            place.html(looks_html(findings))
+    st.session_state[FINDINGS_KEY] = findings

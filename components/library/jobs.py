@@ -1,47 +1,145 @@
-"""The list of jobs: it follows the work while there is any, and each job can be stopped, resumed, taken off."""
+"""The jobs: a form that submits one, and their list, where each can be stopped, resumed and taken off."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
+from typing import Any
 
 import streamlit as st
 
-from components.library.job_view import JobView, counts_html, failures_html, job_view, title_html
-from components.library.links import first_example
+from components.engine_room import explainers
+from components.job_panel import JobView, failures_html, job_view
+from components.library.links import example_link
 from components.library_html import trouble_html
 from components.organizer import is_organizer
 from components.trouble import sentence
 from engine import jobs
-from engine.errors import ExegesisError
+from engine.data.datasets import load
+from engine.data.image_datasets import load_images
+from engine.data.sources import list_datasets
+from engine.errors import ExegesisError, UsageError, unknown
 from engine.jobs import Job
+from engine.models.catalog import is_image_model, list_models
+from engine.params import Plain
+from engine.registry import KINDS
 
+OPEN, MODEL, DATA, EXAMPLES, METHODS = (f"library.new_{name}" for name in ("job", "model", "data", "count", "methods"))
+START = ("gradient_x_input", "random")
+MOST_EXAMPLES = 100_000
 REFRESH_SECONDS = 1.0
-SHOWN = 20
-ALL, SAID = "library_all_jobs", "library_jobs_said"
+MOST_SHOWN = 20
+ALL_KEY, FAILURE_KEY = "library_all_jobs", "library_jobs_said"
 EMPTY = (
     "No jobs yet. Open **New job** above to explain many examples at once: the work goes on while you are on other "
     "pages, survives a restart of the server, and what it computes opens at once on its page."
 )
 
 
-def job_list() -> None:
-    """All jobs, the newest first; asks again every second only while one of them is waiting or running."""
-    found = _found()
-    if found is not None:
-        active = _active(found)
-        st.fragment(_list, run_every=REFRESH_SECONDS if active else None)(active)
+def draw_job_form() -> None:
+    """Draw the form of an explain job.
 
-
-def _list(watching: bool) -> None:
-    found = _found()
-    if found is None:
+    Closed it costs nothing: the methods stand in the engine, which takes seconds to import.
+    """
+    section = st.expander("New job", icon=":material/add:", key=OPEN, on_change="rerun")
+    if not section.open:
         return
-    if _active(found) != watching:
-        st.rerun()  # the whole page, which starts or stops asking again
-    _drawn(found)
+    with section:
+        with st.spinner("Starting the engine …"):
+            titles = {id: method.title for kind in KINDS for id, method in explainers(kind).items()}
+        with st.form("library.job", border=False):
+            _draw_controls(titles)
+            submitted = st.form_submit_button("Start the job", type="primary")
+        if submitted:
+            _submit()
 
 
-def _found() -> list[Job] | None:
+def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[str, Any]:
+    """The spec of an explain job, from what people choose. Errors name what is missing or unknown."""
+    if not methods:
+        raise UsageError("methods: pick at least one.")
+    if not model:
+        raise unknown("model", model, _models())
+    examples: list[dict[str, Plain]]
+    if is_image_model(model):  # each by its place: a picture is too large to stand in a job
+        examples = [{"dataset": data, "index": index} for index in range(len(load_images(data, limit=count)))]
+    else:
+        texts = [labelled.example.as_plain() for labelled in load(data, limit=count).examples]
+        examples = [{name: text for name, text in example.items() if text is not None} for example in texts]
+    return {"model": model, "methods": methods, "examples": examples}
+
+
+def _draw_controls(titles: dict[str, str]) -> None:
+    left, middle, right = st.columns([2, 2, 1], gap="medium")
+    with left:
+        _draw_name("Model", MODEL, _models(), "An embedded model, a folder of a checkpoint, or a hub id.")
+    with middle:
+        _draw_name(
+            "Data set", DATA, [*list_datasets("text"), *list_datasets("image")],
+            "Of what the model reads: texts (a name, a CSV, TSV or JSONL file, hub:owner/name) or pictures (a name, a "
+            "zip, a folder, hub:owner/name).",
+        )  # fmt: skip
+    st.session_state.setdefault(EXAMPLES, 30)
+    right.number_input(
+        "Examples", 1, MOST_EXAMPLES, key=EXAMPLES, step=1, persist_state="session",
+        help="The first ones of the data set; all of it if it has fewer.",
+    )  # fmt: skip
+    st.session_state.setdefault(METHODS, [id for id in START if id in titles])
+    st.multiselect(
+        "Methods", list(titles), key=METHODS, format_func=lambda id: titles.get(id, id), persist_state="session",
+        help="Each with its default parameters. Each method on each example is one part of the job.",
+    )  # fmt: skip
+
+
+def _models() -> list[str]:
+    return [*list_models("text"), *list_models("image")]
+
+
+def _draw_name(label: str, key: str, names: list[str], help: str) -> None:
+    """One of the listed names, or another that a person types."""
+    st.session_state.setdefault(key, names[0] if names else None)
+    options = list(dict.fromkeys([*names, *filter(None, [st.session_state[key]])]))
+    st.selectbox(label, options, key=key, accept_new_options=True, help=help, persist_state="session")
+
+
+def _submit() -> None:
+    model, data, count, methods = (st.session_state[name] for name in (MODEL, DATA, EXAMPLES, METHODS))
+    try:
+        with st.spinner("Reading the data set …"):
+            spec = explain_spec((model or "").strip(), (data or "").strip(), int(count), list(methods))
+            job = jobs.submit("explain", spec)
+    except Exception as error:
+        st.html(trouble_html(sentence(error)))
+        return
+    st.toast(f"Job {job.id} is in the list below.")
+
+
+def draw_jobs() -> None:
+    """Draw all jobs, the newest first; they are read every second only while one of them is waiting or running."""
+    listed = _list_jobs()
+    if listed is not None:
+        is_active = _are_active(listed)
+        st.fragment(_follow, run_every=REFRESH_SECONDS if is_active else None)(is_active)
+
+
+def _follow(is_active: bool) -> None:
+    listed = _list_jobs()
+    if listed is None:
+        return
+    if _are_active(listed) != is_active:
+        st.rerun()  # the whole page, which starts or stops following
+    for failure in filter(None, (jobs.ledger().trouble, st.session_state.get(FAILURE_KEY))):
+        st.html(trouble_html(failure))
+    if not listed:
+        st.info(EMPTY)
+    first = listed if st.session_state.get(ALL_KEY) else listed[:MOST_SHOWN]
+    for job in first:
+        _draw_card(job, job_view(job, jobs.place(job)))
+    if len(first) < len(listed):
+        st.button(f"Show all {len(listed):,} jobs", key="library.all_jobs", on_click=_show_all)
+
+
+def _list_jobs() -> list[Job] | None:
     """All jobs; None after saying why they cannot be listed."""
     try:
         return jobs.list_jobs()
@@ -50,71 +148,61 @@ def _found() -> list[Job] | None:
         return None
 
 
-def _drawn(found: list[Job]) -> None:
-    for said in filter(None, (jobs.ledger().trouble, st.session_state.get(SAID))):
-        st.html(trouble_html(said))
-    if not found:
-        st.info(EMPTY)
-    shown = found if st.session_state.get(ALL) else found[:SHOWN]
-    for job in shown:
-        _card(job, job_view(job, jobs.place(job)))
-    if len(shown) < len(found):
-        st.button(f"Show all {len(found):,} jobs", key="library.all_jobs", on_click=_show_all)
+def _are_active(listed: list[Job]) -> bool:
+    return any(not job.over for job in listed)
 
 
-def _active(found: list[Job]) -> bool:
-    return any(not job.over for job in found)
-
-
-def _card(job: Job, view: JobView) -> None:
-    word, colour, icon = view.look
+def _draw_card(job: Job, view: JobView) -> None:
+    word, color, icon = view.badge
     with st.container(border=True, key=f"job-{view.id}", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.badge(word, color=colour, icon=icon)
+            st.badge(word, color=color, icon=icon)
             st.caption(f"#{view.id} · {view.when}")
-        st.html(title_html(view))
+        st.html(line_html("xg-title", view.title))
         st.progress(view.share, view.progress)
         if view.counts:
-            st.html(counts_html(view))
-        for told in filter(None, (view.trouble, view.note)):
-            st.html(trouble_html(told))
+            st.html(line_html("xg-small", view.counts))
+        for text in filter(None, (view.trouble, view.note)):
+            st.html(trouble_html(text))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _buttons(job, view)
+            _draw_buttons(job, view)
         if view.failed:
-            _failures(view)
+            section = st.expander("What failed", key=f"job.failed.{view.id}", on_change="rerun")
+            if section.open:
+                section.html(failures_html(jobs.failures(view.id)))
 
 
-def _buttons(job: Job, view: JobView) -> None:
+def line_html(kind: str, text: str) -> str:
+    """A line of a card, its text escaped."""
+    return f'<div class="xg"><p class="{kind}">{escape(text)}</p></div>'
+
+
+def _draw_buttons(job: Job, view: JobView) -> None:
     may_stop = is_organizer()
     if view.can_cancel and may_stop:
-        _button("Cancel", view, jobs.cancel, "Stops after the part at hand. What is finished is kept.")
+        _draw_button("Cancel", view, jobs.cancel, "Stops after the part at hand. What is finished is kept.")
     if view.can_resume:
-        _button("Resume", view, jobs.resume, "Goes on; what is finished is found in the cache, not computed again.")
+        help = "Goes on; what is finished is found in the cache, not computed again."
+        _draw_button("Resume", view, jobs.resume, help)
     if job.over and may_stop:
-        _button("Remove", view, jobs.forget, "Takes it off this list. Its results stay in the cache.")
-    if job.state == "done" and (found := first_example(job)):
-        page, link = found
+        _draw_button("Remove", view, jobs.forget, "Takes it off this list. Its results stay in the cache.")
+    if job.state == "done" and (target := example_link(job)):
+        page, link = target
         label = f"First example on the {page.title} page"
         st.page_link(page.file, label=label, query_params=link, icon=":material/open_in_new:")
 
 
-def _button(name: str, view: JobView, action: Callable[[int], object], help: str) -> None:
-    st.button(name, key=f"job.{name.lower()}.{view.id}", help=help, on_click=_do, args=(action, view.id))
+def _draw_button(name: str, view: JobView, action: Callable[[int], object], help: str) -> None:
+    st.button(name, key=f"job.{name.lower()}.{view.id}", help=help, on_click=_try, args=(action, view.id))
 
 
-def _do(action: Callable[[int], object], id: int) -> None:
-    st.session_state.pop(SAID, None)
+def _try(action: Callable[[int], object], id: int) -> None:
+    st.session_state.pop(FAILURE_KEY, None)
     try:
         action(id)
     except ExegesisError as error:
-        st.session_state[SAID] = sentence(error)
+        st.session_state[FAILURE_KEY] = sentence(error)
 
 
 def _show_all() -> None:
-    st.session_state[ALL] = True
-
-
-def _failures(view: JobView) -> None:
-    opened = st.expander("What failed", key=f"job.failed.{view.id}", on_change="rerun")
-    if opened.open:
-        opened.html(failures_html(jobs.failures(view.id)))
+    st.session_state[ALL_KEY] = True

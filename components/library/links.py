@@ -1,4 +1,4 @@
-"""From a card or a job of the Library to the page that shows what it is about."""
+"""Buttons and links from a card or a job of the Library to the page that shows what it is about."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from engine.jobs import Job
 Link = list[tuple[str, str]]
 
 
-def go_to_text(label: str, **names: str) -> None:
-    """A button that opens the Text page with another model or data set."""
-    _go(label, TEXT, focus_controls.turn_to, names)
+def draw_text_button(label: str, **names: str) -> None:
+    """Draw a button that opens the Text page with another model or data set."""
+    _draw_button(label, TEXT, focus_controls.turn_to, names)
 
 
-def go_to_images(label: str, **names: str) -> None:
-    """A button that opens the Images page with another model or picture set."""
-    _go(label, IMAGES, picture_focus_controls.turn_to, names)
+def draw_images_button(label: str, **names: str) -> None:
+    """Draw a button that opens the Images page with another model or picture set."""
+    _draw_button(label, IMAGES, picture_focus_controls.turn_to, names)
 
 
-def go_to_scaffold(label: str, kind: str, model: str) -> None:
-    """A button that opens the Scaffold page filled to train an explainer for a model that reads this kind."""
+def draw_scaffold_button(label: str, kind: str, model: str) -> None:
+    """Draw a button that opens the Scaffold page filled to train an explainer for a model that reads this kind."""
     if st.button(label, key=f"train-for-{model}", icon=":material/school:", type="tertiary"):
         st.switch_page(SCAFFOLD.path, query_params=train_link(kind, model, usual(kind).data))
 
 
-def first_example(job: Job) -> tuple[PageEntry, Link] | None:
+def example_link(job: Job) -> tuple[PageEntry, Link] | None:
     """The page that shows the first example of an explain job, and the link to it; None where there is no such link."""
     if job.kind != "explain":
         return None
@@ -46,8 +46,8 @@ def first_example(job: Job) -> tuple[PageEntry, Link] | None:
 
 def _text(example: Mapping[str, str | None]) -> Link:
     """Empty where it would be too long."""
-    given = (("text", example["text"]), ("pair", example.get("text_pair")))
-    texts = [(name, text) for name, text in given if text]
+    pair = (("text", example["text"]), ("pair", example.get("text_pair")))
+    texts = [(name, text) for name, text in pair if text]
     return texts if sum(len(text) for _, text in texts) <= LONGEST_IN_LINK else []
 
 
@@ -56,7 +56,7 @@ def _picture(example: Mapping[str, Any]) -> Link:
     return [("data", example["dataset"]), *split, ("index", str(example["index"]))]
 
 
-def _go(label: str, page: PageEntry, turn_to: Callable[..., None], names: Mapping[str, str]) -> None:
+def _draw_button(label: str, page: PageEntry, turn_to: Callable[..., None], names: Mapping[str, str]) -> None:
     place = "-".join([page.url_path, *names.values()])
     if st.button(label, key=f"turn-to-{place}", icon=":material/arrow_forward:", type="tertiary"):
         turn_to(**names)

@@ -8,12 +8,20 @@ from html import escape
 
 import streamlit as st
 
-from components.browse.controls import SHOW_NAMES, SORT_NAMES, Key, browse_switch, list_area, listing_choice, walk
-from components.browse.job import Offer, job_area
-from components.browse.known import Known
-from components.browse.rows import Table, listed
-from components.browse.state import PLAIN_BROWSE, Browse
-from components.browse.table import summary, unanswered
+from components.browse.controls import (
+    SHOW_NAMES,
+    SORT_NAMES,
+    Key,
+    Offer,
+    draw_browse_switch,
+    draw_framed,
+    draw_jobs,
+    draw_listing_choice,
+    draw_walk,
+)
+from components.browse.examples import ExampleTable, describe_examples, explain_missing, list_examples
+from components.browse.listing import DEFAULT_LISTING, Listing
+from components.browse.results import ExampleResults
 from components.numbers import count
 from components.picture import focus_controls as picture_focus_controls
 from components.picture.focus import PictureFocus
@@ -39,24 +47,24 @@ def picture_browse_area(opened: OpenPictures, prefix: str) -> None:
     def key(name: str) -> str:
         return prefix + name
 
-    if not browse_switch(opened.data.title or opened.name, "pictures", key):
+    if not draw_browse_switch(opened.data.title or opened.name, "pictures", key):
         return
     focus = picture_focus_controls.from_widgets(opened)
-    list_area(
+    draw_framed(
         "picture_browse", partial(known_pictures, focus.model, opened), lambda held: _drawn(opened, focus, held, key)
     )
 
 
-def _drawn(opened: OpenPictures, focus: PictureFocus, held: Known, key: Key) -> None:
+def _drawn(opened: OpenPictures, focus: PictureFocus, held: ExampleResults, key: Key) -> None:
     rows, current = held.rows, None if focus.own else focus.index
-    st.html(f'<div class="xg"><p class="xg-small">{escape(summary(rows))}</p></div>')
-    job_area(held, _offers(focus.model, opened, rows))
+    st.html(f'<div class="xg"><p class="xg-small">{escape(describe_examples(rows))}</p></div>')
+    draw_jobs(held, _offers(focus.model, opened, rows))
     picture_focus_controls.better_offer(list_models("image"), opened, "browse")
     browse = _controls(rows, key)
-    found = listed(rows, browse)
+    found = list_examples(rows, browse)
     show = partial(picture_focus_controls.show, opened)
-    walk(found, current, show, key)
-    if missing := unanswered(rows, browse):
+    draw_walk(found, current, show, key)
+    if missing := explain_missing(rows, browse):
         say_note(missing)
     if found:
         shown = _page(found, browse, current, key)
@@ -65,35 +73,35 @@ def _drawn(opened: OpenPictures, focus: PictureFocus, held: Known, key: Key) -> 
         st.info("No picture matches. Change what is shown.")
 
 
-def _offers(model: str, opened: OpenPictures, rows: Table) -> list[Offer]:
+def _offers(model: str, opened: OpenPictures, rows: ExampleTable) -> list[Offer]:
     total = len(rows.rows)
     if rows.predicted == total:
         return []
     return [Offer(f"Predict all {count(total, 'picture')}", "predict", picture_spec(model, opened))]
 
 
-def _controls(rows: Table, key: Key) -> Browse:
+def _controls(rows: ExampleTable, key: Key) -> Listing:
     barred = TEXTS_ONLY if rows.label_names else TEXTS_ONLY | LABELS_ONLY
     show, label, sort = st.columns(3, gap="small")
     with show:
-        listing_choice("Show", "show", SHOW_NAMES, barred, key)
+        draw_listing_choice("Show", "show", SHOW_NAMES, barred, key)
     with label:
         chosen = st.session_state.get(key("browse.label"))
         labels = dict.fromkeys(filter(None, [*rows.label_names, chosen]))
-        listing_choice("Label", "label", {"": "Any", **{name: name for name in labels}}, set(), key)
+        draw_listing_choice("Label", "label", {"": "Any", **{name: name for name in labels}}, set(), key)
     with sort:
-        listing_choice("Sort", "sort", SORT_NAMES, barred, key)
-    held = {name: st.session_state.get(key(f"browse.{name}")) for name in vars(PLAIN_BROWSE)}
-    return Browse(**{name: held[name] or usual for name, usual in vars(PLAIN_BROWSE).items()})
+        draw_listing_choice("Sort", "sort", SORT_NAMES, barred, key)
+    held = {name: st.session_state.get(key(f"browse.{name}")) for name in vars(DEFAULT_LISTING)}
+    return Listing(**{name: held[name] or usual for name, usual in vars(DEFAULT_LISTING).items()})
 
 
-def _page(found: Sequence[int], browse: Browse, current: int | None, key: Key) -> Sequence[int]:
+def _page(found: Sequence[int], browse: Listing, current: int | None, key: Key) -> Sequence[int]:
     """The part of the list that is drawn: what was asked for first, then wherever the current picture is."""
     held, seen = key("browse_page"), key("browse_seen")
     now = [hash(tuple(found)), current]
     before = st.session_state.get(seen, [None, None])
     if now != before:
-        first = now[0] != before[0] and browse.sort != PLAIN_BROWSE.sort
+        first = now[0] != before[0] and browse.sort != DEFAULT_LISTING.sort
         st.session_state[held] = 0 if first or current not in found else found.index(current) // A_PAGE
         st.session_state[seen] = now
     page, pages = st.session_state[held], range(0, len(found), A_PAGE)

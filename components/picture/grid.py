@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from components.browse.rows import Row
+from components.browse.examples import ExampleRow
 from components.compact import compact_css, compact_script
 from components.numbers import percent
 
@@ -18,7 +18,7 @@ Cell = dict[str, object]
 
 
 def picture_grid(
-    rows: Sequence[Row], urls: Sequence[str], current: int | None, key: str, show: Callable[[int], object]
+    rows: Sequence[ExampleRow], urls: Sequence[str], current: int | None, key: str, show: Callable[[int], object]
 ) -> None:
     """Draws the rows in their order; `urls` are their small pictures, empty for one that cannot be read.
 
@@ -30,7 +30,7 @@ def picture_grid(
     _component()(key=key, data=data, on_chosen_change=chosen)
 
 
-def cell(row: Row, url: str) -> Cell:
+def cell(row: ExampleRow, url: str) -> Cell:
     """One picture in plain values; the browser writes them as text."""
     label = row.label or f"#{row.index}"
     return {
@@ -43,7 +43,7 @@ def cell(row: Row, url: str) -> Cell:
     }
 
 
-def name_of(row: Row) -> str:
+def name_of(row: ExampleRow) -> str:
     """All that is known of it, in words."""
     known = [f"label {row.label}"] if row.label else []
     if row.predicted is not None and row.confidence is not None:
@@ -59,7 +59,7 @@ def receive(key: str, places: frozenset[int], show: Callable[[int], object]) -> 
         show(chosen)
 
 
-def _said(row: Row) -> str:
+def _said(row: ExampleRow) -> str:
     """Sign, predicted class unless it is the label, and confidence: a sign is never told by a colour alone."""
     if row.predicted is None or row.confidence is None:
         return ""

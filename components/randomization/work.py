@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.evaluate.pace import seconds_of, timed_here
-from components.job_area import FINDS, JobArea
+from components.job_panel import FINDS, JobPanel
 from components.library_html import duration
 from components.numbers import count
 from components.randomization.known import Known, Randomized, spec_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from engine.randomization.plan import RandomizationPlan
 
-AREA = JobArea("randomization")
+AREA = JobPanel("randomization")
 AGAIN = "Try the failed ones again"
 TIMED = "That takes about {}, by what such work took before on this device."
 FOUND = "What is in the cache already is not computed again."

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from components.browse.known import losses
+from components.browse.results import count_losses
 from components.reproduction.reports import Ended, Reports, tried
 from engine.home import home
 from engine.jobs import Job
@@ -31,7 +31,7 @@ class Known(Reports[Reproduction]):
 def known(asked: Asked) -> Known:
     """What there is. Errors: those of the list of jobs."""
     running, last, ended = tried("reproduce", lambda job: _same(job, asked))
-    here = _held(asked.command(), ended, tuple(embedded_models()), losses(), str(home()), asked)
+    here = _held(asked.command(), ended, tuple(embedded_models()), count_losses(), str(home()), asked)
     return Known(here.found, shipped_for(asked), running, last, here.changed, here.absent, here.time)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from components.job_area import JobArea
+from components.job_panel import JobPanel
 from components.keeping import file_button
 from components.kept import KEPT
 from components.reproduction import session
@@ -50,7 +50,7 @@ from engine.reproduction.scales import scale_of
 from engine.reproduction.verdicts import NOT_RUN, VERDICTS
 from engine.reproduction.words import FLAT, LEVEL, NO_FINDINGS, SANITY, TOP, quantities_told, right_told, same_data_told
 
-JOBS = {topic: JobArea("reproduction" if topic == TOPICS[0] else f"reproduction_{topic}") for topic in TOPICS}
+JOBS = {topic: JobPanel("reproduction" if topic == TOPICS[0] else f"reproduction_{topic}") for topic in TOPICS}
 Reports = Mapping[str, Reproduction]
 """By topic, of those that were run."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from components.job_area import JobArea
+from components.job_panel import JobPanel
 from components.keeping import file_button
 from components.kept import KEPT
 from components.reproduction import session
@@ -47,7 +47,7 @@ from engine.reproduction.smat.words import ABOUT, LEVEL, QUANTITY
 from engine.reproduction.verdicts import VERDICTS
 from engine.reproduction.words import NO_FINDINGS, right_told
 
-JOBS = JobArea("reproduction_smat")
+JOBS = JobPanel("reproduction_smat")
 
 
 def smat_claims(state: ReproductionState) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.browse.known import losses
+from components.browse.results import count_losses
 from components.reproduction.reports import Ended, Reports, tried
 from engine.home import home
 from engine.jobs.reproducing_smat import KIND, asked_of
@@ -20,7 +20,7 @@ def known_smat(asked: Asked) -> KnownSmat:
     """What there is. Errors: those of the list of jobs."""
     running, last, ended = tried(KIND, lambda job: asked_of(job.spec) == asked)
     here = (*embedded_models(), *embedded_image_models())
-    found = _held(asked.command(), ended, here, losses(), str(home()), asked)
+    found = _held(asked.command(), ended, here, count_losses(), str(home()), asked)
     return KnownSmat(found, shipped_for(asked), running, last)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from components.evaluate.words import left_out_html
-from components.job_area import FINDS, JobArea
+from components.job_panel import FINDS, JobPanel
 from components.library_html import duration
 from components.numbers import count
 from components.scaffold.known import KIND, Known, short_of, spec_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.scaffold.plan import Plan, Pupil
     from engine.scaffold.result import Scaffold
 
-AREA = JobArea("scaffold")
+AREA = JobPanel("scaffold")
 AGAIN = "Try the failed ones again"
 TIMED = "That takes about {}, by what finished students of this plan took."
 STOPPED = (

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.browse.table import MOST_SHOWN
-from components.library.job_view import ended
+from components.browse.examples import MOST_SHOWN
+from components.job_panel import describe_end
 from components.text import focus_controls
 from components.text.session import key
 from engine import jobs
@@ -174,7 +174,7 @@ def test_a_running_job_shows_its_progress_and_can_be_cancelled(model: str, tmp_p
     [job] = jobs.list_jobs()
     assert jobs.wait(job.id, SECONDS).state == "cancelled"
     page.run()
-    assert ended(jobs.get(job.id)) in told(page)
+    assert describe_end(jobs.get(job.id)) in told(page)
     press(page, "Go on")
     assert jobs.get(job.id).state in ("queued", "running")
 

@@ -14,11 +14,10 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import tests.sample_job
-from components.library.data import PICTURES
-from components.library.job_form import DATA, EXAMPLES, METHODS, MODEL, OPEN
-from components.library.jobs import SHOWN
-from components.library.models import NAME
-from components.library.sections import SECTIONS
+from components.library.datasets import PICTURES
+from components.library.jobs import DATA, EXAMPLES, METHODS, MODEL, MOST_SHOWN, OPEN
+from components.library.models import NAME_KEY
+from components.library.page import SECTIONS
 from engine import jobs
 from engine.data.datasets import dataset_names
 from engine.data.image_datasets import image_names
@@ -203,13 +202,13 @@ def test_a_job_that_another_session_removed_is_said_not_raised(tmp_path: Path) -
 
 
 def test_of_many_jobs_the_newest_are_shown_and_the_others_on_demand(tmp_path: Path) -> None:
-    for _ in range(SHOWN + 2):
+    for _ in range(MOST_SHOWN + 2):
         last = sample(tmp_path)
     jobs.wait(last.id, SECONDS)
     page = opened()
-    assert len(keys(page)) == SHOWN
+    assert len(keys(page)) == MOST_SHOWN
     page.button(key="library.all_jobs").click().run()
-    assert len(keys(page)) == SHOWN + 2
+    assert len(keys(page)) == MOST_SHOWN + 2
 
 
 def test_the_embedded_models_have_their_cards_without_raw_html() -> None:
@@ -235,7 +234,7 @@ def pressed(page: AppTest, label: str) -> AppTest:
 
 def test_a_folder_is_checked_and_told(model: str) -> None:
     page = opened("models")
-    page.text_input(key=NAME).set_value(model)
+    page.text_input(key=NAME_KEY).set_value(model)
     pressed(page, "Check")
     assert not page.exception
     assert "✓</span> a sentence runs" in html_of(page)
@@ -246,7 +245,7 @@ def test_a_folder_is_checked_and_told(model: str) -> None:
 
 def test_a_folder_of_a_picture_model_is_checked_and_told(tmp_path: Path) -> None:
     page = opened("models")
-    page.text_input(key=NAME).set_value(str(save_vit(tmp_path / "vit", image=(24, 40))))
+    page.text_input(key=NAME_KEY).set_value(str(save_vit(tmp_path / "vit", image=(24, 40))))
     pressed(page, "Check")
     assert not page.exception
     assert "✓</span> a picture runs" in html_of(page)
@@ -257,7 +256,7 @@ def test_a_picture_model_without_its_preprocessing_is_refused(tmp_path: Path) ->
     folder = save_vit(tmp_path / "vit")
     (folder / "preprocessor_config.json").unlink()
     page = opened("models")
-    page.text_input(key=NAME).set_value(str(folder))
+    page.text_input(key=NAME_KEY).set_value(str(folder))
     pressed(page, "Check")
     assert not page.exception
     assert "no preprocessor_config.json in its folder, so how it reads pictures is not known" in html_of(page)
@@ -280,7 +279,7 @@ def test_a_folder_that_cannot_be_used_is_refused(files: dict[str, str] | None, s
         for name, content in files.items():
             (folder / name).write_text(content)
     page = opened("models")
-    page.text_input(key=NAME).set_value(str(folder))
+    page.text_input(key=NAME_KEY).set_value(str(folder))
     pressed(page, "Check")
     assert not page.exception
     assert said in html_of(page)

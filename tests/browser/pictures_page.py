@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.browse.state import Browse, read_browse, write_browse
+from components.browse.listing import Listing, read_listing, write_listing
 from components.page_session import PageSession, fields_of
 from components.picture import focus_controls as picture_focus_controls
 from components.picture.browse import picture_browse_area
@@ -22,16 +22,16 @@ link, fresh = session.follow()
 opened = open_pictures(*picture_focus_controls.asked(link))
 last = last_values(link)
 said: list[str] = []
-loaded = read_picture_focus(last, embedded_image_models(), opened, said), read_browse(last, said)
+loaded = read_picture_focus(last, embedded_image_models(), opened, said), read_listing(last, said)
 picture_focus_controls.fill(loaded[0], opened)
 session.fill({**fields_of("browse.", loaded[1]), "open.browse": last.get("open") == "browse"})
 for told in session.tell(said, fresh):
     say_error(told)
 picture_focus_controls.picture_focus_controls(embedded_image_models(), opened)
 picture_browse_area(opened, session.widgets)
-focus, browse = picture_focus_controls.from_widgets(opened), session.held("browse.", Browse)
+focus, browse = picture_focus_controls.from_widgets(opened), session.held("browse.", Listing)
 opens = {"open": ["browse"]} if session.value("open.browse") else {}
-session.save(write_picture_focus(focus) | write_browse(browse) | opens, (focus, browse) != loaded or bool(opens))
+session.save(write_picture_focus(focus) | write_listing(browse) | opens, (focus, browse) != loaded or bool(opens))
 try:
     for line in seen_lines(focus, opened):
         st.caption(literal(line))

@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from components.frame import HOME, IMAGES, LIBRARY, TEXT
-from components.library.data import PICTURES
-from components.library.sections import SECTIONS
+from components.library.datasets import PICTURES
+from components.library.page import SECTIONS
 from engine.jobs import Job
 from engine.jobs.ledger import Ledger
 from tests.browser.conftest import TIMEOUT_MS

@@ -9,12 +9,12 @@ import pytest
 
 from cache import CheckReport, Stats
 from components.frame import IMAGES, TEXT
-from components.library.cache import cache_facts, checked, filling
-from components.library.data import told
-from components.library.job_form import spec_of
-from components.library.job_view import FAILURES_SHOWN, LOOKS, ended, failures_html, job_view, title_html
-from components.library.links import first_example
-from components.library.models import card_facts, found_facts, measured, picture_facts, without_title
+from components.job_panel import BADGES, FAILURES_SHOWN, describe_end, failures_html, job_view
+from components.library.cache import cache_facts, describe_check, describe_size
+from components.library.datasets import split_facts
+from components.library.jobs import explain_spec, line_html
+from components.library.links import example_link
+from components.library.models import card_facts, inspection_facts, measured_scores, view_facts, without_title
 from components.library_html import duration, facts_html, looks_html, trouble_html
 from components.text.focus import LONGEST_IN_LINK
 from components.trouble import sentence
@@ -63,18 +63,18 @@ def test_a_job_that_is_over_says_how_long_it_took_and_no_time_left() -> None:
 
 
 def test_a_job_that_did_not_end_well_says_how_far_it_came() -> None:
-    assert ended(replace(JOB, state="cancelled")) == "Cancelled after 20 of 60 parts."
-    assert ended(replace(JOB, state="interrupted", total=0, done=0)) == "Interrupted before it began."
+    assert describe_end(replace(JOB, state="cancelled")) == "Cancelled after 20 of 60 parts."
+    assert describe_end(replace(JOB, state="interrupted", total=0, done=0)) == "Interrupted before it began."
 
 
 def test_every_state_has_its_own_word_and_sign() -> None:
-    assert set(LOOKS) == {*STATES, "stopping"}
-    assert len({word for word, _, _ in LOOKS.values()}) == len({sign for _, _, sign in LOOKS.values()}) == len(LOOKS)
+    assert set(BADGES) == {*STATES, "stopping"}
+    assert len({word for word, _, _ in BADGES.values()}) == len({sign for _, _, sign in BADGES.values()}) == len(BADGES)
 
 
 def test_a_job_that_was_asked_to_stop_cannot_be_asked_again() -> None:
     view = job_view(replace(JOB, cancel_requested=True), 0)
-    assert view.look[0] == "stopping"
+    assert view.badge[0] == "stopping"
     assert not view.can_cancel
 
 
@@ -87,7 +87,7 @@ def test_what_can_be_done_follows_the_state(state: str) -> None:
 
 def test_names_are_drawn_as_text() -> None:
     shown = "&lt;b&gt;x&lt;/b&gt; &amp; *y*"
-    assert shown in title_html(job_view(replace(JOB, title=MARKUP), 0))
+    assert shown in line_html("xg-title", MARKUP)
     assert shown in trouble_html(MARKUP)
     assert facts_html({MARKUP: MARKUP, "unknown": None, "empty": ""}).count(shown) == 2
     assert failures_html([Failure("k", MARKUP, MARKUP)]).count(shown) == 2
@@ -106,27 +106,27 @@ def of(examples: list[dict[str, Any]]) -> Job:
 
 def test_the_link_of_a_job_names_its_model_methods_and_first_text() -> None:
     link = [("model", "m"), ("method", "random"), ("method", "lime"), ("text", "good")]
-    assert first_example(JOB) == (TEXT, link)
-    assert first_example(of([{"text": "good", "text_pair": "bad"}])) == (TEXT, [*link, ("pair", "bad")])
-    assert first_example(of([{"text": "x" * (LONGEST_IN_LINK + 1)}])) is None
-    assert first_example(replace(JOB, kind="sample", spec={})) is None
+    assert example_link(JOB) == (TEXT, link)
+    assert example_link(of([{"text": "good", "text_pair": "bad"}])) == (TEXT, [*link, ("pair", "bad")])
+    assert example_link(of([{"text": "x" * (LONGEST_IN_LINK + 1)}])) is None
+    assert example_link(replace(JOB, kind="sample", spec={})) is None
 
 
 def test_the_link_of_a_job_on_pictures_names_the_place_of_the_first_one() -> None:
     link = [("model", "m"), ("method", "random"), ("method", "lime"), ("data", "scenes:seed=2")]
     place = {"dataset": "scenes:seed=2", "index": 3}
-    assert first_example(of([place])) == (IMAGES, [*link, ("index", "3")])
-    assert first_example(of([{**place, "split": "test"}])) == (IMAGES, [*link, ("split", "test"), ("index", "3")])
+    assert example_link(of([place])) == (IMAGES, [*link, ("index", "3")])
+    assert example_link(of([{**place, "split": "test"}])) == (IMAGES, [*link, ("split", "test"), ("index", "3")])
 
 
 def test_the_form_names_pictures_by_their_place() -> None:
-    spec = spec_of("digits-vit", "digits", 2, ["grad_cam"])
+    spec = explain_spec("digits-vit", "digits", 2, ["grad_cam"])
     assert spec["examples"] == [{"dataset": "digits", "index": 0}, {"dataset": "digits", "index": 1}]
-    assert len(spec_of("digits-vit", "photos", 1000, ["random"])["examples"]) == 12
+    assert len(explain_spec("digits-vit", "photos", 1000, ["random"])["examples"]) == 12
 
 
 def test_the_form_asks_for_the_first_examples_of_a_data_set() -> None:
-    spec = spec_of("reviews-minilm", "reviews", 2, ["random"])
+    spec = explain_spec("reviews-minilm", "reviews", 2, ["random"])
     assert (spec["model"], spec["methods"]) == ("reviews-minilm", ["random"])
     assert [sorted(example) for example in spec["examples"]] == [["text"], ["text"]]
 
@@ -144,7 +144,7 @@ def test_the_form_asks_for_the_first_examples_of_a_data_set() -> None:
 )
 def test_the_form_says_what_is_wrong_with_it(model: str, data: str, methods: list[str], said: str) -> None:
     with pytest.raises(UsageError) as error:
-        spec_of(model, data, 1, methods)
+        explain_spec(model, data, 1, methods)
     assert said in str(error.value)
 
 
@@ -152,12 +152,14 @@ def test_a_model_is_told_by_the_splits_that_no_choice_was_made_on() -> None:
     scores = {split: {"value": value, "count": 872} for split, value in (("held-out", 0.9), ("dev", 0.8853))}
     card: dict[str, Any] = {"metric": "accuracy", "scores": scores, "bytes": 1_634_692, "base": {"name": "minilm"}}
     card["kind"] = "LoRA adapter"
-    assert measured(card) == {"accuracy, dev": "0.885 on 872 examples"}
-    assert measured({"scores": {"held-out": {"value": 0.5, "count": 2}}}) == {"score, held-out": "0.500 on 2 examples"}
-    assert measured({}) == {}
+    assert measured_scores(card) == {"accuracy, dev": "0.885 on 872 examples"}
+    assert measured_scores({"scores": {"held-out": {"value": 0.5, "count": 2}}}) == {
+        "score, held-out": "0.500 on 2 examples"
+    }
+    assert measured_scores({}) == {}
     marked = catalog.card("scenes-marked-vit")
-    assert measured(marked)["accuracy, test"] == "1.000 on 2,000 examples"
-    assert float(measured(marked)["accuracy, unmarked"].split()[0]) < 0.15
+    assert measured_scores(marked)["accuracy, test"] == "1.000 on 2,000 examples"
+    assert float(measured_scores(marked)["accuracy, unmarked"].split()[0]) < 0.15
     facts = card_facts(card, "abc")
     assert (facts["size"], facts["revision"]) == ("1.6 MB, on top of minilm", "abc")
     assert card_facts({}, "abc")["size"] == ""
@@ -166,7 +168,7 @@ def test_a_model_is_told_by_the_splits_that_no_choice_was_made_on() -> None:
 
 def test_a_model_of_pictures_is_told_by_its_grid_and_its_parameters() -> None:
     # The embedding has 128 x 3 x 8 x 8 weights, each of four blocks 198,272, the head 10 x 128 + 10, and so on.
-    assert picture_facts("scenes-vit") == {
+    assert view_facts("scenes-vit") == {
         "picture": "64 x 64 pixels", "patches": "8 rows x 8 columns of 8 x 8 pixels", "parameters": "827,786",
     }  # fmt: skip
 
@@ -174,9 +176,9 @@ def test_a_model_of_pictures_is_told_by_its_grid_and_its_parameters() -> None:
 def test_what_was_checked_is_told_for_texts_and_for_pictures() -> None:
     found = dict.fromkeys(("name", "family", "task", "folder", "base", "revision"), "x")
     shared = {**found, "labels": ["a", "b"], "parameters": 12345, "blocks": 3}
-    texts = found_facts({**shared, "longest_input": 512})
+    texts = inspection_facts({**shared, "longest_input": 512})
     assert (texts["parameters"], texts["longest input"]) == ("12,345", "512 tokens")
-    pictures = found_facts({**shared, "picture": "8 x 8 pixels", "patches": "2 rows x 2 columns of 4 x 4 pixels"})
+    pictures = inspection_facts({**shared, "picture": "8 x 8 pixels", "patches": "2 rows x 2 columns of 4 x 4 pixels"})
     assert (pictures["picture"], pictures["labels"]) == ("8 x 8 pixels", "a, b")
     assert "longest input" not in pictures
 
@@ -187,7 +189,7 @@ def test_a_card_loses_only_its_first_heading() -> None:
 
 
 def test_a_data_card_loses_nothing_but_its_title() -> None:
-    first, rest = told(dataset_card("reviews"))
+    first, rest = split_facts(dataset_card("reviews"))
     assert list(first) == ["size", "licence", "intended use", "limits"]
     assert list(rest) == ["source", "made", "command"]
     assert not [value for value in {**first, **rest}.values() if not value or "`" in str(value)]
@@ -195,11 +197,11 @@ def test_a_data_card_loses_nothing_but_its_title() -> None:
 
 def test_the_cache_tells_its_size_against_its_bound_and_its_state() -> None:
     stats = Stats("/home/cache", 1234, 5_600_000, 4_000_000_000, 6_000_000, 1, 2, "")
-    assert filling(stats) == "1,234 results, 5.6 MB of at most 4.0 GB"
+    assert describe_size(stats) == "1,234 results, 5.6 MB of at most 4.0 GB"
     assert cache_facts(stats)["state"] == "works"
     assert cache_facts(replace(stats, status="It is full."))["state"] == "see below"
-    assert checked(CheckReport(10, 0, False, "")) == "10 entries read, all sound."
-    assert checked(CheckReport(1000, 2, True, "It was replaced.")) == (
+    assert describe_check(CheckReport(10, 0, False, "")) == "10 entries read, all sound."
+    assert describe_check(CheckReport(1000, 2, True, "It was replaced.")) == (
         "1,000 entries read, 2 damaged ones dropped. It was replaced."
     )
 

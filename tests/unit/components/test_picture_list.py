@@ -7,9 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from components.browse.rows import Row, listed
-from components.browse.state import Browse
-from components.browse.table import summary, unanswered
+from components.browse.examples import ExampleRow, describe_examples, explain_missing, list_examples
+from components.browse.listing import Listing
 from components.picture.browse import A_PAGE, QUALITY, SIDE
 from components.picture.grid import cell, name_of
 from components.picture.rows import picture_table
@@ -42,11 +41,11 @@ def test_verdicts_and_failure_cases_first_without_reading_a_picture() -> None:
     assert [row.right for row in found.rows] == [True, False, False, True, None, True]
     assert [row.predicted for row in found.rows] == ["cat", "dog", "cat", "dog", None, "cat"]
     # Mistakes of confidence 0.95 and 0.8; then right ones of 0.7, 0.9 and 0.99; then what is not predicted.
-    assert listed(found, Browse(sort="mistakes")) == [1, 2, 0, 3, 5, 4]
-    assert listed(found, Browse(show="wrong", sort="mistakes")) == [1, 2]
-    assert listed(found, Browse(show="confident_wrong")) == [1]
-    assert listed(found, Browse(show="right", label="dog")) == [3]
-    assert summary(found) == (
+    assert list_examples(found, Listing(sort="mistakes")) == [1, 2, 0, 3, 5, 4]
+    assert list_examples(found, Listing(show="wrong", sort="mistakes")) == [1, 2]
+    assert list_examples(found, Listing(show="confident_wrong")) == [1]
+    assert list_examples(found, Listing(show="right", label="dog")) == [3]
+    assert describe_examples(found) == (
         "6 examples, 5 predicted. Accuracy 60.0\u00a0%: 3 of 5 right, 2 wrong, 1 of these with a confidence of at "
         "least 90%."
     )
@@ -59,36 +58,37 @@ def test_without_labels_or_with_other_classes_nothing_is_right_or_wrong() -> Non
     assert "(owl, eel) are not the model's (cat, dog)" in others.said
     for found in (none, others):
         assert [row.right for row in found.rows] == [None, None]
-        assert unanswered(found, Browse(sort="mistakes")) == found.said
-        assert listed(found, Browse(sort="mistakes")) == [0, 1]
+        assert explain_missing(found, Listing(sort="mistakes")) == found.said
+        assert list_examples(found, Listing(sort="mistakes")) == [0, 1]
 
 
 def test_pictures_of_a_class_that_the_model_has_not_are_neither_right_nor_wrong() -> None:
     found = picture_table(pictures((0, 1, 1, 0), ("owl", "Dog")), [said(0.7), said(0.2), said(0.9), said(0.1)])
     assert [row.right for row in found.rows] == [None, True, False, None]
     assert found.said.startswith("The model has no such class as owl, ")
-    assert "1 of 2 right, 1 wrong" in summary(found)
+    assert "1 of 2 right, 1 wrong" in describe_examples(found)
 
 
 def test_before_there_are_predictions_that_is_said() -> None:
     found = picture_table(pictures((0, 1)), [None, None])
-    assert summary(found) == "2 examples, none predicted yet."
-    assert unanswered(found, Browse(sort="mistakes")) == "Not predicted yet: press Predict above."
-    assert listed(found, Browse()) == [0, 1]
+    assert describe_examples(found) == "2 examples, none predicted yet."
+    assert explain_missing(found, Listing(sort="mistakes")) == "Not predicted yet: press Predict above."
+    assert list_examples(found, Listing()) == [0, 1]
 
 
 @pytest.mark.parametrize(
     ("row", "name", "shown"),
     [
-        (Row(3, "", None, "<b>cat</b>", "", 0), "Picture 3, label <b>cat</b>", ""),
-        (Row(3, "", None, "cat", "", 0, "cat", 0.973, right=True),
+        (ExampleRow(3, "", None, "<b>cat</b>", "", 0), "Picture 3, label <b>cat</b>", ""),
+        (ExampleRow(3, "", None, "cat", "", 0, "cat", 0.973, right=True),
          "Picture 3, label cat, predicted cat with 97.3\u00a0%: right", "✓ 97\u00a0%"),
-        (Row(3, "", None, "cat", "", 0, "dog", 0.6, right=False),
+        (ExampleRow(3, "", None, "cat", "", 0, "dog", 0.6, right=False),
          "Picture 3, label cat, predicted dog with 60.0\u00a0%: wrong", "✗ dog 60\u00a0%"),
-        (Row(3, "", None, None, "", 0, "dog", 0.6), "Picture 3, predicted dog with 60.0\u00a0%", "dog 60\u00a0%"),
+        (ExampleRow(3, "", None, None, "", 0, "dog", 0.6),
+         "Picture 3, predicted dog with 60.0\u00a0%", "dog 60\u00a0%"),
     ],
 )  # fmt: skip
-def test_a_small_picture_says_all_in_words_and_the_verdict_by_a_sign(row: Row, name: str, shown: str) -> None:
+def test_a_small_picture_says_all_in_words_and_the_verdict_by_a_sign(row: ExampleRow, name: str, shown: str) -> None:
     assert name_of(row) == name
     made = cell(row, "data:x")
     assert (made["said"], made["wrong"], made["label"]) == (shown, row.right is False, row.label or "#3")
@@ -98,6 +98,6 @@ def test_a_small_picture_says_all_in_words_and_the_verdict_by_a_sign(row: Row, n
 def test_a_page_of_small_pictures_is_light(name: str) -> None:
     data = load_images(name)
     count = min(A_PAGE, len(data))
-    rows = [Row(i, "", None, "umbrella", "", 0, "umbrella", 0.973, right=True) for i in range(count)]
+    rows = [ExampleRow(i, "", None, "umbrella", "", 0, "umbrella", 0.973, right=True) for i in range(count)]
     cells = [cell(row, thumbnail_url(data[row.index].pixels, SIDE, QUALITY)) for row in rows]
     assert 1000 * count / A_PAGE < len(json.dumps(cells)) * A_PAGE / count < 100_000

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from components.browse.state import FILTERS, SORTS, Browse
+from components.browse.listing import FILTERS, SORTS, Listing
 from components.picture.focus import PictureFocus
 from components.picture.look import PictureLook
 from components.picture.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
@@ -47,7 +47,7 @@ looks = some.builds(
     scale=some.sampled_from(SCALES),
 )
 browses = some.builds(
-    Browse,
+    Listing,
     search=some.text(max_size=20),
     show=some.sampled_from(FILTERS),
     label=some.text(max_size=9),

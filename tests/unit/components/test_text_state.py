@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.browse.state import Browse
+from components.browse.listing import Listing
 from components.question_words import MEASURES
 from components.request_link import differing
 from components.text.focus import LONGEST_IN_LINK, Focus, digest, write_focus
@@ -45,7 +45,7 @@ def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str
         replace(own(("random",), "t"), pins=(3, 14), edit="an edited text", edit_pair="z" * (LONGEST_IN_LINK + 1)),
         replace(own(("random",), "t"), opened=("browse", "questions"), removal="delete"),
         replace(own(("random",), "t"), opened=("questions",), question="agreement", measure="top_k"),
-        replace(own(("random",), "t"), browse=Browse("bad food", "wrong", "negative", "confident")),
+        replace(own(("random",), "t"), browse=Listing("bad food", "wrong", "negative", "confident")),
     ],
     ids=[
         "plain",

@@ -52,9 +52,9 @@ SAFE = {
     ("components/adversarial/many.py", "how(whole, seen.size)"): "numbers and our words",
     ("components/adversarial/many.py", "METRICS[state.many.measure].about"): "our words",
     ("components/adversarial/many.py", "summary(means.scores, means.frame.titles)"): "numbers and titles of methods",
-    ("components/browse/area.py", "' '.join(told)"): "numbers, and titles of methods",
-    ("components/browse/area.py", "f'No example matches.{more} Change the search or what is shown.'"): "a number",
-    ("components/browse/controls.py", "place(found, current)"): "numbers",
+    ("components/text/browse.py", "' '.join(notes)"): "numbers, and titles of methods",
+    ("components/text/browse.py", "f'No example matches.{more} Change the search or what is shown.'"): "a number",
+    ("components/browse/controls.py", "describe_place(listed, current)"): "numbers",
     ("components/compare/matrix.py", "parts_words(compared)"): "numbers and our words",
     ("components/compare/matrix.py", "agreement_words(compared.found, compared.look, compared.unit)"): (
         "numbers and our words"
@@ -90,7 +90,7 @@ SAFE = {
     ("components/evaluate/views.py", "view.about"): "our words, without anything of Markdown",
     ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
-    ("components/job_area.py", "ended(last)"): "one of our states, and numbers",
+    ("components/job_panel.py", "describe_end(last)"): "one of our states, and numbers",
     ("components/randomization/area.py", "how(held)"): "numbers and our words",
     ("components/randomization/area.py", "' '.join([CAUTION, APPLIES, *([ZERO] if flat else [])])"): "our sentences",
     (
@@ -109,9 +109,9 @@ SAFE = {
     ): "our words",
     ("components/reproduction/page.py", "f'{OF_TOPIC[topic]} {NOTHING.format(RUN[topic])}'.strip()"): "our words",
     ("components/reproduction/page.py", "seen.time"): "a number and our words",
-    ("components/library/cache.py", "said"): "numbers",
-    ("components/library/data.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
-    ("components/library/job_form.py", "f'Job {job.id} is in the list below.'"): "a number",
+    ("components/library/cache.py", "message"): "numbers",
+    ("components/library/datasets.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
+    ("components/library/jobs.py", "f'Job {job.id} is in the list below.'"): "a number",
     ("components/library/jobs.py", "f'#{view.id} · {view.when}'"): "a number and a time",
     ("components/library/models.py", "name"): "an embedded model",
     (

@@ -15,8 +15,11 @@ LONGEST_SEARCH = 200
 
 
 @dataclass(frozen=True)
-class Browse:
-    """`search`: words that a text must have. `label`: the true class, by its name. Empty means any."""
+class Listing:
+    """The choice of a list.
+
+    `search`: words that a text must have. `label`: the true class, by its name. Empty means any.
+    """
 
     search: str = ""
     show: str = FILTERS[0]
@@ -24,21 +27,21 @@ class Browse:
     sort: str = SORTS[0]
 
 
-PLAIN_BROWSE = Browse()
+DEFAULT_LISTING = Listing()
 
 
-def write_browse(browse: Browse) -> dict[str, list[str]]:
-    """What a link says of the list: only what differs from the usual."""
-    said = {"find": browse.search, "show": browse.show, "label": browse.label, "sort": browse.sort}
-    usual = {"find": "", "show": FILTERS[0], "label": "", "sort": SORTS[0]}
-    return {name: [value] for name, value in said.items() if value != usual[name]}
+def write_listing(listing: Listing) -> dict[str, list[str]]:
+    """The fields of a link: only what differs from the default."""
+    fields = {"find": listing.search, "show": listing.show, "label": listing.label, "sort": listing.sort}
+    defaults = {"find": "", "show": FILTERS[0], "label": "", "sort": SORTS[0]}
+    return {name: [value] for name, value in fields.items() if value != defaults[name]}
 
 
-def read_browse(last: Mapping[str, str], said: list[str]) -> Browse:
-    """The list that a link asks for; a sentence is added to `said` for each value that is not known."""
-    return Browse(
+def read_listing(last: Mapping[str, str], notes: list[str]) -> Listing:
+    """The list that a link names; a sentence is added to `notes` for each unknown value."""
+    return Listing(
         search=last.get("find", "")[:LONGEST_SEARCH],
-        show=choice("show", last, FILTERS, said),
+        show=choice("show", last, FILTERS, notes),
         label=last.get("label", "")[:LONGEST_SEARCH],
-        sort=choice("sort", last, SORTS, said),
+        sort=choice("sort", last, SORTS, notes),
     )

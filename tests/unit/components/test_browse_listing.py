@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from components.browse.state import FILTERS, LONGEST_SEARCH, PLAIN_BROWSE, SORTS, Browse, read_browse, write_browse
+from components.browse.listing import (
+    DEFAULT_LISTING,
+    FILTERS,
+    LONGEST_SEARCH,
+    SORTS,
+    Listing,
+    read_listing,
+    write_listing,
+)
 
 
-def read(last: dict[str, str]) -> tuple[Browse, list[str]]:
+def read(last: dict[str, str]) -> tuple[Listing, list[str]]:
     said: list[str] = []
-    return read_browse(last, said), said
+    return read_listing(last, said), said
 
 
 @pytest.mark.parametrize("show", FILTERS)
 @pytest.mark.parametrize("sort", SORTS)
 def test_a_link_keeps_the_list(show: str, sort: str) -> None:
-    browse = Browse("not so good & <b>", show, "negative", sort)
-    written = write_browse(browse)
+    browse = Listing("not so good & <b>", show, "negative", sort)
+    written = write_listing(browse)
     assert read({name: values[-1] for name, values in written.items()}) == (browse, [])
 
 
 def test_only_what_differs_is_written() -> None:
-    assert write_browse(PLAIN_BROWSE) == {}
-    assert write_browse(Browse(show="wrong")) == {"show": ["wrong"]}
-    assert read({}) == (PLAIN_BROWSE, [])
+    assert write_listing(DEFAULT_LISTING) == {}
+    assert write_listing(Listing(show="wrong")) == {"show": ["wrong"]}
+    assert read({}) == (DEFAULT_LISTING, [])
 
 
 @pytest.mark.parametrize("name", ["show", "sort"])
 def test_an_unknown_value_is_named_with_the_known_ones(name: str) -> None:
     browse, said = read({name: "<b>x"})
-    assert browse == PLAIN_BROWSE
+    assert browse == DEFAULT_LISTING
     assert len(said) == 1
     assert said[0].startswith(f"{name}: ")
     assert "<b>x" in said[0]

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.library.links import go_to_images, go_to_text
+from components.library.links import draw_images_button, draw_text_button
 from components.library_html import facts_html, note_html, trouble_html
 from components.picture.thumbnails import first_thumbnails, thumbnails_html, use_thumbnails
 from components.trouble import sentence
@@ -22,35 +22,35 @@ PICTURES = 10
 FIRST = ("size", "licence", "intended_use", "limits")
 
 
-def data_cards() -> None:
-    """What each data set is good for; where it comes from and how it was made on demand."""
+def draw_datasets() -> None:
+    """Draw what each data set is good for; where it comes from and how it was made on demand."""
     use_thumbnails()
     st.header("Sets of texts", anchor=False)
     for name in dataset_names():
         with _bordered(name):
-            _card(name, dataset_card(name))
-            go_to_text("Explain its texts", data=name)
+            _draw_card(name, dataset_card(name))
+            draw_text_button("Explain its texts", data=name)
     st.caption(
         "A file of your own works wherever a data set is asked for: JSONL with `text`, `text_pair`, `label` and "
         "`rationale`, or CSV and TSV. So does `hub:owner/name`."
     )
     st.header("Sets of pictures", anchor=False)
-    rows = {name: _picture_set(name) for name in image_names()}
+    rows = {name: _draw_image_dataset(name) for name in image_names()}
     st.caption(
         "Pictures of your own work too: a folder or a zip with a folder a class, masks or boxes beside them where the "
         "truth is known; a `.npz` of pictures; or `hub:owner/name`."
     )
     # The pictures come last: some sets take a second or two to open for the first time.
     for name, row in rows.items():
-        row.html(_first_pictures(name))
+        row.html(_first_pictures_html(name))
 
 
-def _picture_set(name: str) -> DeltaGenerator:
-    """The card of a picture set; returns the place of its pictures."""
+def _draw_image_dataset(name: str) -> DeltaGenerator:
+    """Draw the card of a picture set; return the place of its pictures."""
     row = st.empty()
     with _bordered(name):
-        row = _card(name, image_card(name))
-        go_to_images("Look at its pictures", data=name)
+        row = _draw_card(name, image_card(name))
+        draw_images_button("Look at its pictures", data=name)
     return row
 
 
@@ -63,17 +63,17 @@ def _bordered(name: str) -> Iterator[None]:
             st.html(trouble_html(sentence(error)))
 
 
-def _card(name: str, card: DatasetCard) -> DeltaGenerator:
-    """Title and facts; returns the place between them."""
+def _draw_card(name: str, card: DatasetCard) -> DeltaGenerator:
+    """Draw title and facts; return the place between them."""
     st.subheader(f"{card.title} · `{name}`", anchor=False)
     between = st.empty()
-    first, rest = told(card)
+    first, rest = split_facts(card)
     st.html(facts_html(first))
     st.expander("Source, making, command").html(facts_html(rest))
     return between
 
 
-def _first_pictures(name: str) -> str:
+def _first_pictures_html(name: str) -> str:
     try:
         return _thumbnails(name)
     except Exception as error:
@@ -85,8 +85,8 @@ def _thumbnails(name: str) -> str:
     return thumbnails_html(first_thumbnails(load_images(name, limit=PICTURES)))
 
 
-def told(card: DatasetCard) -> tuple[dict[str, object], dict[str, object]]:
-    """The facts that people ask first, and the others."""
+def split_facts(card: DatasetCard) -> tuple[dict[str, object], dict[str, object]]:
+    """The facts that people look for first, and the others."""
     facts = {name.replace("_", " "): value.replace("`", "") for name, value in asdict(card).items() if name != "title"}
     first = {name: facts.pop(name) for name in (key.replace("_", " ") for key in FIRST)}
     return first, facts

@@ -1,0 +1,351 @@
+"""The examples of a data set as rows with the model's prediction of each; filtered, sorted, drawn as columns. Pure."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from components.browse.listing import Listing
+from components.numbers import count, percent, plain
+from engine.data.examples import Dataset, LabeledExample
+from engine.data.labels import ClassMatch, match_classes
+from engine.result import Prediction
+from engine.table_io import escape_cell
+
+if TYPE_CHECKING:
+    import pandas
+
+    from engine.metrics.agreement import Disagreement
+
+CONFIDENT = 0.9
+UNSURE = 0.6
+TOP_SHARE = 0.25
+"""The share that counts as far off, or as much disagreement: the top quarter."""
+NO_LABELS = ClassMatch(None, "This data set has no labels, so what is right cannot be told.")
+
+MOST_SHOWN = 1000
+"""More rows are not sent to the browser."""
+MOST_CHARACTERS = 160
+COMPARING = {"disagree", "agree"}
+JUDGING = {"right", "wrong", "confident_wrong", "mistakes", "off", "error"}
+PREDICTING = JUDGING | {"unsure", "confident", "doubtful"}
+"""Filters and orders by what they need to know."""
+JUDGED = {True: "✓ right", False: "✗ wrong", None: ""}
+
+
+@dataclass(frozen=True)
+class ExampleRow:
+    """An example as a row.
+
+    `confidence`: the probability of the predicted class. `error`: distance of the score from the true one.
+    None is what is not known or does not exist. `length`: characters of both texts. `marked`: the rationale's words.
+    `compared`: whether methods were compared, which gives no number where their maps have no order.
+    """
+
+    index: int
+    text: str
+    pair: str | None
+    label: str | None
+    marked: str
+    length: int
+    predicted: str | None = None
+    confidence: float | None = None
+    score: float | None = None
+    right: bool | None = None
+    error: float | None = None
+    compared: bool = False
+    disagreement: float | None = None
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExampleTable:
+    """All rows in the order of the data set. `regression`: None while nothing is predicted."""
+
+    rows: tuple[ExampleRow, ...]
+    label_names: tuple[str, ...]
+    regression: bool | None = None
+    said: str = ""
+    """How labels and predictions were compared, or why they could not be."""
+
+    @property
+    def predicted(self) -> int:
+        return sum(row.predicted is not None or row.score is not None for row in self.rows)
+
+    @property
+    def judged(self) -> bool:
+        """Whether some predictions are known to be right or wrong, near or far."""
+        return any(row.right is not None or row.error is not None for row in self.rows)
+
+    @property
+    def compared(self) -> int:
+        return sum(row.compared for row in self.rows)
+
+    @cached_property
+    def far(self) -> frozenset[int]:
+        """The indices of the rows that are farthest off."""
+        return top_quarter([row.error for row in self.rows])
+
+    @cached_property
+    def apart(self) -> frozenset[int]:
+        """The indices of the rows on which the methods disagree most."""
+        return top_quarter([row.disagreement for row in self.rows])
+
+
+def example_table(
+    data: Dataset, predictions: Sequence[Prediction | None] = (), comparisons: Sequence[Disagreement | None] = ()
+) -> ExampleTable:
+    """The rows of a data set; `predictions` and `comparisons` are those of its examples in their order, or empty."""
+    rows = [_row(data, index, example) for index, example in enumerate(data.examples)]
+    names = data.label_names if any(row.label is not None for row in rows) else ()
+    if comparisons:
+        rows = [_add_comparison(row, one) for row, one in zip(rows, comparisons, strict=True)]
+    first = next((prediction for prediction in predictions if prediction is not None), None)
+    if first is None:
+        return ExampleTable(tuple(rows), names)
+    classes = _classes(data, first)
+    labels = [example.label for example in data.examples]
+    predicted = (add_prediction(*one, classes) for one in zip(rows, labels, predictions, strict=True))
+    return ExampleTable(tuple(predicted), names, first.regression, classes.note)
+
+
+def list_examples(table: ExampleTable, listing: Listing) -> list[int]:
+    """The indices of the listed rows, in order; what has no value to sort by comes last."""
+    fits, words = _FILTERS[listing.show], _folded(listing.search)
+    rows = [
+        row
+        for row in table.rows
+        if fits(row, table) and listing.label in ("", row.label) and (not words or words in _searched(row))
+    ]
+    return [row.index for row in sorted(rows, key=_SORTS[listing.sort])]
+
+
+def top_quarter(values: Sequence[int | float | None]) -> frozenset[int]:
+    """The places of the highest quarter of the values that are known, rounded up; of equal ones the first.
+
+    What is not above 0 is not among them: no error is not far off.
+    """
+    numbers = [(-value, place) for place, value in enumerate(values) if value is not None]
+    return frozenset(place for value, place in sorted(numbers)[: math.ceil(TOP_SHARE * len(numbers))] if value < 0)
+
+
+def _row(data: Dataset, index: int, example: LabeledExample) -> ExampleRow:
+    return ExampleRow(
+        index=index,
+        text=example.text,
+        pair=example.text_pair,
+        label=_label(data, example.label),
+        marked=_marked(example),
+        length=len(example.text) + len(example.text_pair or ""),
+    )
+
+
+def _label(data: Dataset, label: int | float | None) -> str | None:
+    if label is None:
+        return None
+    return f"{label:g}" if data.task == "regression" else data.label_names[int(label)]
+
+
+def _marked(example: LabeledExample) -> str:
+    parts = [example.text[start:end] for start, end in example.rationale]
+    parts += [(example.text_pair or "")[start:end] for start, end in example.rationale_pair]
+    return " · ".join(parts)
+
+
+def _classes(data: Dataset, prediction: Prediction) -> ClassMatch:
+    if all(example.label is None for example in data.examples):
+        return NO_LABELS
+    if prediction.regression != (data.task == "regression"):
+        kinds = ("a class", "a score")
+        return ClassMatch(
+            None,
+            f"The model gives {kinds[prediction.regression]}, the data set has {kinds[data.task == 'regression']} "
+            "for each example, so what is right cannot be told.",
+        )
+    return ClassMatch(()) if prediction.regression else match_classes(data.label_names, prediction.labels)
+
+
+def _add_comparison(row: ExampleRow, one: Disagreement | None) -> ExampleRow:
+    if one is None:
+        return row
+    return replace(row, compared=True, disagreement=one.value, left_out=one.left_out)
+
+
+def add_prediction(
+    row: ExampleRow, label: int | float | None, prediction: Prediction | None, classes: ClassMatch
+) -> ExampleRow:
+    """The row with the model's prediction, and how that goes with the true class or score `label`."""
+    if prediction is None:
+        return row
+    if prediction.regression:
+        score = prediction.logits[0]
+        return replace(row, score=score, error=_error(label, score, classes))
+    confidence = prediction.probabilities[prediction.index]
+    right = _right(label, prediction, classes)
+    return replace(row, predicted=prediction.label, confidence=confidence, right=right)
+
+
+def _error(label: int | float | None, score: float, classes: ClassMatch) -> float | None:
+    return None if classes.indices is None or label is None else abs(score - float(label))
+
+
+def _right(label: int | float | None, prediction: Prediction, classes: ClassMatch) -> bool | None:
+    if classes.indices is None or label is None:
+        return None
+    of = classes.indices[int(label)]
+    return None if of is None else of == prediction.index
+
+
+def _standing(row: ExampleRow) -> float | None:
+    """From the surest mistake at -2 over the least sure one and the least sure right answer to the surest at 1."""
+    if row.confidence is None:
+        return None
+    return -1 - row.confidence if row.right is False else row.confidence
+
+
+def _folded(text: str) -> str:
+    """Letters that look the same are the same, in upper and lower case; any white space is one space."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _searched(row: ExampleRow) -> str:
+    return _folded(row.text if row.pair is None else f"{row.text} {row.pair}")
+
+
+Filter = Callable[[ExampleRow, ExampleTable], bool]
+_FILTERS: dict[str, Filter] = {
+    "all": lambda row, _: True,
+    "right": lambda row, _: row.right is True,
+    "wrong": lambda row, _: row.right is False,
+    "confident_wrong": lambda row, _: row.right is False and (row.confidence or 0) >= CONFIDENT,
+    "unsure": lambda row, _: row.confidence is not None and row.confidence < UNSURE,
+    "off": lambda row, table: row.index in table.far,
+    "disagree": lambda row, table: row.index in table.apart,
+    "rationale": lambda row, _: bool(row.marked),
+}
+
+
+def _sort_by(
+    value: Callable[[ExampleRow], int | float | None], sign: int
+) -> Callable[[ExampleRow], tuple[int | float, int]]:
+    def place(row: ExampleRow) -> tuple[int | float, int]:
+        number = value(row)
+        return (math.inf if number is None else sign * number), row.index
+
+    return place
+
+
+_SORTS: dict[str, Callable[[ExampleRow], tuple[int | float, int]]] = {
+    "index": _sort_by(lambda row: row.index, 1),
+    "mistakes": _sort_by(_standing, 1),
+    "confident": _sort_by(lambda row: row.confidence, -1),
+    "doubtful": _sort_by(lambda row: row.confidence, 1),
+    "error": _sort_by(lambda row: row.error, -1),
+    "disagree": _sort_by(lambda row: row.disagreement, -1),
+    "agree": _sort_by(lambda row: row.disagreement, 1),
+    "short": _sort_by(lambda row: row.length, 1),
+    "long": _sort_by(lambda row: row.length, -1),
+}
+
+
+def example_frame(rows: Sequence[ExampleRow], table: ExampleTable) -> pandas.DataFrame:
+    """The columns that have something to say, the first `MOST_SHOWN` rows."""
+    import pandas
+
+    first = rows[:MOST_SHOWN]
+    columns: dict[str, list[object]] = {"#": [row.index for row in first], "Text": [_cell(row.text) for row in first]}
+    if any(row.pair is not None for row in table.rows):
+        columns["Second text"] = [_cell(row.pair or "") for row in first]
+    if any(row.label is not None for row in table.rows):
+        columns["Label"] = [_cell(row.label or "") for row in first]
+    columns |= _prediction_columns(first, table)
+    if table.compared:
+        columns["Disagreement"] = [row.disagreement for row in first]
+    columns["Length"] = [row.length for row in first]
+    if any(row.marked for row in table.rows):
+        columns["Rationale"] = [_cell(row.marked) for row in first]
+    return pandas.DataFrame(columns)
+
+
+def _prediction_columns(first: Sequence[ExampleRow], table: ExampleTable) -> dict[str, list[object]]:
+    if table.regression is None:
+        return {}
+    if table.regression:
+        scores: dict[str, list[object]] = {"Score": [row.score for row in first]}
+        return scores | ({"Error": [row.error for row in first]} if table.judged else {})
+    answers: dict[str, list[object]] = {
+        "Prediction": [_cell(row.predicted or "") for row in first],
+        "Confidence": [row.confidence for row in first],
+    }
+    return answers | ({"Verdict": [JUDGED[row.right] for row in first]} if table.judged else {})
+
+
+def _cell(text: str) -> str:
+    """One line, not endless; and no formula where the table is saved as a file for a spreadsheet."""
+    line = " ".join(text.split())
+    return escape_cell(line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
+
+
+def describe_examples(table: ExampleTable) -> str:
+    """How many there are, how many of them the model gets right, and why that cannot be told."""
+    parts = [count(len(table.rows), "example")]
+    if table.predicted < len(table.rows):
+        parts.append(f"{table.predicted:,} predicted" if table.predicted else "none predicted yet")
+    return " ".join(filter(None, [f"{', '.join(parts)}.", _accuracy(table), table.said]))
+
+
+def _accuracy(table: ExampleTable) -> str:
+    errors = [row.error for row in table.rows if row.error is not None]
+    if errors:
+        return f"Mean absolute error {plain(sum(errors) / len(errors))} on {count(len(errors), 'labelled example')}."
+    verdicts = [row for row in table.rows if row.right is not None]
+    if not verdicts:
+        return ""
+    wrong = [row for row in verdicts if not row.right]
+    right = len(verdicts) - len(wrong)
+    surely = sum((row.confidence or 0) >= CONFIDENT for row in wrong)
+    return (
+        f"Accuracy {percent(right / len(verdicts))}: {right:,} of {len(verdicts):,} right, {len(wrong):,} wrong, "
+        f"{surely:,} of these with a confidence of at least {CONFIDENT:.0%}."
+    )
+
+
+def explain_missing(table: ExampleTable, listing: Listing) -> str:
+    """Why the list cannot be filtered or sorted so, and what to do; empty where it can."""
+    needs = {listing.show, listing.sort}
+    if needs & COMPARING and not table.compared:
+        return "Not compared yet: press Compare methods above."
+    if needs & PREDICTING and not table.predicted:
+        return "Not predicted yet: press Predict above."
+    return table.said if needs & JUDGING and not table.judged else ""
+
+
+def describe_left_out(table: ExampleTable, titles: dict[str, str]) -> str:
+    """Which methods could not be compared on how many examples, because all their scores are equal."""
+    counts = Counter(method for row in table.rows for method in row.left_out)
+    names = ", ".join(f"{titles.get(method, method)} on {count(n, 'example')}" for method, n in counts.items())
+    return f"Left out, because all its scores are equal and have no order: {names}." if names else ""
+
+
+def describe_place(listed: Sequence[int], current: int | None) -> str:
+    """Where the example stands in the list: 3 of 41 listed."""
+    if not listed:
+        return "none listed"
+    if current in listed:
+        return f"{listed.index(current) + 1:,} of {len(listed):,} listed"
+    return f"{len(listed):,} listed; the example above is not among them"
+
+
+def neighbors(listed: Sequence[int], current: int | None) -> tuple[int | None, int | None]:
+    """The example before and the one after; from outside the list its last and its first."""
+    if not listed:
+        return None, None
+    if current not in listed:
+        return listed[-1], listed[0]
+    at = listed.index(current)
+    return (listed[at - 1] if at else None), (listed[at + 1] if at + 1 < len(listed) else None)

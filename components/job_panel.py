@@ -1,0 +1,211 @@
+"""A job as pages show it: its state in words, how far it is with a way to stop it, how it ended with a way to go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import Literal
+
+import streamlit as st
+
+from components.library_html import duration
+from components.numbers import count
+from components.organizer import is_organizer
+from components.trouble import say_error, sentence
+from engine import jobs
+from engine.errors import ExegesisError
+from engine.jobs import Failure, Job
+
+REFRESH_SECONDS = 1.0
+STOPS = "Stops after the part at hand. What is finished is kept."
+FINDS = "What is finished is found, not computed again."
+RESUMABLE = ("interrupted", "failed", "cancelled")
+BadgeColor = Literal["blue", "gray", "green", "orange", "red"]
+# Each state has a word and a sign of its own, so that color is never the only difference.
+BADGES: dict[str, tuple[str, BadgeColor, str]] = {
+    "queued": ("waiting", "gray", ":material/schedule:"),
+    "running": ("running", "blue", ":material/play_arrow:"),
+    "stopping": ("stopping", "gray", ":material/hourglass_top:"),
+    "done": ("done", "green", ":material/check:"),
+    "failed": ("failed", "red", ":material/close:"),
+    "cancelled": ("cancelled", "gray", ":material/block:"),
+    "interrupted": ("interrupted", "orange", ":material/bolt:"),
+}
+FAILURES_SHOWN = 50
+A_MAP = "A part is one map: a method's scores of one example."
+PARTS = {
+    "explain": A_MAP,
+    "attack": "A part is the attack on one example, or another method's map of an attacked example.",
+    "compare": A_MAP,
+    "evaluate": "A part is one map, or what is measured on one example.",
+    "predict": "A part is one prediction, or one comparison of methods on an example.",
+    "randomize": "A part is one method's maps of up to 16 examples at one stage.",
+    "scaffold": "A part is one student.",
+    "reproduce_smat": "A part is one student; the last judges the claims.",
+    "reproduce": "A part is one map, what is measured on one example, or a model that is made.",
+}
+"""The parts that a job of a kind counts."""
+
+
+@dataclass(frozen=True)
+class JobView:
+    """The words and numbers on a job's card. `share` is from 0 to 1."""
+
+    id: int
+    title: str
+    badge: tuple[str, BadgeColor, str]
+    when: str
+    share: float
+    progress: str
+    counts: str
+    trouble: str
+    note: str
+    can_cancel: bool
+    can_resume: bool
+    failed: int
+
+
+def job_view(job: Job, ahead: int) -> JobView:
+    """The job in words. `ahead`: how many jobs of its queue come before it."""
+    stopping = not job.over and job.cancel_requested
+    return JobView(
+        id=job.id,
+        title=job.title,
+        badge=BADGES["stopping" if stopping else job.state],
+        when=_when(job),
+        share=min(1.0, job.done / job.total) if job.total else 0.0,
+        progress=_progress(job, ahead),
+        counts=_counts(job),
+        trouble=job.error,
+        note=job.note,
+        can_cancel=not job.over and not stopping,
+        can_resume=job.state in RESUMABLE,
+        failed=job.failed,
+    )
+
+
+def describe_end(job: Job) -> str:
+    """How far a job came that did not end well, in our words and numbers."""
+    word = job.state.capitalize()
+    return f"{word} after {job.done:,} of {count(job.total, 'part')}." if job.total else f"{word} before it began."
+
+
+def failures_html(failures: Sequence[Failure]) -> str:
+    """Which parts failed and why; of very many the first ones."""
+    shown = failures[:FAILURES_SHOWN]
+    rows = "".join(f"<dt>{escape(failure.label)}</dt><dd>{escape(failure.error)}</dd>" for failure in shown)
+    left = len(failures) - len(shown)
+    more = f'<p class="xg-small">and {left:,} more</p>' if left else ""
+    return f'<div class="xg"><dl class="xg-facts xg-small">{rows}</dl>{more}</div>'
+
+
+def _when(job: Job) -> str:
+    submitted = f"submitted {time.strftime('%Y-%m-%d %H:%M', time.localtime(job.created))}"
+    if job.started is None or job.finished is None or job.finished < job.started:
+        return submitted
+    return f"{submitted}, last run {duration(job.finished - job.started)}"
+
+
+def _progress(job: Job, ahead: int) -> str:
+    if job.state == "queued":
+        return f"{count(ahead, 'job')} before it" if ahead else "next in line"
+    if not job.total:
+        return "nothing done" if job.over else "preparing: what is in the cache already?"
+    done = f"{job.done:,} of {count(job.total, 'part')}"
+    if job.over:
+        return done
+    if job.seconds_left is None:
+        return f"{done} · time left not known yet"
+    return f"{done} · about {duration(job.seconds_left)} left"
+
+
+def _counts(job: Job) -> str:
+    """`done` counts what was computed, what failed, and what came from the cache."""
+    if not job.total:
+        return ""
+    cached = max(0, job.done - job.computed - job.failed)
+    parts = [f"{job.computed:,} computed in this run", f"{cached:,} found in the cache"]
+    parts += [f"{job.failed:,} failed"] if job.failed else []
+    parts += [f"now: {job.label}"] if job.label and not job.over else []
+    return " · ".join(parts)
+
+
+def now_html(kind: str, label: str) -> str:
+    """The part at hand of a job, and what its parts are."""
+    now = [f"Now: {label}."] if label else []
+    return f'<div class="xg"><p class="xg-small">{escape(" ".join([*now, PARTS.get(kind, "")]))}</p></div>'
+
+
+class JobPanel:
+    """The job of a page. `page`: how the keys of its widgets start."""
+
+    def __init__(self, page: str) -> None:
+        self.page, self.failure_key = page, f"{page}_jobs_said"
+
+    def trouble(self) -> None:
+        """Draw what the last press of a button could not do."""
+        if st.session_state.get(self.failure_key):
+            say_error(st.session_state[self.failure_key])
+
+    def progress(self, id: int) -> None:
+        """Follow a job; the page is drawn again when it is over."""
+        st.fragment(self._progress, run_every=REFRESH_SECONDS)(id)
+
+    def start(self, label: str, kind: str, spec: Mapping[str, object], last: Job | None) -> None:
+        """Draw a button that submits the job; or that goes on with the last one, where that did not end well."""
+        if not self.go_on(last, primary=True):
+            self.offer(label, "start", kind, spec, primary=True)
+
+    def offer(
+        self,
+        label: str,
+        name: str,
+        kind: str,
+        spec: Mapping[str, object],
+        primary: bool = False,
+        help: str | None = None,
+    ) -> None:
+        """Draw a button that submits a job. `name`: its own among those of the page."""
+        self._button(label, name, partial(jobs.submit, kind, spec), primary, help)
+
+    def go_on(self, last: Job | None, label: str = "Go on", primary: bool = False) -> bool:
+        """Draw why the last job ended and a button that goes on with it; nothing, and False, where it ended well."""
+        if last is None or last.state not in RESUMABLE:
+            return False
+        if last.error:
+            say_error(last.error)
+        else:
+            st.caption(describe_end(last))
+        self._button(label, "resume", partial(jobs.resume, last.id), primary, FINDS)
+        return True
+
+    def _progress(self, id: int) -> None:
+        try:
+            job = jobs.get(id)
+            view = job_view(job, jobs.place(job))
+        except ExegesisError as error:
+            say_error(sentence(error))
+            return
+        if job.over:
+            st.rerun()  # the whole page, which now has what the job has made
+        with st.container(border=True, key=f"{self.page}_progress"):
+            st.progress(view.share, f"{view.badge[0].capitalize()}: {view.progress}")
+            st.html(now_html(job.kind, job.label))
+            if view.can_cancel and is_organizer():
+                self._button("Cancel", "cancel", partial(jobs.cancel, id), help=STOPS)
+
+    def _button(
+        self, label: str, name: str, action: Callable[[], object], primary: bool = False, help: str | None = None
+    ) -> None:
+        look: Literal["primary", "secondary"] = "primary" if primary else "secondary"
+        st.button(label, key=f"{self.page}.{name}", on_click=self._do, args=(action,), type=look, help=help)
+
+    def _do(self, action: Callable[[], object]) -> None:
+        st.session_state.pop(self.failure_key, None)
+        try:
+            action()
+        except ExegesisError as error:
+            st.session_state[self.failure_key] = sentence(error)

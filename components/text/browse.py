@@ -1,0 +1,189 @@
+"""The data set of texts as a list that can be filtered, searched and sorted; a row or a button shows its example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from html import escape
+from typing import Any
+
+import streamlit as st
+
+from components.browse.controls import (
+    SHOW_NAMES,
+    SORT_NAMES,
+    Offer,
+    draw_browse_switch,
+    draw_framed,
+    draw_jobs,
+    draw_listing_choice,
+    draw_walk,
+)
+from components.browse.examples import (
+    MOST_SHOWN,
+    ExampleTable,
+    describe_examples,
+    describe_left_out,
+    example_frame,
+    example_table,
+    explain_missing,
+    list_examples,
+)
+from components.browse.listing import DEFAULT_LISTING, LONGEST_SEARCH, Listing
+from components.browse.results import ExampleResults, Stamp, count_losses, predict_spec, results_by_jobs
+from components.engine_room import explainers
+from components.numbers import count
+from components.row_choice import row_choice
+from components.text import focus_controls
+from components.text.open_data import OpenData
+from components.text.session import key, value
+from components.trouble import say_note
+from engine.data.examples import Dataset
+from engine.home import home
+
+CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "mistakes", "confident", "doubtful"}
+SCORES_ONLY = {"off", "error"}
+TABLE = "browse_table"
+MOST_IN_VIEW = 8
+
+
+def draw_browser(opened: OpenData) -> None:
+    """Draw the list and the buttons that walk through it, if its switch is on.
+
+    Stands below the choice of the example.
+    """
+    if not draw_browse_switch(opened.data.title or opened.name, "a table", key):
+        return
+    focus = focus_controls.from_widgets(opened)
+    draw_framed(
+        "browse",
+        partial(_read_results, focus.model, opened),
+        lambda results: _draw_list(opened, focus.model, results, focus.index),
+    )
+
+
+def _read_results(model: str, opened: OpenData) -> ExampleResults:
+    """The predictions of this model that are stored, and how far methods disagree."""
+    return results_by_jobs(predict_spec(model, opened.name), lambda stamp: _read_rows(model, opened.data, stamp))
+
+
+def _read_rows(model: str, data: Dataset, stamp: Stamp) -> ExampleTable:
+    from engine.models.catalog import revision
+
+    content = (data.id, data.revision, data.split, len(data))
+    return _cached_rows(model, revision(model), content, stamp, count_losses(), str(home()), data)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
+def _cached_rows(
+    model: str, revision: str, content: tuple[object, ...], stamp: Stamp, losses: int, home: str, _data: Dataset
+) -> ExampleTable:
+    # Here and not above: both import what runs models.
+    from engine.metrics.agreement import cached_disagreements
+    from engine.predictions import cached_predictions
+
+    examples = [labelled.example for labelled in _data.examples]
+    return example_table(_data, cached_predictions(model, examples), cached_disagreements(model, examples))
+
+
+def _draw_list(opened: OpenData, model: str, results: ExampleResults, current: int | None) -> None:
+    table = results.rows
+    st.html(f'<div class="xg"><p class="xg-small">{escape(describe_examples(table))}</p></div>')
+    draw_jobs(results, _offers(model, opened, table))
+    listing = _draw_controls(table, opened.data.task == "regression")
+    listed = list_examples(table, listing)
+    draw_walk(listed, current, partial(focus_controls.show, opened), key)
+    if missing := explain_missing(table, listing):
+        say_note(missing)
+    if listed:
+        _draw_table(opened, table, listed, current)
+    elif not missing:
+        left = len(table.rows) - table.predicted
+        more = f" {left:,} are not predicted yet." if left else ""
+        st.info(f"No example matches.{more} Change the search or what is shown.")
+    _draw_notes(table, listed)
+
+
+def _offers(model: str, opened: OpenData, table: ExampleTable) -> list[Offer]:
+    from engine.metrics.agreement import QUICK
+
+    total, spec = len(table.rows), partial(predict_spec, model, opened.name)
+    examples = count(total, "example")
+    predict = Offer(f"Predict all {examples}", "predict", spec())
+    compare = Offer(
+        f"Compare methods on all {examples}", "compare", spec(QUICK),
+        f"Explains each example by {', '.join(QUICK)}, to find those where the methods disagree. "
+        "Takes far longer than predicting.",
+    )  # fmt: skip
+    missing = ((predict, table.predicted), (compare, table.compared))
+    return [offer for offer, done in missing if done < total]
+
+
+def _draw_controls(table: ExampleTable, scores: bool) -> Listing:
+    barred = SCORES_ONLY if not (scores if table.regression is None else table.regression) else CLASSES_ONLY
+    search, show, label, sort = st.columns([4, 5, 3, 4], gap="small")
+    search.text_input("Search", key=key("browse.search"), max_chars=LONGEST_SEARCH, placeholder="words in the text")
+    with show:
+        draw_listing_choice("Show", "show", SHOW_NAMES, barred, key)
+    with label:
+        labels = dict.fromkeys(filter(None, [*(() if scores else table.label_names), value("browse.label")]))
+        draw_listing_choice("Label", "label", {"": "Any", **{name: name for name in labels}}, set(), key)
+    with sort:
+        draw_listing_choice("Sort", "sort", SORT_NAMES, barred, key)
+    return Listing(*(value(f"browse.{name}") or default for name, default in vars(DEFAULT_LISTING).items()))
+
+
+def _draw_table(opened: OpenData, table: ExampleTable, listed: Sequence[int], current: int | None) -> None:
+    first = listed[:MOST_SHOWN]
+    row_choice(
+        example_frame([table.rows[index] for index in first], table),
+        key(TABLE),
+        first.index(current) if current in first else None,
+        lambda row: focus_controls.show(opened, first[row]),
+        _columns(),
+        MOST_IN_VIEW,
+    )
+
+
+def _columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "#": column.NumberColumn(width=60, help="The place in the data set"),
+        "Text": column.TextColumn(width=300),
+        "Second text": column.TextColumn(width=260),
+        "Confidence": column.ProgressColumn(
+            min_value=0, max_value=1, format="percent", width=120, help="The probability of the predicted class"
+        ),
+        "Score": column.NumberColumn(format="%.3f"),
+        "Error": column.NumberColumn(format="%.3f", help="The distance of the score from the true one"),
+        "Disagreement": column.NumberColumn(
+            format="%.2f", help="1 minus the mean rank correlation of the methods: 0 one order, about 1 by chance"
+        ),
+        "Length": column.NumberColumn(width=70, help="Characters"),
+        "Rationale": column.TextColumn(width=220, help="What people marked as the reason for the label"),
+    }
+
+
+def _draw_notes(table: ExampleTable, listed: Sequence[int]) -> None:
+    notes = []
+    if len(listed) > MOST_SHOWN:
+        notes.append(
+            f"The table holds the first {MOST_SHOWN:,} of {len(listed):,}; "
+            "Previous, Next and Random go through all of them."
+        )
+    if table.compared:
+        notes.append(_describe_comparison(table))
+    if notes:
+        st.caption(" ".join(notes))
+
+
+def _describe_comparison(table: ExampleTable) -> str:
+    from engine.metrics.agreement import QUICK
+
+    titles = {id: method.title for id, method in explainers().items()}
+    names = ", ".join(titles[id] for id in QUICK)
+    comparison = (
+        f"Disagreement on {table.compared:,} examples: 1 minus the mean Spearman ρ between every two of {names}, "
+        "of the scores without their signs."
+    )
+    return f"{comparison} {describe_left_out(table, titles)}".rstrip()
