@@ -87,6 +87,7 @@ CHEAP: dict[str, dict[str, Plain]] = {
     "integrated_gradients": {"steps": "fixed", "n_steps": 6},
     "lime": {"n_samples": 40},
     "kernel_shap": {"n_samples": 24},
+    "shapley_sampling": {"n_samples": 2},
 }
 """Parameters that cost little, for tests in which the numbers themselves do not matter."""
 

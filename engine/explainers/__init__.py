@@ -8,4 +8,5 @@ from engine.explainers import (  # noqa: F401, I001
     attention,
     lrp,
     ensemble,
+    captum,
 )

@@ -55,8 +55,17 @@ def quadrature_nodes(rule: str, n: int) -> tuple[Float[np.ndarray, "n"], Float[n
 
 
 @dataclass(frozen=True)
-class IntegratedGradientsParams(QuantityParams):
+class BaselineParams:
     baseline: str = option("mask", "Where the path starts: what stands for a removed word", choices=BASELINES)
+
+
+@dataclass(frozen=True)
+class PatchBaselineParams(BaselineParams):
+    baseline: str = option("mean", "Where the path starts: what stands for a removed patch", choices=PATCH_BASELINES)
+
+
+@dataclass(frozen=True)
+class IntegratedGradientsParams(BaselineParams, QuantityParams):
     quadrature: str = option("clenshaw_curtis", "Rule of integration; the first keeps what it has", choices=QUADRATURES)
     steps: str = option(
         "auto", "auto: until the gap is under 1 % and the scores settle; or fixed", choices=("auto", "fixed")
@@ -65,8 +74,8 @@ class IntegratedGradientsParams(QuantityParams):
 
 
 @dataclass(frozen=True)
-class PatchIntegratedGradientsParams(IntegratedGradientsParams):
-    baseline: str = option("mean", "Where the path starts: what stands for a removed patch", choices=PATCH_BASELINES)
+class PatchIntegratedGradientsParams(PatchBaselineParams, IntegratedGradientsParams):
+    """Parameters of a path on patches."""
 
 
 @register(
@@ -120,7 +129,7 @@ class _Paths:
 
     def __init__(self, task: Task, baseline: str, quantity: str) -> None:
         self.task, self.quantity = task, quantity
-        self.start, self.end = _endpoints(task, baseline)
+        self.start, self.end = path_endpoints(task, baseline)
         self._shares: list[dict[float, np.ndarray]] = [{} for _ in task.items]
         self._values: list[dict[float, float]] = [{} for _ in task.items]
         self._scores: list[np.ndarray | None] = [None] * len(task.items)
@@ -186,7 +195,7 @@ class _Paths:
             )
 
 
-def _endpoints(
+def path_endpoints(
     task: Task, baseline: str
 ) -> tuple[Float[torch.Tensor, "item seq d_model"], Float[torch.Tensor, "item seq d_model"]]:
     """Embeddings of each item's baseline and input; they agree at special tokens and padding."""

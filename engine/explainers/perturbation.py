@@ -126,7 +126,7 @@ def occlusion(task: Task, params: OcclusionParams) -> list[Attribution]:
     attributions = []
     for item, cover, value in zip(task.items, covers, task.masked_values(masks, params.removal), strict=True):
         scores = cover.T @ (value[0] - value[1:]) / cover.sum(0)
-        attributions.append(Attribution(_at_features(item, scores), len(value)))
+        attributions.append(Attribution(at_features(item, scores), len(value)))
     return attributions
 
 
@@ -193,7 +193,7 @@ def lime(task: Task, params: LimeParams) -> list[Attribution]:
     for i, value in enumerate(task.masked_values(masks, params.removal)):
         weights = proximity(draws[i], params.kernel_width)
         slopes = weighted_ridge(draws[i], value[unique[i][1].ravel()], weights, params.ridge)
-        attributions.append(Attribution(_at_features(task.items[i], groups[i].shared_out(slopes)), len(value)))
+        attributions.append(Attribution(at_features(task.items[i], groups[i].shared_out(slopes)), len(value)))
     return attributions
 
 
@@ -276,7 +276,7 @@ def kernel_shap(task: Task, params: KernelShapParams) -> list[Attribution]:
             notes += (f"{least} evaluations were used: fewer than that cannot tell this {params.noun} apart.",)
         change = value[0] - value[len(plans[i].pairs)]
         phi = groups[i].shared_out(estimate.phi)
-        attributions.append(_additive(task.items[i], phi, change, estimate.evaluations, notes))
+        attributions.append(additive(task.items[i], phi, change, estimate.evaluations, notes))
     return attributions
 
 
@@ -320,19 +320,19 @@ def _exact_values(task: Task, item: Item, group: FeatureGroups, removal: str) ->
         return values
 
     phi = group.shared_out(shapley.exact(group.count, evaluate))
-    return _additive(item, phi, values[-1] - values[0], len(values), ())
+    return additive(item, phi, values[-1] - values[0], len(values), ())
 
 
-def _additive(
+def additive(
     item: Item, phi: Float[np.ndarray, "feature"], change: float, evaluations: int, notes: tuple[str, ...]
 ) -> Attribution:
     """Shapley values with the check that they sum to the change of m."""
-    scores = _at_features(item, phi)
+    scores = at_features(item, phi)
     gap = abs(float(scores.sum()) - float(change))
     return Attribution(scores, evaluations, Check("additivity gap", gap, GAP_LIMIT), notes)
 
 
-def _at_features(item: Item, scores: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "seq"]:
+def at_features(item: Item, scores: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "seq"]:
     """Scores of the features at their positions; special tokens get 0."""
     spread = np.zeros(len(item.encoded))
     spread[item.encoded.features] = scores

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.params import Plain
-from tests.oracles import lrp_models, relevance, text
+from tests.oracles import captum, lrp_models, relevance, text
 from tests.oracles.text import World
 
 NO_ATTENTION = "the linear model has no attention to read"
@@ -69,5 +69,12 @@ ORACLES: dict[str, Entry] = {
     "attn_lrp": Entry("the linear model has no layers to hand relevance through", lrp_models.attn_lrp),
     "ensemble_all": Entry(f"two of its members read attention, and {NO_ATTENTION}", text.ensemble_all),
     "ensemble_top3": Entry(lambda line: line.change / np.abs(line.change).sum(), text.ensemble_top3),
+    "deep_lift": Entry(_change, captum.deep_lift),
+    "deep_lift_shap": Entry("its baselines are several; that of each is deep_lift's", captum.deep_lift_shap),
+    "gradient_shap": Entry("its baselines are drawn at random", captum.gradient_shap),
+    "guided_backprop": Entry(_everywhere(lambda line: float(np.linalg.norm(line.w))), captum.guided_backprop),
+    "deconvolution": Entry(_everywhere(lambda line: float(np.linalg.norm(line.w))), captum.deconvolution),
+    "feature_ablation": Entry(_change, captum.feature_ablation),
+    "shapley_sampling": Entry(_change, captum.shapley_sampling),
     "random": Entry("it does not look at the model", text.random),
 }

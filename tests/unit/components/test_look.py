@@ -67,8 +67,10 @@ def test_only_maps_of_one_unit_share() -> None:
     assert groups[None] == {"random", "ensemble_all", "ensemble_top3"}
     for members in groups.values():
         assert len({explainer(id).axes.behaviour for id in members - groups[None]}) <= 1
-    assert {"gradient_x_input", "integrated_gradients", "attn_lrp"} in groups.values()
-    assert {"occlusion", "lime", "kernel_shap", "exact_shapley"} in groups.values()
+    by_captum = {"deep_lift", "deep_lift_shap", "gradient_shap"}
+    assert {"gradient_x_input", "integrated_gradients", "attn_lrp", *by_captum} in groups.values()
+    by_captum = {"feature_ablation", "shapley_sampling"}
+    assert {"occlusion", "lime", "kernel_shap", "exact_shapley", *by_captum} in groups.values()
 
 
 @pytest.mark.parametrize("method", ["gradient_x_input", "integrated_gradients"])

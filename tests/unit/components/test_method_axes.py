@@ -51,7 +51,7 @@ def test_few_kinds_are_offered_and_each_finds_its_methods() -> None:
 
 def test_filters_hold_together() -> None:
     wanted = {"removal": "chosen operator", "summary": "Shapley value", "scores": ANY}
-    assert [id for id in METHODS if fits(TOLD[id], wanted)] == ["kernel_shap", "exact_shapley"]
+    assert [id for id in METHODS if fits(TOLD[id], wanted)] == ["kernel_shap", "exact_shapley", "shapley_sampling"]
     assert not any(fits(told, {"behaviour": "attention", "scores": "signed"}) for told in TOLD.values())
 
 

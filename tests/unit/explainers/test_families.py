@@ -13,11 +13,20 @@ from tests.tiny import FAMILIES
 SINGLE = Example("the film")
 PAIR = Example("good food", "the acting")
 LONGER = Example("the ending")
-RANDOM = {"smoothgrad", "lime", "kernel_shap", "random", "ensemble_all", "ensemble_top3"}
+RANDOM = {
+    "gradient_shap",
+    "shapley_sampling",
+    "smoothgrad",
+    "lime",
+    "kernel_shap",
+    "random",
+    "ensemble_all",
+    "ensemble_top3",
+}
 SCORE_SPECIAL = {
     "gradient", "gradient_l2", "gradient_x_input", "smoothgrad",
     "attention_mean", "attention_last_layer", "attention_head", "attention_rollout",
-    "attention_x_gradient", "attn_lrp",
+    "attention_x_gradient", "attn_lrp", "guided_backprop", "deconvolution",
 }  # fmt: skip
 """Methods that give special tokens what they get; the others must leave them at 0. Nobody ranks them."""
 

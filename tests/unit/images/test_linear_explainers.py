@@ -62,6 +62,13 @@ KNOWN: dict[str, Known] = {
     "attn_lrp": Known("the linear model has no layers to hand relevance through"),
     "ensemble_all": Known(f"two of its members read attention, and {NO_ATTENTION}"),
     "ensemble_top3": Known(_shares),
+    "deep_lift": Known(_change),
+    "deep_lift_shap": Known("its baselines are several; that of each is deep_lift's"),
+    "gradient_shap": Known("its baselines are drawn at random"),
+    "guided_backprop": Known(lambda line: _each(float(np.linalg.norm(line.w)))),
+    "deconvolution": Known(lambda line: _each(float(np.linalg.norm(line.w)))),
+    "feature_ablation": Known(_change),
+    "shapley_sampling": Known(_change, {"n_samples": 3}),
     "random": Known("it does not look at the model"),
 }
 LINEAR = [method for method, known in KNOWN.items() if callable(known.answer)]
