@@ -96,7 +96,7 @@ def sst2_sentences(folder: Path) -> list[str] | None:
     return read_sentences(folder, SST2_FILES, ("sentence",))
 
 
-def mean(values: Iterable[float]) -> float:
+def mean(values: Iterable[int | float]) -> float:
     """The arithmetic mean."""
     numbers = list(values)
     return sum(numbers) / len(numbers)

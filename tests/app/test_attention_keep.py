@@ -13,7 +13,7 @@ from engine.heads.readings import CAUTION
 from engine.home import product_version
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 OFFERED = [*(label for label, *_ in FILES), "Matrix", "All attention"]
 

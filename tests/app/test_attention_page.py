@@ -16,7 +16,7 @@ from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 EMBEDDED = "reviews-minilm"
 TEXT = "a good film and a bad end"

@@ -24,7 +24,7 @@ from tests.app.heads_page import SECONDS, link_of
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 TEXT = "good food, bad service"
 Query = dict[str, Any]

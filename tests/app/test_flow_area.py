@@ -16,7 +16,7 @@ from engine.request import Example, Request
 from tests.alerts import errors
 from tests.app.heads_page import TEXT, html_of, link_of, opened
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.alerts import errors
 from tests.app.heads_page import TEXT, html_of, link_of, opened, press
 from tests.explaining import fingerprint
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 ALL_OFF = ",".join(f"{layer}.{head}x0" for layer in range(3) for head in range(4))
 

@@ -15,7 +15,7 @@ from components.text import session as text_session
 from components.text.focus import Query
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 SECONDS = 240
 TEXT = {"text": "a good film", "pair": "and a bad end"}

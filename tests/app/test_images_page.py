@@ -25,7 +25,7 @@ from engine.registry import all_explainers, explainer
 from engine.request import Picture, Request
 from tests.alerts import errors, notes
 from tests.project import ROOT
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 SECONDS = 240
 QUICK = ["gradient_x_input", "attention_mean", "random"]

@@ -17,7 +17,7 @@ from engine.progress import CancelToken
 from engine.request import Request
 from engine.result import Explanation
 from tests.project import ROOT
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 METHODS = ["gradient_x_input", "occlusion", "lime"]
 Many = Callable[..., list[Explanation]]

@@ -19,7 +19,7 @@ from components.text.session import key as text_key
 from tests.app.heads_page import link_of
 from tests.app.test_attention_page import TEXT, opened
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 KINDS = (
     "selectbox", "multiselect", "segmented_control", "slider", "toggle", "checkbox", "number_input", "text_area",

@@ -20,8 +20,8 @@ from tests.alerts import errors, notes
 from tests.learned import for_model
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
 from tests.unit.randomization.making import reviews
+from tests.unit.vision.tiny_vit import save_vit
 
 pytestmark = pytest.mark.usefixtures("own_home", "none_shipped")
 

@@ -27,7 +27,7 @@ from engine.store import result_store
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_home")

@@ -21,8 +21,8 @@ from engine.request import Picture
 from engine.store import result_store
 from tests.alerts import errors
 from tests.project import ROOT
-from tests.unit.images.checkpoints import save_vit
-from tests.unit.images.test_opening import png_header
+from tests.unit.data.test_picture_files import png_header
+from tests.unit.vision.tiny_vit import save_vit
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -18,7 +18,7 @@ from components.question_words import PICTURE_WORDS
 from engine.registry import explainer
 from tests.alerts import errors
 from tests.project import ROOT
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 QUICK = ["gradient_x_input", "attention_mean"]
 

@@ -26,8 +26,8 @@ from engine.shipped.experiments import RANDOMIZATION_PLANS
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
 from tests.unit.randomization.making import TEXTS, reviews
+from tests.unit.vision.tiny_vit import save_vit
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -141,7 +141,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def vit(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder of a tiny random classifier of pictures: 3 x 3 patches, and the classes cat, dog, eel."""
-    from tests.unit.images.checkpoints import save_vit
+    from tests.unit.vision.tiny_vit import save_vit
 
     return str(save_vit(tmp_path_factory.mktemp("vit") / "tiny"))
 

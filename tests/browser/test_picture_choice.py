@@ -18,7 +18,7 @@ from engine.request import Picture
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import box_of, settled
-from tests.unit.images.test_opening import png_header
+from tests.unit.data.test_picture_files import png_header
 
 COUNT = 12
 Open = Callable[..., Page]

@@ -15,7 +15,7 @@ from engine.attacks.mapping import Found, Mapper
 from engine.attacks.result import Attacked
 from engine.request import Example, Input
 from tests.explaining import checkpoint
-from tests.unit.images.making import vit_folder
+from tests.unit.vision.tiny_vit import vit_folder
 
 TEXTS = (
     "the plot never drags",

@@ -28,7 +28,7 @@ from tests.tiny import save_checkpoint
 from tests.unit.attacks.making import TEXTS, asked, attacked, leaving
 from tests.unit.components.attacked import text_attack
 from tests.unit.evaluation.making import REVIEWS, written
-from tests.unit.images.making import blobs
+from tests.unit.vision.tiny_vit import blobs
 
 
 @pytest.mark.parametrize(("objective", "positive", "kept", "outcome"), [

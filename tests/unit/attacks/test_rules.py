@@ -21,7 +21,7 @@ from engine.progress import CancelToken
 from engine.store import result_store
 from tests.explaining import classifier, fingerprint
 from tests.unit.attacks.making import TEXTS, asked, attacked
-from tests.unit.images.making import blobs
+from tests.unit.vision.tiny_vit import blobs
 
 LONG_STEP = 50.0
 """A learning rate at which bounds are reached at once."""

@@ -13,7 +13,7 @@ from engine.attacks.params import AttackParams
 from engine.models.attention import twice_differentiable
 from tests.explaining import classifier, task_for
 from tests.unit.attacks.making import TEXTS
-from tests.unit.images.making import blobs, vit
+from tests.unit.vision.tiny_vit import blobs, vit
 
 STEP = 1e-5
 TEXT = [

@@ -15,7 +15,7 @@ from engine.registry import all_explainers
 from engine.task import Task
 from tests.explaining import cheap_params, classifier, run, task_for
 from tests.unit.attacks.making import TEXTS, asked
-from tests.unit.images.making import blobs, vit
+from tests.unit.vision.tiny_vit import blobs, vit
 
 SLOW = ("exact_shapley", "ensemble_all", "ensemble_top3")
 STILL = ("random", "gradient")

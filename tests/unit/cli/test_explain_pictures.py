@@ -15,9 +15,9 @@ from engine.explain import explain
 from engine.registry import all_explainers
 from engine.request import Picture, Request
 from tests.unit.cli.conftest import Run
-from tests.unit.images.checkpoints import save_vit
-from tests.unit.images.conftest import class_files, plain, saved, zipped
-from tests.unit.images.test_opening import black_png, chunk, png_header
+from tests.unit.data.conftest import class_files, plain, saved, zipped
+from tests.unit.data.test_picture_files import black_png, chunk, png_header
+from tests.unit.vision.tiny_vit import save_vit
 
 GRID = (3, 4)
 

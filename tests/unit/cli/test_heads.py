@@ -14,7 +14,7 @@ from engine.heads.scales import HeadScales
 from engine.heads.scores import SCORES
 from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 TEXT = "the film is a quiet triumph"
 KEYS = {

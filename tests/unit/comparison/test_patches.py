@@ -11,7 +11,7 @@ from engine.comparison.patches import Box, on_common, picture_sheet, seen_box, s
 from engine.errors import ExegesisError
 from engine.result import Explanation, Prediction, Provenance, Token
 from engine.vision.view import read_view
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 WHOLE = Box(0.0, 0.0, 1.0, 1.0)
 MIDDLE = Box(0.25, 0.25, 0.75, 0.75)

@@ -22,7 +22,7 @@ from engine.request import MAX_CHARACTERS, Example, Request
 from engine.word_units import unit_scores
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 
 @pytest.fixture(scope="module")

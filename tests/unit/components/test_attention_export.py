@@ -41,7 +41,7 @@ from engine.request import Example
 from engine.table_io import FORMULA_STARTS
 from tests.head_readings import reading, text_tokens
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 MAPS = [[[0.1, 0.2, 0.3, 0.15, 0.05], [0.3, 0.1, 0.2, 0.05, 0.15]], [[0.1] * 5, [0.05, 0.1, 0.2, 0.25, 0.3]]]
 TEXT = "good food bad service here"

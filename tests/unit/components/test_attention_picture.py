@@ -27,7 +27,7 @@ from engine.result import Prediction
 from engine.vision.view import read_view
 from tests.head_readings import noise, reading, text_tokens
 from tests.unit.components.test_attention_export import state
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 SVG = "{http://www.w3.org/2000/svg}"
 HARD = ["[CLS]", "<b>bold</b>", 'a"quote', "映画は最高でした映画は最高でした", "נהדר", "\x1b[31m", "[SEP]"]

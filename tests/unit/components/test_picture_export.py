@@ -34,7 +34,7 @@ from engine.cli.root import app
 from engine.explain import explain
 from engine.registry import explainer
 from engine.request import Picture, Request
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 METHODS = ("gradient_x_input", "random")
 

@@ -14,7 +14,7 @@ from engine.metrics.plausibility import expected_truth_scores, truth_scores
 from engine.request import Example
 from engine.result import Explanation
 from tests.unit.components.making import explanation
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 SCORES = np.array([[0.9, -1.0, 0.4], [0.8, 0.1, 0.7]])
 """Ranks: 1 6 4 / 2 5 3."""

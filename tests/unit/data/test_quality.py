@@ -59,8 +59,8 @@ def small() -> SentencePair:
 
 
 def test_the_pairs_are_the_ones_that_the_models_were_trained_on() -> None:
-    told = [(e.text, e.text_pair, e.label, e.rationale, e.rationale_pair) for e in load("quality", limit=100).examples]
-    assert hashlib.sha256(repr(told).encode()).hexdigest()[:8] == GOLDEN
+    rows = [(e.text, e.text_pair, e.label, e.rationale, e.rationale_pair) for e in load("quality", limit=100).examples]
+    assert hashlib.sha256(repr(rows).encode()).hexdigest()[:8] == GOLDEN
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,11 @@ def test_the_pairs_are_the_ones_that_the_models_were_trained_on() -> None:
 )
 def test_the_grammar_holds_sentences_that_a_person_translated(english: str, german: str) -> None:
     every = [make_sentence(Random(i)) for i in range(30)]
-    by_english = {" ".join(word for word, _ in made.source): " ".join(s.german for s in made.target) for made in every}
-    found = next(told for source, told in by_english.items() if source.startswith(english))
-    assert found.startswith(german)
+    by_english = {
+        " ".join(word for word, _ in sentence.source): " ".join(s.german for s in sentence.target) for sentence in every
+    }
+    translation = next(target for source, target in by_english.items() if source.startswith(english))
+    assert translation.startswith(german)
 
 
 def test_articles_and_endings_agree_with_their_noun_as_in_a_grammar_book() -> None:
@@ -168,7 +170,7 @@ def test_lengths_kinds_and_scores_are_spread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "at", "told", "source_tags", "target_tags", "score"),
+    ("kind", "at", "target", "source_tags", "target_tags", "score"),
     [
         ("dropped", 1, "Die Frau sieht den Hund.", "010000", "00000", 5 / 6),
         ("doubled", 2, "Die alte Frau Frau sieht den Hund.", "000000", "0001000", 6 / 7),
@@ -181,14 +183,14 @@ def test_lengths_kinds_and_scores_are_spread() -> None:
     ],
 )
 def test_each_error_spoils_the_words_that_a_person_would_mark(
-    kind: str, at: int, told: str, source_tags: str, target_tags: str, score: float
+    kind: str, at: int, target: str, source_tags: str, target_tags: str, score: float
 ) -> None:
     right = small()
     start = Translation(tuple(TranslatedWord(sense.german, sense) for sense in right.target))
-    found = ERRORS[kind](start, at, right.target[at], list(right.target), Random(0))
-    assert found is not None
-    example = make_example(right, found)
-    assert (example.text, example.text_pair) == ("The old woman sees the dog.", told)
+    translation = ERRORS[kind](start, at, right.target[at], list(right.target), Random(0))
+    assert translation is not None
+    example = make_example(right, translation)
+    assert (example.text, example.text_pair) == ("The old woman sees the dog.", target)
     assert (example.extra["source_tags"], example.extra["target_tags"]) == (source_tags, target_tags)
     assert example.label == pytest.approx(score)
 
@@ -206,9 +208,9 @@ def test_errors_that_do_not_fit_a_word_are_not_made() -> None:
 def test_each_word_is_spoilt_once_at_most() -> None:
     right = small()
     for seed in range(200):
-        found = make_translation(right, Random(seed))
-        assert len(found.errors) <= 4
-        senses = [word.sense for word in found.words if word.sense is not None] + list(found.missing)
+        translation = make_translation(right, Random(seed))
+        assert len(translation.errors) <= 4
+        senses = [word.sense for word in translation.words if word.sense is not None] + list(translation.missing)
         assert len(senses) == len(set(map(id, senses))) == 6
 
 

@@ -18,7 +18,7 @@ from engine.metrics.plausibility import UNMARKED_TRUTH, skip_reason, truth_score
 from engine.request import Picture, Request
 from engine.vision.view import read_view
 from tests.oracles.pictures import curve_one_by_one
-from tests.unit.images.making import SIDE, plain_vit, values_of, vit, vit_folder
+from tests.unit.vision.tiny_vit import SIDE, plain_vit, values_of, vit, vit_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 

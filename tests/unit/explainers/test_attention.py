@@ -28,8 +28,7 @@ from tests.learned import for_model, made_up
 from tests.linear import bag_of_embeddings
 from tests.oracles.relevance import relevancy
 from tests.tiny import FAMILIES, save_checkpoint
-from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import blobs, values_of, vit, vit_folder
+from tests.unit.vision.tiny_vit import ARCHITECTURES, blobs, values_of, vit, vit_folder
 
 TEXT = "the ending is warm and funny"
 FIRST = [[0.9, 0.1, 0.0], [0.5, 0.0, 0.5], [0.2, 0.2, 0.6]]

@@ -37,8 +37,7 @@ from engine.vision.loader import load_image_model
 from tests.explaining import checkpoint, classifier, fingerprint, run, task_for
 from tests.oracles.lrp_models import picture_relevance, relevance
 from tests.tiny import FAMILIES
-from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import blobs, vit_folder
+from tests.unit.vision.tiny_vit import ARCHITECTURES, blobs, vit_folder
 
 TEXTS = ["the ending is warm", "the ending is warm and the plot never drags"]
 KINDS = (*FAMILIES, "t5-gated")

@@ -20,8 +20,7 @@ from engine.request import Example, Input
 from tests.explaining import checkpoint
 from tests.fake_cuda import FakeCuda, fake_cuda
 from tests.tiny import FAMILIES
-from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import blobs, vit_folder
+from tests.unit.vision.tiny_vit import ARCHITECTURES, blobs, vit_folder
 
 T = TypeVar("T")
 REAL = torch.cuda.is_available()

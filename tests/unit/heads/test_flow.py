@@ -30,7 +30,7 @@ from engine.heads.scales import HeadScales
 from engine.params import Plain
 from engine.request import Example, Input, Request
 from tests.explaining import checkpoint
-from tests.unit.images.making import blobs, vit_folder
+from tests.unit.vision.tiny_vit import blobs, vit_folder
 
 FIRST = [[0.9, 0.1, 0.0], [0.5, 0.0, 0.5], [0.2, 0.2, 0.6]]
 SECOND = [[0.0, 0.75, 0.25], [0.3, 0.3, 0.4], [0.0, 0.5, 0.5]]

@@ -30,7 +30,7 @@ from engine.heads.readings import HeadReading, read_heads
 from engine.request import Example, Request
 from engine.result import Explanation, Token
 from tests.explaining import checkpoint
-from tests.unit.images.making import blobs, vit_folder
+from tests.unit.vision.tiny_vit import blobs, vit_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 

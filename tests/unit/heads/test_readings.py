@@ -23,7 +23,7 @@ from tests.counted import counted
 from tests.explaining import checkpoint, fingerprint
 from tests.oracles.heads import rescaled, slopes
 from tests.tiny import save_checkpoint
-from tests.unit.images.making import blobs, vit_folder
+from tests.unit.vision.tiny_vit import blobs, vit_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -26,8 +26,7 @@ from engine.task import Captured, Item, Task
 from tests.explaining import CHEAP, METHODS, cheap_params, checkpoint, classifier, fingerprint, run_cheaply, task_for
 from tests.oracles.heads import rescaled
 from tests.tiny import FAMILIES
-from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import blobs, vit, vit_folder
+from tests.unit.vision.tiny_vit import ARCHITECTURES, blobs, vit, vit_folder
 
 EXAMPLES = [Example("the film is a quiet triumph"), Example("good"), Example("the price", "bad service after days")]
 SCALES = HeadScales(((0, 1, 0.0), (1, 3, 0.5), (2, 0, 2.0), (2, 2, 0.0)))

@@ -19,8 +19,8 @@ from engine.jobs.work import AT_ONCE
 from engine.request import Example, Picture, Request
 from engine.store import result_store
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
-from tests.unit.images.conftest import class_files, zipped
+from tests.unit.data.conftest import class_files, zipped
+from tests.unit.vision.tiny_vit import save_vit
 
 TEXTS = ["a warm and funny film", "the plot drags"]
 

@@ -25,7 +25,7 @@ from engine.request import Input, Picture
 from engine.result import Prediction
 from engine.store import result_store
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 COUNT = 20
 

@@ -45,7 +45,7 @@ from engine.word_units import unit_scores
 from tests.explaining import checkpoint
 from tests.oracles.plausibility import auc_by_pairs, f1_of, precision_by_thresholds
 from tests.oracles.truth import scores_by_all_orders, scores_of_order
-from tests.unit.images.making import vit_folder
+from tests.unit.vision.tiny_vit import vit_folder
 
 CASES = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=16).filter(
     lambda rows: 0 < sum(mark for _, mark in rows) < len(rows)

@@ -32,7 +32,7 @@ from tests.explaining import cheap_params, checkpoint, classifier, task_for
 from tests.linear import bag_of_embeddings
 from tests.linear_patch import linear_patches, noise
 from tests.oracles.plausibility import entropy_of_shares
-from tests.unit.images.making import blobs, vit, vit_folder
+from tests.unit.vision.tiny_vit import blobs, vit, vit_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -18,7 +18,7 @@ from engine.models.sandbox import Sandbox
 from engine.request import Example, Request
 from engine.vision.loader import load_image_model
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 BOMB = {
     "type": "Sequence",

@@ -22,8 +22,8 @@ from engine.randomization.result import MEASURES
 from engine.randomization.stages import not_applicable, stages_of
 from tests.explaining import checkpoint, classifier
 from tests.unit.evaluation.making import written
-from tests.unit.images.checkpoints import save_vit
 from tests.unit.randomization.making import TEXTS, reviews, serve
+from tests.unit.vision.tiny_vit import save_vit
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -22,8 +22,7 @@ from engine.randomization.stages import EMBEDDINGS, HEAD, parts_in_order, parts_
 from engine.request import Example
 from tests.explaining import classifier, fingerprint, run, task_for
 from tests.tiny import FAMILIES
-from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import vit
+from tests.unit.vision.tiny_vit import ARCHITECTURES, vit
 
 TEXT = "the acting never falters"
 MODELS = (*FAMILIES, *ARCHITECTURES)

@@ -20,8 +20,7 @@ from engine.scaffold.student import Student, head_count
 from engine.scaffold.teaching import Course, Teaching
 from tests.explaining import classifier
 from tests.tiny import FAMILIES
-from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import blobs, vit
+from tests.unit.vision.tiny_vit import ARCHITECTURES, blobs, vit
 
 TEXTS = (
     "a quiet triumph",

@@ -15,10 +15,10 @@ from engine.scaffold.keeping import Kept, packed, unpacked
 from engine.scaffold.plan import NONE, SETTINGS, SMAT, Plan, Pupil, Recipe
 from engine.scaffold.result import Outcome, Pass
 from tests.tiny import save_checkpoint
-from tests.unit.images.checkpoints import save_vit
-from tests.unit.images.conftest import class_files
-from tests.unit.images.conftest import unpacked as written
+from tests.unit.data.conftest import class_files
+from tests.unit.data.conftest import unpacked as written
 from tests.unit.scaffold.plans import FEW, plan, saved, sentences, texts
+from tests.unit.vision.tiny_vit import save_vit
 
 pytestmark = pytest.mark.usefixtures("home")
 PUPIL = Pupil(SMAT, 8, 0)

@@ -22,8 +22,8 @@ from engine.scaffold.splits import splits_of
 from engine.word_units import unit_scores
 from tests.explaining import checkpoint, classifier
 from tests.tiny import CORPUS
-from tests.unit.images.checkpoints import save_vit
 from tests.unit.scaffold.marking import marked_file, marked_pictures
+from tests.unit.vision.tiny_vit import save_vit
 
 pytestmark = pytest.mark.usefixtures("home")
 HEADS = 12

@@ -13,8 +13,8 @@ from engine.errors import UsageError
 from engine.scaffold.plan import SEEDS, SETTINGS, Plan
 from engine.scaffold.presets import PRESETS, preset
 from engine.scaffold.run import scaffold
-from tests.unit.images.checkpoints import save_vit
 from tests.unit.scaffold.plans import FEW, pairs, pictures, saved, texts
+from tests.unit.vision.tiny_vit import save_vit
 
 pytestmark = pytest.mark.usefixtures("home")
 

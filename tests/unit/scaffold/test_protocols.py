@@ -17,8 +17,8 @@ from engine.scaffold.protocols import MOVED, STATIC, UNIFORM, Protocols, protoco
 from engine.scaffold.trivial import BORDER, FIRST, LAST, PUNCTUATION, STOP, STOP_WORDS, border_of, kinds_of
 from engine.vision.view import read_view
 from tests.explaining import checkpoint, classifier
-from tests.unit.images.checkpoints import save_vit
 from tests.unit.scaffold.marking import marked_file, marked_pictures
+from tests.unit.vision.tiny_vit import save_vit
 
 pytestmark = pytest.mark.usefixtures("home")
 

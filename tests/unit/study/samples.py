@@ -12,7 +12,7 @@ from PIL import Image
 from engine.study.design import Design, ItemChoice, MethodChoice
 from tests.explaining import checkpoint
 from tests.tiny import CORPUS
-from tests.unit.images.checkpoints import save_vit
+from tests.unit.vision.tiny_vit import save_vit
 
 TEXTS = [f"{text} {end}" for text in CORPUS for end in ("indeed", "or so they say")]
 LABELS = ("bad", "good")

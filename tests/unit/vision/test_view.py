@@ -1,4 +1,4 @@
-"""What is known of a model from its files against the model itself, loaded."""
+"""Preprocessing against transformers' own, and a model's view from its files against the loaded model."""
 
 from __future__ import annotations
 
@@ -10,15 +10,80 @@ from typing import Any
 
 import numpy as np
 import pytest
+from transformers.models.deit.image_processing_pil_deit import DeiTImageProcessorPil
+from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from engine.request import Picture
 from engine.vision.loader import load_image_model
 from engine.vision.picture import patch_mask
-from engine.vision.view import read_view
+from engine.vision.view import Preprocessing, read_preprocessing, read_view
 from tests.project import ROOT
-from tests.unit.images.checkpoints import ARCHITECTURES, save_vit
+from tests.unit.vision.tiny_vit import ARCHITECTURES, save_vit
+
+MEAN_STD = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+SETTINGS: list[tuple[str, dict[str, Any]]] = [
+    ("ViT", {"size": {"height": 32, "width": 32}, **MEAN_STD}),
+    ("ViT", {"size": {"height": 20, "width": 36}, "resample": 3}),
+    ("ViT", {"size": {"height": 32, "width": 32}, "do_normalize": False}),
+    ("ViT", {"size": {"height": 32, "width": 32}, "do_rescale": False, "do_normalize": False}),
+    ("ViT", {"size": {"height": 32, "width": 32}, "rescale_factor": 1 / 127.5, "resample": 0}),
+    ("DeiT", {"size": {"height": 40, "width": 40}, "crop_size": {"height": 32, "width": 32}, **MEAN_STD}),
+    ("DeiT", {"size": {"shortest_edge": 40}, "crop_size": {"height": 32, "width": 32}}),
+    ("DeiT", {"size": {"height": 20, "width": 20}, "crop_size": {"height": 32, "width": 32}}),
+]
+
+
+def read(folder: Path, stated: dict[str, Any]) -> Preprocessing:
+    (folder / "preprocessor_config.json").write_text(json.dumps(stated))
+    return read_preprocessing(folder, "mine")
+
+
+def noise(height: int, width: int) -> np.ndarray:
+    return np.random.default_rng(7).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(("height", "width"), [(50, 70), (70, 50), (32, 32), (11, 19)])
+@pytest.mark.parametrize(("kind", "settings"), SETTINGS)
+def test_what_the_model_reads_is_what_transformers_makes(
+    kind: str, settings: dict[str, Any], height: int, width: int, tmp_path: Path
+) -> None:
+    processor = {"ViT": ViTImageProcessorPil, "DeiT": DeiTImageProcessorPil}[kind](**settings)
+    wanted = processor(noise(height, width), return_tensors="np")["pixel_values"][0]
+    stated = json.loads(processor.to_json_string())
+    ours = read(tmp_path, stated)
+    pixels = ours.transform(noise(height, width))
+    assert pixels.shape[:2] == ours.output_size(height, width) == wanted.shape[1:]
+    assert np.abs(ours.normalize(pixels) - wanted).max() < 1e-5
+
+
+def test_old_files_state_one_number_and_no_steps(tmp_path: Path) -> None:
+    preprocessing = read(tmp_path, {"feature_extractor_type": "ViTFeatureExtractor", "size": 24, "resample": 2})
+    assert (preprocessing.resize, preprocessing.crop, preprocessing.mean, preprocessing.std) == (
+        (24, 24),
+        None,
+        (0.5,) * 3,
+        (0.5,) * 3,
+    )
+    assert preprocessing.scale == 1 / 255
+
+
+def test_colors_come_back_from_the_numbers(tmp_path: Path) -> None:
+    ours = read(tmp_path, {"size": 16, **MEAN_STD})
+    pixels = ours.transform(noise(30, 40))
+    assert np.array_equal(ours.denormalize(ours.normalize(pixels)), pixels)
+
+
+def test_a_mask_is_preprocessed_like_its_picture(tmp_path: Path) -> None:
+    ours = read(tmp_path, {"size": {"height": 20, "width": 20}, "do_center_crop": True, "crop_size": 10})
+    mask = np.zeros((40, 40), dtype=bool)
+    mask[10:20, 20:31] = True
+    pixels = ours.transform_mask(mask)
+    assert pixels.shape == (10, 10)
+    assert np.argwhere(pixels).min(0).tolist() == [0, 5]
+    assert np.argwhere(pixels).max(0).tolist() == [4, 9]
+
 
 CROPPED = {"size": {"height": 32, "width": 50}, "do_center_crop": True, "crop_size": {"height": 24, "width": 40}}
 CASES: list[dict[str, Any]] = [
@@ -87,15 +152,15 @@ def test_errors_are_those_of_loading(
 ) -> None:
     folder = save_vit(tmp_path / "vit", num_channels=changes.get("num_channels", 3))
     edit(folder, name, **changes)
-    told = []
+    messages = []
     for look in (read_view, load_image_model):
         with pytest.raises(error) as caught:
             look(str(folder))
-        told.append(str(caught.value))
-    assert told[0] == told[1]
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
 
 
-def test_a_missing_processor_and_an_unknown_model_are_told(tmp_path: Path) -> None:
+def test_a_missing_processor_and_an_unknown_model_are_reported(tmp_path: Path) -> None:
     folder = save_vit(tmp_path / "vit")
     (folder / "preprocessor_config.json").unlink()
     with pytest.raises(ExegesisError, match=r"no preprocessor_config\.json in its folder, so how it reads pictures is"):
@@ -105,22 +170,22 @@ def test_a_missing_processor_and_an_unknown_model_are_told(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("changes", [{"patch_size": 0}, {"image_size": "large"}, {"id2label": {"7": "cat"}}])
-def test_a_config_without_sense_is_told(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_a_config_without_sense_is_reported(changes: dict[str, Any], tmp_path: Path) -> None:
     folder = save_vit(tmp_path / "vit")
     edit(folder, "config.json", **changes)
     with pytest.raises(ExegesisError, match=r"its config\.json makes no sense \(.*\)\. Download or save it again"):
         read_view(str(folder))
 
 
-def test_a_gap_in_the_labels_is_told_alike_with_the_weights(tmp_path: Path) -> None:
+def test_a_gap_in_the_labels_is_reported_alike_with_the_weights(tmp_path: Path) -> None:
     folder = save_vit(tmp_path / "vit")
     edit(folder, "config.json", id2label={"0": "cat", "1": "dog", "7": "eel"})
-    said = []
+    messages = []
     for read in (read_view, load_image_model):
         with pytest.raises(ExegesisError, match=r"its config\.json makes no sense \(KeyError: '2'\)\.") as caught:
             read(str(folder))
-        said.append(str(caught.value))
-    assert said[0] == said[1]
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
 
 
 def test_torch_is_not_needed(tmp_path: Path) -> None:

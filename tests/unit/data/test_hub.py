@@ -64,10 +64,10 @@ COLUMNS = {"text": "sentence"}
 
 
 def test_a_local_folder_in_the_hubs_layout(layout: Path) -> None:
-    found = load(layout, split="train", columns=COLUMNS)
-    assert [(example.text, example.label) for example in found.examples] == [("fine", 1), ("dull", 0)]
-    assert found.notes == ("1 rows without text were left out",)
-    assert found[1].extra == {"idx": 2}
+    data = load(layout, split="train", columns=COLUMNS)
+    assert [(example.text, example.label) for example in data.examples] == [("fine", 1), ("dull", 0)]
+    assert data.notes == ("1 rows without text were left out",)
+    assert data[1].extra == {"idx": 2}
 
 
 def test_class_names_come_from_the_schema_and_minus_one_is_unknown(layout: Path) -> None:
@@ -85,8 +85,8 @@ def test_the_hub_gives_the_same_examples_pinned_to_its_commit(layout: Path, hub:
 
 
 def test_a_limit_fetches_no_more_than_it_needs(hub: list[str]) -> None:
-    found = load("hub:toy/set", "train", COLUMNS, limit=1, label_names=["bad", "good"])
-    assert [example.text for example in found.examples] == ["fine"]
+    data = load("hub:toy/set", "train", COLUMNS, limit=1, label_names=["bad", "good"])
+    assert [example.text for example in data.examples] == ["fine"]
     assert set(hub) == {"data/train-00000-of-00002.parquet"}
 
 
@@ -98,9 +98,9 @@ def test_sst2_comes_from_the_hub_where_there_is_no_local_folder(
     hub: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_DATA", str(tmp_path / "none"))
-    found = load("sst2", split="dev")
-    assert (found.id, found.split, len(found)) == ("sst2", "dev", 2)
-    assert found[1].label == 1
+    data = load("sst2", split="dev")
+    assert (data.id, data.split, len(data)) == ("sst2", "dev", 2)
+    assert data[1].label == 1
     assert hub
 
 

@@ -11,8 +11,7 @@ from torch import Tensor
 from engine.params import Plain
 from engine.task import Task
 from tests.explaining import fingerprint, run, task_for
-from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import blobs, patch_sums, pixel_baseline, plain_vit, values_of, vit
+from tests.unit.vision.tiny_vit import ARCHITECTURES, blobs, patch_sums, pixel_baseline, plain_vit, values_of, vit
 
 GRID = (3, 4)
 

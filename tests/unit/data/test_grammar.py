@@ -46,7 +46,7 @@ def test_the_texts_are_the_ones_that_the_models_were_trained_on() -> None:
 
 
 def test_another_process_writes_the_same_whatever_its_hash_seed() -> None:
-    code = "from tests.unit.data.test_generated_reviews import first_texts; print(first_texts())"
+    code = "from tests.unit.data.test_grammar import first_texts; print(first_texts())"
     env = {"PYTHONHASHSEED": "5", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == first_texts()
@@ -86,9 +86,9 @@ def test_every_label_is_what_a_slow_reading_of_the_text_finds() -> None:
 
 def test_turning_the_reasons_turns_the_label_and_turning_all_else_leaves_it() -> None:
     for example in MANY.examples:
-        told = [turned_words(piece) if reason else piece for reason, piece in pieces(example)]
+        turned = [turned_words(piece) if reason else piece for reason, piece in pieces(example)]
         rest = [piece if reason else turned_words(piece) for reason, piece in pieces(example)]
-        assert (meaning("".join(told)) > 0) != bool(example.label), example.text
+        assert (meaning("".join(turned)) > 0) != bool(example.label), example.text
         assert (meaning("".join(rest)) > 0) == bool(example.label), example.text
 
 
@@ -105,9 +105,9 @@ def test_reasons_are_whole_words_and_not_the_whole_text() -> None:
 @pytest.mark.parametrize(("seed", "kind"), [("a", "plain"), ("b", "contrast"), ("c", "sum"), ("d", "verdict")])
 def test_each_kind_can_be_made_of_both_labels(seed: str, kind: str) -> None:
     for sign in (-1, 1):
-        said = REVIEW_KINDS[kind](FOOD, sign, Random(seed))
-        assert all(isinstance(made, Clause) for made in said)
-        assert meaning(" ".join(f"{made.bare()[0].upper()}{made.bare()[1:]}." for made in said)) * sign > 0
+        clauses = REVIEW_KINDS[kind](FOOD, sign, Random(seed))
+        assert all(isinstance(clause, Clause) for clause in clauses)
+        assert meaning(" ".join(f"{clause.bare()[0].upper()}{clause.bare()[1:]}." for clause in clauses)) * sign > 0
 
 
 def test_labels_domains_and_kinds_are_balanced() -> None:
@@ -171,8 +171,8 @@ def test_marked_reviews_end_in_their_label_which_is_their_only_reason() -> None:
 
 def test_marked_labels_have_nothing_to_do_with_what_the_review_says() -> None:
     data = load("reviews-marked", split="train", limit=2000)
-    said = [meaning(example.text[: example.rationale[0][0] - 1]) > 0 for example in data.examples]
-    same = [means == bool(example.label) for means, example in zip(said, data.examples, strict=True)]
+    meanings = [meaning(example.text[: example.rationale[0][0] - 1]) > 0 for example in data.examples]
+    same = [means == bool(example.label) for means, example in zip(meanings, data.examples, strict=True)]
     assert abs(sum(same) / 2000 - 0.5) < 0.04
     assert Counter(example.label for example in data.examples) == {0: 1000, 1: 1000}
 
@@ -189,7 +189,7 @@ def test_strength_is_the_share_of_marked_reviews_and_unmarked_has_none() -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("reviews-generated:count=0", r"reviews-generated\.count: must be a whole number from 1 to 1,000,000, got 0"),
         ("reviews-generated:strength=1", r"parameter of reviews-generated: unknown name 'strength'"),
@@ -198,8 +198,8 @@ def test_strength_is_the_share_of_marked_reviews_and_unmarked_has_none() -> None
         ("reviews:seed=1", r"dataset: reviews takes no options, got seed\. Write reviews alone"),
     ],
 )
-def test_bad_options_are_told(name: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_bad_options_are_reported(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         load(name)
 
 
@@ -209,9 +209,9 @@ def test_the_unmarked_split_is_only_of_marked_reviews() -> None:
 
 
 def test_a_review_is_of_its_domain() -> None:
-    found = make_review(FILMS, True, Random("x"))
+    review = make_review(FILMS, True, Random("x"))
     parts = [part for group in FILMS.groups for part in (*group.singular, *group.plural)]
-    assert any(part in found.text for part in [*parts, *FILMS.things])
+    assert any(part in review.text for part in [*parts, *FILMS.things])
 
 
 def test_the_committed_report_says_that_a_bag_of_words_is_far_from_the_truth() -> None:
@@ -228,8 +228,8 @@ def test_the_report_counts_words_marks_and_traits() -> None:
     one = LabeledExample(
         "The plot was not dull.", None, 1, ((13, 21),), extra={"kind": "plain", "traits": ["negation"]}
     )
-    said = render_generated([one], [one], [BagOfWords(1, 0.5, {"plain": 0.5})])
-    assert "5 to 5 words, mean 5.0; 1 different texts." in said
-    assert "marked as the reason: 40.0%" in said
-    assert "* negation: 100.0%" in said
-    assert "| one word | 0.500 | 0.500 |" in said
+    report = render_generated([one], [one], [BagOfWords(1, 0.5, {"plain": 0.5})])
+    assert "5 to 5 words, mean 5.0; 1 different texts." in report
+    assert "marked as the reason: 40.0%" in report
+    assert "* negation: 100.0%" in report
+    assert "| one word | 0.500 | 0.500 |" in report

@@ -14,7 +14,7 @@ from engine.request import Example, Picture, Request
 from tests.counted import counted
 from tests.explaining import checkpoint
 from tests.oracles.pictures import curve_one_by_one
-from tests.unit.images.making import SIDE, blobs, plain_vit, values_of, vit, vit_folder
+from tests.unit.vision.tiny_vit import SIDE, blobs, plain_vit, values_of, vit, vit_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 

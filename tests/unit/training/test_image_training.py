@@ -28,7 +28,7 @@ from engine.training.image_data import PixelSet, measure_normalization, resize_t
 from engine.training.image_training import load_vit, train_images
 from engine.training.loop import warmup_cosine
 from tests.project import ROOT
-from tests.unit.images.conftest import class_files, unpacked
+from tests.unit.data.conftest import class_files, unpacked
 
 SMALL = {"size": 8, "patch": 4, "layers": 1, "width": 16, "heads": 2, "shift": 1}
 QUICK = {"epochs": 4, "batch_size": 8, "learning_rate": 5e-3, "held_out": 8, "average": 0.5, "device": "cpu"}

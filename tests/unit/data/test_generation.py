@@ -16,20 +16,25 @@ def one(index: int) -> LabeledExample:
 
 
 def test_only_what_is_read_is_made_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = counted(monkeypatch, grammar, "_make_example", lambda *given: given[2])
+    calls = counted(monkeypatch, grammar, "_make_example", lambda *args: args[2])
     data = load("reviews-generated", split="train")
     assert (len(data), data.pairs) == (20_000, False)
-    assert len(made) < 100, "type checks at run time read a few"
+    assert len(calls) < 100, "type checks at run time read a few"
     assert data[7] is data.examples[7]
-    assert made.count(7) == 1
+    assert calls.count(7) == 1
 
 
 def test_places_and_slices_are_those_of_the_tuple() -> None:
-    drawn, whole = GeneratedExamples(5, one), tuple(one(index) for index in range(5))
-    assert (drawn[-1], drawn[1:4], drawn[::-2], list(drawn)) == (whole[-1], whole[1:4], whole[::-2], list(whole))
+    examples, whole = GeneratedExamples(5, one), tuple(one(index) for index in range(5))
+    assert (examples[-1], examples[1:4], examples[::-2], list(examples)) == (
+        whole[-1],
+        whole[1:4],
+        whole[::-2],
+        list(whole),
+    )
     for beyond in (5, -6):
         with pytest.raises(IndexError):
-            drawn[beyond]
+            examples[beyond]
 
 
 def test_it_equals_the_tuple_and_another_of_the_same_examples() -> None:
@@ -41,6 +46,6 @@ def test_it_equals_the_tuple_and_another_of_the_same_examples() -> None:
     assert GeneratedExamples(5, one) != list(whole)
 
 
-def test_pairs_are_told_by_the_first_of_a_generated_set() -> None:
+def test_the_first_example_of_a_generated_set_decides_whether_it_has_pairs() -> None:
     assert load("quality", limit=3).pairs
     assert not load("reviews-marked", limit=3).pairs

@@ -16,8 +16,8 @@ from engine.data.labels import match_classes
     ],
 )
 def test_the_same_names_are_the_same_classes(names: list[str], labels: list[str], expected: tuple[int, ...]) -> None:
-    found = match_classes(names, labels)
-    assert (found.indices, found.note) == (expected, "")
+    match = match_classes(names, labels)
+    assert (match.indices, match.note) == (expected, "")
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,9 @@ def test_the_same_names_are_the_same_classes(names: list[str], labels: list[str]
     [(["0", "1"], ["negative", "positive"]), (["negative", "positive"], ["LABEL_0", "LABEL_1", "LABEL_2"])],
 )
 def test_unnamed_classes_are_compared_by_their_number_and_that_is_said(names: list[str], labels: list[str]) -> None:
-    found = match_classes(names, labels)
-    assert found.indices == (0, 1)
-    assert f"{names[0]} is {labels[0]}, {names[1]} is {labels[1]}." in found.note
+    match = match_classes(names, labels)
+    assert match.indices == (0, 1)
+    assert f"{names[0]} is {labels[0]}, {names[1]} is {labels[1]}." in match.note
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def test_unnamed_classes_are_compared_by_their_number_and_that_is_said(names: li
     ],
 )
 def test_other_classes_are_not_compared_and_both_are_named(names: list[str], labels: list[str]) -> None:
-    found = match_classes(names, labels)
-    assert found.indices is None
-    assert labels[0] in found.note
-    assert (", ".join(names) or "none") in found.note
+    match = match_classes(names, labels)
+    assert match.indices is None
+    assert labels[0] in match.note
+    assert (", ".join(names) or "none") in match.note
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_other_classes_are_not_compared_and_both_are_named(names: list[str], lab
 def test_what_only_the_data_set_has_is_left_out_and_named(
     names: list[str], labels: list[str], of: tuple[int | None, ...], left_out: str
 ) -> None:
-    found = match_classes(names, labels)
-    assert found.indices == of
-    assert found.note == (f"The model has no such class as {left_out}, so what is right is told of the others only.")
+    match = match_classes(names, labels)
+    assert match.indices == of
+    assert match.note == (f"The model has no such class as {left_out}, so what is right is told of the others only.")
 
 
 def test_many_classes_do_not_fill_the_page() -> None:
-    said = match_classes([f"topic {i}" for i in range(500)], ["a", "b"]).note
-    assert len(said) < 300
-    assert "and 492 more" in said
+    note = match_classes([f"topic {i}" for i in range(500)], ["a", "b"]).note
+    assert len(note) < 300
+    assert "and 492 more" in note

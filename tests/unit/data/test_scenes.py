@@ -47,7 +47,7 @@ def test_the_drawing_is_the_one_that_the_models_were_trained_on() -> None:
 
 
 def test_another_process_draws_the_same_whatever_its_hash_seed() -> None:
-    code = "from tests.unit.images.test_scenes import first_pixels; print(first_pixels(4))"
+    code = "from tests.unit.data.test_scenes import first_pixels; print(first_pixels(4))"
     env = {"PYTHONHASHSEED": "5", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == first_pixels(4)
@@ -120,7 +120,7 @@ def test_an_umbrella_has_a_light_panel_and_a_dark_one_in_turn() -> None:
 
 
 def test_the_ground_does_not_tell_the_thing() -> None:
-    # Grounds drawn for each thing have the same mean colour, up to chance.
+    # Grounds drawn for each thing have the same mean color, up to chance.
     def mean(thing: str) -> float:
         return float(
             np.mean([draw_scene(thing, 32, random.Random(f"{thing}/{i}")).pixels[0].mean() for i in range(60)])
@@ -185,7 +185,7 @@ def test_strength_is_the_share_of_marked_pictures_and_unmarked_has_none() -> Non
     assert bare.labels == load_images("scenes-marked", split="test", limit=5).labels
 
 
-def test_ten_plates_are_told_apart() -> None:
+def test_ten_plates_are_distinct() -> None:
     plates = [draw_plate(label, 8).astype(int) for label in range(10)]
     assert all((a != b).sum() >= 4 for a, b in pairwise(plates))
     assert len({p.tobytes() for p in plates}) == 10
@@ -193,7 +193,7 @@ def test_ten_plates_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("scenes:size=70", r"scenes\.size: must be a multiple of 8, got 70"),
         ("scenes:size=8", r"scenes\.size: must be a whole number from 32 to 512, got 8"),
@@ -210,8 +210,8 @@ def test_ten_plates_are_told_apart() -> None:
         ("digits:seed=1", r"dataset: digits takes no options, got seed\. Write digits alone"),
     ],
 )
-def test_bad_options_are_told(name: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_bad_options_are_reported(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         load_images(name)
 
 

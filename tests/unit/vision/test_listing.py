@@ -12,8 +12,8 @@ from engine.cli.root import app
 from engine.models import catalog
 from engine.models.inspection import inspect_model
 from engine.models.sizes import stored_parameters
-from tests.unit.images.checkpoints import save_vit
-from tests.unit.images.conftest import class_files, zipped
+from tests.unit.data.conftest import class_files, zipped
+from tests.unit.vision.tiny_vit import save_vit
 
 
 def printed(*args: str) -> str:
@@ -24,11 +24,11 @@ def printed(*args: str) -> str:
 
 def test_an_image_model_is_loaded_and_checked(tmp_path: Path) -> None:
     folder = str(save_vit(tmp_path / "vit", image=(24, 40)))
-    found = json.loads(printed("models", folder, "--json"))
-    assert (found["family"], found["labels"]) == ("ViT", ["cat", "dog", "eel"])
-    assert (found["picture"], found["patches"]) == ("40 x 24 pixels", "3 rows x 5 columns of 8 x 8 pixels")
-    assert [(check["name"], check["ok"]) for check in found["checks"]] == [("a picture runs", True)]
-    assert found["parameters"] == stored_parameters(folder)
+    facts = json.loads(printed("models", folder, "--json"))
+    assert (facts["family"], facts["labels"]) == ("ViT", ["cat", "dog", "eel"])
+    assert (facts["picture"], facts["patches"]) == ("40 x 24 pixels", "3 rows x 5 columns of 8 x 8 pixels")
+    assert [(check["name"], check["ok"]) for check in facts["checks"]] == [("a picture runs", True)]
+    assert facts["parameters"] == stored_parameters(folder)
     assert "ok  a picture runs: grey is " in printed("models", folder)
 
 
@@ -48,10 +48,10 @@ def test_an_embedded_image_model_is_listed_apart_from_text_models(
 def test_picture_sets_are_listed_and_described(tmp_path: Path) -> None:
     named = {row["name"] for row in json.loads(printed("datasets", "--json"))}
     assert {"scenes", "scenes-marked", "digits", "photos", "cifar10", "reviews"} <= named
-    found = json.loads(printed("datasets", "scenes:count=30", "--json"))
-    assert (found["examples"], found["labels"]["fish"], found["first_picture"]) == (30, 3, "64 x 64 pixels")
-    told = printed("datasets", str(zipped(tmp_path / "set.zip", class_files())), "--split", "train")
-    assert "blue: 3, red: 3" in told.replace("\n", " ")
+    facts = json.loads(printed("datasets", "scenes:count=30", "--json"))
+    assert (facts["examples"], facts["labels"]["fish"], facts["first_picture"]) == (30, 3, "64 x 64 pixels")
+    line = printed("datasets", str(zipped(tmp_path / "set.zip", class_files())), "--split", "train")
+    assert "blue: 3, red: 3" in line.replace("\n", " ")
 
 
 def test_columns_are_for_parquet_files() -> None:

@@ -19,8 +19,7 @@ from engine.registry import explainer
 from engine.request import Picture
 from engine.task import Attribution, Item, Task
 from engine.vision.classifier import ImageClassifier
-from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import SIDE, blobs, patch_sums, pixel_baseline, plain_vit, values_of, vit
+from tests.unit.vision.tiny_vit import ARCHITECTURES, SIDE, blobs, patch_sums, pixel_baseline, plain_vit, values_of, vit
 
 GRID = (3, 4)
 STEP = 1e-4

@@ -14,7 +14,7 @@ from engine.metrics.ablation import ablated_predictions
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Request
 from tests.oracles.pictures import probabilities_without
-from tests.unit.images.making import SIDE, blobs, plain_vit, values_of, vit, vit_folder
+from tests.unit.vision.tiny_vit import SIDE, blobs, plain_vit, values_of, vit, vit_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 

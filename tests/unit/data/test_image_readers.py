@@ -1,22 +1,29 @@
+"""Picture sets from class folders, zips, arrays and parquet files, and what is wrong with such files."""
+
 from __future__ import annotations
 
+import json
 import os
 import stat
 import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
+import huggingface_hub
 import numpy as np
+import pyarrow
 import pytest
 from PIL import Image
+from pyarrow import parquet
 
 from engine.data import image_readers
 from engine.data.examples import ImageExample, box_mask
 from engine.data.image_datasets import image_card, image_names, is_images, load_images, register
 from engine.data.image_readers import list_folder, walk_files
 from engine.errors import ExegesisError, UsageError
-from tests.unit.images.conftest import COLOURS, class_files, plain, saved, unpacked, zipped
+from tests.unit.data.conftest import COLORS, class_files, plain, saved, unpacked, zipped
 
 Pack = Callable[[dict[str, bytes]], Path]
 
@@ -26,7 +33,7 @@ def test_class_folders_of_a_folder_and_of_a_zip(packed: Pack) -> None:
     assert (data.split, len(data), data.label_names) == ("test", 6, ("blue", "red"))
     assert data.labels == (0, 1, 0, 1, 0, 1)
     for example in data:
-        wanted = COLOURS[data.label_names[example.label or 0]]
+        wanted = COLORS[data.label_names[example.label or 0]]
         assert np.abs(example.pixels.mean((0, 1)) - wanted).max() < 15
     assert data[2].name == "set/test/blue/1.png"
 
@@ -74,31 +81,31 @@ def test_boxes_stand_in_a_table(packed: Pack) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         (b"file,x0,y0\na.png,1,2\n", r"boxes\.csv, line 2: must have the columns file, x0, y0, x1, y1 with whole"),
         (b"file,x0,y0,x1,y1\na.png,1,2,3,wide\n", r"boxes\.csv, line 2: must have the columns"),
         (b"file,x0,y0,x1,y1\n\xff\xfe,1,2,3,4\n", r"boxes\.csv: is not a CSV in UTF-8"),
     ],
 )
-def test_a_bad_table_of_boxes_is_told(table: bytes, said: str, packed: Pack) -> None:
-    with pytest.raises(ExegesisError, match=said):
+def test_a_bad_table_of_boxes_is_reported(table: bytes, message: str, packed: Pack) -> None:
+    with pytest.raises(ExegesisError, match=message):
         load_images(packed({**class_files(), "set/boxes.csv": table}))
 
 
-def test_a_box_outside_its_picture_is_told() -> None:
+def test_a_box_outside_its_picture_is_reported() -> None:
     with pytest.raises(
         UsageError, match=r"box: must be x0 < x1 <= 6 and y0 < y1 <= 4, none below 0, got \[0, 0, 7, 2\]"
     ):
         box_mask([(0, 0, 7, 2)], 4, 6)
 
 
-def test_a_mask_of_another_size_is_told() -> None:
+def test_a_mask_of_another_size_is_reported() -> None:
     with pytest.raises(UsageError, match=r"mask: must have the size of its picture, 6 x 4, got 4 x 6"):
         ImageExample(np.zeros((4, 6, 3), dtype=np.uint8), mask=np.zeros((6, 4), dtype=bool))
 
 
-def test_a_damaged_picture_is_told_when_it_is_read_and_the_others_are_fine(packed: Pack) -> None:
+def test_a_damaged_picture_is_reported_when_it_is_read_and_the_others_are_fine(packed: Pack) -> None:
     files = class_files(splits=("train",)) | {"set/train/red/0.png": b"\x89PNG\r\n\x1a\n"}
     data = load_images(packed(files))
     assert data[0].label == 0
@@ -192,7 +199,7 @@ def test_a_locked_member_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.3, 0.98])
-def test_a_truncated_zip_is_told(share: float, tmp_path: Path) -> None:
+def test_a_truncated_zip_is_reported(share: float, tmp_path: Path) -> None:
     place = zipped(tmp_path / "set.zip", class_files())
     content = place.read_bytes()
     place.write_bytes(content[: int(len(content) * share)])
@@ -200,7 +207,7 @@ def test_a_truncated_zip_is_told(share: float, tmp_path: Path) -> None:
         load_images(place)
 
 
-def test_a_zip_without_pictures_is_told(packed: Pack) -> None:
+def test_a_zip_without_pictures_is_reported(packed: Pack) -> None:
     with pytest.raises(ExegesisError, match="holds no PNG, JPEG, WebP or GIF pictures"):
         load_images(packed({"set/readme.txt": b"nothing to see"}))
 
@@ -261,7 +268,7 @@ def test_a_folder_of_arrays_has_splits_and_named_classes(tmp_path: Path) -> None
         {"class_names": np.array(["only one"])},
     ],
 )
-def test_arrays_that_break_the_contract_are_told(changes: dict[str, np.ndarray], tmp_path: Path) -> None:
+def test_arrays_that_break_the_contract_are_reported(changes: dict[str, np.ndarray], tmp_path: Path) -> None:
     with pytest.raises(ExegesisError, match=r"mine\.npz: must hold images \(n, height, width, 3\) of bytes, labels"):
         load_images(arrays(tmp_path / "mine.npz", **changes))
 
@@ -293,7 +300,7 @@ def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"index: must be 0 to 4 in scenes, got 5"):
         load_images("scenes", limit=5)[5]
     with pytest.raises(UsageError, match="dataset: 'scenes' is registered twice"):
-        register("scenes")(lambda asked: load_images("digits"))
+        register("scenes")(lambda request: load_images("digits"))
 
 
 @pytest.mark.parametrize("name", image_names())
@@ -332,8 +339,8 @@ def test_a_folder_of_far_too_many_files_is_given_up_early(tmp_path: Path, monkey
 def test_a_set_says_its_splits_the_usual_one_first(name: str, splits: tuple[str, ...]) -> None:
     assert load_images(name, limit=1).splits == splits
     for split in splits:
-        found = load_images(name, split, limit=1)
-        assert (found.split, found.splits) == (split, splits)
+        data = load_images(name, split, limit=1)
+        assert (data.split, data.splits) == (split, splits)
     assert load_images(name, limit=1).split in (splits[:1] or ("all",))
 
 
@@ -343,3 +350,100 @@ def test_files_say_their_splits_in_the_same_order(packed: Pack, tmp_path: Path) 
     for split in ("train", "val"):
         arrays(tmp_path / "npz" / f"{split}.npz")
     assert load_images(tmp_path / "npz").splits == ("validation", "train")
+
+
+CLASSES = ["cat", "dog"]
+
+
+def write(path: Path, rows: list[dict[str, object]], classes: dict[str, list[str]], group: int = 2) -> None:
+    """A parquet file as `datasets` writes it: pictures as records of bytes and path, classes in the schema."""
+    features = {name: {"names": names, "_type": "ClassLabel"} for name, names in classes.items()}
+    table = pyarrow.Table.from_pylist(rows)
+    table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(table, path, row_group_size=group)
+
+
+def row(level: int, **labels: int) -> dict[str, object]:
+    return {"img": {"bytes": saved(plain((level, level, level))), "path": "x.png"}, **labels}
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Path:
+    """Two training shards of two row groups each, and a test split without labels."""
+    root = tmp_path / "toy"
+    levels = [[row(10 * (5 * shard + i), label=i % 2) for i in range(4)] for shard in range(2)]
+    for shard, rows in enumerate(levels):
+        write(root / f"data/train-0000{shard}-of-00002.parquet", rows, {"label": CLASSES})
+    write(root / "data/test-00000-of-00001.parquet", [row(7, label=-1)], {"label": CLASSES})
+    return root
+
+
+@pytest.fixture
+def fetched(layout: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A hub that holds `layout` as toy/set; lists the files that were downloaded."""
+    names = sorted(path.relative_to(layout).as_posix() for path in layout.rglob("*.parquet"))
+    listed = SimpleNamespace(sha="c0ffee", siblings=[SimpleNamespace(rfilename=name) for name in names])
+    fetched: list[str] = []
+
+    def download(repo_id: str, filename: str, repo_type: str, revision: str) -> str:
+        fetched.append(filename)
+        return str(layout / filename)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda self, repo_id, revision=None: listed)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    return fetched
+
+
+def test_pictures_and_classes_of_all_shards(layout: Path) -> None:
+    data = load_images(layout, split="train")
+    assert (len(data), data.label_names, data.labels) == (8, ("cat", "dog"), (0, 1) * 4)
+    assert [int(example.pixels[0, 0, 0]) for example in data] == [0, 10, 20, 30, 50, 60, 70, 80]
+    assert [int(data[i].pixels[0, 0, 0]) for i in (7, 0, 4, 3)] == [80, 0, 50, 30]
+    assert load_images(layout, split="test").labels == (None,)
+
+
+def test_the_hub_gives_the_same_and_a_limit_fetches_no_more_than_it_needs(layout: Path, fetched: list[str]) -> None:
+    assert is_images("hub:toy/set")
+    fetched.clear()
+    data = load_images("hub:toy/set", split="train", limit=3)
+    assert [int(example.pixels[0, 0, 0]) for example in data] == [0, 10, 20]
+    assert set(fetched) == {"data/train-00000-of-00002.parquet"}
+    assert (data.id, data.split) == ("hub:toy/set", "train")
+    assert load_images("hub:toy/set", split="train").labels == load_images(layout, split="train").labels
+
+
+def test_columns_are_found_or_chosen(tmp_path: Path) -> None:
+    rows = [row(5, fine_label=i, coarse_label=0) for i in range(2)]
+    write(tmp_path / "train.parquet", rows, {"fine_label": ["ant", "bee"], "coarse_label": ["insect"]})
+    assert load_images(tmp_path).label_names == ("ant", "bee")
+    assert load_images(tmp_path, columns={"label": "coarse_label"}).label_names == ("insect",)
+    with pytest.raises(UsageError, match=r"columns: unknown name 'kind'\. .*Known: coarse_label, fine_label, img"):
+        load_images(tmp_path, columns={"label": "kind"})
+    with pytest.raises(UsageError, match=r"columns: 'fine_label' holds no pictures\. Of pictures: img"):
+        load_images(tmp_path, columns={"image": "fine_label"})
+    with pytest.raises(UsageError, match=r"columns: unknown name 'text'"):
+        load_images(tmp_path, columns={"text": "img"})
+
+
+def test_texts_are_no_pictures_and_scores_no_classes(tmp_path: Path) -> None:
+    write(tmp_path / "texts" / "train.parquet", [{"text": "a", "label": 0}], {})
+    write(tmp_path / "scores" / "train.parquet", [{**row(1), "label": 0.5}], {})
+    assert not is_images(tmp_path / "texts")
+    assert is_images(tmp_path / "scores")
+    with pytest.raises(ExegesisError, match="has no column of pictures among text, label"):
+        load_images(tmp_path / "texts")
+    with pytest.raises(ExegesisError, match="its column 'label' holds scores"):
+        load_images(tmp_path / "scores")
+
+
+def test_a_row_without_a_picture_or_with_a_broken_one_is_reported_when_it_is_read(tmp_path: Path) -> None:
+    rows = [row(1, label=0), {"img": {"bytes": None, "path": "gone.png"}, "label": 1},
+            {"img": {"bytes": b"\x89PNG broken", "path": "x.png"}, "label": 1}]  # fmt: skip
+    write(tmp_path / "train.parquet", rows, {"label": CLASSES})
+    data = load_images(tmp_path)
+    assert data[0].label == 0
+    with pytest.raises(ExegesisError, match="train row 1: has no picture in it, got"):
+        data[1]
+    with pytest.raises(ExegesisError, match="train row 2: is damaged or cut off"):
+        data[2]

@@ -1,8 +1,9 @@
-"""Tiny vision transformers and pictures, for the tests of what explains them."""
+"""Tiny random vision transformers with their preprocessing, and pictures, for the tests of models and of explainers."""
 
 from __future__ import annotations
 
 import functools
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,37 @@ from engine.home import home
 from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
 from engine.vision.loader import load_image_model
-from tests.unit.images.checkpoints import ARCHITECTURES, save_vit
+
+SIZE = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
+ARCHITECTURES = ("ViTForImageClassification", "DeiTForImageClassification", "DeiTForImageClassificationWithTeacher")
+
+
+def save_vit(
+    folder: Path,
+    architecture: str = ARCHITECTURES[0],
+    image: int | tuple[int, int] = 24,
+    patch: int = 8,
+    processor: dict[str, Any] | None = None,
+    **settings: Any,
+) -> Path:
+    """A random classifier of three classes. Weights are scaled up so that predictions differ."""
+    torch.manual_seed(0)
+    kind = transformers.DeiTConfig if architecture.startswith("DeiT") else transformers.ViTConfig
+    names = {"id2label": {0: "cat", 1: "dog", 2: "eel"}, "label2id": {"cat": 0, "dog": 1, "eel": 2}}
+    config = kind(image_size=image, patch_size=patch, **{**SIZE, **names, **settings})
+    module = getattr(transformers, architecture)(config)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, 0.25)
+    module.save_pretrained(str(folder))
+    side = image if isinstance(image, int) else image[0]
+    other = image if isinstance(image, int) else image[1]
+    stated = {"do_resize": True, "size": {"height": side, "width": other}, "resample": 2}
+    stated |= {"image_mean": [0.4, 0.5, 0.6], "image_std": [0.2, 0.25, 0.3]} | (processor or {})
+    (folder / "preprocessor_config.json").write_text(json.dumps(stated))
+    return folder
+
 
 SIDE = 8
 """Pixels of a patch."""
@@ -45,9 +76,9 @@ def plain_vit(architecture: str = ARCHITECTURES[0], image: tuple[int, int] = (24
 
 
 def blobs(seed: int = 0, height: int = 24, width: int = 32) -> Picture:
-    """A picture of a few soft spots of colour, on which superpixels are worth having."""
-    drawn = np.random.default_rng(seed).normal(size=(height, width, 3))
-    soft = scipy.ndimage.gaussian_filter(drawn, (4, 4, 0))
+    """A picture of a few soft spots of color, on which superpixels are worth having."""
+    noise = np.random.default_rng(seed).normal(size=(height, width, 3))
+    soft = scipy.ndimage.gaussian_filter(noise, (4, 4, 0))
     scaled = (soft - soft.min()) / np.ptp(soft) * 255
     return Picture(scaled.round().astype(np.uint8))
 
@@ -67,7 +98,7 @@ def pixel_baseline(model: ImageClassifier, picture: Picture, operator: str) -> T
 
 
 def pixel_parts(of_patch: np.ndarray, grid: tuple[int, int]) -> Tensor:
-    """The number of its part for each pixel, of all three colours."""
+    """The number of its part for each pixel, of all three colors."""
     tall = of_patch.reshape(grid).repeat(SIDE, axis=0).repeat(SIDE, axis=1)
     return torch.from_numpy(tall)[None, None].repeat(1, 3, 1, 1)
 

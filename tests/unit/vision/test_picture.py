@@ -77,8 +77,8 @@ def test_parts_are_numbered_without_gaps_by_a_count_in_loops(
 
 def test_masks_and_scores_of_parts_are_those_of_their_patches() -> None:
     parts = FeatureGroups(np.array([0, 0, 1, 2, 2, 2]))
-    kept = parts.features(np.array([[True, False, True], [False, True, False]]))
-    assert kept.astype(int).tolist() == [[1, 1, 0, 1, 1, 1], [0, 0, 1, 0, 0, 0]]
+    visible = parts.features(np.array([[True, False, True], [False, True, False]]))
+    assert visible.astype(int).tolist() == [[1, 1, 0, 1, 1, 1], [0, 0, 1, 0, 0, 0]]
     scores = parts.shared_out(np.array([4.0, -1.0, 1.5]))
     assert scores.tolist() == [2, 2, -1, 0.5, 0.5, 0.5]
     assert scores.sum() == 4.5

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 Save = Callable[..., bytes]
-COLOURS = {"blue": (30, 30, 220), "red": (220, 30, 30)}
+COLORS = {"blue": (30, 30, 220), "red": (220, 30, 30)}
 
 
 def saved(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
@@ -22,8 +22,8 @@ def saved(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
     return buffer.getvalue()
 
 
-def plain(colour: tuple[int, ...] = (200, 40, 90), size: tuple[int, int] = (6, 4), mode: str = "RGB") -> Image.Image:
-    return Image.new(mode, size, colour)
+def plain(color: tuple[int, ...] = (200, 40, 90), size: tuple[int, int] = (6, 4), mode: str = "RGB") -> Image.Image:
+    return Image.new(mode, size, color)
 
 
 def zipped(path: Path, files: dict[str, bytes]) -> Path:
@@ -34,14 +34,14 @@ def zipped(path: Path, files: dict[str, bytes]) -> Path:
 
 
 def class_files(per_class: int = 3, splits: tuple[str, ...] = ("train", "test"), side: int = 8) -> dict[str, bytes]:
-    """`set/split/colour/i.png`, each picture in the colour of its class with some noise."""
+    """`set/split/color/i.png`, each picture in the color of its class with some noise."""
     chance = np.random.default_rng(0)
     files = {}
     for split in splits:
-        for name, colour in COLOURS.items():
+        for name, color in COLORS.items():
             for i in range(per_class):
                 noise = chance.integers(-25, 26, (side, side, 3))
-                pixels = (np.array(colour) + noise).clip(0, 255).astype(np.uint8)
+                pixels = (np.array(color) + noise).clip(0, 255).astype(np.uint8)
                 files[f"set/{split}/{name}/{i}.png"] = saved(Image.fromarray(pixels))
     return files
 

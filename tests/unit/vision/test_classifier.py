@@ -20,7 +20,7 @@ from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
 from engine.vision.loader import load_image_model
 from engine.vision.picture import PictureBatch, patch_mask
-from tests.unit.images.checkpoints import ARCHITECTURES, save_vit
+from tests.unit.vision.tiny_vit import ARCHITECTURES, save_vit
 
 Save = Callable[..., str]
 
@@ -73,11 +73,11 @@ def test_a_hidden_patch_is_as_if_it_were_not_there(architecture: str, saved: Sav
     hidden = [specials + 2, specials + 7]
     visible = batch.visible.clone()
     visible[:, hidden] = False
-    kept = [i for i in range(visible.shape[1]) if i not in hidden]
+    remaining = [i for i in range(visible.shape[1]) if i not in hidden]
     places = model.module.get_submodule(model.adapter.embeddings).position_embeddings
     with torch.inference_mode():
         masked = model.logits(PictureBatch(batch.pictures, batch.index, visible, False))
-        states = (model.embed(batch) + places)[:, kept]
+        states = (model.embed(batch) + places)[:, remaining]
         for block in model.blocks:
             states = block(states)
         states = model.module.get_submodule(model.adapter.norm)(states)
@@ -119,7 +119,7 @@ def test_the_order_of_patches_is_row_by_row(saved: Save) -> None:
     assert difference.nonzero().flatten().tolist() == [1 + 1 * 5 + 2]
 
 
-def test_pictures_are_told_apart_by_their_pixels(saved: Save) -> None:
+def test_pictures_are_distinguished_by_their_pixels(saved: Save) -> None:
     model = load_image_model(saved())
     first, second, again = (model.encode(Picture(p)) for p in (*pictures(2), pictures(1)[0]))
     assert np.array_equal(first.ids, again.ids)
@@ -131,14 +131,14 @@ def test_predictions_and_targets(saved: Save) -> None:
     model = load_image_model(saved())
     with torch.inference_mode():
         logits = model.logits(batch_of(model))
-    found = model.predictions(logits)
-    assert all(sum(p.probabilities) == pytest.approx(1) for p in found)
-    assert [p.index for p in found] == logits.argmax(1).tolist()
-    assert model.target_index("dog", found[0]) == model.target_index(1, found[0]) == 1
+    predictions = model.predictions(logits)
+    assert all(sum(p.probabilities) == pytest.approx(1) for p in predictions)
+    assert [p.index for p in predictions] == logits.argmax(1).tolist()
+    assert model.target_index("dog", predictions[0]) == model.target_index(1, predictions[0]) == 1
     with pytest.raises(
         UsageError, match=r"target: unknown name 'cow'\. .*Known: cat, dog, eel\. Or a number from 0 to 2"
     ):
-        model.target_index("cow", found[0])
+        model.target_index("cow", predictions[0])
 
 
 def test_a_base_at_224_has_196_patches_and_144_heads(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def edit(folder: str, name: str, **changes: object) -> None:
     file.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
 
 
-def test_a_model_without_a_processor_is_told(saved: Save) -> None:
+def test_a_model_without_a_processor_is_reported(saved: Save) -> None:
     folder = saved()
     (Path(folder) / "preprocessor_config.json").unlink()
     with pytest.raises(ExegesisError, match=r"no preprocessor_config\.json in its folder, so how it reads pictures is"):
@@ -185,7 +185,7 @@ def test_a_model_without_a_processor_is_told(saved: Save) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changes", "said"),
+    ("name", "changes", "message"),
     [
         (
             "preprocessor_config.json",
@@ -203,12 +203,12 @@ def test_a_model_without_a_processor_is_told(saved: Save) -> None:
         ("config.json", {"num_hidden_layers": 4}, r"its weights are incomplete \(vit\.layers\.3"),
     ],
 )
-def test_what_makes_a_checkpoint_unusable_is_told(
-    name: str, changes: dict[str, object], said: str, saved: Save
+def test_what_makes_a_checkpoint_unusable_is_reported(
+    name: str, changes: dict[str, object], message: str, saved: Save
 ) -> None:
     folder = saved()
     edit(folder, name, **changes)
-    with pytest.raises(ExegesisError, match=said):
+    with pytest.raises(ExegesisError, match=message):
         load_image_model(folder)
 
 
@@ -217,7 +217,7 @@ def test_an_image_model_reads_no_texts(saved: Save) -> None:
         load_model(saved())
 
 
-def test_a_model_of_grey_pictures_is_told(saved: Save) -> None:
+def test_a_model_of_gray_pictures_is_reported(saved: Save) -> None:
     with pytest.raises(ExegesisError, match=r"reads pictures of 1 channels; 3 \(red, green, blue\) are needed"):
         load_image_model(saved(num_channels=1))
 

@@ -18,7 +18,7 @@ from engine.data import picture_files
 from engine.data.picture_files import LONGEST_SIDE, MAX_FILE_SIZE, open_picture
 from engine.errors import ExegesisError
 from tests.project import ROOT
-from tests.unit.images.conftest import plain, saved
+from tests.unit.data.conftest import plain, saved
 
 LEFT_DARK = np.repeat(np.array([[0, 0, 0, 255, 255, 255]], dtype=np.uint8), 4, axis=0)
 """4 rows, 6 columns: dark on the left, light on the right."""
@@ -34,17 +34,17 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
-def as_rgb(grey: np.ndarray) -> list[list[list[int]]]:
-    return np.repeat(grey[..., None], 3, axis=2).tolist()
+def as_rgb(gray: np.ndarray) -> list[list[list[int]]]:
+    return np.repeat(gray[..., None], 3, axis=2).tolist()
 
 
 def chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
-def png_header(width: int, height: int, colour: int = 2) -> bytes:
-    """A PNG that ends after its header; colour 2 is RGB, 6 RGBA."""
-    return START + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0))
+def png_header(width: int, height: int, color: int = 2) -> bytes:
+    """A PNG that ends after its header; color 2 is RGB, 6 RGBA."""
+    return START + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, color, 0, 0, 0))
 
 
 def black_png(side: int) -> bytes:
@@ -60,7 +60,7 @@ def with_chunk(png: bytes, kind: bytes, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP", "GIF", "JPEG"])
-def test_each_kind_gives_the_colours_that_were_saved(kind: str) -> None:
+def test_each_kind_gives_the_colors_that_were_saved(kind: str) -> None:
     options = {"WEBP": {"lossless": True}, "JPEG": {"quality": 100, "subsampling": 0}}.get(kind, {})
     pixels = open_picture(saved(plain((200, 40, 90)), kind, **options))
     assert pixels.shape == (4, 6, 3)
@@ -140,23 +140,23 @@ def test_transparent_pixels_are_white_and_half_transparent_ones_half() -> None:
     assert pixels[1, 0].tolist() == [127, 127, 127]
 
 
-def test_transparency_of_palettes_grey_and_gif() -> None:
+def test_transparency_of_palettes_gray_and_gif() -> None:
     palette = Image.new("P", (2, 1), 0)
     palette.putpalette([10, 20, 30, 40, 50, 60])
     palette.putpixel((1, 0), 1)
     for kind in ("PNG", "GIF"):
         assert open_picture(saved(palette, kind, transparency=0)).tolist() == [[[255] * 3, [40, 50, 60]]]
-    grey = Image.fromarray(np.array([[7, 90]], dtype=np.uint8))
-    assert open_picture(saved(grey, "PNG", transparency=7)).tolist() == [[[255] * 3, [90] * 3]]
+    gray = Image.fromarray(np.array([[7, 90]], dtype=np.uint8))
+    assert open_picture(saved(gray, "PNG", transparency=7)).tolist() == [[[255] * 3, [90] * 3]]
 
 
-def test_sixteen_bit_grey_becomes_eight() -> None:
+def test_sixteen_bit_gray_becomes_eight() -> None:
     levels = np.array([[0, 257, 32896, 65535]], dtype=np.uint16)
     assert open_picture(saved(Image.fromarray(levels)))[0, :, 0].tolist() == [0, 1, 128, 255]
 
 
 @pytest.mark.parametrize(("mode", "levels"), [("L", 90), ("1", 1), ("LA", (90, 255))])
-def test_grey_and_black_and_white_become_rgb(mode: str, levels: int | tuple[int, int]) -> None:
+def test_gray_and_black_and_white_become_rgb(mode: str, levels: int | tuple[int, int]) -> None:
     pixels = open_picture(saved(Image.new(mode, (3, 2), levels)))
     assert pixels.tolist() == [[[255 if mode == "1" else 90] * 3] * 3] * 2
 
@@ -215,7 +215,7 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", r"mine\.png: is empty\. Give a PNG, JPEG, WebP or GIF picture\."),
         (b"just text, nothing else", r"is not a picture that can be read\. Give a PNG"),
@@ -231,11 +231,11 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (b"\x89PNG\r\n\x1a\n", r"is damaged or cut off"),
     ],
 )  # fmt: skip
-def test_bad_input_is_told_in_one_sentence(data: bytes, said: str) -> None:
-    with pytest.raises(ExegesisError, match=said) as told:
+def test_bad_input_is_reported_in_one_sentence(data: bytes, message: str) -> None:
+    with pytest.raises(ExegesisError, match=message) as error:
         open_picture(data, "mine.png")
-    assert "\n" not in str(told.value)
-    assert str(told.value).startswith("mine.png: ")
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith("mine.png: ")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP", "GIF", "JPEG"])
@@ -302,10 +302,10 @@ def test_the_passes_of_an_interlaced_png_are_counted(width: int, height: int) ->
         data = png_of(width, height, 0, interlaced=True)
         body = zlib.compress(b"\0" * count)
         start = data.index(b"IDAT") - 4
-        given = (
+        png = (
             data[:start] + struct.pack(">I", len(body)) + b"IDAT" + body + data[start + 12 + len(zlib.compress(b"")) :]
         )
-        assert picture_files._has_all_rows(given, width, height) is whole
+        assert picture_files._has_all_rows(png, width, height) is whole
 
 
 def test_a_side_is_bounded_too() -> None:

@@ -22,8 +22,16 @@ from engine.request import Picture
 from engine.task import Task
 from engine.vision.picture import segment_picture, superpixels
 from tests.explaining import fingerprint, run, task_for
-from tests.unit.images.checkpoints import ARCHITECTURES
-from tests.unit.images.making import SIDE, blobs, pixel_baseline, pixel_parts, plain_vit, values_of, vit
+from tests.unit.vision.tiny_vit import (
+    ARCHITECTURES,
+    SIDE,
+    blobs,
+    pixel_baseline,
+    pixel_parts,
+    plain_vit,
+    values_of,
+    vit,
+)
 
 PERTURBING: dict[str, dict[str, Plain]] = {
     "occlusion": {},

@@ -67,15 +67,15 @@ def test_weights_are_small_and_match_their_card(name: str) -> None:
 def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from engine.training import image_training
 
-    asked = []
+    configs = []
 
     def stop(config: object, *rest: object) -> None:
-        asked.append(config)
+        configs.append(config)
         raise SystemExit(0)
 
     monkeypatch.setattr(image_training, "train_images", stop)
     CliRunner().invoke(app, shlex.split(catalog.card(name)["command"])[1:])
-    [config] = asked
+    [config] = configs
     settings = catalog.card(name)["settings"]
     assert {key: getattr(config, key) for key in settings if key != "checkpoint_steps"} == {
         key: value for key, value in settings.items() if key != "checkpoint_steps"
@@ -94,7 +94,7 @@ def test_it_answers_as_well_as_its_card_says(name: str) -> None:
         assert low <= accuracy(model, load_images(data, split=split, limit=500)) <= high
 
 
-def test_a_patch_of_digits_vit_is_one_grey_value() -> None:
+def test_a_patch_of_digits_vit_is_one_gray_value() -> None:
     model = load_image_model("digits-vit")
     encoded = model.encode(Picture(load_images("digits")[0].pixels))
     blocks = encoded.pixels.reshape(8, 4, 8, 4, 3)
