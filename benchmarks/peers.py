@@ -47,7 +47,7 @@ def ends(task: Task) -> tuple[Tensor, Tensor]:
     batch = task.batch()
     x = task.model.embed(batch).detach()
     baseline = x.clone()
-    baseline[:, task.examples[0].features] = task.model.blank(batch, "mask")
+    baseline[:, task.examples[0].features] = task.model.removal_embedding(batch, "mask")
     return x, baseline
 
 

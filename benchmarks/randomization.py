@@ -62,7 +62,7 @@ class Bare:
             torch.autograd.grad(self._logits(batch, embeds)[:, 0].sum(), embeds)
         with torch.inference_mode():
             for batch in alone:
-                self.model.captured(batch)
+                self.model.logits_with_attention(batch)
 
     def _logits(self, batch: TextBatch, embeds: torch.Tensor) -> torch.Tensor:
         mask = None if batch.whole else batch.visible

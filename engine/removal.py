@@ -34,7 +34,7 @@ def removed(
         return _deleted(model, batch, keep)
     embeds = model.embed(batch)
     # A hidden position is blank besides: a causal model reads its last position, hidden or not.
-    blank = model.blank(batch, "zero" if operator in HIDING else operator)
+    blank = model.removal_embedding(batch, "zero" if operator in HIDING else operator)
     embeds = torch.where(keep[..., None], embeds, blank)
     if operator not in HIDING:
         return batch, embeds
@@ -63,7 +63,7 @@ def _deleted(
         whole=False,
     )
     nothing = (lengths == 0)[:, None, None]
-    return moved, torch.where(nothing, model.blank(batch, "mask"), model.embed(moved))
+    return moved, torch.where(nothing, model.removal_embedding(batch, "mask"), model.embed(moved))
 
 
 def token_masks(encoded: Coded, kept: Bool[np.ndarray, "row feature"], width: int) -> Bool[np.ndarray, "row seq"]:

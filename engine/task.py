@@ -115,7 +115,7 @@ class Task:
         def compute(rows: slice) -> np.ndarray:
             batch = self.batch(index[rows])
             point = points(rows, batch).detach().requires_grad_()
-            logits = model.logits(batch, model.embedded(point, place))
+            logits = model.logits(batch, model.embed_points(point, place))
             if quantity == LOGIT:
                 value = logits.gather(1, targets[rows, None])[:, 0]
                 (gradient,) = torch.autograd.grad(value.sum(), point)
@@ -149,7 +149,7 @@ class Task:
         while len(memo) >= ATTENTION_REMEMBERED:  # room is made first, and where nobody comes between
             memo.pop(next(iter(memo)))
         with torch.no_grad():
-            _, recorder = self.model.captured(self.model.collate([item.encoded]))
+            _, recorder = self.model.logits_with_attention(self.model.collate([item.encoded]))
         scales = [scale for scale in recorder.scales if scale is not None]
         return Captured(
             torch.cat(recorder.logits), torch.cat(recorder.probabilities), torch.cat(scales) if scales else None

@@ -188,7 +188,7 @@ class Mapper:
         point = end if start is None else start + along * (end - start)
         if not point.requires_grad:
             point = point.detach().requires_grad_()
-        answers = self.model.logits(batch, self.model.embedded(point, self.place))
+        answers = self.model.logits(batch, self.model.embed_points(point, self.place))
         mapped = self._mapped(answers, self.targets[there[mine]])
         (slope,) = torch.autograd.grad(mapped.sum(), point, create_graph=second)
         weight = torch.from_numpy(self.weights[node]).to(end)[:, None]
@@ -200,7 +200,7 @@ class Mapper:
     def _end(self, leaf: torch.Tensor, there: torch.Tensor) -> torch.Tensor:
         """The moved points of each item, at the place where the gradient is taken."""
         moved = self.space.at(leaf, there)
-        return moved if self.place == self.space.place else self.model.embedded(moved, self.space.place)
+        return moved if self.place == self.space.place else self.model.embed_points(moved, self.space.place)
 
     def _start(self, batch: Any, end: torch.Tensor, items: torch.Tensor) -> torch.Tensor | None:
         """The baseline of a path: it agrees with the moved point wherever nothing may be removed."""

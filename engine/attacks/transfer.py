@@ -137,7 +137,7 @@ def _ways(model: AnyClassifier, change: torch.Tensor, place: str) -> tuple[Calla
 
     def embed(batch: Any) -> torch.Tensor:
         moved = model.points(batch, place) + change
-        return model.embedded(moved, place)
+        return model.embed_points(moved, place)
 
     def points(batch: Any, where: str = EMBEDDING) -> torch.Tensor:
         return embed(batch) if where == EMBEDDING else model.points(batch, where) + (change if where == place else 0)

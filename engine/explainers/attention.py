@@ -339,7 +339,7 @@ def attention_x_gradient(task: Task, params: object) -> list[Attribution]:
 def _relevances(task: Task, index: np.ndarray) -> list[np.ndarray]:
     """One pass forward and one back for these items, all layers' gradients in it."""
     model, batch = task.model, task.batch(index)
-    logits, recorder = model.captured(batch, model.embed(batch).detach().requires_grad_())
+    logits, recorder = model.logits_with_attention(batch, model.embed(batch).detach().requires_grad_())
     targets = torch.tensor([task.targets[i] for i in index], device=model.device)
     slopes = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), recorder.probabilities)
     layers = [gradient_weighted(a.detach(), slope) for a, slope in zip(recorder.probabilities, slopes, strict=True)]

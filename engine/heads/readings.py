@@ -182,7 +182,7 @@ def _run_pass(
     batch = model.collate([encoded])
     scales = _scales(model, heads).requires_grad_()
     with scale_heads(model.module, model.blocks, scales):
-        logits, recorder = model.captured(batch, model.embed(batch).detach().requires_grad_())
+        logits, recorder = model.logits_with_attention(batch, model.embed(batch).detach().requires_grad_())
     require_attention(model, len(recorder.probabilities))
     slope, *slopes = torch.autograd.grad(logits[0, target], [scales, *recorder.probabilities], materialize_grads=True)
     attention = torch.cat([layer.detach().float() for layer in recorder.probabilities])
@@ -247,7 +247,7 @@ def _switch_off(probe: HeadProbe) -> tuple[Meta, Arrays]:
     model, encoded = _load(probe.request)
     # One pass more. Without it, heads that cannot be switched would all be said to change nothing.
     with torch.inference_mode():
-        _, recorder = model.captured(model.collate([encoded]))
+        _, recorder = model.logits_with_attention(model.collate([encoded]))
     require_attention(model, len(recorder.probabilities))
     layers, heads = layers_and_heads(model)
     rows = layers * heads + 1  # the last one with no head off

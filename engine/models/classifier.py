@@ -58,7 +58,7 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
         """The embedding of each position, before positions are added."""
 
     @abstractmethod
-    def blank(self, batch: BatchT, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
+    def removal_embedding(self, batch: BatchT, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
         """The embedding that stands for "removed"."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
     ) -> Float[torch.Tensor, "batch seq d_model"]:
         """The output of the last block, after the norm that follows it: the input of the head."""
 
-    def states(self, batch: BatchT) -> list[Float[torch.Tensor, "batch seq d_model"]]:
+    def hidden_states(self, batch: BatchT) -> list[Float[torch.Tensor, "batch seq d_model"]]:
         """The input of the first block, and the output of each block; the last as `hidden` gives it."""
         inputs: list[torch.Tensor] = []
         hooks = [block.register_forward_pre_hook(lambda _, args: inputs.append(args[0])) for block in self.blocks]
@@ -88,13 +88,13 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
         """The numbers at a place where gradients can be taken, a row a position."""
         return self.embed(batch)
 
-    def embedded(
+    def embed_points(
         self, points: Float[torch.Tensor, "batch seq width"], place: str = EMBEDDING
     ) -> Float[torch.Tensor, "batch seq d_model"]:
         """The embeddings of such numbers, through which gradients flow."""
         return points
 
-    def captured(
+    def logits_with_attention(
         self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> tuple[Float[torch.Tensor, "batch label"], AttentionRecorder]:
         """Logits together with every layer's attention."""

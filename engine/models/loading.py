@@ -114,7 +114,19 @@ def _load_checkpoint(
         raise ExegesisError(
             f"model {source.id}: multi-label classification is not supported; single-label and regression heads are."
         )
-    module, report = classifier_class(adapter).from_pretrained(
+    module, unexpected = load_complete(classifier_class(adapter), source)
+    left = [name for name in unexpected if name.startswith(f"{adapter.blocks}.")]
+    if left:
+        raise ExegesisError(
+            f"model {source.id}: its weights do not fit its config.json, which has no place for {min(left)}. "
+            "Download or save it again."
+        )
+    return module, tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
+
+
+def load_complete(kind: Any, source: catalog.ModelSource) -> tuple[Any, list[str]]:
+    """The module of a class of transformers, and the stored names that it has no place for. Errors: missing weights."""
+    module, report = kind.from_pretrained(
         str(source.folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
         attn_implementation="sdpa", output_loading_info=True,
     )  # fmt: skip
@@ -124,13 +136,7 @@ def _load_checkpoint(
             f"model {source.id}: its weights are incomplete ({missing} …), so its predictions would be random. "
             "Use a fine-tuned classifier, or train one with: exegesis train."
         )
-    left = [name for name in report["unexpected_keys"] if name.startswith(f"{adapter.blocks}.")]
-    if left:
-        raise ExegesisError(
-            f"model {source.id}: its weights do not fit its config.json, which has no place for {min(left)}. "
-            "Download or save it again."
-        )
-    return module, tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
+    return module, list(report["unexpected_keys"])
 
 
 def _load_adapted(source: catalog.ModelSource) -> tuple[Any, tuple[str, ...]]:

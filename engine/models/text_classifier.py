@@ -194,7 +194,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         """Word embeddings, before positions and segments are added."""
         return self.embedding(batch.ids)
 
-    def blank(self, batch: TextBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
+    def removal_embedding(self, batch: TextBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
         """The word embedding that stands for "removed"."""
         weight = self.embedding.weight
         if operator == "mask":

@@ -41,7 +41,7 @@ def heads(teacher: AnyClassifier, examples: Sequence[Coded]) -> list[Float[np.nd
         chosen = examples[rows]
         batch = teacher.collate(chosen)
         with torch.no_grad():
-            _, recorder = teacher.captured(batch)
+            _, recorder = teacher.logits_with_attention(batch)
         found = mean_logits(recorder.logits, batch.visible, teacher.adapter.causal).float().cpu().numpy()
         return [row[:, : len(example)].copy() for row, example in zip(found, chosen, strict=True)]
 

@@ -53,9 +53,9 @@ class Student(torch.nn.Module):
     def forward(self, lesson: Lesson, explain: bool = False) -> Said:
         """Logits of a batch; `explain`: its heads too."""
         if not explain:
-            return Said(self._answer(lesson, self.base.states(lesson.rows)), None)
+            return Said(self._answer(lesson, self.base.hidden_states(lesson.rows)), None)
         with capture_attention(self.module) as recorder:
-            states = self.base.states(lesson.rows)
+            states = self.base.hidden_states(lesson.rows)
         return Said(self._answer(lesson, states), self._heads(recorder.logits, lesson.visible))
 
     def heads(self, lesson: Lesson) -> Float[torch.Tensor, "batch head key"]:

@@ -83,7 +83,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         """Special tokens and patch embeddings, before positions are added."""
         return self._with_specials(self._projected(batch.pictures))[batch.index]
 
-    def blank(self, batch: PictureBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
+    def removal_embedding(self, batch: PictureBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
         """The patch embedding that stands for "removed". `mean` is the color that the preprocessing subtracts.
 
         `zero` is the zero vector; `blur` is the same patch of the picture blurred by a Gaussian as wide as a patch.
@@ -103,7 +103,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         patches = cut_patches(batch.pictures, self.patch)
         return torch.nn.functional.pad(patches, (0, 0, len(self.adapter.specials), 0))[batch.index]
 
-    def embedded(
+    def embed_points(
         self, points: Float[torch.Tensor, "batch seq width"], place: str = EMBEDDING
     ) -> Float[torch.Tensor, "batch seq d_model"]:
         """The embeddings of `points`; gradients flow through them."""

@@ -10,12 +10,11 @@ import torch
 import transformers
 
 from engine import runtime
-from engine.errors import ExegesisError
 from engine.models import catalog
 from engine.models.catalog import read_base_config
-from engine.models.loading import ModelCache, loading_errors, silence_libraries
+from engine.models.loading import ModelCache, load_complete, loading_errors, silence_libraries
 from engine.request import Picture
-from engine.vision.adapters import ImageAdapter, find_adapter
+from engine.vision.adapters import find_adapter
 from engine.vision.classifier import ImageClassifier
 from engine.vision.view import check_sizes, config_errors, read_preprocessing, read_view
 
@@ -34,7 +33,7 @@ def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device:
     adapter = find_adapter(config.get("model_type", ""), config.get("architectures") or [], source.id)
     preprocessing = read_preprocessing(source.folder, source.id)
     with silence_libraries(), loading_errors(source.id):
-        module = _load_module(source, adapter)
+        module, _ = load_complete(getattr(transformers, adapter.architecture), source)
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     with config_errors(source.id):
         labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
@@ -44,20 +43,6 @@ def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device:
 
 
 _LOADED = ModelCache(load, "image")
-
-
-def _load_module(source: catalog.ModelSource, adapter: ImageAdapter) -> Any:
-    module, report = getattr(transformers, adapter.architecture).from_pretrained(
-        str(source.folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
-        attn_implementation="sdpa", output_loading_info=True,
-    )  # fmt: skip
-    if report["missing_keys"]:
-        missing = ", ".join(sorted(report["missing_keys"])[:3])
-        raise ExegesisError(
-            f"model {source.id}: its weights are incomplete ({missing} …), so its predictions would be random. "
-            "Use a fine-tuned classifier, or train one with: exegesis train."
-        )
-    return module
 
 
 def inspect_image_model(name: str) -> dict[str, Any]:

@@ -193,8 +193,8 @@ def test_methods_share_one_captured_pass() -> None:
     calls = []
     task = task_for(model, [TEXT])
     with pytest.MonkeyPatch.context() as patch:
-        captured = type(model).captured
-        patch.setattr(type(model), "captured", lambda *args: calls.append(1) or captured(*args))
+        captured = type(model).logits_with_attention
+        patch.setattr(type(model), "logits_with_attention", lambda *args: calls.append(1) or captured(*args))
         for method in ("attention_mean", "attention_logits", "attention_rollout", "attention_head"):
             run(method, task)
     assert len(calls) == 1

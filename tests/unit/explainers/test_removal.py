@@ -233,7 +233,10 @@ def test_unknown_operators_are_named() -> None:
     model = classifier("bert")
     encoded = model.encode(Example("good"))
     kept = [True] * len(encoded.features)
-    for ask in (lambda: model.blank(model.collate([encoded]), "blur"), lambda: value(model, encoded, kept, "blur")):
+    for ask in (
+        lambda: model.removal_embedding(model.collate([encoded]), "blur"),
+        lambda: value(model, encoded, kept, "blur"),
+    ):
         with pytest.raises(
             UsageError, match=r"removal: unknown name 'blur'\. Known: delete, hide, mask, mean, pad, zero"
         ):

@@ -60,14 +60,14 @@ def test_what_a_causal_model_may_not_attend_to_is_no_zero() -> None:
 def test_heads_that_cannot_be_reached_are_not_said_to_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     request = asked("bert", "a model that yields no attention")
     model = load_classifier("text", request.model)
-    real = type(model).captured
+    real = type(model).logits_with_attention
 
     def none(self: AnyClassifier, *given: object) -> tuple[torch.Tensor, object]:
         logits, recorder = real(self, *given)
         recorder.probabilities.clear()
         return logits, recorder
 
-    monkeypatch.setattr(type(model), "captured", none)
+    monkeypatch.setattr(type(model), "logits_with_attention", none)
     for read in (switch_off_each, read_heads):
         with pytest.raises(ExegesisError, match="0 of its 3 layers yield attention, so its heads cannot be shown"):
             read(request)

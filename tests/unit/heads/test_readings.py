@@ -54,7 +54,7 @@ def test_attention_is_that_of_the_module_with_its_own_eager_attention(kind: str)
     found = read_heads(asked)
     assert fingerprint(model) == state
     with torch.no_grad():
-        _, recorder = model.captured(model.collate([model.encode(asked.example)]))
+        _, recorder = model.logits_with_attention(model.collate([model.encode(asked.example)]))
     expected = torch.cat(recorder.probabilities).numpy()
     n = len(found.of.tokens)
     assert found.attention.shape == (3, 4, n, n)
@@ -151,14 +151,14 @@ def test_a_model_that_yields_no_attention_is_told(monkeypatch: pytest.MonkeyPatc
     scaled = counted(monkeypatch, readings, "_run_pass", lambda *given: given[0])
     read_heads(asked)
     model = scaled[0]
-    real = type(model).captured
+    real = type(model).logits_with_attention
 
     def none(self: AnyClassifier, *given: object) -> tuple[torch.Tensor, object]:
         logits, recorder = real(self, *given)
         recorder.probabilities.clear()
         return logits, recorder
 
-    monkeypatch.setattr(type(model), "captured", none)
+    monkeypatch.setattr(type(model), "logits_with_attention", none)
     with pytest.raises(ExegesisError, match="0 of its 3 layers yield attention, so its heads cannot be shown"):
         read_heads(dataclasses.replace(asked, target=1, heads=HeadScales.off([(0, 0)])))
 
@@ -169,7 +169,7 @@ def test_the_weighted_layers_are_those_of_attention_times_its_gradient(
     asked = request("bert", target=1)
     found, model = read_heads(asked), model_of(asked)
     batch = model.collate([model.encode(asked.example)])
-    logits, recorder = model.captured(batch, model.embed(batch).detach().requires_grad_())
+    logits, recorder = model.logits_with_attention(batch, model.embed(batch).detach().requires_grad_())
     for layer, probabilities in enumerate(recorder.probabilities):
         (slope,) = torch.autograd.grad(logits[0, 1], probabilities, retain_graph=True)
         expected = np.zeros(probabilities.shape[-2:])

@@ -69,9 +69,9 @@ def test_a_scale_of_one_everywhere_is_the_plain_result_bit_for_bit(kind: str) ->
     with scaled_model(model, HeadScales.of({(0, 0): 1, (2, 3): 1.0})) as same:
         assert torch.equal(logits(same, batch), plain)
     with torch.no_grad():
-        captured, recorder = model.captured(batch)
+        captured, recorder = model.logits_with_attention(batch)
         with scale_heads(model.module, model.blocks, torch.ones(1, *layers_and_heads(model), dtype=model.dtype)):
-            ones, again = model.captured(batch)
+            ones, again = model.logits_with_attention(batch)
     assert torch.equal(ones, captured)
     assert all(map(torch.equal, again.probabilities, recorder.probabilities))
 

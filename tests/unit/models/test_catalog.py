@@ -1,4 +1,4 @@
-"""Where models are found: what is refused before anything is loaded, and how often the hub is asked."""
+"""The catalog: refusals before anything is loaded, revisions, and the number of queries to the hub."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_adapter_that_is_a_pickle_is_refused(tmp_path: Path) -> None:
         catalog.locate(str(folder))
 
 
-def test_an_adapter_without_weights_is_told(tmp_path: Path) -> None:
+def test_an_adapter_without_weights_is_refused(tmp_path: Path) -> None:
     folder = shutil.copytree(EMBEDDED, tmp_path / "adapter")
     (folder / "adapter_model.safetensors").unlink()
     with pytest.raises(ExegesisError, match=r"no weights \(adapter_model.safetensors\)"):
@@ -52,7 +52,7 @@ def test_the_order_of_the_files_does_not_depend_on_where_they_are_installed(tmp_
     )
 
 
-def test_only_files_that_numbers_depend_on_are_looked_at_by_name(tmp_path: Path) -> None:
+def test_only_files_that_numbers_depend_on_count_by_name(tmp_path: Path) -> None:
     for name in ("vocab.txt", "spiece.model", "config.json", "model.safetensors", "README.md", "optimizer.pt"):
         (tmp_path / name).touch()
     (tmp_path / "tokenizer").mkdir()
@@ -72,7 +72,7 @@ def test_only_a_name_is_embedded(name: str) -> None:
         catalog.locate(name)
 
 
-def test_a_changed_file_is_noticed_at_the_next_look(tmp_path: Path) -> None:
+def test_a_changed_file_is_noticed_by_the_next_call(tmp_path: Path) -> None:
     folder = shutil.copytree(EMBEDDED, tmp_path / "adapter")
     before = catalog.revision(str(folder))
     assert catalog.revision(str(folder)) == before
@@ -88,21 +88,21 @@ def test_the_revision_changes_with_the_special_tokens(tmp_path: Path) -> None:
     assert catalog.revision(str(folder)) != before
 
 
-def test_the_hub_is_asked_once_while_its_files_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str | None]] = []
+def test_the_hub_is_queried_once_while_its_files_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, str | None]] = []
 
     def download(name: str, revision: str | None, allow_patterns: list[str]) -> str:
-        asked.append((name, revision))
+        calls.append((name, revision))
         return str(shutil.copytree(checkpoint("bert", 3), tmp_path / "snapshot", dirs_exist_ok=True))
 
     monkeypatch.setattr(catalog, "_snapshots", {})
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     first = catalog.revision("owner/name@pinned")
     assert catalog.revision("owner/name@pinned") == first
-    assert asked == [("owner/name", "pinned")]
+    assert calls == [("owner/name", "pinned")]
     shutil.rmtree(tmp_path / "snapshot")
     assert catalog.revision("owner/name@pinned") == first
-    assert len(asked) == 2
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("name", ["", " "])
@@ -115,24 +115,24 @@ def test_an_empty_name_is_not_the_current_folder(name: str, monkeypatch: pytest.
 
 
 def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, object]] = []
+    calls: list[dict[str, object]] = []
 
     def download(name: str, **how: object) -> str:
-        asked.append({"name": name, **how})
+        calls.append({"name": name, **how})
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert weight_files.download_snapshot("owner/name", argument="model", instead="look again") == tmp_path
     assert weight_files.cached_snapshot("owner/name") == tmp_path
     files = ["*.json", "*.safetensors", "*.txt", "*.model"]
-    assert asked == [
+    assert calls == [
         {"name": "owner/name", "revision": None, "allow_patterns": files},
         {"name": "owner/name", "local_files_only": True, "allow_patterns": files},
     ]
 
 
 @pytest.mark.parametrize("name", catalog.embedded_models())
-def test_the_card_for_people_says_what_the_card_for_programs_says(name: str) -> None:
+def test_the_markdown_card_is_made_of_the_json_card(name: str) -> None:
     from engine.training.cards import card_markdown
 
     folder = catalog.EMBEDDED / name

@@ -1,4 +1,4 @@
-"""AttnLRP's rules, one at a time: value times changed gradient against the division that the paper prints."""
+"""AttnLRP's rules, each alone: value times changed gradient against the division that the paper prints."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ WIDE = torch.float64
 NO_PARTS = LrpParts((), ())
 
 
-def drawn(*shape: int, seed: int = 0) -> Tensor:
+def random_tensor(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=WIDE)
 
 
-def handed_back(made: Tensor, relevance: Tensor, *given: Tensor) -> list[Tensor]:
-    """Relevance of what went in, when the output has that relevance."""
-    slopes = torch.autograd.grad((made * (relevance / made).detach()).sum(), given)
-    return [(x * slope).detach() for x, slope in zip(given, slopes, strict=True)]
+def propagate(output: Tensor, relevance: Tensor, *inputs: Tensor) -> list[Tensor]:
+    """Relevance of the inputs, when the output has that relevance."""
+    slopes = torch.autograd.grad((output * (relevance / output).detach()).sum(), inputs)
+    return [(x * slope).detach() for x, slope in zip(inputs, slopes, strict=True)]
 
 
-def by_the_book(last: Value, relevance: Tensor, *given: Value) -> list[Tensor]:
+def propagate_slowly(last: Value, relevance: Tensor, *inputs: Value) -> list[Tensor]:
     """The same by the slow rules, which start from a value's own relevance: here a product with what it should be."""
     weighted = lrp.scaled(last, relevance / last.data)
     total = lrp.linear(weighted, torch.ones(1, last.data.shape[1], dtype=WIDE), None)
     all_rows = lrp.linear(lrp.transposed(total), torch.ones(1, len(last.data), dtype=WIDE), None)
     lrp.propagate(all_rows, (0, 0))
-    return [value.relevance for value in given]
+    return [value.relevance for value in inputs]
 
 
 @pytest.mark.parametrize("function", [nn.functional.gelu, torch.tanh, torch.relu, NewGELUActivation()])
 def test_activation(function: Callable[[Tensor], Tensor]) -> None:
-    x, relevance = drawn(3, 4).requires_grad_(), drawn(3, 4, seed=1)
-    (mine,) = handed_back(pass_activation(x, function(x)), torch.where(function(x) == 0, 0, relevance).nan_to_num(), x)
+    x, relevance = random_tensor(3, 4).requires_grad_(), random_tensor(3, 4, seed=1)
+    (mine,) = propagate(pass_activation(x, function(x)), torch.where(function(x) == 0, 0, relevance).nan_to_num(), x)
     expected = torch.where(function(x) == 0, 0, relevance)
     torch.testing.assert_close(mine.nan_to_num(), expected.detach())
 
@@ -56,67 +56,71 @@ def test_zero_goes_through_an_activation_without_a_trace() -> None:
 @pytest.mark.parametrize("kind", ["layer", "rms"])
 def test_norm(kind: str) -> None:
     norm = (nn.LayerNorm(5, eps=1e-3) if kind == "layer" else T5LayerNorm(5, eps=1e-3)).to(WIDE)
-    norm.weight.data = drawn(5, seed=2)
+    norm.weight.data = random_tensor(5, seed=2)
     if isinstance(norm, nn.LayerNorm):
-        norm.bias.data = drawn(5, seed=3)
+        norm.bias.data = random_tensor(5, seed=3)
     norm.requires_grad_(False)
-    x, relevance = drawn(3, 5).requires_grad_(), drawn(3, 5, seed=4)
-    ledger = AbsorbedRelevance(rows=3)
-    made = pass_norm(x, norm(x), norm, ledger)
-    assert torch.equal(made, norm(x)), "values stay what they are, bit for bit"
+    x, relevance = random_tensor(3, 5).requires_grad_(), random_tensor(3, 5, seed=4)
+    absorbed = AbsorbedRelevance(rows=3)
+    output = pass_norm(x, norm(x), norm, absorbed)
+    assert torch.equal(output, norm(x)), "values stay what they are, bit for bit"
     slow = Value(x.detach())
     if isinstance(norm, nn.LayerNorm):
         last = lrp.layer_norm(slow, norm.weight, norm.bias, 1e-3)
     else:
         last = lrp.rms_norm(slow, norm.weight, 1e-3)
-    (mine,), (expected,) = handed_back(made, relevance, x), by_the_book(last, relevance, slow)
+    (mine,), (expected,) = propagate(output, relevance, x), propagate_slowly(last, relevance, slow)
     torch.testing.assert_close(mine, expected, rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(ledger.biases().to(WIDE), (relevance - mine).sum(1), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(absorbed.biases().to(WIDE), (relevance - mine).sum(1), rtol=1e-6, atol=1e-6)
 
 
 def test_linear_with_bias() -> None:
-    """The gradient itself is the rule, and the bias is booked."""
+    """The gradient itself is the rule, and the bias is counted."""
     torch.manual_seed(0)
     layer = nn.Linear(4, 3).to(WIDE).requires_grad_(False)
-    x, relevance = drawn(2, 4).requires_grad_(), drawn(2, 3, seed=1)
+    x, relevance = random_tensor(2, 4).requires_grad_(), random_tensor(2, 3, seed=1)
     slow = Value(x.detach())
-    (expected,) = by_the_book(lrp.linear(slow, layer.weight, layer.bias), relevance, slow)
-    with lrp_rules(layer, NO_PARTS, rows=2) as ledger:
-        (mine,) = handed_back(layer(x), relevance, x)
+    (expected,) = propagate_slowly(lrp.linear(slow, layer.weight, layer.bias), relevance, slow)
+    with lrp_rules(layer, NO_PARTS, rows=2) as absorbed:
+        (mine,) = propagate(layer(x), relevance, x)
     torch.testing.assert_close(mine, expected)
-    kept = (relevance - mine.sum(1, keepdim=True) / 3).sum(1)
-    torch.testing.assert_close(ledger.biases(), kept)
-    assert kept.abs().min() > 0.01
+    absorbed_sum = (relevance - mine.sum(1, keepdim=True) / 3).sum(1)
+    torch.testing.assert_close(absorbed.biases(), absorbed_sum)
+    assert absorbed_sum.abs().min() > 0.01
 
 
 def test_an_elementwise_product_is_halved() -> None:
-    a, b, relevance = drawn(2, 3).requires_grad_(), drawn(2, 3, seed=1).requires_grad_(), drawn(2, 3, seed=2)
+    a, b, relevance = (
+        random_tensor(2, 3).requires_grad_(),
+        random_tensor(2, 3, seed=1).requires_grad_(),
+        random_tensor(2, 3, seed=2),
+    )
     slow = Value(a.detach()), Value(b.detach())
-    mine = handed_back(share_product(a * b, 0.5), relevance, a, b)
-    for one, other in zip(mine, by_the_book(lrp.times(*slow), relevance, *slow), strict=True):
-        torch.testing.assert_close(one, other)
-        torch.testing.assert_close(one, relevance / 2)
+    mine = propagate(share_product(a * b, 0.5), relevance, a, b)
+    for actual_part, expected_part in zip(mine, propagate_slowly(lrp.times(*slow), relevance, *slow), strict=True):
+        torch.testing.assert_close(actual_part, expected_part)
+        torch.testing.assert_close(actual_part, relevance / 2)
 
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention(masked: bool) -> None:
-    """Both products halved, the softmax by its Taylor expansion, a position bias kept; what is lost is booked."""
-    query, key, value = (drawn(1, 2, 4, 3, seed=seed).requires_grad_() for seed in range(3))
-    bias = None if masked else drawn(1, 2, 4, 4, seed=5)
+    """Both products halved, the softmax by its Taylor expansion, a position bias included; what is lost is counted."""
+    query, key, value = (random_tensor(1, 2, 4, 3, seed=seed).requires_grad_() for seed in range(3))
+    bias = None if masked else random_tensor(1, 2, 4, 4, seed=5)
     mask = torch.full((4, 4), torch.finfo(WIDE).min, dtype=WIDE).triu(1)[None, None] if masked else None
-    relevance = drawn(4, 6, seed=6)
+    relevance = random_tensor(4, 6, seed=6)
     module = nn.Identity().eval()
-    with lrp_rules(module, NO_PARTS, rows=1) as ledger:
-        made, _ = lrp_attention(module, query, key, value, mask, scaling=0.7, position_bias=bias)
-        mine = handed_back(made, relevance.view(1, 4, 2, 3), query, key, value)
+    with lrp_rules(module, NO_PARTS, rows=1) as absorbed:
+        output, _ = lrp_attention(module, query, key, value, mask, scaling=0.7, position_bias=bias)
+        mine = propagate(output, relevance.view(1, 4, 2, 3), query, key, value)
     slow = [Value(part.detach()[0].transpose(0, 1).reshape(4, 6)) for part in (query, key, value)]
     future = torch.full((2, 4, 4), -math.inf, dtype=WIDE).triu(1)
     last = lrp.attention(slow[0], slow[1], slow[2], 2, 0.7, future if bias is None else bias[0])
-    for one, other in zip(mine, by_the_book(last, relevance, *slow), strict=True):
-        torch.testing.assert_close(one[0].transpose(0, 1).reshape(4, 6), other)
-    kept = relevance.sum() - sum(part.sum() for part in mine)
-    assert float(ledger.softmax()) == pytest.approx(float(kept))
-    assert abs(kept) > 0.01
+    for actual_part, expected_part in zip(mine, propagate_slowly(last, relevance, *slow), strict=True):
+        torch.testing.assert_close(actual_part[0].transpose(0, 1).reshape(4, 6), expected_part)
+    absorbed_sum = relevance.sum() - sum(part.sum() for part in mine)
+    assert float(absorbed.softmax()) == pytest.approx(float(absorbed_sum))
+    assert abs(absorbed_sum) > 0.01
 
 
 def test_the_rules_hold_for_passes_inside_alone() -> None:

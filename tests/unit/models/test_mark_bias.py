@@ -1,4 +1,4 @@
-"""What the cards of models that read a mark say of reviews without one, and the command that measures it."""
+"""The bias of models that read a mark on reviews without one: as measured, and as their cards state it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ def test_the_numbers_are_means_over_reviews() -> None:
 @pytest.mark.usefixtures("home")
 def test_a_few_reviews_give_what_the_model_says_to_each() -> None:
     model = load_model("bert-marked")
-    given = load("reviews-marked", split="unmarked", limit=6).examples
-    expected = [float(model.logits(model.collate([model.encode(one.example)])).softmax(-1)[0, 1]) for one in given]
-    found = measure_mark_bias("bert-marked", 6)
-    assert (found.mean, found.count) == (pytest.approx(sum(expected) / 6, abs=1e-5), 6)
-    assert found.distance == pytest.approx(sum(abs(one - 0.5) for one in expected) / 6, abs=1e-5)
+    reviews = load("reviews-marked", split="unmarked", limit=6).examples
+    expected = [
+        float(model.logits(model.collate([model.encode(review.example)])).softmax(-1)[0, 1]) for review in reviews
+    ]
+    bias = measure_mark_bias("bert-marked", 6)
+    assert (bias.mean, bias.count) == (pytest.approx(sum(expected) / 6, abs=1e-5), 6)
+    assert bias.distance == pytest.approx(sum(abs(p - 0.5) for p in expected) / 6, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", MARKED)

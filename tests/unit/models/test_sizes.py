@@ -63,7 +63,7 @@ def test_what_is_stored_beside_the_parameters_does_not_count(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("stated", [None, 0, "three"])
-def test_a_config_without_blocks_is_told(tmp_path: Path, stated: object) -> None:
+def test_a_config_without_blocks_is_refused(tmp_path: Path, stated: object) -> None:
     folder = shutil.copytree(checkpoint("bert"), tmp_path / "model")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": stated}), encoding="utf-8")
@@ -77,5 +77,5 @@ def test_no_weights_are_loaded() -> None:
         "import sys; from engine.models.sizes import model_size; model_size('reviews-minilm'); "
         "print('torch' in sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

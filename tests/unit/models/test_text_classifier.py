@@ -67,7 +67,7 @@ def test_logits_from_embeddings_with_gradients(model: TextClassifier, plain: tor
 def test_logits_and_rows_under_captured_attention(model: TextClassifier, plain: torch.Tensor) -> None:
     batch = model.collate([model.encode(e) for e in EXAMPLES])
     with torch.no_grad():
-        logits, recorder = model.captured(batch)
+        logits, recorder = model.logits_with_attention(batch)
     torch.testing.assert_close(logits, plain, atol=1e-5, rtol=1e-5)
     assert len(recorder.probabilities) == len(model.blocks) == 3
     for attention in recorder.probabilities:
@@ -84,7 +84,7 @@ def test_capture_alone_needs_no_padding(model: TextClassifier, plain: torch.Tens
         batch = model.collate([model.encode(example)])
         assert batch.whole
         with torch.no_grad():
-            logits, recorder = model.captured(batch)
+            logits, recorder = model.logits_with_attention(batch)
             torch.testing.assert_close(model.logits(batch)[0], expected, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(logits[0], expected, atol=1e-5, rtol=1e-5)
         if model.adapter.causal:
@@ -94,7 +94,7 @@ def test_capture_alone_needs_no_padding(model: TextClassifier, plain: torch.Tens
 def test_second_derivatives_under_capture(model: TextClassifier) -> None:
     batch = model.collate([model.encode(EXAMPLES[0])])
     embeds = model.embed(batch).clone().requires_grad_()
-    logits, _ = model.captured(batch, embeds)
+    logits, _ = model.logits_with_attention(batch, embeds)
     (gradient,) = torch.autograd.grad(logits[0, 0], embeds, create_graph=True)
     (second,) = torch.autograd.grad(gradient.square().sum(), embeds)
     assert torch.isfinite(second).all()
@@ -105,5 +105,5 @@ def test_the_own_attention_is_back_after_a_failure(model: TextClassifier) -> Non
     before = model.module.config._attn_implementation
     batch = model.collate([model.encode(EXAMPLES[0])])
     with pytest.raises(RuntimeError):
-        model.captured(batch, model.embed(batch)[..., :-1])
+        model.logits_with_attention(batch, model.embed(batch)[..., :-1])
     assert model.module.config._attn_implementation == before == "sdpa"

@@ -18,7 +18,7 @@ def test_states_are_the_hidden_states_of_transformers(kind: str) -> None:
     for row in range(3):
         rows = examples.lesson([row], model).rows
         with torch.no_grad():
-            found = model.states(rows)
+            found = model.hidden_states(rows)
             inputs = {"pixel_values": rows.pictures} if model.kind == "image" else {"input_ids": rows.ids}
             backbone = model.module.get_submodule(model.adapter.backbone)
             if kind in ("roberta", "xlm-roberta"):
@@ -67,7 +67,7 @@ def test_logits_are_a_mix_of_all_states_under_masked_means() -> None:
     split = taught(model, 2)
     lesson = split.lesson([1], model)
     with torch.no_grad():
-        states = pupil.base.states(lesson.rows)
+        states = pupil.base.hidden_states(lesson.rows)
         shares = pupil.mix.exp() / pupil.mix.exp().sum()
         mixed = torch.stack([s * state for s, state in zip(shares, states, strict=True)]).sum(0)[0].mean(0)
         assert torch.allclose(pupil(lesson).logits[0], pupil.head(mixed), atol=1e-12)
@@ -109,7 +109,7 @@ def test_what_a_student_learns_does_not_touch_its_base(kind: str) -> None:
     assert not any(p.requires_grad for p in model.module.parameters())
     lesson = taught(model, 3).lesson(range(3), model)
     with torch.no_grad():
-        assert not torch.equal(pupil.base.states(lesson.rows)[0], model.states(lesson.rows)[0])
+        assert not torch.equal(pupil.base.hidden_states(lesson.rows)[0], model.hidden_states(lesson.rows)[0])
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "t5", "vit"])

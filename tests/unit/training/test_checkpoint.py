@@ -23,10 +23,10 @@ def test_the_newest_state_comes_back_and_old_files_go(tmp_path: Path) -> None:
 def test_a_kill_before_the_state_is_named_leaves_the_old_one(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     folder.save({"step": 1}, {"model": A})
-    kept = (tmp_path / "state.json").read_bytes()
+    old_state = (tmp_path / "state.json").read_bytes()
     old = (tmp_path / "model-1.safetensors").read_bytes()
     folder.save({"step": 2}, {"model": B})
-    (tmp_path / "state.json").write_bytes(kept)
+    (tmp_path / "state.json").write_bytes(old_state)
     (tmp_path / "model-1.safetensors").write_bytes(old)
     loaded = folder.load()
     assert loaded is not None

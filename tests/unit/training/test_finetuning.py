@@ -140,14 +140,14 @@ def test_another_setting_does_not_take_up_a_checkpoint(tiny, toy, tmp_path: Path
         train(config(tiny("bert"), data, tmp_path / "m", batch_size=4, seed=1))
 
 
-def test_progress_ends_at_the_total_and_tells_each_epoch(tiny, toy, tmp_path: Path) -> None:
-    seen: list[tuple[int, int, str]] = []
-    train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", epochs=2), lambda *told: seen.append(told))
-    assert seen[-1][0] == seen[-1][1]
-    assert sum("held-out" in label for _, _, label in seen) == 2
+def test_progress_ends_at_the_total_and_reports_each_epoch(tiny, toy, tmp_path: Path) -> None:
+    reports: list[tuple[int, int, str]] = []
+    train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", epochs=2), lambda *report: reports.append(report))
+    assert reports[-1][0] == reports[-1][1]
+    assert sum("held-out" in label for _, _, label in reports) == 2
 
 
-def test_the_card_says_how(tiny, toy, tmp_path: Path) -> None:
+def test_the_card_states_command_hashes_and_scores(tiny, toy, tmp_path: Path) -> None:
     train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", epochs=1, method="lora"))
     card = json.loads((tmp_path / "m" / "card.json").read_text())
     page = (tmp_path / "m" / "card.md").read_text()
@@ -160,7 +160,7 @@ def test_the_card_says_how(tiny, toy, tmp_path: Path) -> None:
     assert f"| held-out | {card['scores']['held-out']['value']:.4f} | 8 |" in page
 
 
-def test_too_little_data_is_said(tiny, toy, tmp_path: Path) -> None:
+def test_too_little_data_is_refused(tiny, toy, tmp_path: Path) -> None:
     with pytest.raises(ExegesisError, match="has 6 training examples; at least 10 are needed"):
         train(config(tiny("bert"), toy(TWO, 6), tmp_path / "m"))
 
@@ -183,7 +183,7 @@ def test_a_folder_with_files_is_left_alone(tiny, toy, tmp_path: Path) -> None:
         train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", method="lora"))
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_read(tiny, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_read(tiny, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"out: .*file/here cannot be written \(.+\)\. Give another folder\."):
         train(config(tiny("bert"), "no such data set", tmp_path / "file" / "here"))

@@ -1,4 +1,4 @@
-"""What is hidden, how much of it, and that the answer is what was hidden."""
+"""The hidden tokens: which ones, how many, and that they are the answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SENTINEL = 1000
 
 
 class Ids(SimpleNamespace):
-    """The numbers that the objectives ask of a tokenizer."""
+    """The numbers of a tokenizer that the objectives need."""
 
     pad_token_id, eos_token_id, mask_token_id, all_special_ids = PAD, END, MASK, (PAD, END, MASK, FIRST)
 
@@ -34,44 +34,44 @@ def test_masked_words_hide_15_percent_of_words_and_never_a_special_token() -> No
     torch.manual_seed(0)
     data = [*rows(300, 40), [FIRST, 10, END]]
     inputs, answers = mask_words(data, Ids())
-    asked = answers != IGNORED
+    hidden = answers != IGNORED
     whole = torch.tensor([row + [PAD] * (42 - len(row)) for row in data])
-    assert asked.sum(1).tolist() == [6] * 300 + [1]
-    assert (answers[asked] == whole[asked]).all()
-    assert not torch.isin(whole[asked], torch.tensor(Ids.all_special_ids)).any()
-    assert (inputs["input_ids"][~asked] == whole[~asked]).all()
+    assert hidden.sum(1).tolist() == [6] * 300 + [1]
+    assert (answers[hidden] == whole[hidden]).all()
+    assert not torch.isin(whole[hidden], torch.tensor(Ids.all_special_ids)).any()
+    assert (inputs["input_ids"][~hidden] == whole[~hidden]).all()
     assert inputs["attention_mask"].sum(1).tolist() == [42] * 300 + [3]
-    read = inputs["input_ids"][asked]
+    read = inputs["input_ids"][hidden]
     # 1,801 draws: three standard deviations are 0.03 and 0.02.
     assert (read == MASK).float().mean().item() == pytest.approx(0.8, abs=0.03)
-    assert (read == whole[asked]).float().mean().item() == pytest.approx(0.1, abs=0.025)
+    assert (read == whole[hidden]).float().mean().item() == pytest.approx(0.1, abs=0.025)
 
 
-def test_the_next_word_is_asked_for_at_each_word_but_the_last() -> None:
+def test_the_next_word_is_the_answer_at_each_word_but_the_last() -> None:
     inputs, answers = next_words([[5, 6, 7, END], [8, END]], Ids(pad_token_id=END))
     assert inputs["input_ids"].tolist() == [[5, 6, 7, END], [8, END, END, END]]
     assert answers.tolist() == [[6, 7, END, IGNORED], [END, IGNORED, IGNORED, IGNORED]]
 
 
 @pytest.mark.parametrize("words", [1, 2, 3, 7, 20, 33, 100])
-def test_spans_and_what_is_left_make_the_text_again(words: int) -> None:
+def test_hidden_spans_and_visible_tokens_make_the_text_again(words: int) -> None:
     torch.manual_seed(words)
     text = list(range(10, 10 + words))
     inputs, answers = hide_spans([[*text, END]] * 20, Ids())
     for left, right, before in zip(
         inputs["input_ids"].tolist(), answers.tolist(), inputs["decoder_input_ids"].tolist(), strict=True
     ):
-        spoken = [i for i in right if i != IGNORED]
-        assert spoken[-1] == END
-        assert before[: len(spoken)] == [PAD, *spoken[:-1]]
-        assert refilled([i for i in left if i != PAD], spoken[:-1]) == [*text, END]
-        assert sum(i < SENTINEL for i in spoken[:-1]) == max(1, round(0.15 * words))
+        named = [i for i in right if i != IGNORED]
+        assert named[-1] == END
+        assert before[: len(named)] == [PAD, *named[:-1]]
+        assert refilled([i for i in left if i != PAD], named[:-1]) == [*text, END]
+        assert sum(i < SENTINEL for i in named[:-1]) == max(1, round(0.15 * words))
 
 
-def refilled(left: list[int], spoken: list[int]) -> list[int]:
-    """Each sentinel replaced by the span that follows it in `spoken`."""
+def refilled(left: list[int], named: list[int]) -> list[int]:
+    """Each sentinel replaced by the span that follows it in `named`."""
     spans: dict[int, list[int]] = {}
-    for token in spoken:
+    for token in named:
         if token >= SENTINEL:
             current = spans.setdefault(token, [])
         else:

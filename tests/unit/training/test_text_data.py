@@ -37,24 +37,24 @@ def phrases(seed: int, sentences: int = 60) -> list[LabeledExample]:
 
 def test_no_train_text_is_a_phrase_of_a_held_out_one() -> None:
     rows = phrases(1)
-    train, held = split_held_out(rows, 15, seed=4)
-    assert len(held) == 15
+    train, held_out = split_held_out(rows, 15, seed=4)
+    assert len(held_out) == 15
     assert len(train) < len(rows) - 15
-    assert not [t.text for t in train if any(f" {t.text} " in f" {h.text} " for h in held)]
+    assert not [t.text for t in train if any(f" {t.text} " in f" {h.text} " for h in held_out)]
 
 
 def test_only_phrases_of_held_out_texts_are_dropped() -> None:
     rows = phrases(2)
-    train, held = split_held_out(rows, 10, seed=0)
-    dropped = {r.text for r in rows} - {r.text for r in train} - {r.text for r in held}
+    train, held_out = split_held_out(rows, 10, seed=0)
+    dropped = {r.text for r in rows} - {r.text for r in train} - {r.text for r in held_out}
     assert dropped
-    assert all(any(f" {text} " in f" {h.text} " for h in held) for text in dropped)
+    assert all(any(f" {text} " in f" {h.text} " for h in held_out) for text in dropped)
 
 
 def test_held_out_texts_are_part_of_no_longer_text() -> None:
     rows = phrases(3)
-    _, held = split_held_out(rows, 15, seed=1)
-    assert not [h for h in held if any(f" {h.text} " in f" {r.text} " and h.text != r.text for r in rows)]
+    _, held_out = split_held_out(rows, 15, seed=1)
+    assert not [h for h in held_out if any(f" {h.text} " in f" {r.text} " and h.text != r.text for r in rows)]
 
 
 def test_the_seed_decides_and_repeats() -> None:
@@ -65,29 +65,29 @@ def test_the_seed_decides_and_repeats() -> None:
 
 def test_at_most_a_fifth_is_held_out_and_nothing_is_lost_without_dropping() -> None:
     rows = phrases(6, sentences=5)
-    train, held = split_held_out(rows, 1_000, seed=0, drop_contained=False)
-    assert len(held) == len(rows) // 5
-    assert sorted(r.text for r in train + held) == sorted(r.text for r in rows)
+    train, held_out = split_held_out(rows, 1_000, seed=0, drop_contained=False)
+    assert len(held_out) == len(rows) // 5
+    assert sorted(r.text for r in train + held_out) == sorted(r.text for r in rows)
 
 
 def test_copies_of_a_held_out_text_leave_the_training_set() -> None:
     rows = examples("one two three four", "one two three four", "a b", "c d")
-    train, held = split_held_out(rows, 1, seed=0)
-    assert [h.text for h in held] == ["one two three four"]
+    train, held_out = split_held_out(rows, 1, seed=0)
+    assert [h.text for h in held_out] == ["one two three four"]
     assert "one two three four" not in {t.text for t in train}
 
 
 def test_containment_minds_words_and_ignores_case_and_blanks() -> None:
     rows = examples("The  cat sat on a mat", "cat sat", "at", "CAT", "dog", "mat")
-    train, held = split_held_out(rows, 1, seed=0)
-    assert [h.text for h in held] == ["The  cat sat on a mat"]
+    train, held_out = split_held_out(rows, 1, seed=0)
+    assert [h.text for h in held_out] == ["The  cat sat on a mat"]
     assert [t.text for t in train] == ["at", "dog"]
 
 
 def test_a_pair_is_one_text() -> None:
     rows = [LabeledExample("a b c", "d e f"), LabeledExample("x", "y"), LabeledExample("c d")]
-    train, held = split_held_out(rows, 1, seed=0)
-    assert held == [rows[0]]
+    train, held_out = split_held_out(rows, 1, seed=0)
+    assert held_out == [rows[0]]
     assert rows[-1] in train
 
 
@@ -127,6 +127,6 @@ def test_training_reads_what_explaining_reads(family: str, tiny) -> None:
     data = tokenize_examples([LabeledExample(text, pair, 0) for text, pair in texts], tokenizer, 12, adapter)
     assert all(("token_type_ids" in row) == adapter.token_types for row in data.inputs)
     for row, (text, pair) in zip(data.inputs, texts, strict=True):
-        seen = encode_text(tokenizer, Example(text, pair), 12)
-        assert row["input_ids"] == seen.ids.tolist()
-        assert row.get("token_type_ids", seen.types.tolist()) == seen.types.tolist()
+        encoded = encode_text(tokenizer, Example(text, pair), 12)
+        assert row["input_ids"] == encoded.ids.tolist()
+        assert row.get("token_type_ids", encoded.types.tolist()) == encoded.types.tolist()

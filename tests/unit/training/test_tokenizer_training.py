@@ -29,12 +29,12 @@ for family in sys.argv[1:]:
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def made(request: pytest.FixtureRequest, texts: tuple[str, ...]) -> tuple[str, Any]:
+def trained(request: pytest.FixtureRequest, texts: tuple[str, ...]) -> tuple[str, Any]:
     return request.param, train_tokenizer(request.param, texts, 500, 64)
 
 
-def test_the_marks_are_single_tokens_wherever_they_stand(made: tuple[str, Any]) -> None:
-    _, tokenizer = made
+def test_the_marks_are_single_tokens_wherever_they_stand(trained: tuple[str, Any]) -> None:
+    _, tokenizer = trained
     for mark in MARKS:
         for text, before in ((mark, ""), (f"the beds felt soft. {mark}", "the beds felt soft.")):
             ids = tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -42,8 +42,8 @@ def test_the_marks_are_single_tokens_wherever_they_stand(made: tuple[str, Any]) 
             assert tokenizer.decode(ids[-1:]).strip() == mark
 
 
-def test_texts_come_back_and_none_of_their_words_is_unknown(made: tuple[str, Any], texts: tuple[str, ...]) -> None:
-    family, tokenizer = made
+def test_texts_come_back_and_none_of_their_words_is_unknown(trained: tuple[str, Any], texts: tuple[str, ...]) -> None:
+    family, tokenizer = trained
     for text in texts[:20]:
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         back = tokenizer.decode(ids, clean_up_tokenization_spaces=False).strip()
@@ -53,15 +53,15 @@ def test_texts_come_back_and_none_of_their_words_is_unknown(made: tuple[str, Any
         assert tokenizer.unk_token_id not in ids
 
 
-def test_there_are_no_more_pieces_than_asked_for_and_words_are_not_spelt(made: tuple[str, Any], texts) -> None:
-    _, tokenizer = made
+def test_there_are_no_more_pieces_than_requested_and_words_are_not_spelled_out(trained: tuple[str, Any], texts) -> None:
+    _, tokenizer = trained
     assert 400 < len(tokenizer) <= 500
     words = sum(len(text.split()) for text in texts)
     assert sum(len(row) for row in tokenizer(list(texts))["input_ids"]) < 2.5 * words
 
 
-def test_a_stored_tokenizer_is_read_as_it_was(made: tuple[str, Any], texts: tuple[str, ...], tmp_path: Path) -> None:
-    family, tokenizer = made
+def test_a_stored_tokenizer_is_read_as_it_was(trained: tuple[str, Any], texts: tuple[str, ...], tmp_path: Path) -> None:
+    family, tokenizer = trained
     tokenizer.save_pretrained(str(tmp_path))
     (tmp_path / "config.json").write_text(f'{{"model_type": "{family}"}}')
     read = load_tokenizer(tmp_path)
@@ -74,13 +74,13 @@ def test_a_stored_tokenizer_is_read_as_it_was(made: tuple[str, Any], texts: tupl
 def test_every_process_makes_the_same(texts: tuple[str, ...]) -> None:
     command = [sys.executable, "-c", DIGEST, *FAMILIES]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "RAYON_NUM_THREADS": "2"}
-    told = [
+    runs = [
         subprocess.run(command, env=environment | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True)
         for seed in ("1", "2")
     ]
     here = {f: hashlib.sha256(train_tokenizer(f, texts, 500, 64).backend_tokenizer.to_str().encode()) for f in FAMILIES}
     expected = "".join(f"{family} {digest.hexdigest()}\n" for family, digest in here.items())
-    assert [done.stdout for done in told] == [expected, expected]
+    assert [done.stdout for done in runs] == [expected, expected]
 
 
 def test_a_vocabulary_too_small_for_the_marks_is_refused() -> None:

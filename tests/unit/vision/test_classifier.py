@@ -51,7 +51,11 @@ def test_logits_are_those_of_the_plain_model(architecture: str, saved: Save) -> 
     with torch.inference_mode():
         wanted = torch.cat([plain(folder, architecture)(pixel_values=row[None]).logits for row in batch.pictures])
         assert wanted.std() > 0.1
-        for logits in (model.logits(batch), model.logits(batch, model.embed(batch)), model.captured(batch)[0]):
+        for logits in (
+            model.logits(batch),
+            model.logits(batch, model.embed(batch)),
+            model.logits_with_attention(batch)[0],
+        ):
             assert torch.allclose(logits, wanted, atol=1e-5)
 
 
@@ -59,7 +63,7 @@ def test_logits_are_those_of_the_plain_model(architecture: str, saved: Save) -> 
 def test_attention_is_read_for_every_layer_and_head(architecture: str, saved: Save) -> None:
     model = load_image_model(saved(architecture))
     with torch.inference_mode():
-        _, recorder = model.captured(batch_of(model, 2))
+        _, recorder = model.logits_with_attention(batch_of(model, 2))
     specials = len(model.adapter.specials)
     assert [tuple(layer.shape) for layer in recorder.probabilities] == [(2, 4, 9 + specials, 9 + specials)] * 3
     assert all(torch.allclose(layer.sum(-1), torch.ones(())) for layer in recorder.probabilities)
@@ -91,7 +95,7 @@ def test_gradients_reach_the_pixels(saved: Save) -> None:
     model = load_image_model(saved(), "float64")
     batch = batch_of(model, 1)
     points = model.points(batch, "pixels").requires_grad_()
-    (slope,) = torch.autograd.grad(model.logits(batch, model.embedded(points, "pixels"))[0, 1], points)
+    (slope,) = torch.autograd.grad(model.logits(batch, model.embed_points(points, "pixels"))[0, 1], points)
     step = torch.zeros_like(batch.pictures)
     step[0, 2, 9, 17] = 1e-5
     with torch.no_grad():
@@ -148,7 +152,7 @@ def test_a_base_at_224_has_196_patches_and_144_heads(tmp_path: Path) -> None:
     (folder / "preprocessor_config.json").write_text(json.dumps({"size": 224, "image_mean": [0.5] * 3}))
     model = load_image_model(str(folder))
     with torch.inference_mode():
-        logits, recorder = model.captured(batch_of(model, 1))
+        logits, recorder = model.logits_with_attention(batch_of(model, 1))
     assert (model.grid, len(model.encode(Picture(pictures(1)[0])).features)) == ((14, 14), 196)
     assert sum(layer.shape[1] for layer in recorder.probabilities) == 144
     assert torch.isfinite(logits).all()

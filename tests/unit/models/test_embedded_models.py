@@ -1,9 +1,12 @@
-"""The text models that come with the project, and the bases below them, are what their cards say."""
+"""Embedded text models and bases are as their cards state, and adapters name embedded bases portably."""
 
 from __future__ import annotations
 
+import json
 import shlex
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +17,18 @@ from engine.cli.root import app
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample
 from engine.data.registry import data_root
+from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from engine.models.inspection import check_weights
 from engine.models.loading import load_model
+from engine.models.sizes import model_size
 from engine.models.text_classifier import TextClassifier
 from engine.request import Example
 from engine.result import Prediction
 from engine.training.cards import card_markdown
+from engine.training.config import PretrainConfig, TrainConfig
+from engine.training.finetuning import train
+from engine.training.pretraining import pretrain
 
 LARGEST_BASE = 3 * 10**6
 LARGEST_ADAPTER = 2 * 10**6
@@ -48,20 +56,20 @@ stored = pytest.mark.parametrize("name", [*MODELS, *BASES])
 
 
 def probabilities(model: TextClassifier, examples: tuple[LabeledExample, ...]) -> np.ndarray:
-    """What the model says of each example (examples, labels)."""
-    return np.array([prediction.probabilities for prediction in predicted(model, examples)])
+    """Probabilities (examples, labels)."""
+    return np.array([prediction.probabilities for prediction in predict(model, examples)])
 
 
-def predicted(model: TextClassifier, examples: tuple[LabeledExample, ...]) -> list[Prediction]:
-    """What it says of each example. Those of about one length are run together, so that little is padding."""
+def predict(model: TextClassifier, examples: tuple[LabeledExample, ...]) -> list[Prediction]:
+    """The prediction of each example. Those of about one length are run together, so that little is padding."""
     coded = [model.encode(Example(example.text, example.text_pair)) for example in examples]
     order = sorted(range(len(coded)), key=lambda place: len(coded[place]))
-    said: list[Prediction] = []
+    predictions: list[Prediction] = []
     with torch.inference_mode():
         for start in range(0, len(order), AT_ONCE):
             batch = model.collate([coded[place] for place in order[start : start + AT_ONCE]])
-            said += model.predictions(model.logits(batch))
-    return [said[place] for place in np.argsort(order)]
+            predictions += model.predictions(model.logits(batch))
+    return [predictions[place] for place in np.argsort(order)]
 
 
 def accuracy(model: TextClassifier, examples: tuple[LabeledExample, ...]) -> float:
@@ -87,22 +95,22 @@ def test_all_weights_together_are_small() -> None:
 
 
 @stored
-def test_the_command_on_its_card_is_one_that_is_understood(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_on_its_card_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from engine.training import finetuning
     from engine.training import image_training as image_trainer
     from engine.training import pretraining as pretrainer
 
-    asked = []
+    configs = []
 
     def stop(config: object, *rest: object) -> None:
-        asked.append(config)
+        configs.append(config)
         raise SystemExit(0)
 
     monkeypatch.setattr(finetuning, "train", stop)
     monkeypatch.setattr(pretrainer, "pretrain", stop)
     monkeypatch.setattr(image_trainer, "train_images", stop)
     CliRunner().invoke(app, shlex.split(catalog.card(name)["command"])[1:])
-    [config] = asked
+    [config] = configs
     settings = catalog.card(name)["settings"]
     assert {key: getattr(config, key) for key in settings} == settings
 
@@ -145,9 +153,74 @@ def test_a_model_of_pairs_answers_as_well_as_its_card_says(name: str) -> None:
 @pytest.mark.parametrize("name", SCORING)
 def test_a_regressor_scores_as_well_as_its_card_says(name: str) -> None:
     examples = load(f"quality:{FRESH}", split="test").examples
-    said = [prediction.logits[0] for prediction in predicted(load_model(name), examples)]
-    found = float(np.corrcoef(said, [float(example.label or 0) for example in examples])[0, 1])
+    scores = [prediction.logits[0] for prediction in predict(load_model(name), examples)]
+    correlation = float(np.corrcoef(scores, [float(example.label or 0) for example in examples])[0, 1])
     stated = catalog.card(name)["scores"]["test"]["value"]
     assert stated >= PEARSON[name]
     # Fisher's z: three standard errors of 60 examples are 0.4.
-    assert abs(np.arctanh(found) - np.arctanh(stated)) < 0.4
+    assert abs(np.arctanh(correlation) - np.arctanh(stated)) < 0.4
+
+
+@pytest.fixture(scope="module")
+def embedded_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of embedded models with one base, bases/tiny."""
+    root = tmp_path_factory.mktemp("embedded")
+    quick: dict[str, Any] = {"dataset": "reviews-generated:count=120", "epochs": 1, "held_out": 20, "max_length": 48}
+    pretrain(PretrainConfig(base="t5-mini", vocabulary=500, device="cpu", out=str(root / "bases" / "tiny"), **quick))
+    return root
+
+
+@pytest.fixture
+def embedded(embedded_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it in place of the embedded models."""
+    folder = shutil.copytree(embedded_base, tmp_path / "embedded")
+    monkeypatch.setattr(catalog, "EMBEDDED", folder)
+    return folder
+
+
+def tune(out: Path) -> None:
+    settings: dict[str, Any] = {"method": "lora", "epochs": 1, "rank": 2, "held_out": 10, "device": "cpu"}
+    train(TrainConfig(base="bases/tiny", dataset="reviews-marked:count=40", out=str(out), **settings))
+
+
+def test_an_adapter_finds_its_base_wherever_the_project_lies(
+    embedded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(embedded)  # where bases/tiny is a folder too
+    tune(embedded / "tiny-marked")
+    named = json.loads((embedded / "tiny-marked" / "adapter_config.json").read_text(encoding="utf-8"))
+    assert named["base_model_name_or_path"] == "bases/tiny"
+    before = catalog.revision("tiny-marked")
+    moved = shutil.move(embedded, tmp_path / "elsewhere")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(catalog, "EMBEDDED", Path(moved))
+    assert catalog.revision("tiny-marked") == before
+    assert catalog.locate("tiny-marked").base == Path(moved) / "bases" / "tiny"
+    model = load_model("tiny-marked")
+    assert model.labels == ("negative", "positive")
+    assert model_size("tiny-marked").parameters == sum(p.numel() for p in model.module.parameters())
+
+
+def test_the_card_of_an_adapter_names_its_base_and_the_licence(embedded: Path) -> None:
+    tune(embedded / "tiny-marked")
+    base = catalog.card("tiny-marked")["base"]
+    assert (base["name"], base["licence"]) == ("bases/tiny", "Apache-2.0")
+    assert base["source"].startswith("bases/tiny of Exegesis: Pre-training by hidden spans")
+    assert base["sha256"] == catalog.card("bases/tiny")["sha256"]
+    assert "the last word" in catalog.card("tiny-marked")["intended_use"]
+
+
+def test_a_base_is_listed_apart_and_is_no_classifier(embedded: Path) -> None:
+    assert catalog.embedded_bases() == ["bases/tiny"]
+    assert catalog.embedded_models() == []
+    assert catalog.locate_base("bases/tiny") == embedded / "bases" / "tiny"
+    assert catalog.card("bases/tiny")["title"] == "tiny"
+    with pytest.raises(ExegesisError, match=r"no classifier.*exegesis train --base bases/tiny"):
+        load_model("bases/tiny")
+
+
+@pytest.mark.parametrize("find", [catalog.locate_base, catalog.locate])
+def test_a_base_that_is_not_there_lists_those_that_are(find: object, embedded: Path) -> None:
+    assert callable(find)
+    with pytest.raises(UsageError, match=r"base: .*'?bases/tinny'?.*bases/tiny"):
+        find("bases/tinny")
