@@ -10,14 +10,14 @@ import argparse
 import sys
 
 from benchmarks.limits import Limit, judge
-from engine.study.ratings.intervals import ERROR
-from engine.study.ratings.simulation import Made, false_claims
+from engine.study.ratings import ERROR_RATE
+from engine.study.simulation import RankingSimulation, false_difference_rate
 
 STUDIES = 200
 CASES = {
-    "4 methods, 20 annotators, 10 items": Made(dict.fromkeys("ABCD", 0.0), annotators=20, items=10),
-    "6 methods, 20 annotators, 10 items": Made(dict.fromkeys("ABCDEF", 0.0), annotators=20, items=10),
-    "4 methods, 3 annotators, 10 items": Made(dict.fromkeys("ABCD", 0.0), annotators=3, items=10),
+    "4 methods, 20 annotators, 10 items": RankingSimulation(dict.fromkeys("ABCD", 0.0), annotators=20, items=10),
+    "6 methods, 20 annotators, 10 items": RankingSimulation(dict.fromkeys("ABCDEF", 0.0), annotators=20, items=10),
+    "4 methods, 3 annotators, 10 items": RankingSimulation(dict.fromkeys("ABCD", 0.0), annotators=3, items=10),
 }
 
 
@@ -25,8 +25,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=STUDIES)
     studies = parser.parse_args().studies
-    shares = {case: false_claims(made, studies) for case, made in CASES.items()}
-    return judge([Limit(f"{case}, {studies} studies", 100 * share, 100 * ERROR, "%") for case, share in shares.items()])
+    shares = {case: false_difference_rate(made, studies) for case, made in CASES.items()}
+    return judge(
+        [Limit(f"{case}, {studies} studies", 100 * share, 100 * ERROR_RATE, "%") for case, share in shares.items()]
+    )
 
 
 if __name__ == "__main__":

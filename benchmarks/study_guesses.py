@@ -10,18 +10,18 @@ import argparse
 import sys
 
 from benchmarks.limits import Limit, judge
-from engine.study.forward.guesses import WITHOUT
-from engine.study.forward.simulation import MadeGuesses, coverage
-from engine.study.ratings.intervals import ERROR
+from engine.study.counted_votes import WITHOUT
+from engine.study.ratings import ERROR_RATE
+from engine.study.simulation import GuessSimulation, measure_coverage
 
 STUDIES = 400
 EQUAL = dict.fromkeys((WITHOUT, "A", "B", "C"), 0.6)
 DIFFERENT = {WITHOUT: 0.6, "A": 0.75, "B": 0.9, "C": 0.6}
 CASES = {
-    "equal skills, 20 annotators": MadeGuesses(EQUAL),
-    "different skills, 20 annotators": MadeGuesses(DIFFERENT),
-    "different skills, 5 annotators": MadeGuesses(DIFFERENT, annotators=5),
-    "different skills, 20 annotators who differ much": MadeGuesses(DIFFERENT, taste=1.0),
+    "equal skills, 20 annotators": GuessSimulation(EQUAL),
+    "different skills, 20 annotators": GuessSimulation(DIFFERENT),
+    "different skills, 5 annotators": GuessSimulation(DIFFERENT, annotators=5),
+    "different skills, 20 annotators who differ much": GuessSimulation(DIFFERENT, taste=1.0),
 }
 
 
@@ -31,9 +31,9 @@ def main() -> int:
     studies = parser.parse_args().studies
     limits = []
     for case, made in CASES.items():
-        found = coverage(made, studies)
+        found = measure_coverage(made, studies)
         missed = {"accuracies missed": found.alone, "studies that miss a difference": found.together}
-        limits += [Limit(f"{case}: {what}", 100 * (1 - held), 100 * ERROR, "%") for what, held in missed.items()]
+        limits += [Limit(f"{case}: {what}", 100 * (1 - held), 100 * ERROR_RATE, "%") for what, held in missed.items()]
     return judge(limits)
 
 

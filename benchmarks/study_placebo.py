@@ -22,10 +22,10 @@ from benchmarks.limits import Limit, judge
 from engine.data.datasets import load
 from engine.explain import explain_many
 from engine.request import Example, Request
-from engine.study.coloring import colored
+from engine.study.ballots import color_scores
 from engine.study.design import COLORS, Design, MethodChoice
-from engine.study.freezing import FrozenMap
-from engine.study.placebo import with_placebos
+from engine.study.items import ItemMap
+from engine.study.snapshot import add_placebos
 
 MODEL, DATASET = "reviews-minilm", "reviews-generated"
 METHODS = ("gradient_x_input", "attention_mean", "attention_rollout", "occlusion")
@@ -33,19 +33,19 @@ BALLOTS, SHOWN = 500, len(METHODS) + 1
 LEVELS = np.linspace(0, 1, 21)
 
 
-def ballots(count: int) -> list[tuple[Example, list[FrozenMap]]]:
+def ballots(count: int) -> list[tuple[Example, list[ItemMap]]]:
     """Inputs and their explanations, the placebo last."""
     texts = [one.example for one in load(DATASET, "train", limit=count).examples]
     made = explain_many([Request(MODEL, method, text) for method in METHODS for text in texts])
     design = Design(model=MODEL, dataset=DATASET, methods=tuple(map(MethodChoice, METHODS)))
-    by_item = with_placebos([made[place::count] for place in range(count)], design)
-    maps = [[FrozenMap(one.tokens, one.scores, None, one.truncated) for one in answers] for answers in by_item]
+    by_item = add_placebos([made[place::count] for place in range(count)], design)
+    maps = [[ItemMap(one.tokens, one.scores, None, one.truncated) for one in answers] for answers in by_item]
     return list(zip(texts, maps, strict=True))
 
 
-def features(given: Example, maps: list[FrozenMap], rule: str) -> np.ndarray:
+def features(given: Example, maps: list[ItemMap], rule: str) -> np.ndarray:
     """Of each explanation without the places of its colors: quantiles, signs, ties, and how far those of others are."""
-    colors = [np.array([c for c, t in zip(colored(one, given, rule), one.tokens, strict=True) if not t.special])
+    colors = [np.array([c for c, t in zip(color_scores(one, given, rule), one.tokens, strict=True) if not t.special])
               for one in maps]  # fmt: skip
     quantiles = np.array([np.quantile(one, LEVELS) for one in colors])
     rows = []
@@ -69,9 +69,9 @@ def named(rows: np.ndarray) -> float:
     return float(((chances + jitter).reshape(count, SHOWN).argmax(axis=1) == SHOWN - 1).mean())
 
 
-def least_agreeing(given: Example, maps: list[FrozenMap]) -> bool:
+def least_agreeing(given: Example, maps: list[ItemMap]) -> bool:
     """Whether the placebo's order of words agrees least with those of the others."""
-    colors = np.array([colored(one, given, "rank") for one in maps])
+    colors = np.array([color_scores(one, given, "rank") for one in maps])
     agreement = np.corrcoef(colors).sum(axis=1)
     return int(agreement.argmin()) == SHOWN - 1
 

@@ -22,7 +22,7 @@ from components.picture.styles import use_picture_styles
 from components.picture.variables import picture_style
 from components.text.token_map import TokenMap, direction, token_map_html
 from engine.request import Example, Input
-from engine.study.ballots import Map
+from engine.study.ballots import BallotMap
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE
 from engine.word_units import units
 
@@ -39,7 +39,7 @@ END = 1.0
 """Where every scale ends: scores of a ballot are shares of the largest."""
 
 
-def explanation_html(model_input: Input, one: Map) -> str:
+def explanation_html(model_input: Input, one: BallotMap) -> str:
     """One explanation in colors and, for screen readers, in words. Every text is escaped."""
     if isinstance(model_input, Example):
         return _text_map(model_input, one)
@@ -84,7 +84,7 @@ def use_ballot_styles() -> None:
     st.html(_sheet())
 
 
-def _text_map(example: Example, one: Map) -> str:
+def _text_map(example: Example, one: BallotMap) -> str:
     texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
     parts = tuple(unit for unit in units(one.tokens, one.scores, example) if not unit.special)
     signed = one.colors == BY_SIGN

@@ -19,13 +19,13 @@ from components.styles import use_styles
 from components.trouble import say_error, say_note, sentence
 from engine.access import ADMINS, OPEN, PASSWORD
 from engine.errors import ExegesisError
-from engine.study import limits
-from engine.study.limits import TooManyTries, Tries
+from engine.study import access
+from engine.study.access import AttemptLimit, TooManyAttempts
 
 LOG = logging.getLogger(__name__)
 TRUSTED = "EXEGESIS_TRUST_EMAILS"
 """Set to 1 where the provider does not say that it checked an address, and gives out none that it did not check."""
-TRIES = Tries()
+TRIES = AttemptLimit()
 """Those of all sessions. Not in Streamlit's cache: any browser may have that emptied."""
 HERE = "this machine"
 FORWARDED = {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"}
@@ -173,9 +173,9 @@ def is_local(visit: Visit) -> bool:
 def client_of(visit: Visit) -> str:
     """The source whose tries are counted together; of a proxy on this machine, the address that it says it serves."""
     if not _is_local_address(visit.address):
-        return limits.source_of(visit.address)
+        return access.attempt_source(visit.address)
     behind = visit.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
-    return limits.source_of(behind) if behind else HERE
+    return access.attempt_source(behind) if behind else HERE
 
 
 def has_password() -> bool:
@@ -183,7 +183,7 @@ def has_password() -> bool:
     return bool(os.environ.get(PASSWORD))
 
 
-def is_password(typed: str, visit: Visit, tries: Tries) -> bool:
+def is_password(typed: str, visit: Visit, tries: AttemptLimit) -> bool:
     """Whether that is the organizer's password; a wrong one is logged, without what was typed. Errors: `TooManyTries`.
 
     Digests are compared, so that the time it takes tells neither the length nor where the first wrong letter is.
@@ -191,13 +191,13 @@ def is_password(typed: str, visit: Visit, tries: Tries) -> bool:
     source, password = client_of(visit), os.environ.get(PASSWORD, "")
     try:
         begun = tries.begin(source)
-    except TooManyTries:
+    except TooManyAttempts:
         LOG.warning("organiser: too many wrong passwords from %r", source)
         raise
     if not password or not hmac.compare_digest(_digest(typed), _digest(password)):
         LOG.warning("organiser: wrong password from %r", source)
         return False
-    tries.right(begun)
+    tries.withdraw(begun)
     return True
 
 

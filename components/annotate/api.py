@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from engine.study.limits import source_of
+from engine.study.access import attempt_source
 
 PATH = "/api/study/{link}"
 LARGEST_BODY = 16_384
@@ -83,7 +83,7 @@ def _respond(name: str, request: StudyRequest) -> Response:
 async def _read(request: Request) -> StudyRequest:
     body = await _body(request) if request.method == "POST" else {}
     kind, _, code = request.headers.get("authorization", "").partition(" ")
-    source = source_of(request.client.host if request.client else None)
+    source = attempt_source(request.client.host if request.client else None)
     return StudyRequest(request.path_params["link"], code.strip() if kind.lower() == "bearer" else "", source, body)
 
 

@@ -19,16 +19,21 @@ from components.palette import step_of
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.request import Example, Input
 from engine.result import Prediction, Token
-from engine.study.annotators import NotKnown, NotOpen, consent, join, recognise
-from engine.study.ballots import Ballot, Map, next_ballot
-from engine.study.codes import is_token
-from engine.study.database import WrongAddress
-from engine.study.limits import TooManyTries
+from engine.study.access import TooManyAttempts, is_token
+from engine.study.annotators import StudyNotOpen, UnknownIdentifier, consent, identify, join
+from engine.study.ballots import Ballot, BallotMap, next_ballot
+from engine.study.database import InvalidAddress
 from engine.study.studies import find
-from engine.study.voting import Answer, Guess, confirm, undo
+from engine.study.votes import Answer, Guess, confirm, undo
 from engine.word_units import Unit, units
 
-STATUSES: Mapping[type, int] = {NotOpen: 403, NotKnown: 404, TooManyTries: 429, WrongAddress: 503, UsageError: 400}
+STATUSES: Mapping[type, int] = {
+    StudyNotOpen: 403,
+    UnknownIdentifier: 404,
+    TooManyAttempts: 429,
+    InvalidAddress: 503,
+    UsageError: 400,
+}
 """By error; any other of ours is 503."""
 _FIELDS = ("ballot", "token", "ranks", "guess", "seconds")
 
@@ -75,7 +80,7 @@ _OPERATIONS = {"join": _join, "consent": _consent, "ballot": _ballot, "answer": 
 
 def _person(request: StudyRequest) -> int:
     """The participant. Errors: the code is nobody's, or too many were wrong."""
-    return recognise(request.link, request.code, request.source).id
+    return identify(request.link, request.code, request.source).id
 
 
 def ballot_json(ballot: Ballot) -> dict[str, Any]:
@@ -114,7 +119,7 @@ def _prediction_json(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _explanation_json(model_input: Input, one: Map) -> dict[str, Any]:
+def _explanation_json(model_input: Input, one: BallotMap) -> dict[str, Any]:
     parts = _parts(model_input, one)
     return {
         "place": one.place,
@@ -125,7 +130,7 @@ def _explanation_json(model_input: Input, one: Map) -> dict[str, Any]:
     }
 
 
-def _parts(model_input: Input, one: Map) -> list[tuple[Token | Unit, float]]:
+def _parts(model_input: Input, one: BallotMap) -> list[tuple[Token | Unit, float]]:
     """The parts with a color of their own: patches row by row, and of a text what can be told apart in it.
 
     The model's special tokens are left out, which nobody is shown.

@@ -27,12 +27,11 @@ from components.trouble import literal, say_note
 from engine.errors import ExegesisError
 from engine.request import Picture
 from engine.result import Prediction
-from engine.study.annotators import NotOpen
+from engine.study.access import new_token
+from engine.study.annotators import StudyNotOpen
 from engine.study.ballots import Ballot
-from engine.study.codes import new_token
 from engine.study.design import PREDICT, Design
-from engine.study.forward.guesses import SUREST
-from engine.study.voting import Answer, Guess, confirm, undo
+from engine.study.votes import SUREST, Answer, Guess, confirm, undo
 
 LOG = logging.getLogger(__name__)
 MOST_BARS = 3
@@ -168,7 +167,7 @@ def _send(seat: Seat, answer: Answer) -> None:
     """Save the answer; it is on the disk when this returns. Errors are fit for a participant's eyes."""
     try:
         confirm(seat.person, answer)
-    except NotOpen:
+    except StudyNotOpen:
         leave_message(LOST)  # the board, which would say it, is not drawn any more
         raise
     except ExegesisError as error:

@@ -27,11 +27,11 @@ from components.safe_markdown import markdown
 from components.trouble import literal, say_error, say_note
 from engine.errors import ExegesisError
 from engine.request import Picture
-from engine.study.annotators import NotKnown, NotOpen, consent, join, resume
+from engine.study.access import attempt_source
+from engine.study.annotators import StudyNotOpen, UnknownIdentifier, consent, join, resume
 from engine.study.ballots import next_ballot
-from engine.study.design import Design, counted_items
-from engine.study.limits import source_of
-from engine.study.studies import DRAFT, StudyRecord, by_token
+from engine.study.design import Design
+from engine.study.studies import DRAFT, StudyRecord, find_by_token
 
 COLUMN = 920
 """Width in pixels that texts are read in."""
@@ -50,7 +50,7 @@ KEEP_IT = (
 def draw_study(token: str) -> None:
     """Draw the screen of the study with that link which comes next, or that the server fails."""
     try:
-        study = by_token(token) if token else None
+        study = find_by_token(token) if token else None
         if study is None:
             _draw_no_study(token)
             return
@@ -76,9 +76,9 @@ def _draw_screen(study: StudyRecord, seat: Seat | None) -> str:
     """Draw the screen; return its name, which is another for each ballot."""
     try:
         return _draw_open(study, seat) if study.takes_votes else _draw_shut(study)
-    except NotOpen:  # it ended while this was drawn
+    except StudyNotOpen:  # it ended while this was drawn
         return _draw_shut(study)
-    except NotKnown as error:
+    except UnknownIdentifier as error:
         leave_seat()
         say_error(str(error))
         return "unknown"
@@ -153,7 +153,7 @@ def _draw_thanks(seat: Seat) -> None:
 
 def workload(design: Design) -> str:
     """How much there is to do, in words."""
-    fresh = min(design.items_per_annotator, counted_items(design))
+    fresh = min(design.items_per_annotator, design.item_count)
     practice = f" The first {design.practice} are for practice." if design.practice > 1 else ""
     practice = " The first is for practice." if design.practice == 1 else practice
     return f"There are {count(design.practice + fresh + design.repeats, 'item')}.{practice}"
@@ -168,7 +168,7 @@ def _go_on(study: str, code: str, step: Step = "items") -> None:
         return
     try:
         take_seat(study, resume(study, code, _source()), code, step)
-    except NotKnown as error:
+    except UnknownIdentifier as error:
         leave_seat()
         leave_message(str(error))
     except ExegesisError as error:
@@ -192,4 +192,4 @@ def _agree(study: str) -> None:
 
 def _source() -> str:
     """The name under which wrong codes, and joining, are counted together."""
-    return source_of(client_of(current_visit()))
+    return attempt_source(client_of(current_visit()))

@@ -18,7 +18,7 @@ import streamlit as st
 from components import pins
 from components.trouble import sentence
 from engine.errors import UsageError, not_allowed
-from engine.study.ratings.matches import competition
+from engine.study.rankings import competition_ranks
 
 NAME = "exegesis_ranking"
 PLACES = "ABCDEF"
@@ -94,7 +94,7 @@ def are_ranks(ranks: object, places: int) -> bool:
     """Whether these are competition ranks of so many places: each is 1 + how many are strictly better."""
     if not isinstance(ranks, list) or len(ranks) != places or not all(type(rank) is int for rank in ranks):
         return False
-    return list(competition(dict(zip(PLACES, ranks, strict=False))).values()) == ranks
+    return list(competition_ranks(dict(zip(PLACES, ranks, strict=False))).values()) == ranks
 
 
 def receive_ranking(

@@ -20,9 +20,9 @@ import streamlit as st
 
 from components.compact import compact_script
 from engine.errors import ExegesisError, UsageError
-from engine.study.annotators import NotKnown, NotOpen, Person
-from engine.study.database import WrongAddress
-from engine.study.limits import TooManyTries
+from engine.study.access import TooManyAttempts
+from engine.study.annotators import Participant, StudyNotOpen, UnknownIdentifier
+from engine.study.database import InvalidAddress
 
 LOG = logging.getLogger(__name__)
 Step = Literal["code", "instructions", "items"]
@@ -58,7 +58,7 @@ def current_seat(study: str) -> Seat | None:
     return Seat(**fields) if fields and fields["study"] == study else None
 
 
-def take_seat(study: str, person: Person, code: str, step: Step) -> None:
+def take_seat(study: str, person: Participant, code: str, step: Step) -> None:
     """Make this session that participant's."""
     st.session_state[SEAT_KEY] = dataclasses.asdict(Seat(study, person.id, person.pseudonym, code, step))
 
@@ -115,7 +115,9 @@ def failure_message(error: ExegesisError, participant: str, then: str = AGAIN) -
     That is the error's own words, unless they may name the database and where it is. `participant`: whom the log
     names, a pseudonym at most. `then`: what follows where the server failed.
     """
-    if isinstance(error, NotOpen | NotKnown | TooManyTries | UsageError) and not isinstance(error, WrongAddress):
+    if isinstance(error, StudyNotOpen | UnknownIdentifier | TooManyAttempts | UsageError) and not isinstance(
+        error, InvalidAddress
+    ):
         return str(error)
     LOG.error("the study failed for %s", participant, exc_info=error)
     return f"{UNREACHABLE} {then}".strip()

@@ -20,13 +20,11 @@ from components.tables import draw_table, table_styles
 from components.trouble import literal, say_error, sentence
 from engine.request import Example, Input
 from engine.result import Prediction
-from engine.study.ballots import PLACES, Map
+from engine.study.ballots import PLACES, BallotMap, BallotReplay, replay_ballot
+from engine.study.counted_votes import CountedVote, GuessAnswer, guess_targets, to_guesses
 from engine.study.design import PREDICT
-from engine.study.forward.guesses import SUREST, Guessed, as_guesses
-from engine.study.item_names import NamedItem, named_items
-from engine.study.seen import Seen, seen
-from engine.study.tally import Kept
-from engine.study.targets import targets_of
+from engine.study.items import ItemName, item_names
+from engine.study.votes import SUREST
 
 LIST_HEIGHT, MOST_AT_ONCE = 420, 10
 """A longer list of answers scrolls in a box of so many pixels."""
@@ -66,8 +64,8 @@ def draw_annotator_answers(results: TitledResults) -> None:
     _draw_answers(results, own, lambda vote: results.items[vote.item].name, with_items=True)
 
 
-def _guesses(results: TitledResults) -> list[Guessed]:
-    return as_guesses(results.votes, targets_of(results.study.id))
+def _guesses(results: TitledResults) -> list[GuessAnswer]:
+    return to_guesses(results.votes, guess_targets(results.study.id))
 
 
 def _choose(what: str, options: list[str], title: Callable[[str], str]) -> str | None:
@@ -79,7 +77,7 @@ def _choose(what: str, options: list[str], title: Callable[[str], str]) -> str |
 
 
 def _draw_answers(
-    results: TitledResults, votes: list[Kept], label: Callable[[Kept], str], with_items: bool = False
+    results: TitledResults, votes: list[CountedVote], label: Callable[[CountedVote], str], with_items: bool = False
 ) -> None:
     """Each with a link to what was seen; `with_items`: and with the item's text or picture."""
     with st.container(height=LIST_HEIGHT if len(votes) > MOST_AT_ONCE else "content", border=False):
@@ -98,10 +96,10 @@ def _draw_answers(
                 row.html(_item_html(results, vote.item), width="content")
 
 
-def _describe_answer(vote: Kept, results: TitledResults) -> str:
+def _describe_answer(vote: CountedVote, results: TitledResults) -> str:
     """The ranking or the guess."""
     if results.study.design.mode == PREDICT:
-        return describe_guess(vote, results.items[vote.item].said, results.titles)
+        return describe_guess(vote, results.items[vote.item].prediction, results.titles)
     return describe_ranking(vote, results.titles)
 
 
@@ -120,12 +118,12 @@ def draw_look(results: TitledResults, query: Mapping[str, str]) -> None:
         RESULTS.file, label="Back to the results", icon=":material/arrow_back:", query_params={"study": str(study)}
     )
     try:
-        look = seen(study, annotator, item, repeat)
+        look = replay_ballot(study, annotator, item, repeat)
     except Exception as error:
         say_error(sentence(error))
         return
     again = ", the second time" if repeat else ""
-    named = named_items(study)[item]
+    named = item_names(study)[item]
     name = named.name[0].lower() + named.name[1:]
     st.subheader(literal(f"What {annotator} saw on {name}{again}"), anchor=False)
     if results.study.design.mode == PREDICT:
@@ -134,7 +132,7 @@ def draw_look(results: TitledResults, query: Mapping[str, str]) -> None:
         _draw_ranking(look, results.titles)
 
 
-def _draw_ranking(look: Seen, titles: Mapping[str, str]) -> None:
+def _draw_ranking(look: BallotReplay, titles: Mapping[str, str]) -> None:
     """The input, what the model said, and the explanations in the order in which they stood."""
     ballot, vote = look.ballot, look.vote
     answer = "Not answered." if vote is None else f"{describe_ranking(vote, titles)}, after {seconds(vote.seconds)}."
@@ -151,10 +149,10 @@ def _draw_ranking(look: Seen, titles: Mapping[str, str]) -> None:
     st.html(_maps_html(ballot.input, headings, ballot.maps))
 
 
-def _draw_guess(look: Seen, named: NamedItem, titles: Mapping[str, str]) -> None:
+def _draw_guess(look: BallotReplay, named: ItemName, titles: Mapping[str, str]) -> None:
     """The guess beside the model's answer, the input, and the one explanation or none."""
     ballot = look.ballot
-    st.html(f"<style>{table_styles()}</style>{_verdict_html(look.vote, named.said)}")
+    st.html(f"<style>{table_styles()}</style>{_verdict_html(look.vote, named.prediction)}")
     draw_input(ballot.input)
     if not ballot.maps:
         st.markdown("No explanation was shown: this is a guess from the input alone.")
@@ -163,7 +161,7 @@ def _draw_guess(look: Seen, named: NamedItem, titles: Mapping[str, str]) -> None
     st.html(_maps_html(ballot.input, [escape(titles[look.methods[0]])], ballot.maps[:1]))
 
 
-def _verdict_html(vote: Kept | None, prediction: Prediction) -> str:
+def _verdict_html(vote: CountedVote | None, prediction: Prediction) -> str:
     """The guess, and what the model had said, which they were not told."""
     model = (prediction.label, f"{percent(max(prediction.probabilities))}; kept back from them")
     cells = "".join(
@@ -173,7 +171,7 @@ def _verdict_html(vote: Kept | None, prediction: Prediction) -> str:
     return f'<div class="xg"><dl class="xg-verdict">{cells}</dl></div>'
 
 
-def _guess(vote: Kept | None, prediction: Prediction) -> tuple[str, str]:
+def _guess(vote: CountedVote | None, prediction: Prediction) -> tuple[str, str]:
     if vote is None:
         return "nothing yet", ""
     after = f"after {seconds(vote.seconds)}"
@@ -183,7 +181,7 @@ def _guess(vote: Kept | None, prediction: Prediction) -> tuple[str, str]:
     return prediction.labels[vote.guess["label"]], f"{verdict}, {vote.guess['sure']} of {SUREST} sure, {after}"
 
 
-def _maps_html(model_input: Input, headings: Sequence[str], maps: Sequence[Map]) -> str:
+def _maps_html(model_input: Input, headings: Sequence[str], maps: Sequence[BallotMap]) -> str:
     """Explanations under their headings, which are HTML; pictures beside each other, where there is room."""
     figures = "".join(
         f'<section><p class="xg-title">{heading}</p>{explanation_html(model_input, one)}</section>'

@@ -14,10 +14,11 @@ from components.palette import PALETTES, Theme, step_of
 from components.results.descriptions import rank_span
 from components.results.tables import by_skill, course_table, power_table, time_table
 from components.text.token_map import TONES
-from engine.study.forward.guesses import SUREST, WITHOUT
-from engine.study.forward.summary import ForwardSummary, Share
-from engine.study.ratings.headline import Rating
-from engine.study.ratings.summary import Summary
+from engine.study.counted_votes import WITHOUT
+from engine.study.guesses import GuessShare, GuessSummary
+from engine.study.ratings import Rating
+from engine.study.summary import RankingSummary
+from engine.study.votes import SUREST
 
 CHART_HEIGHT = 320
 ROOM = 0.04
@@ -68,7 +69,7 @@ def rating_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
     )
 
 
-def course_chart(summary: Summary, theme: Theme) -> alt.LayerChart:
+def course_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
     """A line a method over the votes in time order; the placebo dotted. Hovering shows the values."""
     names = list(summary.methods)
     long = course_table(summary).melt("Votes", names, var_name="Method", value_name="Skill")
@@ -89,7 +90,7 @@ def course_chart(summary: Summary, theme: Theme) -> alt.LayerChart:
     return finished(chart, CHART_HEIGHT, theme)
 
 
-def power_chart(summary: Summary, theme: Theme) -> alt.LayerChart:
+def power_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
     """Steps of how many pairs are expected to be told apart; a line where the study stands."""
     table, pairs = power_table(summary), len(summary.needed)
     base = alt.Chart(table).encode(
@@ -123,7 +124,7 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
     return finished(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)
 
 
-def wins_html(summary: Summary) -> str:
+def wins_html(summary: RankingSummary) -> str:
     """Which method is ranked above which, as a table with colored cells: a chart that is its own numbers.
 
     Row above column, the best method first: blue in more than half of the votes, orange in less.
@@ -141,7 +142,7 @@ def wins_html(summary: Summary) -> str:
     )
 
 
-def _win_cells(summary: Summary, row: int, columns: list[int]) -> str:
+def _win_cells(summary: RankingSummary, row: int, columns: list[int]) -> str:
     return "".join("<td></td>" if column == row else _win_cell(float(summary.wins[row, column])) for column in columns)
 
 
@@ -151,7 +152,7 @@ def _win_cell(share: float) -> str:
     return f"<td{kind}>{100 * share:.0f}\u00a0%</td>"
 
 
-def accuracy_chart(summary: ForwardSummary, theme: Theme) -> alt.LayerChart:
+def accuracy_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
     """How often people guess right in each condition; what is without an explanation is shaded."""
     axis = alt.X("Low:Q", title="right guesses", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     table = accuracy_rows(summary)
@@ -159,7 +160,7 @@ def accuracy_chart(summary: ForwardSummary, theme: Theme) -> alt.LayerChart:
     return interval_chart(table, _conditions(summary), ("Accuracy", "right"), axis, shaded, theme)
 
 
-def accuracy_rows(summary: ForwardSummary) -> pd.DataFrame:
+def accuracy_rows(summary: GuessSummary) -> pd.DataFrame:
     """A row a condition with guesses: what the chart needs, and what hovering shows."""
     return pd.DataFrame(
         [
@@ -170,7 +171,7 @@ def accuracy_rows(summary: ForwardSummary) -> pd.DataFrame:
     )
 
 
-def gain_chart(summary: ForwardSummary, theme: Theme) -> alt.LayerChart:
+def gain_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
     """What each explanation adds to none, in percentage points, with a line at nothing."""
     table = gain_rows(summary)
     span = [min(float(table["Low"].min()), 0.0) - POINTS_ROOM, max(float(table["High"].max()), 0.0) + POINTS_ROOM]
@@ -181,7 +182,7 @@ def gain_chart(summary: ForwardSummary, theme: Theme) -> alt.LayerChart:
     return chart
 
 
-def gain_rows(summary: ForwardSummary) -> pd.DataFrame:
+def gain_rows(summary: GuessSummary) -> pd.DataFrame:
     """The same of what explanations add, in percentage points."""
     rows = []
     for one in summary.conditions:
@@ -200,7 +201,7 @@ def gain_rows(summary: ForwardSummary) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def sureness_chart(summary: ForwardSummary, theme: Theme) -> alt.LayerChart:
+def sureness_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
     """How often the guesses of each sureness are right, with their intervals."""
     table = sureness_rows(summary)
     scale = alt.Scale(domain=list(range(1, SUREST + 1)))
@@ -217,12 +218,12 @@ def sureness_chart(summary: ForwardSummary, theme: Theme) -> alt.LayerChart:
     return finished(alt.LayerChart(layer=layers), CHART_HEIGHT, theme)
 
 
-def sureness_rows(summary: ForwardSummary) -> pd.DataFrame:
+def sureness_rows(summary: GuessSummary) -> pd.DataFrame:
     """A row for each level of sureness that was used."""
     return pd.DataFrame([{"Sure": level, **_share_columns(share)} for level, share in summary.by_sureness.items()])
 
 
-def _share_columns(share: Share, prefix: str = "") -> dict[str, float | str]:
+def _share_columns(share: GuessShare, prefix: str = "") -> dict[str, float | str]:
     low, high = share.interval
     return {
         "Accuracy": share.accuracy,
@@ -234,7 +235,7 @@ def _share_columns(share: Share, prefix: str = "") -> dict[str, float | str]:
     }
 
 
-def _conditions(summary: ForwardSummary) -> list[str]:
+def _conditions(summary: GuessSummary) -> list[str]:
     return [one.name for one in summary.conditions]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from components.numbers import count
 from engine.result import Prediction
+from engine.study.counted_votes import WITHOUT, CountedVote
 from engine.study.design import ExclusionRules
-from engine.study.forward.guesses import SUREST, WITHOUT
-from engine.study.forward.summary import ForwardSummary
-from engine.study.ratings.headline import Rating
-from engine.study.ratings.summary import Summary
+from engine.study.guesses import GuessSummary
+from engine.study.ratings import Rating
 from engine.study.results import Results
-from engine.study.tally import Kept
+from engine.study.summary import RankingSummary
+from engine.study.votes import SUREST
 
 PLAUSIBLE = (
     "Plausible is not helpful, nor faithful: what people find plausible need not help them foresee the model, and need "
@@ -25,7 +25,7 @@ SMAT_WARNING = (
 )
 
 
-def describe_preference(summary: Summary) -> str:
+def describe_preference(summary: RankingSummary) -> str:
     """Which methods people prefer, as far as the intervals tell."""
     ranks = {rating.method: rating.rank for rating in summary.ratings}
     best = [method for method in summary.order if ranks[method] == 1]
@@ -40,13 +40,13 @@ def describe_preference(summary: Summary) -> str:
     )
 
 
-def describe_rankings(summary: Summary) -> str:
+def describe_rankings(summary: RankingSummary) -> str:
     """How many rankings the results rest on."""
     people = count(summary.annotators, "annotator")
     return f"This rests on {count(summary.votes, 'ranking')} by {people} on {count(summary.items, 'item')}."
 
 
-def describe_guesses(summary: ForwardSummary) -> str:
+def describe_guesses(summary: GuessSummary) -> str:
     """How many guesses the results rest on."""
     people = count(summary.annotators, "annotator")
     guesses = f"{summary.guesses:,} guess{'' if summary.guesses == 1 else 'es'}"
@@ -56,7 +56,7 @@ def describe_guesses(summary: ForwardSummary) -> str:
 def describe_answers(results: Results) -> str:
     """How many answers came in, and which do not count as a ranking."""
     excluded = sum(one.votes for one in results.excluded)
-    repeats = sum(vote.repeat > 0 and (vote.ranks or vote.guess) is not None for vote in results.kept)
+    repeats = sum(vote.repeat > 0 and (vote.ranks or vote.guess) is not None for vote in results.votes)
     parts = [f"{count(results.answers, 'answer')} by {count(results.annotators, 'annotator')}"]
     parts += [f"{results.cannot_tell:,} could not tell"] if results.cannot_tell else []
     parts += [f"{count(repeats, 'repeat')}, not rated: they tell how steadily people answer"] if repeats else []
@@ -69,7 +69,7 @@ def rank_span(rating: Rating) -> str:
     return str(rating.rank) if rating.rank == rating.last else f"{rating.rank}–{rating.last}"
 
 
-def describe_ranking(vote: Kept, titles: Mapping[str, str]) -> str:
+def describe_ranking(vote: CountedVote, titles: Mapping[str, str]) -> str:
     """The best first, ties joined: A › B = C."""
     if vote.ranks is None:
         return "could not tell"
@@ -79,7 +79,7 @@ def describe_ranking(vote: Kept, titles: Mapping[str, str]) -> str:
     return " › ".join(" = ".join(sorted(steps[rank])) for rank in sorted(steps))
 
 
-def describe_guess(vote: Kept, prediction: Prediction, titles: Mapping[str, str]) -> str:
+def describe_guess(vote: CountedVote, prediction: Prediction, titles: Mapping[str, str]) -> str:
     """The guess, whether it is what the model said, how sure they were, and the explanation that they saw."""
     condition = f"with {titles[vote.order[0]]}" if vote.order else f"with {WITHOUT}"
     if vote.guess is None:

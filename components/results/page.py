@@ -15,9 +15,8 @@ from components.link_choice import whole
 from components.results.titles import TitledResults
 from components.trouble import say_error, sentence
 from engine.errors import ExegesisError
-from engine.study.following import latest, votes_shown
-from engine.study.results import Votes
-from engine.study.studies import ARCHIVED, DRAFT, StudyRecord, all_studies, find
+from engine.study.results import VotesVersion, latest_results, latest_version
+from engine.study.studies import ARCHIVED, DRAFT, StudyRecord, find, list_studies
 
 PARAMETER = "study"
 WIDGET = "results.study"
@@ -26,14 +25,14 @@ LOOK_SECONDS = 5.0
 PAUSE_RATIO = 4
 """A drawing that took long is followed by a pause of so many times its length."""
 
-Mark = tuple[Votes, bool] | None
+Mark = tuple[VotesVersion, bool] | None
 """The votes whose results are there, and whether more may come; none: the study is gone."""
 
 
 def draw_results_page() -> None:
     """Draw the study that the link names, or the newest that has opened."""
     try:
-        studies = sorted(all_studies(), key=lambda study: study.state in (DRAFT, ARCHIVED))
+        studies = sorted(list_studies(), key=lambda study: study.state in (DRAFT, ARCHIVED))
     except ExegesisError as error:
         say_error(sentence(error))
         return
@@ -76,7 +75,7 @@ def _draw_study(record: StudyRecord) -> None:
     began, mark = time.monotonic(), _mark(record.id)
     try:
         with st.spinner("Computing the results: thousands of orders and resamples of the votes", show_time=True):
-            results = TitledResults(latest(record.id))
+            results = TitledResults(latest_results(record.id))
     except Exception as error:
         say_error(sentence(error))
         return
@@ -101,7 +100,7 @@ def _link_to_studies(label: str, query: dict[str, str]) -> None:
 def _mark(study: int) -> Mark:
     """The state that the page depends on, by two small queries."""
     try:
-        return votes_shown(study), find(study).takes_votes
+        return latest_version(study), find(study).takes_votes
     except ExegesisError:
         return None
 

@@ -47,10 +47,10 @@ from components.results.titles import TitledResults
 from components.tables import draw_table, table_styles
 from components.theme import shown_theme
 from components.trouble import literal
-from engine.study.exports import results_plain, rows
-from engine.study.forward.summary import ForwardSummary
-from engine.study.ratings.summary import Summary
+from engine.study.exports import export_rows, results_to_json
+from engine.study.guesses import GuessSummary
 from engine.study.study_file import export_study
+from engine.study.summary import RankingSummary
 from engine.table_io import to_csv, to_json
 
 UNKNOWN = "not known"
@@ -91,7 +91,7 @@ def draw_sections(results: TitledResults) -> None:
                     draw(subject)
 
 
-def _draw_ratings(summary: Summary) -> None:
+def _draw_ratings(summary: RankingSummary) -> None:
     """The answer in a sentence, whether anything beats the placebo, intervals beside SMaT's, and their numbers."""
     st.subheader(literal(describe_preference(summary)), anchor=False)
     st.markdown(literal(f"{summary.meanings['placebo']} {describe_rankings(summary)}"))
@@ -109,7 +109,7 @@ def _draw_ratings(summary: Summary) -> None:
     draw_table(rating_table(summary), "ratings")
 
 
-def _draw_guesses(summary: ForwardSummary) -> None:
+def _draw_guesses(summary: GuessSummary) -> None:
     """The answer in a sentence, what it does not say, the intervals, and their numbers."""
     meanings = summary.meanings
     st.subheader(literal(meanings["helpful"]), anchor=False)
@@ -134,20 +134,20 @@ def _draw_guesses(summary: ForwardSummary) -> None:
     draw_table(condition_table(summary), "forward")
 
 
-def _draw_wins(summary: Summary) -> None:
+def _draw_wins(summary: RankingSummary) -> None:
     """In what share of the votes each method is ranked above each other."""
     st.html(f"<style>{table_styles()}</style>{wins_html(summary)}")
     st.caption(summary.meanings["wins"])
 
 
-def _draw_course(summary: Summary) -> None:
+def _draw_course(summary: RankingSummary) -> None:
     """How the rating moved as votes came in."""
     st.altair_chart(course_chart(summary, shown_theme()), key="results_course", alt="Skill of each method by votes")
     st.caption(summary.meanings["course"])
     draw_table(course_table(summary), "course")
 
 
-def _draw_checks(summary: Summary) -> None:
+def _draw_checks(summary: RankingSummary) -> None:
     """What another order of the votes and another model would say."""
     st.markdown("**Another order of the votes**")
     st.caption(summary.meanings["spread"])
@@ -157,7 +157,7 @@ def _draw_checks(summary: Summary) -> None:
     draw_table(worth_table(summary), "worths")
 
 
-def _draw_agreement(summary: Summary) -> None:
+def _draw_agreement(summary: RankingSummary) -> None:
     """Whether people agree with each other, and with themselves."""
     rho = None if summary.consistency is None else summary.consistency[0]
     measures = (
@@ -170,7 +170,7 @@ def _draw_agreement(summary: Summary) -> None:
         place.caption(summary.meanings[part])
 
 
-def _draw_power(summary: Summary) -> None:
+def _draw_power(summary: RankingSummary) -> None:
     """How many votes would tell more methods apart."""
     if not summary.power:
         st.info(summary.meanings["needed"])
@@ -182,7 +182,7 @@ def _draw_power(summary: Summary) -> None:
     draw_table(power_table(summary), "power")
 
 
-def _draw_sureness(summary: ForwardSummary) -> None:
+def _draw_sureness(summary: GuessSummary) -> None:
     """Whether people know when they are right, and whether they say the same at a second look."""
     if not summary.guesses:
         st.markdown("Nobody has guessed yet.")
@@ -236,11 +236,11 @@ def _draw_table_button(study: int, table: str, ending: str) -> None:
     title, help = TABLES[table]
     kind, write = WRITERS[ending]
     name, key = f"study-{study}-{table}.{ending}", f"results.file.{table}.{ending}"
-    file_button(title, name, kind, lambda: write(rows(study, table)), help, key)
+    file_button(title, name, kind, lambda: write(export_rows(study, table)), help, key)
 
 
 def _results_json(results: TitledResults) -> str:
-    return json.dumps(results_plain(results.untitled), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(results_to_json(results.untitled), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 Sections = Mapping[str, tuple[str, Callable[[Any], None]]]

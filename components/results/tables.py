@@ -12,13 +12,11 @@ import pandas as pd
 
 from components.numbers import plain
 from components.results.descriptions import rank_span
-from engine.study.exclusion import Exclusion
-from engine.study.forward.guesses import Guessed
-from engine.study.forward.summary import ForwardSummary, Gain, Share
-from engine.study.item_names import NamedItem
-from engine.study.ratings.headline import Rating
-from engine.study.ratings.power import Needed
-from engine.study.ratings.summary import Group, Summary
+from engine.study.counted_votes import Exclusion, GuessAnswer
+from engine.study.guesses import GuessGain, GuessShare, GuessSummary
+from engine.study.items import ItemName
+from engine.study.ratings import Rating
+from engine.study.summary import PairForecast, RankingSummary, VoteGroup
 
 DECIMALS = 3
 MOST_POINTS = 200
@@ -29,7 +27,7 @@ BOUNDS = (0, 5, 10, 20, 30, 60, 120, 300, 600)
 Row = Mapping[str, Any]
 
 
-def rating_table(summary: Summary) -> pd.DataFrame:
+def rating_table(summary: RankingSummary) -> pd.DataFrame:
     """The headline beside SMaT's setting, the best method first."""
     smat = {rating.method: rating for rating in summary.smat}
     placebo = {summary.placebo: f"{summary.placebo} (placebo)"}
@@ -48,7 +46,7 @@ def by_skill(ratings: Sequence[Rating]) -> list[Rating]:
     return sorted(ratings, key=lambda rating: -rating.skill)
 
 
-def course_table(summary: Summary) -> pd.DataFrame:
+def course_table(summary: RankingSummary) -> pd.DataFrame:
     """A row for each number of votes that is drawn: the skill of each method after them."""
     last = len(summary.course) - 1
     steps = np.unique(np.linspace(0, last, min(last + 1, MOST_POINTS)).round().astype(int))
@@ -57,7 +55,7 @@ def course_table(summary: Summary) -> pd.DataFrame:
     return skills
 
 
-def order_table(summary: Summary) -> pd.DataFrame:
+def order_table(summary: RankingSummary) -> pd.DataFrame:
     """How far the order of the votes moves each skill, beside how far other people would."""
     return _table(
         {
@@ -70,7 +68,7 @@ def order_table(summary: Summary) -> pd.DataFrame:
     )
 
 
-def worth_table(summary: Summary) -> pd.DataFrame:
+def worth_table(summary: RankingSummary) -> pd.DataFrame:
     """Each method's place by skill and by Plackett and Luce's model."""
     return _table(
         {
@@ -83,14 +81,14 @@ def worth_table(summary: Summary) -> pd.DataFrame:
     )
 
 
-def power_table(summary: Summary) -> pd.DataFrame:
+def power_table(summary: RankingSummary) -> pd.DataFrame:
     """Pairs that are expected to be told apart, by number of votes."""
     return pd.DataFrame(
         [{"Annotators": one.annotators, "Votes": one.votes, "Pairs told apart": one.pairs} for one in summary.power]
     )
 
 
-def needed_table(summary: Summary) -> pd.DataFrame:
+def needed_table(summary: RankingSummary) -> pd.DataFrame:
     """For each pair the votes in all that tell it apart."""
     return _table(
         {
@@ -110,7 +108,7 @@ def time_table(seconds: Sequence[int | float]) -> pd.DataFrame:
     return pd.DataFrame({"Seconds": [*spans, f"over {BOUNDS[-1]}"], "Votes": counts})
 
 
-def group_table(groups: Sequence[Group], name: str) -> pd.DataFrame:
+def group_table(groups: Sequence[VoteGroup], name: str) -> pd.DataFrame:
     """A row an item or an annotator: votes, the median time, and the mean place of each method."""
     return pd.DataFrame(
         [
@@ -125,7 +123,7 @@ def group_table(groups: Sequence[Group], name: str) -> pd.DataFrame:
     )
 
 
-def exclusion_table(excluded: Sequence[Exclusion], items: Mapping[str, NamedItem]) -> pd.DataFrame:
+def exclusion_table(excluded: Sequence[Exclusion], items: Mapping[str, ItemName]) -> pd.DataFrame:
     """Who or what was left out, and why."""
     return pd.DataFrame(
         [
@@ -140,7 +138,7 @@ def exclusion_table(excluded: Sequence[Exclusion], items: Mapping[str, NamedItem
     )
 
 
-def condition_table(summary: ForwardSummary) -> pd.DataFrame:
+def condition_table(summary: GuessSummary) -> pd.DataFrame:
     """A row a condition of a study of guesses, no explanation first; shares are from 0 to 1."""
     placebo = {summary.placebo: f"{summary.placebo} (placebo)"}
     return _table(
@@ -157,7 +155,7 @@ def condition_table(summary: ForwardSummary) -> pd.DataFrame:
     )
 
 
-def sureness_table(summary: ForwardSummary) -> pd.DataFrame:
+def sureness_table(summary: GuessSummary) -> pd.DataFrame:
     """A row for each condition and level of sureness that was used, all conditions together first.
 
     The interval stands in one column: five fit on a telephone.
@@ -176,7 +174,7 @@ def sureness_table(summary: ForwardSummary) -> pd.DataFrame:
     )
 
 
-def guess_item_table(guesses: Sequence[Guessed], items: Mapping[str, NamedItem]) -> pd.DataFrame:
+def guess_item_table(guesses: Sequence[GuessAnswer], items: Mapping[str, ItemName]) -> pd.DataFrame:
     """A row an item: what the model said, what people guessed, how many were right, and how sure they were.
 
     First looks alone are counted, here and by annotator.
@@ -186,8 +184,8 @@ def guess_item_table(guesses: Sequence[Guessed], items: Mapping[str, NamedItem])
         [
             {
                 "Item": items[place].title,
-                "Model said": items[place].said.label,
-                "Guessed": _class_counts(groups[place], items[place].said.labels),
+                "Model said": items[place].prediction.label,
+                "Guessed": _class_counts(groups[place], items[place].prediction.labels),
                 "Right": _right(groups[place]),
                 **_sureness_columns(groups[place]),
             }
@@ -196,7 +194,7 @@ def guess_item_table(guesses: Sequence[Guessed], items: Mapping[str, NamedItem])
     )
 
 
-def guesser_table(guesses: Sequence[Guessed]) -> pd.DataFrame:
+def guesser_table(guesses: Sequence[GuessAnswer]) -> pd.DataFrame:
     """A row an annotator: how many were right, with and without an explanation, and how sure they were."""
     groups = _first_looks((guess.annotator, guess) for guess in guesses)
     return pd.DataFrame(
@@ -229,7 +227,7 @@ def _rating_columns(rating: Rating, setting: str) -> Row:
     return {f"{name}{setting}": value for name, value in values.items()}
 
 
-def _needed_votes(pair: Needed, forecast: bool) -> str:
+def _needed_votes(pair: PairForecast, forecast: bool) -> str:
     if pair.apart:
         return "told apart"
     if not forecast:
@@ -237,12 +235,12 @@ def _needed_votes(pair: Needed, forecast: bool) -> str:
     return "too close" if pair.votes is None else f"{pair.votes:,}"
 
 
-def _share_columns(share: Share | None) -> Row:
+def _share_columns(share: GuessShare | None) -> Row:
     low, high = share.interval if share else (None, None)
     return {"Right": share.accuracy if share else None, "Low": low, "High": high}
 
 
-def _gain_columns(gain: Gain | None) -> Row:
+def _gain_columns(gain: GuessGain | None) -> Row:
     low, high = gain.interval if gain else (None, None)
     sure_low, sure_high = gain.sure_interval if gain else (None, None)
     return {
@@ -255,27 +253,27 @@ def _gain_columns(gain: Gain | None) -> Row:
     }
 
 
-def _first_looks(named: Iterable[tuple[str, Guessed]]) -> dict[str, list[Guessed]]:
-    groups: dict[str, list[Guessed]] = defaultdict(list)
+def _first_looks(named: Iterable[tuple[str, GuessAnswer]]) -> dict[str, list[GuessAnswer]]:
+    groups: dict[str, list[GuessAnswer]] = defaultdict(list)
     for name, guess in named:
         if not guess.repeat:
             groups[name].append(guess)
     return groups
 
 
-def _right(own: Sequence[Guessed]) -> str | None:
+def _right(own: Sequence[GuessAnswer]) -> str | None:
     """Of those that were guesses."""
     guesses = [guess for guess in own if guess.label is not None]
     return f"{sum(guess.right for guess in guesses):,} of {len(guesses):,}" if guesses else None
 
 
-def _class_counts(own: Sequence[Guessed], labels: Sequence[str]) -> str | None:
+def _class_counts(own: Sequence[GuessAnswer], labels: Sequence[str]) -> str | None:
     """The classes that were guessed, the most frequent first."""
     counts = Counter(guess.label for guess in own if guess.label is not None).most_common()
     return ", ".join(f"{labels[label]} {times:,}" for label, times in counts) or None
 
 
-def _sureness_columns(own: Sequence[Guessed]) -> Row:
+def _sureness_columns(own: Sequence[GuessAnswer]) -> Row:
     sure = [guess.sure for guess in own if guess.sure is not None]
     took = [guess.seconds for guess in own if guess.seconds > 0]
     return {

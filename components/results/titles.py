@@ -12,15 +12,14 @@ import streamlit as st
 from components.picture.thumbnails import thumbnail_url
 from engine.errors import ExegesisError
 from engine.registry import explainer
+from engine.study.counted_votes import WITHOUT, CountedVote, method_names
 from engine.study.design import Design
-from engine.study.forward.guesses import WITHOUT
-from engine.study.forward.summary import ForwardSummary
-from engine.study.item_names import NamedItem, named_items, pictures_of
-from engine.study.ratings.headline import Rating
-from engine.study.ratings.summary import Group, Summary
+from engine.study.guesses import GuessSummary
+from engine.study.items import ItemName, item_names, item_pictures
+from engine.study.ratings import Rating
 from engine.study.results import Results
 from engine.study.studies import StudyRecord
-from engine.study.tally import Kept, method_names
+from engine.study.summary import RankingSummary, VoteGroup
 
 T = TypeVar("T")
 MOST_STUDIES = 8
@@ -37,26 +36,26 @@ class TitledResults:
         return self.untitled.study
 
     @property
-    def votes(self) -> tuple[Kept, ...]:
+    def votes(self) -> tuple[CountedVote, ...]:
         """The answers that count."""
-        return self.untitled.kept
+        return self.untitled.votes
 
     @cached_property
     def titles(self) -> Mapping[str, str]:
         return method_titles(self.study.design)
 
     @cached_property
-    def items(self) -> Mapping[str, NamedItem]:
+    def items(self) -> Mapping[str, ItemName]:
         """By the place that votes name."""
-        return named_items(self.study.id)
+        return item_names(self.study.id)
 
     @cached_property
-    def summary(self) -> Summary | None:
+    def summary(self) -> RankingSummary | None:
         """None where nothing is ranked."""
         return None if self.untitled.summary is None else titled_summary(self.untitled.summary, self.titles)
 
     @cached_property
-    def forward(self) -> ForwardSummary | None:
+    def forward(self) -> GuessSummary | None:
         """None where nobody guesses."""
         return None if self.untitled.forward is None else titled_forward(self.untitled.forward, self.titles)
 
@@ -71,7 +70,7 @@ class TitledResults:
 @st.cache_data(show_spinner="Making small pictures of the items", max_entries=MOST_STUDIES)
 def _thumbnails(study: int, token: str) -> dict[str, str]:
     """By place. A study that has opened keeps its pictures, so they are made once; `token` tells databases apart."""
-    return {place: thumbnail_url(picture.pixels) for place, picture in pictures_of(study).items()}
+    return {place: thumbnail_url(picture.pixels) for place, picture in item_pictures(study).items()}
 
 
 def method_titles(design: Design) -> dict[str, str]:
@@ -83,7 +82,7 @@ def method_titles(design: Design) -> dict[str, str]:
     }
 
 
-def titled_summary(summary: Summary, titles: Mapping[str, str]) -> Summary:
+def titled_summary(summary: RankingSummary, titles: Mapping[str, str]) -> RankingSummary:
     """The same results under these titles, and in their order."""
     places = [summary.methods.index(name) for name in titles if name in summary.methods]
     return replace(
@@ -100,7 +99,7 @@ def titled_summary(summary: Summary, titles: Mapping[str, str]) -> Summary:
     )
 
 
-def titled_forward(summary: ForwardSummary, titles: Mapping[str, str]) -> ForwardSummary:
+def titled_forward(summary: GuessSummary, titles: Mapping[str, str]) -> GuessSummary:
     """The same results of guesses under these titles."""
     names = {WITHOUT: WITHOUT} | dict(titles)
     conditions = tuple(replace(one, name=names[one.name]) for one in summary.conditions)
@@ -119,7 +118,7 @@ def _titled_ratings(ratings: Sequence[Rating], titles: Mapping[str, str], places
     return tuple(replace(ratings[place], method=titles[ratings[place].method]) for place in places)
 
 
-def _titled_groups(groups: Sequence[Group], titles: Mapping[str, str]) -> tuple[Group, ...]:
+def _titled_groups(groups: Sequence[VoteGroup], titles: Mapping[str, str]) -> tuple[VoteGroup, ...]:
     return tuple(replace(group, mean_rank=_titled_values(group.mean_rank, titles)) for group in groups)
 
 

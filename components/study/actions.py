@@ -14,8 +14,7 @@ from components.keeping import file_button
 from components.study.descriptions import one_line_title, study_progress
 from components.trouble import say_error, say_note, sentence
 from engine.study import studies
-from engine.study.counts import Counts
-from engine.study.studies import StudyRecord
+from engine.study.studies import AnswerCounts, StudyRecord
 from engine.study.study_file import export_study, import_study
 
 STUDY, NEW = "study", "new"
@@ -87,7 +86,7 @@ def _try(action: Callable[[], object], note: str) -> None:
 
 
 @st.dialog("Close the study?")
-def confirm_closing(record: StudyRecord, counts: Counts) -> None:
+def confirm_closing(record: StudyRecord, counts: AnswerCounts) -> None:
     """Say that it is for good."""
     st.text(f"So far: {study_progress(record, counts)}")
     st.markdown("It takes no more votes then, and cannot be opened again.")
@@ -99,7 +98,7 @@ def confirm_closing(record: StudyRecord, counts: Counts) -> None:
 
 
 @st.dialog("Delete the study?")
-def confirm_deleting(record: StudyRecord, counts: Counts) -> None:
+def confirm_deleting(record: StudyRecord, counts: AnswerCounts) -> None:
     """Wait for its title to be typed."""
     title = one_line_title(record)
     st.text(f"{title}\n{study_progress(record, counts)}")

@@ -13,18 +13,8 @@ from components.method_axes import in_words
 from components.numbers import count
 from components.request_link import differing
 from engine.registry import Explainer
-from engine.study.counts import Counts
-from engine.study.design import (
-    BY_RANK,
-    BY_SIGN,
-    BY_SIZE,
-    Design,
-    ExclusionRules,
-    ItemChoice,
-    MethodChoice,
-    counted_items,
-)
-from engine.study.studies import ARCHIVED, CLOSED, DRAFT, OPEN, StudyRecord
+from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE, Design, ExclusionRules, ItemChoice, MethodChoice
+from engine.study.studies import ARCHIVED, CLOSED, DRAFT, OPEN, AnswerCounts, StudyRecord
 
 BadgeColor = Literal["blue", "gray", "green", "orange"]
 OVER = "over"
@@ -51,7 +41,7 @@ def one_line_title(record: StudyRecord) -> str:
     return " ".join(record.design.title.split()) or f"Study {record.id}"
 
 
-def study_progress(record: StudyRecord, counts: Counts) -> str:
+def study_progress(record: StudyRecord, counts: AnswerCounts) -> str:
     """The answers that it has gathered."""
     if record.state == DRAFT:
         return "not opened yet"
@@ -61,7 +51,7 @@ def study_progress(record: StudyRecord, counts: Counts) -> str:
     return f"{answers}, {counts.cannot_tell:,} “cannot tell”" if counts.cannot_tell else answers
 
 
-def study_facts(record: StudyRecord, counts: Counts, zone: tzinfo) -> dict[str, str]:
+def study_facts(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> dict[str, str]:
     """The facts on its card."""
     design = record.design
     return {
@@ -143,7 +133,7 @@ def format_time(seconds: float, zone: tzinfo) -> str:
 
 
 def _describe_items(design: Design) -> str:
-    chosen, number = design.items, count(counted_items(design), "item")
+    chosen, number = design.items, count(design.item_count, "item")
     if chosen.how == "hand":
         return f"{number}, picked by hand"
     at_random = f"{number} drawn at random" + (f" of {chosen.split}" if chosen.split else "")

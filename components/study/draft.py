@@ -18,10 +18,8 @@ from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.models.catalog import embedded_models
 from engine.progress import CancelToken
-from engine.study.counts import frozen_items
-from engine.study.design import Design, check, check_served, counted_items
-from engine.study.presets import PRESETS, preset
-from engine.study.studies import StudyRecord, change, create, open_study
+from engine.study.design import PRESETS, Design, check_available, check_design, find_preset
+from engine.study.studies import StudyRecord, change, create, has_snapshot, open_study
 
 LOOK_SECONDS = 1.0
 FROZEN = (
@@ -113,7 +111,7 @@ def draw_new_study(start: str, zone: tzinfo) -> None:
     else:
         st.header("New study", anchor=False)
     with st.spinner("Starting the engine …"):
-        design = preset(start).design(model, "reviews", "text") if start in PRESETS else Design(model=model)
+        design = find_preset(start).design(model, "reviews", "text") if start in PRESETS else Design(model=model)
         fill_form(f"new {start}", design, zone)
     draw_form()
     if st.button("Save the draft", type="primary", key="study.save"):
@@ -128,12 +126,12 @@ def draw_draft(record: StudyRecord, zone: tzinfo) -> None:
         return
     if opening is not None and (error := opening.failure()):
         say_error(sentence(error))
-    if frozen_items(record.id):
+    if has_snapshot(record.id):
         say_note(FROZEN)
         _draw_open_button(record, True)
         return
     with st.spinner("Starting the engine …"):
-        fill_form(f"{record.id} {key_for(record.design.as_plain())}", record.design, zone)
+        fill_form(f"{record.id} {key_for(record.design.to_json())}", record.design, zone)
     draw_form()
     _draw_save(record, zone)
 
@@ -152,8 +150,8 @@ def _draw_opening(opening: Opening) -> None:
 
 def _draw_save(record: StudyRecord, zone: tzinfo) -> None:
     try:
-        design = check(read_design(zone))
-        check_served(design)
+        design = check_design(read_design(zone))
+        check_available(design)
         failure = ""
     except ExegesisError as error:
         design, failure = None, str(error)
@@ -179,7 +177,7 @@ def _draw_open_button(record: StudyRecord, is_saved: bool) -> None:
 def confirm_opening(record: StudyRecord) -> None:
     """Say what is fixed by it."""
     design = record.design
-    items, methods = counted_items(design) + design.practice, len(design.shown)
+    items, methods = design.item_count + design.practice, len(design.shown)
     st.text(f"{items:,} items, {methods} explanations of each: {items * methods:,} in all")
     st.markdown(
         "They are computed and frozen: later changes of the model, the data or the program cannot alter what people "

@@ -100,7 +100,7 @@ def _declaration(name: str) -> tuple[Any, Mapping[str, Any]]:
 
 def fields_from_design(design: Design, zone: tzinfo) -> Fields:
     """The values of the fields for that design. `zone`: where its times are read."""
-    plain = design.as_plain()
+    plain = design.to_json()
     fields = {name: value for name, value in plain.items() if name not in ELSEWHERE}
     for part in PARTS:
         fields |= {f"{part}.{name}": value for name, value in plain[part].items()}
@@ -124,7 +124,7 @@ def design_from_fields(
     plain["items"]["indices"] = parse_indices(plain["items"]["indices"])
     closes = plain["closes_at"]
     plain["closes_at"] = None if closes is None else closes.replace(tzinfo=zone).timestamp()
-    return Design.from_plain({**plain, "model": model, "dataset": dataset, "methods": list(methods)})
+    return Design.from_json({**plain, "model": model, "dataset": dataset, "methods": list(methods)})
 
 
 def field_names() -> tuple[str, ...]:

@@ -43,14 +43,15 @@ from engine.study.design import (
     BY_RANK,
     BY_SIGN,
     BY_SIZE,
-    MOST_METHODS,
+    DEFAULT_TEXTS,
+    MAX_METHODS,
     PREDICT,
     RANK,
-    USUAL_TEXTS,
+    STAND_IN,
     Design,
     MethodChoice,
+    smat_methods,
 )
-from engine.study.presets import STANDS_IN, smat_methods
 
 FILLED_KEY, DRAWN_KEY = "study_form_filled", "study_form_drawn"
 """In the session: what the controls were filled from, and what they were drawn with in full."""
@@ -162,7 +163,7 @@ def _draw_subject() -> None:
 
 def _change_texts() -> None:
     """Texts that nobody has changed go with what people do."""
-    for name, usual in USUAL_TEXTS.items():
+    for name, usual in DEFAULT_TEXTS.items():
         if field_value(name) in usual.values():
             set_field(name, usual[field_value("mode")])
 
@@ -189,7 +190,7 @@ def _substitute_learned(kind: str, model: str) -> None:
     chosen = field_value(f"{kind}.methods")
     others = [name for name in chosen if method_id(name) != LEARNED]
     if len(others) < len(chosen) and model and LEARNED not in smat_methods(model, kind):
-        set_field(f"{kind}.methods", others if STANDS_IN in others else [*others, STANDS_IN])
+        set_field(f"{kind}.methods", others if STAND_IN in others else [*others, STAND_IN])
         say_note(NOT_LEARNED)
 
 
@@ -211,7 +212,7 @@ def _enter(kind: str) -> None:
     set_field(f"{kind}.again", None)
     if id is None:
         return
-    name = next(name for name in (f"{id}{AGAIN}{time}" for time in range(2, MOST_METHODS + 2)) if name not in chosen)
+    name = next(name for name in (f"{id}{AGAIN}{time}" for time in range(2, MAX_METHODS + 2)) if name not in chosen)
     reset_parameters(_titled(explainers(kind)[id], name), field_key(f"{kind}."))
     set_field(f"{kind}.methods", [*chosen, name])
 

@@ -35,8 +35,8 @@ from components.trouble import literal, say_error, sentence
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, UsageError
 from engine.request import Picture
-from engine.study.choosing import candidates
 from engine.study.design import Design
+from engine.study.snapshot import read_candidates
 
 CHOICES = {"seed": "Drawn at random", "filter": "Drawn of those that fit", "hand": "Picked by hand"}
 JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}
@@ -246,7 +246,7 @@ def preview_items(design: Design, source: ExampleSource, most: int = FIRST) -> l
     Where the model must be right or wrong, they are the first that it will classify, and none is for practice yet.
     """
     total = item_count(design)
-    first = islice(candidates(design, source), min(most, total))
+    first = islice(read_candidates(design, source), min(most, total))
     by_hand, is_final = design.items.how == "hand", not awaits_model(design)
     start, end = (0, design.practice) if by_hand else (design.items.count, total)
     return [(one, is_final and start <= place < end) for place, one in enumerate(first)]

@@ -37,10 +37,21 @@ from components.study.descriptions import (
 from components.study.draft import draw_draft, draw_new_study
 from components.trouble import literal, say_error, say_note, sentence
 from engine.errors import ExegesisError, UsageError
-from engine.study.counts import NOBODY, Counts, counts
 from engine.study.database import study_database
-from engine.study.presets import PRESETS
-from engine.study.studies import ARCHIVED, CLOSED, DRAFT, OPEN, StudyRecord, all_studies, find, log_of
+from engine.study.design import PRESETS
+from engine.study.studies import (
+    ARCHIVED,
+    CLOSED,
+    DRAFT,
+    NO_ANSWERS,
+    OPEN,
+    AnswerCounts,
+    StudyRecord,
+    count_answers,
+    find,
+    list_studies,
+    study_log,
+)
 
 MOST_STUDY = 10**9
 SHOW_ARCHIVED = "study.show_archived"
@@ -88,23 +99,23 @@ def _draw_list(zone: tzinfo) -> None:
             _draw_new_button(name, f"New study: {preset.title}", "primary")
         _draw_new_button(BLANK, "New blank study", "secondary")
     draw_import()
-    studies, by_study = all_studies(), counts()
+    studies, by_study = list_studies(), count_answers()
     if not studies:
         st.info(EMPTY)
     archived = [study for study in studies if study.state == ARCHIVED]
     for study in studies:
         if study.state != ARCHIVED:
-            _draw_card(study, by_study.get(study.id, NOBODY), zone)
+            _draw_card(study, by_study.get(study.id, NO_ANSWERS), zone)
     if archived and st.toggle(f"Show archived studies ({len(archived):,})", key=SHOW_ARCHIVED, persist_state="session"):
         for study in archived:
-            _draw_card(study, by_study.get(study.id, NOBODY), zone)
+            _draw_card(study, by_study.get(study.id, NO_ANSWERS), zone)
 
 
 def _draw_new_button(name: str, label: str, kind: str) -> None:
     st.button(label, key=f"study.new.{name}", type=kind, icon=":material/add:", on_click=show_form, args=(name,))  # type: ignore[arg-type]
 
 
-def _draw_card(record: StudyRecord, counts: Counts, zone: tzinfo) -> None:
+def _draw_card(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> None:
     with st.container(border=True, key=f"study-{record.id}", gap="xsmall"):
         _draw_badge(record)
         st.subheader(literal(record.design.title), anchor=False)
@@ -124,7 +135,7 @@ def _draw_badge(record: StudyRecord) -> None:
 
 def _draw_study(record: StudyRecord, zone: tzinfo) -> None:
     """One study: its state and link, what can be done with it, its design, what happened to it."""
-    record_counts = counts().get(record.id, NOBODY)
+    record_counts = count_answers().get(record.id, NO_ANSWERS)
     _draw_badge(record)
     st.header(literal(record.design.title), anchor=False)
     if record.state != DRAFT:
@@ -139,7 +150,7 @@ def _draw_study(record: StudyRecord, zone: tzinfo) -> None:
         _draw_design(record)
     log = st.expander("What happened", key="study.log", on_change="rerun")
     if log.open:
-        log.table(event_rows(log_of(record.id), zone))
+        log.table(event_rows(study_log(record.id), zone))
 
 
 def _draw_link(record: StudyRecord) -> None:
@@ -150,7 +161,7 @@ def _draw_link(record: StudyRecord) -> None:
         say_note(LOCAL_LINK)
 
 
-def _draw_actions(record: StudyRecord, counts: Counts) -> None:
+def _draw_actions(record: StudyRecord, counts: AnswerCounts) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if record.state != DRAFT:
             icon = ":material/leaderboard:"

@@ -1,4 +1,4 @@
-"""Participants: they join by a link, agree, and go on elsewhere with a code. There is no account."""
+"""Participants: they join by a link, consent, and continue elsewhere with a code. There are no accounts."""
 
 from __future__ import annotations
 
@@ -12,42 +12,41 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from engine.errors import ExegesisError
-from engine.study.codes import code_hash, is_code, is_token, new_code, new_pseudonym
+from engine.study.access import AttemptLimit, hash_code, is_token, matches_hash, new_code, new_pseudonym
 from engine.study.database import study_database
-from engine.study.limits import Tries
-from engine.study.studies import DRAFT, OPEN, end, was_over
+from engine.study.studies import DRAFT, OPEN, end_study, was_over
 from engine.study.tables import Annotator, Study
 
-TRIES = Tries(each=100, together=10_000)
-"""Wrong codes. A right one is never refused: a class behind one address shares its limit, and of 2 ** 79 codes nobody
-guesses one."""
-JOINS = Tries(each=60, together=600, seconds=60, said="Too many people joined just now.")
-"""Who joined which study, from where: a class behind one address may join, nobody fills the disk."""
+CODE_ATTEMPTS = AttemptLimit(each=100, together=10_000)
+"""Limit of wrong codes. A right one is never refused: a class behind one address shares its limit, and nobody guesses
+one of 2 ** 79 codes."""
+JOIN_ATTEMPTS = AttemptLimit(each=60, together=600, seconds=60, message="Too many people joined just now.")
+"""Limit of joins by study and address: a class behind one address may join, nobody fills the disk."""
 
 _IS_OVER = "This study is over. What you had confirmed is kept; thank you."
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class NotOpen(ExegesisError):
-    """The study takes no votes: it has not begun, or it is over. What was confirmed before is kept."""
+class StudyNotOpen(ExegesisError):
+    """The study takes no votes: it has not begun, or it is over. Confirmed votes stay."""
 
 
-class _Over(NotOpen):
-    """The time of an open study is over, which is not noted yet."""
+class _TimeIsOver(StudyNotOpen):
+    """The time of an open study is over, and it is not closed yet."""
 
     def __init__(self, study: int) -> None:
         super().__init__(_IS_OVER)
         self.study = study
 
 
-class NotKnown(ExegesisError):
-    """No such link, code or participant. What exactly was wrong is not told."""
+class UnknownIdentifier(ExegesisError):
+    """No such link, code, ballot or participant. The error does not say more."""
 
 
 @dataclass(frozen=True)
-class Person:
-    """A participant of one study. `id` stays on the server; `pseudonym` is all that logs and exports hold."""
+class Participant:
+    """A participant of one study. `id` stays on the server; logs and exports have the `pseudonym` only."""
 
     id: int
     study: int
@@ -55,107 +54,107 @@ class Person:
     consented: bool
 
 
-def notes_the_end(work: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Where a study's time is found to be over, that is kept: no clock that is set back opens it again."""
+def closes_when_over(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Close a study whose time is over when the function notices it: a clock that is set back opens nothing again."""
 
-    @functools.wraps(work)
-    def noting(*args: _P.args, **named: _P.kwargs) -> _T:
+    @functools.wraps(function)
+    def closing(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         try:
-            return work(*args, **named)
-        except _Over as over:
-            end(over.study)
+            return function(*args, **kwargs)
+        except _TimeIsOver as error:
+            end_study(error.study)
             raise
 
-    return noting
+    return closing
 
 
-@notes_the_end
-def join(token: str, source: str | None = None) -> tuple[Person, str]:
-    """A new participant of the study of that link, and the code that is told this once.
+@closes_when_over
+def join(token: str, source: str | None = None) -> tuple[Participant, str]:
+    """Add a participant to the study of that link; returns the code too, which cannot be read again.
 
-    `source`: from where, for the limit of how many join at once (`limits.source_of`); None: who joins is made up here.
+    `source`: the origin, for the limit of joins (`access.attempt_source`); None: no limit.
     """
     if source is not None:
         with study_database().reading() as session:
-            JOINS.begin(f"{_linked(session, token).id} {source}")
+            JOIN_ATTEMPTS.begin(f"{_open_study(session, token).id} {source}")
     code = new_code()
     with study_database().writing() as session:
-        study = _linked(session, token)
-        hashed = code_hash(code, study.token)
-        person = Annotator(study=study.id, pseudonym=new_pseudonym(), code=hashed, joined=time.time())
-        session.add(person)
+        study = _open_study(session, token)
+        code_hash = hash_code(code, study.token)
+        row = Annotator(study=study.id, pseudonym=new_pseudonym(), code=code_hash, joined=time.time())
+        session.add(row)
         session.flush()
-        return _person(person), code
+        return _to_participant(row), code
 
 
-@notes_the_end
-def resume(token: str, code: str, source: str) -> Person:
-    """The participant whose code that is, if votes are taken now. `source`: where it was typed (`limits.source_of`)."""
+@closes_when_over
+def resume(token: str, code: str, source: str) -> Participant:
+    """The participant of that code, if the study takes votes. `source`: as for `join`."""
     with study_database().reading() as session:
-        _linked(session, token)
-    return recognise(token, code, source)
+        _open_study(session, token)
+    return identify(token, code, source)
 
 
-def recognise(token: str, code: str, source: str) -> Person:
-    """The participant whose code that is, even when the study is over: an answer sent again is confirmed again."""
+def identify(token: str, code: str, source: str) -> Participant:
+    """The participant of that code, even if the study is over: an answer that is sent again is confirmed again."""
     with study_database().reading() as session:
-        study = _named(session, token)
-        hashed = code_hash(code, study.token)
-        found = session.scalar(sa.select(Annotator).where(Annotator.study == study.id, Annotator.code == hashed))
-    if found is None or not is_code(code, study.token, found.code):
-        TRIES.begin(source)
-        raise NotKnown("code: belongs to nobody in this study. Look at where you wrote it down, or join anew.")
-    return _person(found)
+        study = _linked_study(session, token)
+        code_hash = hash_code(code, study.token)
+        row = session.scalar(sa.select(Annotator).where(Annotator.study == study.id, Annotator.code == code_hash))
+    if row is None or not matches_hash(code, study.token, row.code):
+        CODE_ATTEMPTS.begin(source)
+        raise UnknownIdentifier("code: belongs to nobody in this study. Look at where you wrote it down, or join anew.")
+    return _to_participant(row)
 
 
-@notes_the_end
-def consent(person: int) -> Person:
-    """Notes when this participant agreed; the first time counts."""
+@closes_when_over
+def consent(participant: int) -> Participant:
+    """Record the time of consent; the first time counts."""
     with study_database().writing() as session:
-        _, found = seat(session, person)
-        found.consented = found.consented or time.time()
-        return _person(found)
+        _, row = admit(session, participant)
+        row.consented = row.consented or time.time()
+        return _to_participant(row)
 
 
-def seat(session: Session, person: int, hold: bool = True) -> tuple[Study, Annotator]:
+def admit(session: Session, participant: int, lock: bool = True) -> tuple[Study, Annotator]:
     """The study and the participant, if votes are taken now.
 
-    hold: on PostgreSQL both rows are held until the transaction ends: one participant's answers follow one another,
-    and a study closes before an answer or after it. Who only reads holds nothing.
+    `lock`: on PostgreSQL both rows are locked until the transaction ends: the answers of a participant follow one
+    another, and a study closes before an answer or after it. Readers lock nothing.
     """
-    found = session.get(Annotator, person)
-    if found is None:
-        raise NotKnown("participant: unknown. Join the study anew by its link.")
-    of_study = sa.select(Study).where(Study.id == found.study)
-    study = session.scalars(of_study.with_for_update(read=True) if hold else of_study).one()
-    if hold:
-        session.refresh(found, with_for_update=True)
+    row = session.get(Annotator, participant)
+    if row is None:
+        raise UnknownIdentifier("participant: unknown. Join the study anew by its link.")
+    query = sa.select(Study).where(Study.id == row.study)
+    study = session.scalars(query.with_for_update(read=True) if lock else query).one()
+    if lock:
+        session.refresh(row, with_for_update=True)
     check_open(session, study)
-    return study, found
+    return study, row
 
 
 def check_open(session: Session, study: Study) -> None:
     """Errors: the study is not open, or its time is over by the server's clock, or was before that was set back."""
     if study.state == DRAFT:
-        raise NotOpen("This study has not opened yet. Come back later.")
+        raise StudyNotOpen("This study has not opened yet. Come back later.")
     if study.state != OPEN:
-        raise NotOpen(_IS_OVER)
+        raise StudyNotOpen(_IS_OVER)
     if was_over(session, study.design.get("closes_at")):
-        raise _Over(study.id)
+        raise _TimeIsOver(study.id)
 
 
-def _linked(session: Session, token: str) -> Study:
-    study = _named(session, token)
+def _open_study(session: Session, token: str) -> Study:
+    study = _linked_study(session, token)
     check_open(session, study)
     return study
 
 
-def _named(session: Session, token: str) -> Study:
+def _linked_study(session: Session, token: str) -> Study:
     study = session.scalar(sa.select(Study).where(Study.token == token)) if is_token(token) else None
     if study is None:
-        raise NotKnown("link: leads to no study. Ask who sent it to you for another.")
+        raise UnknownIdentifier("link: leads to no study. Ask who sent it to you for another.")
     return study
 
 
-def _person(row: Annotator) -> Person:
-    return Person(row.id, row.study, row.pseudonym, row.consented is not None)
+def _to_participant(row: Annotator) -> Participant:
+    return Participant(row.id, row.study, row.pseudonym, row.consented is not None)

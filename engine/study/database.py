@@ -1,6 +1,6 @@
-"""The one database of studies: SQLite in the home folder, or PostgreSQL by `EXEGESIS_DATABASE_URL`.
+"""The database of studies: SQLite in the home folder, or PostgreSQL by `EXEGESIS_DATABASE_URL`.
 
-What is committed is on the disk: a confirmed vote survives the death of the process and of the machine.
+A committed transaction is on the disk: a confirmed vote survives the death of the process and of the machine.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -28,42 +32,42 @@ _ADVISORY_LOCK = 0x65786567  # any number that nobody else takes in this databas
 _EXAMPLE = "Example: postgresql://user:password@host/name."
 
 
-class WrongAddress(UsageError):
-    """The address of the database is of no use. It is the organiser's: no participant is told it."""
+class InvalidAddress(UsageError):
+    """The address of the database is not usable. It concerns the organizer: participants never see this error."""
 
 
 class StudyDatabase:
-    """Transactions on the study's tables, which are brought up to date when it is made."""
+    """Transactions on the study's tables, which are migrated at the start."""
 
     def __init__(self, address: sa.URL) -> None:
         self.address = address
-        with self._told():
-            self.engine = _sqlite(address) if _is_sqlite(address) else _postgres(address)
-            with _alone(address):
+        with self._readable_errors():
+            self.engine = _create_engine(address)
+            with _file_lock(address):
                 self._upgrade()
         level: dict[str, Any] = {} if _is_sqlite(address) else {"isolation_level": "REPEATABLE READ"}
         self._snapshots = self.engine.execution_options(reading=True, **level)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
-        """A session that sees one state of the database and changes nothing."""
-        with self._told(), Session(self._snapshots, expire_on_commit=False) as session:
+        """A read-only session that sees one state of the database."""
+        with self._readable_errors(), Session(self._snapshots, expire_on_commit=False) as session:
             yield session
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Session]:
         """A session whose changes are all on the disk at its end, or none of them.
 
-        Errors: `IntegrityError` passes, for the caller to say what came twice.
+        Errors: `IntegrityError` passes: the caller knows what was duplicated.
         """
-        with self._told(), Session(self.engine, expire_on_commit=False) as session, session.begin():
+        with self._readable_errors(), Session(self.engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     def close(self) -> None:
         self.engine.dispose()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _readable_errors(self) -> Iterator[None]:
         try:
             yield
         except IntegrityError:
@@ -73,9 +77,7 @@ class StudyDatabase:
             raise ExegesisError(f"The database of studies {_public(self.address)} cannot be used: {cause}.") from error
 
     def _upgrade(self) -> None:
-        """One transaction: a process that dies in it leaves the tables as they were."""
-        from alembic.util import CommandError
-
+        """Migrate in one transaction: a process that dies in it leaves the tables as they were."""
         with self.engine.begin() as link:
             if link.dialect.name == "postgresql":
                 link.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
@@ -89,44 +91,37 @@ class StudyDatabase:
 
 
 def study_database() -> StudyDatabase:
-    """Shared by all threads; a forked process, another home or another address gets its own."""
-    name = (_address(), os.getpid())
+    """The database of this process, shared by all threads; another home or address has its own."""
+    key = (database_address(), os.getpid())
     with _lock:
-        if name not in _databases:
-            _databases[name] = StudyDatabase(name[0])
-        return _databases[name]
+        if key not in _databases:
+            _databases[key] = StudyDatabase(key[0])
+        return _databases[key]
 
 
 def upgrade(link: sa.Connection) -> None:
-    """The migrations that this database has not had yet. The caller holds the transaction."""
-    from alembic.config import Config
-    from alembic.runtime.environment import EnvironmentContext
-    from alembic.script import ScriptDirectory
-
+    """Run the pending migrations in the caller's transaction."""
     config = Config()
-    script = ScriptDirectory(str(MIGRATIONS))
+    script = ScriptDirectory(str(MIGRATIONS), version_locations=[str(MIGRATIONS)])
     with EnvironmentContext(config, script, fn=lambda now, _: script._upgrade_revs("head", now)) as environment:
         environment.configure(connection=link)
         environment.run_migrations()
 
 
-def _address() -> sa.URL:
-    given = os.environ.get(ADDRESS, "").strip()
-    if not given:
+def database_address() -> sa.URL:
+    """The configured address, or that of the file in the home folder. Errors: no database can have it."""
+    text = os.environ.get(ADDRESS, "").strip()
+    if not text:
         return sa.URL.create("sqlite", database=str((home() / "study.db").resolve()))
     try:
-        address = sa.make_url(given)
-    except ArgumentError:  # its text is not repeated: it may hold a password
-        raise WrongAddress(f"{ADDRESS}: is not the address of a database. {_EXAMPLE}") from None
-    return _checked(address)
-
-
-def _checked(address: sa.URL) -> sa.URL:
+        address = sa.make_url(text)
+    except ArgumentError:  # the text may contain a password, so it is not repeated
+        raise InvalidAddress(f"{ADDRESS}: is not the address of a database. {_EXAMPLE}") from None
     if address.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
         return address.set(drivername="postgresql+psycopg")
     if _is_sqlite(address) and address.database not in (None, "", ":memory:"):
         return address
-    raise WrongAddress(
+    raise InvalidAddress(
         f"{ADDRESS}: must be the address of a PostgreSQL database or of a SQLite file, got {_public(address)}. "
         f"{_EXAMPLE}"
     )
@@ -136,13 +131,10 @@ def _is_sqlite(address: sa.URL) -> bool:
     return address.drivername == "sqlite"
 
 
-def _sqlite(address: sa.URL) -> sa.Engine:
-    return sqlite_engine(
-        address.render_as_string(hide_password=False), BUSY_SECONDS, "synchronous=FULL", "foreign_keys=ON"
-    )
-
-
-def _postgres(address: sa.URL) -> sa.Engine:
+def _create_engine(address: sa.URL) -> sa.Engine:
+    if _is_sqlite(address):
+        path = address.render_as_string(hide_password=False)
+        return sqlite_engine(path, BUSY_SECONDS, "synchronous=FULL", "foreign_keys=ON")
     options = {"options": "-c synchronous_commit=on"}
     try:
         return sa.create_engine(address, connect_args=options, pool_pre_ping=True, hide_parameters=True)
@@ -153,8 +145,8 @@ def _postgres(address: sa.URL) -> sa.Engine:
 
 
 @contextlib.contextmanager
-def _alone(address: sa.URL) -> Iterator[None]:
-    """Nobody else prepares the same SQLite file: two that turn on its WAL at once refuse each other."""
+def _file_lock(address: sa.URL) -> Iterator[None]:
+    """Exclusive lock on preparing a SQLite file: two processes that turn on its WAL at once refuse each other."""
     if not _is_sqlite(address):
         yield
         return

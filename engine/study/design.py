@@ -1,10 +1,11 @@
-"""What an organiser decides: a study's design, checked, and as plain JSON both ways."""
+"""Study designs: what an organizer decides, its checks, its JSON, and presets to start from."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from engine.errors import UsageError, not_allowed, unknown
@@ -12,7 +13,7 @@ from engine.params import Plain, as_plain, from_mapping, option
 from engine.registry import KINDS, explainer
 
 PLACEBO = "random"
-FEWEST_METHODS, MOST_METHODS = 2, 6
+MIN_METHODS, MAX_METHODS = 2, 6
 RANK, PREDICT = "rank", "predict"
 MODES = (RANK, PREDICT)
 BY_RANK, BY_SIZE, BY_SIGN = "rank", "size", "sign"
@@ -35,19 +36,28 @@ GUESS_INSTRUCTIONS = (
     "You see an input, and sometimes an explanation of what a model said of it. Guess what it said, and tell how sure "
     "you are. The model may be wrong: guess its answer, not the right one. If you cannot tell, say so."
 )
-USUAL_TEXTS: Mapping[str, Mapping[str, str]] = {
+DEFAULT_TEXTS: Mapping[str, Mapping[str, str]] = {
     "question": {RANK: QUESTION, PREDICT: GUESS_QUESTION},
     "instructions": {RANK: INSTRUCTIONS, PREDICT: GUESS_INSTRUCTIONS},
 }
-"""What people read where the organiser writes nothing of their own, by what they do."""
+"""Texts that people read unless the organizer writes their own, by mode."""
+TEXT_LIMITS = {
+    "title": 200,
+    "question": 1_000,
+    "consent": 20_000,
+    "instructions": 20_000,
+    "model": 1_000,
+    "dataset": 1_000,
+}
+"""Maximum characters of each text."""
 
 
 @dataclass(frozen=True)
 class ItemChoice:
-    """Which examples of the data set are shown.
+    """The choice of examples from the data set.
 
-    seed: `count` drawn by the study's seed. filter: the same of those that meet the conditions. hand: `indices` in
-    their order. Practice items come on top; of a hand-picked list they are the first.
+    seed: `count` random examples by the study's seed. filter: the same among those that meet the conditions. hand:
+    `indices` in their order. Practice items are added; of a hand-picked list they are the first.
     """
 
     how: str = option("seed", "How items are chosen", choices=CHOICES)
@@ -70,7 +80,7 @@ class MethodChoice:
 
 @dataclass(frozen=True)
 class ExclusionRules:
-    """Which votes and annotators the results leave out, declared before the study opens. 0 and none: none."""
+    """Rules by which results exclude votes and annotators, declared before the study opens. 0 and none: no rule."""
 
     least_seconds: float = option(0.0, "A vote made in less time is left out, in seconds", low=0)
     least_votes: int = option(0, "Who gave fewer votes is left out", low=0)
@@ -82,11 +92,11 @@ class ExclusionRules:
 
 @dataclass(frozen=True)
 class Design:
-    """All that is decided before a study opens. Texts are Markdown; `closes_at` is in seconds since 1970 (UTC).
+    """Everything that is decided before a study opens. Texts are Markdown; `closes_at`: seconds since 1970 (UTC).
 
     mode "rank": explanations are ranked; "predict": people guess the model's answer with and without one. `colors`:
-    "rank": the order of the parts by size alone, so that all explanations of a ballot share one set of colors; "size":
-    sizes as shares of the largest; "sign": the same with the sign. Sizes and signs can tell a method, and the placebo.
+    "rank": the order of the parts by size only, so that all explanations of a ballot share one set of colors; "size":
+    shares of the largest size; "sign": the same with the sign. Sizes and signs can reveal a method, and the placebo.
     """
 
     title: str = ""
@@ -113,57 +123,64 @@ class Design:
 
     @property
     def shown(self) -> tuple[MethodChoice, ...]:
-        """The methods that are shown, the placebo last. Places in this list stand for them everywhere."""
+        """The methods on a ballot, the placebo last. Their places in this tuple identify them everywhere."""
         return (*self.methods, MethodChoice(PLACEBO)) if self.placebo else self.methods
 
-    def as_plain(self) -> dict[str, Any]:
-        """Dicts, lists, texts, numbers, true and false, and none: what is stored and exported."""
-        plain = dataclasses.asdict(self)
-        plain["items"]["indices"] = list(self.items.indices)
-        plain["methods"] = [{"id": method.id, "params": dict(method.params)} for method in self.methods]
-        return plain
+    @property
+    def item_count(self) -> int:
+        """The number of items, without practice items."""
+        return len(self.items.indices) - self.practice if self.items.how == "hand" else self.items.count
+
+    def to_json(self) -> dict[str, Any]:
+        """The design as JSON values: what is stored and exported."""
+        values = dataclasses.asdict(self)
+        values["items"]["indices"] = list(self.items.indices)
+        values["methods"] = [{"id": method.id, "params": dict(method.params)} for method in self.methods]
+        return values
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Design:
-        """The design that `as_plain` wrote, or that a person did. Errors name what is unknown or of no use."""
-        for name in plain:
-            if name not in _FIELDS:
-                raise unknown("design", name, _FIELDS)
-        numbers = {name: value for name, value in plain.items() if name not in (*_LIMITS, *_PARTS)}
-        made = {name: read(plain[name]) for name, read in _PARTS.items() if name in plain}
-        texts = {name: _text(name, plain[name]) for name in _LIMITS if name in plain}
-        return dataclasses.replace(from_mapping(Design, numbers, "design"), **texts, **made)
+    def from_json(cls, values: Mapping[str, Any]) -> Design:
+        """The design that `to_json` or a person wrote. Errors name what is unknown or not allowed."""
+        names = [each.name for each in dataclasses.fields(Design)]
+        for name in values:
+            if name not in names:
+                raise unknown("design", name, names)
+        parsed = {name: parse(values[name]) for name, parse in _PARSERS.items() if name in values}
+        options = {name: value for name, value in values.items() if name not in _PARSERS}
+        return dataclasses.replace(from_mapping(Design, options, "design"), **parsed)
 
 
-def check(design: Design) -> Design:
-    """The same design with every parameter of its methods filled in, so that later defaults change nothing.
+def check_design(design: Design) -> Design:
+    """The design with every parameter of its methods filled in, so that later defaults change nothing.
 
-    Usual texts are those of its mode. Reads neither the model nor the data set. Errors: what does not go together,
-    with what would.
+    Default texts become those of its mode. Reads neither the model nor the data set. Errors: values that do not go
+    together.
     """
-    design = with_usual_texts(Design.from_plain(design.as_plain()))
+    design = apply_default_texts(Design.from_json(design.to_json()))
     for name in ("title", "question", "model", "dataset"):
         if not getattr(design, name).strip():
             raise UsageError(f"design.{name}: must not be empty. Write it.")
     _check_items(design)
-    if design.mode == PREDICT and design.exclusion.least_consistency is not None:
-        asked = design.exclusion.least_consistency
-        raise not_allowed("design.exclusion.least_consistency", "none where people guess: it is of rankings", asked)
-    return dataclasses.replace(design, methods=_checked_methods(design))
+    least = design.exclusion.least_consistency
+    if design.mode == PREDICT and least is not None:
+        raise not_allowed("design.exclusion.least_consistency", "none where people guess: it is of rankings", least)
+    return dataclasses.replace(design, methods=_check_methods(design))
 
 
-def check_served(design: Design) -> None:
-    """Refuses a method that the model has not: a learned explainer, where none was learned. Loads nothing."""
+def check_available(design: Design) -> None:
+    """Refuse methods that the model does not have: a learned explainer that was not trained. Loads nothing."""
     for method in design.methods:
         explainer(method.id, design.kind).settled(method.params, design.model)
 
 
-def with_usual_texts(design: Design) -> Design:
-    """The same design; where it has the usual text of another mode, nobody wrote it, and it gets that of its own."""
-    changed: dict[str, Any] = {
-        name: usual[design.mode] for name, usual in USUAL_TEXTS.items() if getattr(design, name) in usual.values()
+def apply_default_texts(design: Design) -> Design:
+    """Replace default texts of another mode, which nobody wrote, with those of the design's own mode."""
+    texts: dict[str, Any] = {
+        name: defaults[design.mode]
+        for name, defaults in DEFAULT_TEXTS.items()
+        if getattr(design, name) in defaults.values()
     }
-    return dataclasses.replace(design, **changed)
+    return dataclasses.replace(design, **texts)
 
 
 def _check_items(design: Design) -> None:
@@ -175,99 +192,143 @@ def _check_items(design: Design) -> None:
         )
     if items.how == "filter" and items.most_words is not None and items.most_words < items.least_words:
         raise not_allowed("design.items.most_words", f"at least least_words ({items.least_words})", items.most_words)
-    there = counted_items(design)
-    if design.items_per_annotator > there:
-        raise not_allowed(
-            "design.items_per_annotator", f"at most the study's {there} items", design.items_per_annotator
-        )
+    if design.items_per_annotator > design.item_count:
+        allowed = f"at most the study's {design.item_count} items"
+        raise not_allowed("design.items_per_annotator", allowed, design.items_per_annotator)
     if design.repeats >= design.items_per_annotator:
         allowed = f"less than items_per_annotator ({design.items_per_annotator})"
         raise not_allowed("design.repeats", allowed, design.repeats, "Something must lie between two looks.")
 
 
-def counted_items(design: Design) -> int:
-    """How many items the study has, practice items not counted."""
-    return len(design.items.indices) - design.practice if design.items.how == "hand" else design.items.count
-
-
-def _checked_methods(design: Design) -> tuple[MethodChoice, ...]:
-    if not FEWEST_METHODS <= len(design.methods) <= MOST_METHODS:
-        allowed = f"{FEWEST_METHODS} to {MOST_METHODS} methods"
+def _check_methods(design: Design) -> tuple[MethodChoice, ...]:
+    if not MIN_METHODS <= len(design.methods) <= MAX_METHODS:
+        allowed = f"{MIN_METHODS} to {MAX_METHODS} methods"
         got = ", ".join(method.id for method in design.methods) or "none"
         raise UsageError(f"design.methods: must be {allowed}, got {got}. The placebo is not counted.")
-    filled = [_filled(method, design.kind) for method in design.methods]
-    for place, method in enumerate(filled):
-        if method in filled[:place]:
-            raise UsageError(f"design.methods: {method.id} is there twice with the same parameters. Leave one out.")
-        if design.placebo and method.id == PLACEBO:
+    methods: list[MethodChoice] = []
+    for choice in design.methods:
+        method = explainer(choice.id, design.kind)
+        methods.append(MethodChoice(method.id, as_plain(from_mapping(method.params, choice.params, method.id))))
+    for place, choice in enumerate(methods):
+        if choice in methods[:place]:
+            raise UsageError(f"design.methods: {choice.id} is there twice with the same parameters. Leave one out.")
+        if design.placebo and choice.id == PLACEBO:
             raise UsageError(f"design.methods: {PLACEBO} is the placebo already. Leave it out, or the placebo.")
-    return tuple(filled)
+    return tuple(methods)
 
 
-def _filled(method: MethodChoice, kind: str) -> MethodChoice:
-    known = explainer(method.id, kind)
-    return MethodChoice(known.id, as_plain(from_mapping(known.params, method.params, known.id)))
-
-
-def _items(given: object) -> ItemChoice:
-    values = _mapping("design.items", given)
-    indices = _list("design.items.indices", values.pop("indices", ()))
+def _parse_items(value: object) -> ItemChoice:
+    values = _parse_mapping("design.items", value)
+    indices = _parse_list("design.items.indices", values.pop("indices", ()))
     if any(type(index) is not int or index < 0 for index in indices) or len(set(indices)) < len(indices):
         raise not_allowed("design.items.indices", "different whole numbers of at least 0", indices)
-    label = values.pop("label", None)  # by itself: a class may be called none
+    label = values.pop("label", None)  # parsed here: a class may be called none
     if label is not None and not isinstance(label, str):
         raise not_allowed("design.items.label", "the name of a class, or none", label)
-    rest = from_mapping(ItemChoice, values, "design.items")
-    return dataclasses.replace(rest, label=label, indices=tuple(indices))
+    choice = from_mapping(ItemChoice, values, "design.items")
+    return dataclasses.replace(choice, label=label, indices=tuple(indices))
 
 
-def _methods(given: object) -> tuple[MethodChoice, ...]:
-    return tuple(_method(one) for one in _list("design.methods", given))
+def _parse_methods(value: object) -> tuple[MethodChoice, ...]:
+    return tuple(map(_parse_method, _parse_list("design.methods", value)))
 
 
-def _method(given: object) -> MethodChoice:
-    values = _mapping("design.methods", given)
+def _parse_method(value: object) -> MethodChoice:
+    values = _parse_mapping("design.methods", value)
     if not {"id"} <= values.keys() <= {"id", "params"} or not isinstance(values["id"], str):
-        raise not_allowed("design.methods", 'a list of {"id": ..., "params"?: {...}}', given)
-    params = _mapping("design.methods.params", values.get("params", {}))
-    for name, value in params.items():
-        if not isinstance(value, bool | int | float | str | None):
-            raise not_allowed(f"design.methods.params.{name}", "a text, a number, true, false or none", value)
+        raise not_allowed("design.methods", 'a list of {"id": ..., "params"?: {...}}', value)
+    params = _parse_mapping("design.methods.params", values.get("params", {}))
+    for name, param in params.items():
+        if not isinstance(param, bool | int | float | str | None):
+            raise not_allowed(f"design.methods.params.{name}", "a text, a number, true, false or none", param)
     return MethodChoice(values["id"], params)
 
 
-def _exclusion(given: object) -> ExclusionRules:
-    return from_mapping(ExclusionRules, _mapping("design.exclusion", given), "design.exclusion")
+def _parse_exclusion(value: object) -> ExclusionRules:
+    return from_mapping(ExclusionRules, _parse_mapping("design.exclusion", value), "design.exclusion")
 
 
-def _text(name: str, given: object) -> str:
-    limit = _LIMITS[name]
-    if not isinstance(given, str) or len(given) > limit:
-        got = f"{len(given):,} characters" if isinstance(given, str) else given
+def _parse_text(name: str, limit: int, value: object) -> str:
+    if not isinstance(value, str) or len(value) > limit:
+        got = f"{len(value):,} characters" if isinstance(value, str) else value
         raise not_allowed(f"design.{name}", f"a text of at most {limit:,} characters", got)
-    return given
+    return value
 
 
-def _mapping(where: str, given: object) -> dict[str, Any]:
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise not_allowed(where, "names with values", given)
-    return dict(given)
+def _parse_mapping(where: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise not_allowed(where, "names with values", value)
+    return dict(value)
 
 
-def _list(where: str, given: object) -> list[Any]:
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        raise not_allowed(where, "a list", given)
-    return list(given)
+def _parse_list(where: str, value: object) -> list[Any]:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise not_allowed(where, "a list", value)
+    return list(value)
 
 
-_FIELDS = tuple(each.name for each in dataclasses.fields(Design))
-_LIMITS = {
-    "title": 200,
-    "question": 1_000,
-    "consent": 20_000,
-    "instructions": 20_000,
-    "model": 1_000,
-    "dataset": 1_000,
+_PARSERS: dict[str, Callable[[object], Any]] = {
+    "items": _parse_items,
+    "methods": _parse_methods,
+    "exclusion": _parse_exclusion,
+    **{name: partial(_parse_text, name, limit) for name, limit in TEXT_LIMITS.items()},
 }
-"""The texts, and how many characters each may have."""
-_PARTS = {"items": _items, "methods": _methods, "exclusion": _exclusion}
+
+
+@dataclass(frozen=True)
+class StudyPreset:
+    """A design to start from. `design`: for a model, a data set and a kind of input.
+
+    `note`: how it departs from its source, for a model and a kind of input.
+    """
+
+    title: str
+    note: Callable[[str, str], str]
+    design: Callable[[str, str, str], Design]
+
+
+def find_preset(name: str) -> StudyPreset:
+    """The preset of that name. Errors list the names."""
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    return PRESETS[name]
+
+
+SMAT_METHODS = ("gradient_x_input", "integrated_gradients", "attention_mean", "smat")
+"""The methods of SMaT's table 4, the worst first."""
+STAND_IN = "attention_logits"
+"""The method in place of the learned explainer, for a model that has none."""
+SMAT_STEPS = 50
+_SMAT_NOTE = (
+    "A random placebo and two repeated items are added. Gradients are not squeezed by a softmax as SMaT's were, and "
+    "the order is drawn anew for every item."
+)
+
+
+def smat_methods(model: str, kind: str) -> tuple[str, ...]:
+    """The four methods; without a learned explainer, the method from which SMaT starts to learn stands in for it."""
+    return SMAT_METHODS if _has_learned_explainer(model, kind) else (*SMAT_METHODS[:-1], STAND_IN)
+
+
+def _has_learned_explainer(model: str, kind: str) -> bool:
+    return not explainer(SMAT_METHODS[-1], kind).why_not(model)
+
+
+def _smat_note(model: str, kind: str) -> str:
+    if _has_learned_explainer(model, kind):
+        return f"The learned explainer of {model} is the fourth. {_SMAT_NOTE}"
+    return (
+        "Attention logits of all layers stand in for SMaT's learned attention, for the model has no learned explainer: "
+        f"it is the same formula with the equal weights from which SMaT begins to learn. {_SMAT_NOTE}"
+    )
+
+
+def _smat_design(model: str, dataset: str, kind: str) -> Design:
+    """The four methods that three volunteers ranked (Fernandes et al., 2022, section 5.2 and appendices A and B)."""
+    params: dict[str, dict[str, str | int]] = {"integrated_gradients": {"steps": "fixed", "n_steps": SMAT_STEPS}}
+    methods = tuple(MethodChoice(id, params.get(id, {})) for id in smat_methods(model, kind))
+    title = "Which explanations do people find plausible?"
+    return Design(title, QUESTION, model=model, dataset=dataset, kind=kind, methods=methods)
+
+
+PRESETS: Mapping[str, StudyPreset] = {"smat": StudyPreset("SMaT's four methods", _smat_note, _smat_design)}

@@ -1,145 +1,189 @@
-"""What a study found so far, ready to be shown: computed when its votes changed, and kept while they do not."""
+"""Results of a study so far: computed when its votes change and cached, in the background for pages that follow it."""
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import Sequence
+import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from engine.errors import ExegesisError
+from engine.study.counted_votes import (
+    CountedVote,
+    Exclusion,
+    apply_rules,
+    counted_votes,
+    guess_targets,
+    log_exclusions,
+    method_names,
+    to_guesses,
+    to_rankings,
+)
 from engine.study.database import study_database
 from engine.study.design import PREDICT, Design
-from engine.study.exclusion import Exclusion, apply, log_once
+from engine.study.guesses import GuessSummary, summarize_guesses
 from engine.study.studies import DRAFT, StudyRecord, find
+from engine.study.summary import RankingSummary, summarize_rankings
 from engine.study.tables import Vote
-from engine.study.tally import Kept, as_matches, method_names, votes_of
-from engine.study.targets import targets_of
 
-if TYPE_CHECKING:
-    from engine.study.forward.summary import ForwardSummary
-    from engine.study.ratings.matches import Match
-    from engine.study.ratings.summary import Summary
+MAX_CACHED = 16
+"""Studies whose results stay in memory."""
+FOREGROUND_ANSWERS = 300
+"""Up to so many answers are rated while the page waits: that takes about a second."""
 
-MOST_KEPT = 16
-"""Studies whose results are kept in memory."""
+VotesVersion = tuple[int, int]
+"""The number of answers that a study ever received, and how many of them are superseded: both only grow."""
 
-Votes = tuple[int, int]
-"""How many answers a study was ever given, and how many of them something took the place of: both only grow."""
+_log = logging.getLogger("exegesis.study")
 
 
 @dataclass(frozen=True)
 class Results:
-    """`kept`: the answers that count, practice and exclusions left out; `cannot_tell` of them rank nothing.
+    """`votes`: those that count, without practice and exclusions; `cannot_tell` of them neither rank nor guess.
 
-    `answers` and `annotators` count what there was before the exclusions. `summary` is None where nothing is ranked.
+    `answers` and `annotators` count before the exclusions. `summary` and `forward` (that of guesses) are None while
+    there is nothing to summarize.
     """
 
     study: StudyRecord
     answers: int
     annotators: int
-    kept: tuple[Kept, ...]
+    votes: tuple[CountedVote, ...]
     excluded: tuple[Exclusion, ...]
     cannot_tell: int
-    summary: Summary | None
-    forward: ForwardSummary | None = None
+    summary: RankingSummary | None
+    forward: GuessSummary | None = None
 
 
 def results(study: int) -> Results:
-    """The results as they are now; the same object again while neither the votes nor the study changed.
+    """The current results; the same object again while neither the votes nor the study change.
 
-    Once the study is over, what its rules left out is written to its log. Errors: there is no such study.
+    Once the study is over, its exclusions are written to its log. Errors: there is no such study.
     """
     record = find(study)
-    found = _computed(record, votes_so_far(study))
+    current = _cached_or_computed(record, votes_version(study))
     if record.state != DRAFT and not record.takes_votes:
-        log_once(study, found.excluded)
-    return found
+        log_exclusions(study, current.excluded)
+    return current
 
 
-def votes_so_far(study: int) -> Votes:
-    """Cheap: a page that polls may ask this first, and `results` when the answer is another."""
+def votes_version(study: int) -> VotesVersion:
+    """Cheap: a page that polls may ask this first, and `results` if it has changed."""
     with study_database().reading() as session:
-        asked = sa.select(sa.func.count(), sa.func.count(Vote.superseded_by)).where(Vote.study == study)
-        answers, superseded = session.execute(asked).one()
+        query = sa.select(sa.func.count(), sa.func.count(Vote.superseded_by)).where(Vote.study == study)
+        answers, superseded = session.execute(query).one()
         return answers, superseded
 
 
-def known_results(study: int) -> tuple[Votes, Results] | None:
-    """The results that were computed last, which may be of fewer votes than there are now, and of which votes."""
+def cached_results(study: int) -> tuple[VotesVersion, Results] | None:
+    """The results that were computed last, and their version, which may be older than that of the votes."""
     with _guard:
-        return _known.get((study_database().address, study))
+        return _cache.get((study_database().address, study))
 
 
-def placebo_of(design: Design) -> str | None:
+def placebo_name(design: Design) -> str | None:
     """The name of the placebo in the results."""
     return method_names(design)[-1] if design.placebo else None
 
 
-def _found(record: StudyRecord) -> Results:
-    votes = votes_of(record.id)
-    kept, excluded = apply(record.design.exclusion, votes)
+def _compute(record: StudyRecord) -> Results:
+    design, answers = record.design, counted_votes(record.id)
+    votes, excluded = apply_rules(design.exclusion, answers)
+    rankings, placebo = to_rankings(votes), placebo_name(design)
+    summary = forward = None
+    if any(ranking.repeat == 0 for ranking in rankings):
+        summary = summarize_rankings(rankings, placebo, design.seed)
+    if design.mode == PREDICT and any(vote.repeat == 0 for vote in votes):
+        forward = summarize_guesses(to_guesses(votes, guess_targets(record.id)), method_names(design), placebo)
     return Results(
         study=record,
-        answers=len(votes),
-        annotators=len({vote.annotator for vote in votes}),
-        kept=kept,
+        answers=len(answers),
+        annotators=len({vote.annotator for vote in answers}),
+        votes=votes,
         excluded=excluded,
-        cannot_tell=sum(vote.ranks is None and vote.guess is None for vote in kept),
-        summary=_summary(record.design, as_matches(kept)),
-        forward=_forward(record, kept),
+        cannot_tell=sum(vote.cannot_tell for vote in votes),
+        summary=summary,
+        forward=forward,
     )
 
 
-def _summary(design: Design, ranked: Sequence[Match]) -> Summary | None:
-    from engine.study.ratings.summary import summary
-
-    rated = any(match.repeat == 0 for match in ranked)
-    return summary(ranked, placebo_of(design), design.seed) if rated else None
-
-
-def _forward(record: StudyRecord, kept: Sequence[Kept]) -> ForwardSummary | None:
-    if record.design.mode != PREDICT or not any(vote.repeat == 0 for vote in kept):
-        return None
-    from engine.study.forward.guesses import as_guesses
-    from engine.study.forward.summary import forward_summary
-
-    guesses = as_guesses(kept, targets_of(record.id))
-    return forward_summary(guesses, method_names(record.design), placebo_of(record.design))
-
-
-def _computed(record: StudyRecord, votes: Votes) -> Results:
-    """The results kept, if nothing changed; many who ask at once wait for one computation."""
-    name = (study_database().address, record.id)
+def _cached_or_computed(record: StudyRecord, version: VotesVersion) -> Results:
+    """The cached results if nothing changed; simultaneous callers wait for one computation."""
+    key = (study_database().address, record.id)
     with _guard:
-        lock = _locks.setdefault(name, threading.Lock())
+        lock = _locks.setdefault(key, threading.Lock())
     with lock:
-        found = _still(_known.get(name), record, votes) or _found(record)
+        cached = _cache.get(key)
+        if cached is None or cached[0] != version or cached[1].study.design != record.design:
+            current = _compute(record)
+        else:
+            current = cached[1] if cached[1].study == record else replace(cached[1], study=record)
         with _guard:
-            _known.pop(name, None)
-            _known[name] = (votes, found)
-            while len(_known) > MOST_KEPT:
-                _known.pop(next(iter(_known)))
-    return found
+            _cache.pop(key, None)
+            _cache[key] = (version, current)
+            while len(_cache) > MAX_CACHED:
+                _cache.pop(next(iter(_cache)))
+    return current
 
 
-def _still(known: tuple[Votes, Results] | None, record: StudyRecord, votes: Votes) -> Results | None:
-    """What is known, if it is of these votes and this design."""
-    if known is None or known[0] != votes or known[1].study.design != record.design:
+def latest_results(study: int) -> Results:
+    """The newest results without waiting; those of fewer votes while newer ones are computed in the background.
+
+    Waits if none were computed yet. Errors: there is no such study.
+    """
+    older = _older_results(study)
+    return results(study) if older is None else replace(older[1], study=find(study))
+
+
+def latest_version(study: int) -> VotesVersion:
+    """The version of `latest_results`: a page that shows another one draws itself again. Cheap."""
+    older = _older_results(study)
+    return votes_version(study) if older is None else older[0]
+
+
+def _older_results(study: int) -> tuple[VotesVersion, Results] | None:
+    """Results of fewer votes, if they must do for now; starts the computation of newer ones."""
+    cached, version = cached_results(study), votes_version(study)
+    if cached is None or cached[0] == version or version[0] <= FOREGROUND_ANSWERS:
         return None
-    return known[1] if known[1].study == record else replace(known[1], study=record)
+    if cached[1].study.design != find(study).design:
+        return None
+    with _guard:
+        if time.monotonic() < _rest_until.get(study, 0.0):
+            return cached
+        _rest_until[study] = float("inf")
+    name = f"results of study {study}"
+    threading.Thread(target=_compute_in_background, args=(study,), name=name, daemon=True).start()
+    return cached
 
 
-def _renew_locks() -> None:
+def _compute_in_background(study: int) -> None:
+    """One thread a study; it then rests as long as it worked, so that voters have the machine for half of the time."""
+    start = time.monotonic()
+    try:
+        results(study)
+    except ExegesisError as error:  # deleted meanwhile, or no database: the page itself will say so
+        _log.info("results of study %d: %s", study, error)
+    finally:
+        end = time.monotonic()
+        with _guard:
+            _rest_until[study] = end + (end - start)
+
+
+def _reset_after_fork() -> None:
     global _guard
     _guard = threading.Lock()
     _locks.clear()
+    _rest_until.clear()
 
 
 _guard = threading.Lock()
 _locks: dict[tuple[sa.URL, int], threading.Lock] = {}
-_known: dict[tuple[sa.URL, int], tuple[Votes, Results]] = {}
-"""The one asked for last comes last."""
-os.register_at_fork(after_in_child=_renew_locks)
+_cache: dict[tuple[sa.URL, int], tuple[VotesVersion, Results]] = {}
+"""In the order of use, the last one last."""
+_rest_until: dict[int, float] = {}
+"""When the next background computation may start, by study; infinity: one is running."""
+os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,167 +1,434 @@
-"""A study as one file: its design, what people see, and if wanted what they answered; and a study from such a file.
+"""Study files: a study's design, what people see and, if wanted, their answers, as JSON; and a study from such a file.
 
-The file is JSON and nothing in it is run, unpacked or named by a path. No secret is in it: neither the join link, nor
-codes, nor what draws the orders.
+Nothing in a file is run, unpacked or used as a path. A file holds no secret: no join link, no code, and not what draws
+the orders. Whoever wrote a file may mean harm, so everything is checked before anything is stored, by checks of our
+own: the sentences of a schema library would not name what is allowed, got and next as ours do.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import re
 import secrets
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from cache import key_for
-from engine.errors import ExegesisError
+from cache.codec import CorruptEntry, decode
+from engine.data.picture_files import LONGEST_SIDE, open_picture
+from engine.errors import ExegesisError, UsageError, shown
 from engine.format import size_text
 from engine.home import product_version
-from engine.study.codes import new_token
+from engine.request import Example, Picture
+from engine.result import Prediction, Token
+from engine.study.access import ALPHABET, new_token
 from engine.study.database import study_database
-from engine.study.design import Design
-from engine.study.file_parts import FORMAT, VERSION, Answered, Content, read_content
-from engine.study.freezing import FrozenItem, frozen_input, frozen_map
-from engine.study.studies import CLOSED, DRAFT, StudyRecord, find, record_of
-from engine.study.tables import Annotator, Ballot, Event, Item, Plain, Shown, Study, Vote
+from engine.study.design import BY_SIGN, PREDICT, Design, check_design
+from engine.study.items import ItemSnapshot, decode_map, encode_png, item_input, store_items, study_items
+from engine.study.studies import CLOSED, DRAFT, StudyRecord, find, is_over, to_record
+from engine.study.tables import Annotator, Event, IssuedBallot, Item, ItemExplanation, JsonObject, Study, Vote
+from engine.study.votes import MAX_SECONDS, Guess
 
-LARGEST = 256 * 10**6
-"""Bytes of a file; a study of a thousand pictures by six methods has about half as many."""
+FORMAT, VERSION = "exegesis study", 1
+MAX_BYTES = 256 * 10**6
+"""Maximum size of a file; a study of a thousand pictures by six methods has about half as many bytes."""
+MAX_TIME = 1e11
+"""Year 5138, which a clock that is far off may say."""
+_PSEUDONYM = re.compile(rf"p-[{ALPHABET}]{{8}}")
+_MAX_LABEL = 1_000
+_MAX_TOKENS = 100_000
+_VOTE_FIELDS = ("repeat", "order", "ranks", "guess", "seconds", "at")
 
 
 def export_study(study: int, votes: bool = False) -> bytes:
-    """The study as it is. With `votes` also all answers that were not taken back, under pseudonyms.
+    """The study as it is. With `votes` also all answers that were not undone, under pseudonyms.
 
-    Errors: what is stored is damaged, or too large for a file that could be read again.
+    Errors: stored data is damaged, or too large for a file that could be read again.
     """
     record = find(study)
     with study_database().reading() as session:
         content = {
-            "design": record.design.as_plain(),
+            "design": record.design.to_json(),
             "opened": record.opened,
             "closed": record.closed,
-            "items": [_item(session, item) for item in _items(session, study)],
-            "votes": _votes(session, study) if votes else None,
+            "items": [_item_json(session, item) for item in study_items(session, study)],
+            "votes": _votes_json(session, study) if votes else None,
         }
     head = {"format": FORMAT, "version": VERSION, "exegesis": product_version(), "digest": key_for(content)}
     data = json.dumps({**head, "content": content}, ensure_ascii=False, allow_nan=False, indent=1).encode()
-    if len(data) > LARGEST:
+    if len(data) > MAX_BYTES:
         raise ExegesisError(
-            f"study {study}: its file would have {size_text(len(data))}, and at most {size_text(LARGEST)} can be read "
-            "again. Take fewer items."
+            f"study {study}: its file would have {size_text(len(data))}, and at most {size_text(MAX_BYTES)} can be "
+            "read again. Take fewer items."
         )
     return data
 
 
-def import_study(data: bytes) -> StudyRecord:
-    """The study of the file, with a number and a join link of its own.
-
-    With votes it is closed, and its results are those that it had. Without it is a draft that opens with the very
-    explanations of the file, whatever models and data are here. Errors: what is wrong with the file; nothing is kept.
-    """
-    if len(data) > LARGEST:
-        raise ExegesisError(f"FILE: must have at most {size_text(LARGEST)}, got {size_text(len(data))}.")
-    content = read_content(data)
-    with study_database().writing() as session:
-        study = _study(session, content)
-        items = _keep_items(session, study, content.items)
-        _keep_votes(session, study, items, content.votes or ())
-        details = {"imported": content.digest}
-        session.add(Event(study=study.id, kind="created", details=details, at=time.time()))
-        return record_of(study)
-
-
-def _items(session: Session, study: int) -> Sequence[Item]:
-    return session.scalars(sa.select(Item).where(Item.study == study).order_by(Item.place)).all()
-
-
-def _item(session: Session, item: Item) -> Plain:
-    frozen_input(item)  # a damaged picture is not passed on
-    shown = session.scalars(sa.select(Shown).where(Shown.item == item.id).order_by(Shown.place))
+def _item_json(session: Session, item: Item) -> JsonObject:
+    item_input(item)  # a damaged picture is not passed on
+    query = sa.select(ItemExplanation).where(ItemExplanation.item == item.id).order_by(ItemExplanation.place)
+    explanations = []
+    for row in session.scalars(query):
+        decode_map(row)  # nor is a damaged explanation
+        body = b64encode(row.body).decode()
+        explanations.append({"body": body, "digest": row.digest, "provenance": row.provenance})
     return {
         "practice": item.practice,
         "input": item.input,
         "picture": None if item.picture is None else b64encode(item.picture).decode(),
         "label": item.label,
         "prediction": item.prediction,
-        "shown": [_shown(one) for one in shown],
+        "shown": explanations,
     }
 
 
-def _shown(one: Shown) -> Plain:
-    frozen_map(one)  # nor is a damaged explanation
-    return {"body": b64encode(one.body).decode(), "digest": one.digest, "provenance": one.provenance}
-
-
-def _votes(session: Session, study: int) -> list[Plain]:
-    found = sa.select(Vote, Annotator.pseudonym, Item.place).join(Annotator, Annotator.id == Vote.annotator)
-    found = found.join(Item, Item.id == Vote.item).where(Vote.study == study, Vote.superseded_by.is_(None))
-    names = ("repeat", "order", "ranks", "guess", "seconds", "at")
+def _votes_json(session: Session, study: int) -> list[JsonObject]:
+    query = sa.select(Vote, Annotator.pseudonym, Item.place).join(Annotator, Annotator.id == Vote.annotator)
+    query = query.join(Item, Item.id == Vote.item).where(Vote.study == study, Vote.superseded_by.is_(None))
     return [
-        {"annotator": who, "item": place, **{name: getattr(vote, name) for name in names}}
-        for vote, who, place in session.execute(found.order_by(Vote.id))
+        {"annotator": annotator, "item": place, **{name: getattr(vote, name) for name in _VOTE_FIELDS}}
+        for vote, annotator, place in session.execute(query.order_by(Vote.id))
     ]
 
 
-def _study(session: Session, content: Content) -> Study:
-    with_votes = content.votes is not None
-    study = Study(
-        token=new_token(),
-        design=(content.design if with_votes else _with_time(content.design)).as_plain(),
-        state=CLOSED if with_votes else DRAFT,
-        created=time.time(),
-        opened=content.opened if with_votes else None,
-        closed=(content.closed or time.time()) if with_votes else None,
-    )
-    session.add(study)
-    session.flush()
-    return study
+def import_study(data: bytes) -> StudyRecord:
+    """The study of the file, with a number and a join link of its own.
+
+    With votes it is closed and has the same results. Without votes it is a draft that opens with the explanations of
+    the file, whatever models and data are here. Errors: what is wrong with the file; nothing is stored.
+    """
+    if len(data) > MAX_BYTES:
+        raise ExegesisError(f"FILE: must have at most {size_text(MAX_BYTES)}, got {size_text(len(data))}.")
+    content = read_study_file(data)
+    with_votes, now = content.votes is not None, time.time()
+    design = content.design
+    if not with_votes and is_over(design.closes_at):  # a draft whose time is over could not open
+        design = replace(design, closes_at=None)
+    with study_database().writing() as session:
+        study = Study(
+            token=new_token(),
+            design=design.to_json(),
+            state=CLOSED if with_votes else DRAFT,
+            created=now,
+            opened=content.opened if with_votes else None,
+            closed=(content.closed or now) if with_votes else None,
+        )
+        session.add(study)
+        session.flush()
+        store_items(session, study.id, content.items)
+        _store_votes(session, study, content)
+        details = {"imported": content.digest}
+        session.add(Event(study=study.id, kind="created", details=details, at=time.time()))
+        return to_record(study)
 
 
-def _with_time(design: Design) -> Design:
-    """A draft whose time is over could not open."""
-    over = design.closes_at is not None and design.closes_at <= time.time()
-    return replace(design, closes_at=None) if over else design
-
-
-def _keep_items(session: Session, study: Study, items: Sequence[FrozenItem]) -> list[Item]:
-    for one in items:
-        one.item.study = study.id
-    session.add_all([one.item for one in items])
-    session.flush()
-    for one in items:
-        for shown in one.shown:
-            shown.item = one.item.id
-        session.add_all(one.shown)
-    return [one.item for one in items]
-
-
-def _keep_votes(session: Session, study: Study, items: Sequence[Item], votes: Sequence[Answered]) -> None:
+def _store_votes(session: Session, study: Study, content: StudyFile) -> None:
+    """Store the votes with participants of another place, whom no code identifies."""
     people: dict[str, Annotator] = {}
-    for vote in votes:
+    for vote in content.votes or ():
         if vote.annotator not in people:
-            people[vote.annotator] = _somebody(study, vote)
+            unused = secrets.token_hex(32)
+            person = Annotator(study=study.id, pseudonym=vote.annotator, code=unused, joined=vote.at, consented=vote.at)
+            people[vote.annotator] = person
     session.add_all(people.values())
     session.flush()
-    for vote in votes:
+    for vote in content.votes or ():
         where: dict[str, Any] = {
             "study": study.id,
             "annotator": people[vote.annotator].id,
-            "item": items[vote.item].id,
+            "item": content.items[vote.item].item.id,
             "repeat": vote.repeat,
             "order": list(vote.order),
             "at": vote.at,
         }
         ranks = None if vote.ranks is None else list(vote.ranks)
-        session.add(Ballot(token=new_token(), **where))
+        session.add(IssuedBallot(token=new_token(), **where))
         session.add(Vote(token=new_token(), ranks=ranks, guess=vote.guess, seconds=vote.seconds, **where))
 
 
-def _somebody(study: Study, vote: Answered) -> Annotator:
-    """A participant of another place: no code leads to them."""
-    nobody_knows = secrets.token_hex(32)
-    return Annotator(study=study.id, pseudonym=vote.annotator, code=nobody_knows, joined=vote.at, consented=vote.at)
+@dataclass(frozen=True)
+class FileVote:
+    """One answer of a file. `item`: its place; the rest as in the table of votes."""
+
+    annotator: str
+    item: int
+    repeat: int
+    order: tuple[int, ...]
+    ranks: tuple[int, ...] | None
+    guess: JsonObject | None
+    seconds: float
+    at: float
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """The checked content of a file. `votes`: None if the file was written without."""
+
+    digest: str
+    design: Design
+    opened: float | None
+    closed: float | None
+    items: tuple[ItemSnapshot, ...]
+    votes: tuple[FileVote, ...] | None
+
+
+@dataclass(frozen=True)
+class FileValue:
+    """A value of a file and its place. Each method returns what the value must be; its error names the place."""
+
+    place: str
+    value: Any
+
+    def error(self, allowed: str, *got: object) -> UsageError:
+        tail = f", got {shown(got[0])}" if got else ""
+        return UsageError(f"FILE: {self.place}: must be {allowed}{tail}. Export the study again.")
+
+    def mapping(self) -> JsonObject:
+        if not isinstance(self.value, dict):
+            raise self.error("names with values", self.value)
+        return self.value
+
+    def fields(self, *names: str) -> dict[str, FileValue]:
+        """Exactly these fields: nothing unknown is stored."""
+        values = self.mapping()
+        if values.keys() != set(names):
+            raise self.error(f"the fields {', '.join(names)}", sorted(map(str, values)))
+        return {name: FileValue(f"{self.place}.{name}", values[name]) for name in names}
+
+    def elements(self, numbered: bool = False) -> list[FileValue]:
+        """The elements of a list; `numbered`: their places have a number each."""
+        if not isinstance(self.value, list):
+            raise self.error("a list", self.value)
+        return [FileValue(f"{self.place}[{n}]" if numbered else self.place, each) for n, each in enumerate(self.value)]
+
+    def number(self, maximum: float | None = None) -> float:
+        """A number, or a number from 0 to the maximum."""
+        if type(self.value) not in (int, float) or not abs(self.value) < 1e300:
+            raise self.error("a number", self.value)
+        if maximum is not None and not 0 <= self.value <= maximum:
+            raise self.error(f"a number from 0 to {maximum:g}", self.value)
+        return float(self.value)
+
+    def time(self) -> float | None:
+        return None if self.value is None else self.number(MAX_TIME)
+
+    def whole(self, maximum: int = 10**9) -> int:
+        if type(self.value) is not int or not 0 <= self.value <= maximum:
+            raise self.error(f"a whole number from 0 to {maximum}", self.value)
+        return self.value
+
+    def boolean(self) -> bool:
+        if not isinstance(self.value, bool):
+            raise self.error("true or false", self.value)
+        return self.value
+
+    def text(self, maximum: int = 10**7) -> str:
+        if not isinstance(self.value, str) or len(self.value) > maximum or "\0" in self.value:
+            raise self.error(f"a text of at most {maximum:,} characters", self.value)
+        try:
+            self.value.encode()
+        except UnicodeEncodeError:
+            raise self.error("whole characters", self.value) from None
+        return self.value
+
+    def base64(self) -> bytes:
+        text = self.text(10**9)
+        try:
+            return b64decode(text, validate=True)
+        except ValueError:
+            raise self.error("base64", self.value) from None
+
+
+def read_study_file(data: bytes) -> StudyFile:
+    """The checked content. Errors: one sentence with the place in the file."""
+    try:
+        parsed = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise ExegesisError("FILE: is not JSON, so it is no study file. Export the study again.") from None
+    head = FileValue("FILE", parsed).mapping()
+    if head.get("format") != FORMAT:
+        raise ExegesisError("FILE: is not a study file. Make one with: exegesis study export ID --out FILE.")
+    if type(head.get("version")) is not int or head["version"] != VERSION:
+        raise ExegesisError(
+            f"FILE: is of version {shown(head.get('version'))}, and this Exegesis reads {VERSION}. Update Exegesis, or "
+            "export the study with this version."
+        )
+    content = FileValue("content", head.get("content"))
+    fields = content.fields("design", "opened", "closed", "items", "votes")
+    try:
+        digest = key_for(content.value)
+    except RecursionError:  # nested so deeply that nobody wrote it
+        digest = None
+    if digest is None or digest != head.get("digest"):
+        raise ExegesisError("FILE: was changed after it was written, or is damaged. Export the study again.")
+    fields = {name: FileValue(name, field.value) for name, field in fields.items()}
+    design = check_design(Design.from_json({"colors": BY_SIGN, **fields["design"].mapping()}))
+    items = tuple(_read_item(n, item, design) for n, item in enumerate(fields["items"].elements(numbered=True)))
+    practice = [True] * design.practice + [False] * design.item_count
+    if items and [snapshot.item.practice for snapshot in items] != practice:
+        allowed = f"{design.practice} for practice and then {design.item_count}, or none"
+        raise fields["items"].error(allowed, len(items))
+    votes = None if fields["votes"].value is None else _read_votes(fields["votes"], items, design)
+    return StudyFile(digest, design, fields["opened"].time(), fields["closed"].time(), items, votes)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def _read_item(place: int, item: FileValue, design: Design) -> ItemSnapshot:
+    fields = item.fields("practice", "input", "picture", "label", "prediction", "shown")
+    label = None if fields["label"].value is None else fields["label"].text(_MAX_LABEL)
+    prediction = _read_prediction(fields["prediction"])
+    if design.mode == PREDICT and (prediction.regression or len(prediction.labels) < 2):
+        raise fields["prediction"].error("of two classes or more in a study of guesses", prediction.labels)
+    explanations = fields["shown"].elements(numbered=True)
+    if len(explanations) != len(design.shown):
+        raise fields["shown"].error(f"{len(design.shown)} explanations", len(explanations))
+    row = Item(
+        place=place,
+        practice=fields["practice"].boolean(),
+        label=label,
+        prediction=asdict(prediction),
+        **_read_input(fields["input"], fields["picture"], design.kind),
+    )
+    texts = [row.input[name] for name in ("text", "text_pair") if row.input.get(name) is not None]
+    lengths = tuple(map(len, texts)) or (0,)  # the spans of tokens lie in the texts; patches have none
+    rows = (_read_explanation(n, explanation, design, lengths) for n, explanation in enumerate(explanations))
+    return ItemSnapshot(row, tuple(rows))
+
+
+def _read_input(value: FileValue, picture_value: FileValue, kind: str) -> JsonObject:
+    """The columns of an item's input. A picture's PNG is encoded anew: other contents of the file are not passed on."""
+    if kind == "text":
+        fields = value.fields("text", "text_pair")
+        pair = None if fields["text_pair"].value is None else fields["text_pair"].text()
+        example = Example(fields["text"].text(), pair)
+        example.check_length()
+        return {"input": example.as_plain(), "picture": None}
+    digest = value.fields("picture")["picture"].value
+    picture = Picture(open_picture(picture_value.base64(), f"FILE: {picture_value.place}"))
+    if picture.digest != digest:
+        raise picture_value.error(f"the picture of {shown(digest)}, of at most {LONGEST_SIDE} pixels")
+    return {"input": picture.as_plain(), "picture": encode_png(picture)}
+
+
+def _read_prediction(value: FileValue) -> Prediction:
+    fields = value.fields("labels", "logits", "probabilities", "regression")
+    labels = tuple(label.text(_MAX_LABEL) for label in fields["labels"].elements())
+    logits = tuple(each.number() for each in fields["logits"].elements())
+    probabilities = tuple(each.number() for each in fields["probabilities"].elements())
+    regression = fields["regression"].boolean()
+    fits = bool(logits) and (regression or len(labels) == len(logits) == len(probabilities))
+    if not fits or not all(0 <= p <= 1 for p in probabilities):
+        raise value.error("a label, a logit and a probability for each class")
+    return Prediction(labels, logits, probabilities, regression)
+
+
+def _read_explanation(place: int, value: FileValue, design: Design, lengths: Sequence[int]) -> ItemExplanation:
+    fields = value.fields("body", "digest", "provenance")
+    body, digest = fields["body"].base64(), fields["digest"]
+    if hashlib.sha256(body).hexdigest() != digest.value:
+        raise digest.error("that of the explanation", digest.value)
+    _check_map(fields["body"].place, body, design.kind, lengths)
+    provenance, method = fields["provenance"].mapping(), design.shown[place].id
+    if provenance.get("method") != method:
+        raise FileValue(f"{fields['provenance'].place}.method", None).error(method, provenance.get("method"))
+    return ItemExplanation(place=place, body=body, provenance=provenance, digest=digest.value)
+
+
+def _check_map(place: str, body: bytes, kind: str, lengths: Sequence[int]) -> None:
+    """Errors: the page could not draw it. Tokens have a finite score each; a picture's patches fill its grid."""
+    try:
+        meta, arrays = decode(body)
+    except CorruptEntry as error:
+        raise ExegesisError(f"FILE: {place}: is no explanation ({error}).") from None
+    value = FileValue(place, meta)
+    fields = value.fields("tokens", "grid", "truncated")
+    tokens = [_read_token(token, lengths) for token in fields["tokens"].elements()]
+    scores = arrays.get("scores", np.zeros(0))
+    if not 0 < len(tokens) <= _MAX_TOKENS or scores.shape != (len(tokens),) or arrays.keys() != {"scores"}:
+        raise value.error("tokens with one score each")
+    if scores.dtype.kind != "f" or not np.isfinite(scores).all():
+        raise value.error("finite scores")
+    fields["truncated"].whole()
+    grid, patches = fields["grid"], sum(not token.special for token in tokens)
+    if kind == "text":
+        if grid.value is not None:
+            raise grid.error("none for a text", grid.value)
+        return
+    sides = [side.whole() for side in grid.elements()]
+    if len(sides) != 2 or math.prod(sides) != patches:
+        raise grid.error(f"rows and columns of {patches} patches", grid.value)
+
+
+def _read_token(value: FileValue, lengths: Sequence[int]) -> Token:
+    parts = value.elements()
+    kinds = [str, int, int, int, bool]
+    if [type(part.value) for part in parts] != kinds:
+        raise value.error("a text, start, end, segment, and whether it is special", value.value)
+    token = Token(parts[0].text(), *(part.value for part in parts[1:]))
+    if token.special:
+        fits = (token.start, token.end, token.segment) == (0, 0, -1)
+    else:
+        fits = 0 <= token.segment < len(lengths) and 0 <= token.start <= token.end <= lengths[token.segment]
+    if not fits:
+        raise value.error("a piece of one of the texts, or a special token, which is of none", value.value)
+    return token
+
+
+def _read_votes(value: FileValue, items: Sequence[ItemSnapshot], design: Design) -> tuple[FileVote, ...]:
+    votes = tuple(_read_vote(vote, items, design) for vote in value.elements(numbered=True))
+    if len({(vote.annotator, vote.item, vote.repeat) for vote in votes}) < len(votes):
+        raise value.error("one answer of a person to each look")
+    return votes
+
+
+def _read_vote(value: FileValue, items: Sequence[ItemSnapshot], design: Design) -> FileVote:
+    fields = value.fields("annotator", "item", *_VOTE_FIELDS)
+    annotator = fields["annotator"].text(100)
+    if not _PSEUDONYM.fullmatch(annotator):
+        raise fields["annotator"].error("a pseudonym such as p-23456789", annotator)
+    item = fields["item"].whole(len(items) - 1)
+    order = tuple(method.whole(len(design.shown) - 1) for method in fields["order"].elements())
+    lengths = {0, 1} if design.mode == PREDICT else {len(design.shown)}
+    if len(order) not in lengths or len(set(order)) < len(order):
+        allowed = "the places of the methods that were shown, each once"
+        raise fields["order"].error(allowed, fields["order"].value)
+    return FileVote(
+        annotator=annotator,
+        item=item,
+        repeat=fields["repeat"].whole(1),
+        order=order,
+        ranks=_read_ranks(fields["ranks"], len(order), design),
+        guess=_read_guess(fields["guess"], items[item].item, design),
+        seconds=fields["seconds"].number(MAX_SECONDS),
+        at=fields["at"].number(MAX_TIME),
+    )
+
+
+def _read_ranks(value: FileValue, places: int, design: Design) -> tuple[int, ...] | None:
+    if value.value is None:
+        return None
+    ranks = tuple(rank.whole(places) for rank in value.elements())
+    if design.mode == PREDICT or len(ranks) != places or 0 in ranks:
+        raise value.error(f"{places} numbers from 1 in a study of rankings, none in one of guesses", value.value)
+    return ranks
+
+
+def _read_guess(value: FileValue, item: Item, design: Design) -> JsonObject | None:
+    if value.value is None:
+        return None
+    fields = value.fields("label", "sure")
+    if design.mode != PREDICT:
+        raise value.error("none in a study of rankings", value.value)
+    return Guess(fields["label"].whole(len(item.prediction["labels"]) - 1), fields["sure"].whole()).to_json()

@@ -1,6 +1,6 @@
-"""What the study keeps: studies, their frozen items and explanations, annotators, votes, and what happened.
+"""Tables of the database: studies, snapshots of their items and explanations, annotators, ballots, votes and events.
 
-Times are the server's, in seconds since 1970 (UTC). A deleted study takes all of its rows along.
+Times are the server's, in seconds since 1970 (UTC). Deleting a study deletes all of its rows.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-Plain = dict[str, Any]
-_NAMES = {
+JsonObject = dict[str, Any]
+_CONSTRAINT_NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
     "fk": "fk_%(table_name)s_%(column_0_N_name)s",
@@ -21,29 +21,25 @@ _NAMES = {
 
 
 class Base(DeclarativeBase):
-    """All tables of the study. Constraints have names, so that a migration can change them."""
+    """Base class of all tables. Constraints have names, so that a migration can change them."""
 
-    metadata = sa.MetaData(naming_convention=_NAMES)
+    metadata = sa.MetaData(naming_convention=_CONSTRAINT_NAMES)
     type_annotation_map = {  # noqa: RUF012  (SQLAlchemy reads it from the class)
-        Plain: sa.JSON(none_as_null=True),
+        JsonObject: sa.JSON(none_as_null=True),
         list[int]: sa.JSON(none_as_null=True),
         float: sa.Double(),
     }
 
 
-def _secret() -> str:
-    return secrets.token_urlsafe(32)
-
-
 class Study(Base):
-    """A design and how far it has come. Who knows `token` can join; `secret` draws the orders and nobody is told."""
+    """A design and its state. Who knows `token` can join; `secret` draws the orders and never leaves the database."""
 
     __tablename__ = "studies"
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012  (SQLAlchemy reads it from the class)
     id: Mapped[int] = mapped_column(primary_key=True)
     token: Mapped[str] = mapped_column(unique=True)
-    secret: Mapped[str] = mapped_column(default=_secret)
-    design: Mapped[Plain]
+    secret: Mapped[str] = mapped_column(default=lambda: secrets.token_urlsafe(32))
+    design: Mapped[JsonObject]
     state: Mapped[str]
     created: Mapped[float]
     opened: Mapped[float | None]
@@ -63,9 +59,9 @@ def _annotator() -> Mapped[int]:
 
 
 class Item(Base):
-    """An input as it was when the study opened, with what the model said to it.
+    """Snapshot of an input and of the model's prediction, taken when the study opened.
 
-    `input`: text and text_pair, or the SHA-256 of a picture whose PNG is in `picture`. `prediction`: labels, logits,
+    `input`: text and text_pair, or the SHA-256 of the picture whose PNG is in `picture`. `prediction`: labels, logits,
     probabilities, regression. `place` numbers all items of the study from 0, practice items too.
     """
 
@@ -75,16 +71,16 @@ class Item(Base):
     study: Mapped[int] = _study()
     place: Mapped[int]
     practice: Mapped[bool]
-    input: Mapped[Plain]
+    input: Mapped[JsonObject]
     picture: Mapped[bytes | None]
     label: Mapped[str | None]
-    prediction: Mapped[Plain]
+    prediction: Mapped[JsonObject]
 
 
-class Shown(Base):
-    """One explanation of an item, frozen. `place` is the method's in the design, whose placebo comes last.
+class ItemExplanation(Base):
+    """Snapshot of one explanation of an item. `place`: that of its method in `Design.shown`.
 
-    `body` is sealed safetensors of the scores and the tokens or the grid; `digest` is the SHA-256 of the body.
+    `body`: sealed safetensors of the scores and the tokens or the grid; `digest`: SHA-256 of the body.
     """
 
     __tablename__ = "shown"
@@ -93,12 +89,12 @@ class Shown(Base):
     item: Mapped[int] = _item()
     place: Mapped[int]
     body: Mapped[bytes]
-    provenance: Mapped[Plain]
+    provenance: Mapped[JsonObject]
     digest: Mapped[str]
 
 
 class Annotator(Base):
-    """A participant, known by a pseudonym. Of the code that lets them go on elsewhere the SHA-256 is kept."""
+    """A participant under a pseudonym. `code`: SHA-256 of the code with which they continue elsewhere."""
 
     __tablename__ = "annotators"
     __table_args__ = (
@@ -114,10 +110,10 @@ class Annotator(Base):
     consented: Mapped[float | None]
 
 
-class Ballot(Base):
-    """What an annotator was given to answer, in this order of ids: the same after a reload and on another device.
+class IssuedBallot(Base):
+    """A ballot issued to an annotator, in this order of ids: the same after a reload and on another device.
 
-    `token` is its only name on the page. `order`: the methods' places in the design as they stand at A, B, ....
+    `token`: its only name on the page. `order`: the methods' places in the design, in the order A, B, ....
     """
 
     __tablename__ = "ballots"
@@ -135,10 +131,10 @@ class Ballot(Base):
 class Vote(Base):
     """One answer to a ballot.
 
-    `order`: the methods' places as they stood on the ballot. `ranks`: a number for each in that order, 1 is best,
-    equal numbers are ties; none: cannot tell. `guess`: the answer of a study of guesses. `token` is the client's own,
-    so that a submission that comes twice is found once. `superseded_by`: the token of the answer, or of the undo,
-    that took its place. An annotator has one vote on an item and repeat that nothing has taken the place of.
+    `order`: as on the ballot. `ranks`: a number for each method in that order, 1 is best, equal numbers are ties; none:
+    cannot tell. `guess`: the answer in a study of guesses. `token`: chosen by the client, so that a repeated submission
+    is stored once. `superseded_by`: the token of the answer, or of the undo, that replaced it. An annotator has at most
+    one vote on an item and repeat that is not superseded.
     """
 
     __tablename__ = "votes"
@@ -163,7 +159,7 @@ class Vote(Base):
     repeat: Mapped[int]
     order: Mapped[list[int]]
     ranks: Mapped[list[int] | None]
-    guess: Mapped[Plain | None]
+    guess: Mapped[JsonObject | None]
     seconds: Mapped[float]
     token: Mapped[str]
     at: Mapped[float]
@@ -171,12 +167,12 @@ class Vote(Base):
 
 
 class Event(Base):
-    """Something that happened to a study: opened, closed, a rule applied, a vote undone."""
+    """An event of a study's log: opened, closed, a rule applied, a vote undone."""
 
     __tablename__ = "events"
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012  (SQLAlchemy reads it from the class)
     id: Mapped[int] = mapped_column(primary_key=True)
     study: Mapped[int] = _study()
     kind: Mapped[str]
-    details: Mapped[Plain]
+    details: Mapped[JsonObject]
     at: Mapped[float] = mapped_column(index=True)

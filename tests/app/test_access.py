@@ -17,7 +17,7 @@ from components.organizer import CLOSED, NOT_OPEN
 from engine import jobs
 from engine.access import DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY
 from engine.errors import shown
-from engine.study.limits import Tries
+from engine.study.access import AttemptLimit
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -32,7 +32,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings."""
     for name in (PASSWORD, OPEN, STUDY_ONLY, MODELS, DATASETS):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(organizer, "TRIES", Tries())
+    monkeypatch.setattr(organizer, "TRIES", AttemptLimit())
 
 
 @pytest.fixture

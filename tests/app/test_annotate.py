@@ -11,12 +11,11 @@ from components.annotate.page import RELOAD
 from components.annotate.seat import AGAIN, SEAT_KEY, UNREACHABLE
 from components.trouble import literal
 from engine.study import annotators
+from engine.study.access import AttemptLimit, new_token
 from engine.study.ballots import Ballot, next_ballot
-from engine.study.codes import new_token
 from engine.study.database import ADDRESS, study_database
-from engine.study.limits import Tries
 from engine.study.tables import Annotator, Study, Vote
-from engine.study.voting import Answer, confirm
+from engine.study.votes import Answer, confirm
 from tests.project import ROOT
 from tests.unit.study.polls import METHODS, PARAMS, open_study, set_state
 
@@ -27,7 +26,7 @@ OTHER = "abcd-efgh-jkmn-pqrs"
 @pytest.fixture(autouse=True)
 def fresh(own_home: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty store, and nobody has typed a wrong code yet."""
-    monkeypatch.setattr(annotators, "TRIES", Tries())
+    monkeypatch.setattr(annotators, "CODE_ATTEMPTS", AttemptLimit())
 
 
 def opened(token: str) -> AppTest:

@@ -15,7 +15,7 @@ from components.study.form import NOT_LEARNED
 from engine.registry import all_explainers
 from engine.scaffold import fitting
 from engine.study import studies
-from engine.study.presets import SMAT_METHODS, STANDS_IN
+from engine.study.design import SMAT_METHODS, STAND_IN
 from tests.alerts import errors, notes
 from tests.learned import for_model
 from tests.project import ROOT
@@ -139,7 +139,7 @@ def test_a_study_takes_the_learned_explainer_where_there_is_one() -> None:
     page = opened(frame.STUDY, new="smat")
     assert any("The learned explainer of reviews-minilm is the fourth." in note for note in notes(page))
     page.button(key="study.save").click().run()
-    [made] = studies.all_studies()
+    [made] = studies.list_studies()
     assert tuple(method.id for method in made.design.methods) == SMAT_METHODS
 
 
@@ -149,6 +149,6 @@ def test_a_study_is_never_drafted_with_what_its_model_has_not() -> None:
     page.selectbox(study_key("text.model")).set_value("nli-minilm").run()
     assert NOT_LEARNED in notes(page)
     page.button(key="study.save").click().run()
-    [made] = studies.all_studies()
+    [made] = studies.list_studies()
     chosen = {method.id for method in made.design.methods}
-    assert chosen == {*SMAT_METHODS, STANDS_IN} - {"smat"}
+    assert chosen == {*SMAT_METHODS, STAND_IN} - {"smat"}

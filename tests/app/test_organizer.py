@@ -13,7 +13,7 @@ from streamlit.user_info import UserInfoProxy
 
 from components import organizer
 from components.organizer import ADMINS, PASSWORD
-from engine.study.limits import Tries
+from engine.study.access import AttemptLimit
 from tests.alerts import errors, notes
 
 SECRET = "correct horse"
@@ -50,7 +50,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings, and no wrong tries from other tests."""
     monkeypatch.delenv(PASSWORD, raising=False)
     monkeypatch.setenv(ADMINS, "ada@lab.example")
-    monkeypatch.setattr(organizer, "TRIES", Tries())
+    monkeypatch.setattr(organizer, "TRIES", AttemptLimit())
 
 
 @pytest.fixture

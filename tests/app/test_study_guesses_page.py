@@ -9,12 +9,12 @@ from streamlit.testing.v1 import AppTest
 
 from components.frame import RESULTS
 from components.organizer import PASSWORD
+from engine.study.access import new_token
 from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
 from engine.study.database import ADDRESS, study_database
 from engine.study.results import results
 from engine.study.tables import Study
-from engine.study.voting import Answer, Guess, confirm
+from engine.study.votes import Answer, Guess, confirm
 from tests.app.drawn_tables import tables_of
 from tests.project import ROOT
 from tests.unit.study.polls import agreed, open_study
@@ -88,7 +88,7 @@ def test_answers_that_cannot_tell_are_no_guesses() -> None:
 
 def test_the_organiser_sees_the_guess_beside_the_models_answer_and_the_one_explanation_or_none() -> None:
     study = guessed(1, Guess(0, 2))
-    kept = results(study.id).kept
+    kept = results(study.id).votes
     alone, explained = (next(vote for vote in kept if bool(vote.order) == shown) for shown in (False, True))
     for vote in (alone, explained):
         page = opened(study, annotator=vote.annotator, item=vote.item)
@@ -108,7 +108,7 @@ def test_guesses_by_item_and_by_annotator_are_told_with_class_names() -> None:
     for row in by_item:
         told = [row[name] for name in ("Model said", "Guessed", "Right", "How sure", "Cannot tell", "Median seconds")]
         assert told == ["good", "bad 3", "0 of 3", "2", "0", "5"]
-    kept = results(study.id).kept
+    kept = results(study.id).votes
     for row in by_annotator:
         own = [vote for vote in kept if vote.annotator == row["Annotator"]]
         without = sum(not vote.order for vote in own)

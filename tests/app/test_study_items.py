@@ -124,7 +124,7 @@ def test_one_method_with_different_parameters_stands_in_the_form(tmp_path: Path)
     page.selectbox(key="study.form.text.again").set_value("lime")
     run(page).button(key="study.save").click()
     run(page)
-    methods = studies.all_studies()[0].design.methods
+    methods = studies.list_studies()[0].design.methods
     assert [method.id for method in methods] == ["lime"] * 3
     assert [method.params["n_samples"] for method in methods[:2]] == [40, 50]
     page.selectbox(key="study.form.text.again").set_value("lime")

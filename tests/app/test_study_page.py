@@ -25,8 +25,7 @@ from engine.errors import ExegesisError
 from engine.scaffold import fitting
 from engine.study import studies
 from engine.study.database import ADDRESS, study_database
-from engine.study.design import GUESS_INSTRUCTIONS, GUESS_QUESTION, QUESTION, Design
-from engine.study.presets import smat_methods
+from engine.study.design import GUESS_INSTRUCTIONS, GUESS_QUESTION, QUESTION, Design, smat_methods
 from engine.study.study_file import export_study, import_study
 from tests.alerts import errors, notes
 from tests.project import ROOT
@@ -132,7 +131,7 @@ def test_the_preset_becomes_a_draft_as_it_is(monkeypatch: pytest.MonkeyPatch, tm
     assert asked(page, NEW) == "smat"
     assert "Attention logits of all layers stand in" in notes(page)[1]
     page = press(page, "save")
-    [made] = studies.all_studies()
+    [made] = studies.list_studies()
     assert asked(page, STUDY) == str(made.id)
     assert tuple(method.id for method in made.design.methods) == smat_methods(made.design.model, "text")
     assert made.design.methods[1].params["n_steps"] == 50
@@ -146,7 +145,7 @@ def test_what_the_form_does_not_allow_is_said_and_nothing_is_kept() -> None:
     page.text_input(key="study.form.title").set_value("T")
     page = press(run(page), "save")
     assert "design.methods: must be 2 to 6 methods, got none" in errors(page)[0]
-    assert studies.all_studies() == []
+    assert studies.list_studies() == []
 
 
 def test_everything_in_a_draft_can_be_changed_and_opens_only_when_it_is_saved(tmp_path: Path) -> None:
@@ -267,7 +266,7 @@ def test_a_study_goes_from_open_to_archived(tmp_path: Path) -> None:
 def test_a_copy_is_a_draft_of_its_own(tmp_path: Path) -> None:
     study = opened_study(text_design(tmp_path))
     page = press(opened(**{STUDY: study.id}), "duplicate")
-    copy = studies.all_studies()[0]
+    copy = studies.list_studies()[0]
     assert asked(page, STUDY) == str(copy.id)
     assert (copy.state, copy.design.methods) == ("draft", study.design.methods)
     assert page.text_input(key="study.form.title").value == "Copy of Small"

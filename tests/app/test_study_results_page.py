@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from html import unescape
 from typing import Any
 
@@ -16,14 +17,14 @@ from components.results.descriptions import PLAUSIBLE, SMAT_WARNING
 from components.results.page import WIDGET
 from components.results.sections import ANSWER_SECTIONS, RANKING_SECTIONS
 from components.trouble import WORD_JOINER, literal
+from engine.study import results as study_results
+from engine.study.access import new_token
 from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
 from engine.study.database import ADDRESS, study_database
 from engine.study.design import ExclusionRules
-from engine.study.ratings import summary as summaries
 from engine.study.results import results
 from engine.study.studies import CLOSED, DRAFT
-from engine.study.voting import Answer, confirm
+from engine.study.votes import Answer, confirm
 from tests.alerts import errors
 from tests.app.drawn_tables import tables_of
 from tests.project import ROOT
@@ -41,12 +42,8 @@ def empty(own_home: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No studies, no password, and few resamples."""
     monkeypatch.delenv(ADDRESS, raising=False)
     monkeypatch.delenv(PASSWORD, raising=False)
-    real: Any = summaries.summary
-
-    def summary(*args: Any) -> Any:
-        return real(*args, orders=4, resamples=50)
-
-    monkeypatch.setattr(summaries, "summary", summary)
+    real: Any = study_results.summarize_rankings
+    monkeypatch.setattr(study_results, "summarize_rankings", partial(real, orders=4, resamples=50))
     yield
     study_database().close()
 
@@ -185,10 +182,10 @@ def test_votes_of_a_person_link_to_what_they_saw_with_the_names() -> None:
     study = open_study()
     poll(study, 2, FIRST_BEST, noise=0.0)
     found = results(study.id)
-    vote = found.kept[0]
+    vote = found.votes[0]
     page = opened("annotators", study=study.id)
     page.selectbox("results.by.annotator").select(vote.annotator).run()
-    own = [one for one in found.kept if one.annotator == vote.annotator]
+    own = [one for one in found.votes if one.annotator == vote.annotator]
     links = [query for label, query in links_of(page).items() if label.startswith("Item")]
     assert links == [f"study={study.id}&annotator={one.annotator}&item={one.item}&repeat={one.repeat}" for one in own]
     assert words_of(page).count("Integrated gradients › LIME = Random") == len(own)
@@ -216,7 +213,7 @@ def test_the_page_is_behind_the_organisers_password(monkeypatch: pytest.MonkeyPa
     study = open_study()
     poll(study, 1, FIRST_BEST)
     monkeypatch.setenv(PASSWORD, "open sesame")
-    page = opened(study=study.id, annotator=results(study.id).kept[0].annotator, item="1")
+    page = opened(study=study.id, annotator=results(study.id).votes[0].annotator, item="1")
     assert [field.label for field in page.text_input] == ["The organiser's password"]
     assert not page.expander
     assert not page.selectbox
@@ -234,7 +231,7 @@ def test_downloads_hold_every_table_and_every_number() -> None:
 def test_a_second_look_at_an_item_is_told_from_the_first() -> None:
     study = open_study(repeats=2)
     poll(study, 1, FIRST_BEST, noise=0.0)
-    again = next(one for one in results(study.id).kept if one.repeat == 1)
+    again = next(one for one in results(study.id).votes if one.repeat == 1)
     for repeat, told in ((0, False), (1, True)):
         page = opened(study=study.id, annotator=again.annotator, item=again.item, repeat=repeat)
         said = words_of(page)

@@ -20,14 +20,13 @@ from components.compact import compact_css, compact_script
 from components.picture.styles import picture_sheet
 from components.styles import stylesheet
 from engine.registry import all_explainers
-from engine.study.assignment import Look, places
-from engine.study.ballots import plan_of
+from engine.study.assignment import ItemView, order_methods
+from engine.study.ballots import assignment_plan, replay_ballot
+from engine.study.counted_votes import method_names
 from engine.study.database import study_database
 from engine.study.design import MethodChoice
-from engine.study.seen import seen
 from engine.study.studies import StudyRecord, create, find, open_study
-from engine.study.tables import Annotator, Ballot, Item, Shown, Study
-from engine.study.tally import method_names
+from engine.study.tables import Annotator, IssuedBallot, Item, ItemExplanation, Study
 from tests.browser.annotating import begin, cannot_tell, cards, link, store_of
 from tests.browser.recording import PIXELS_ONLY, Recording, chunks
 from tests.browser.server import Server
@@ -79,7 +78,9 @@ def secrets(study: StudyRecord) -> set[str]:
     for id, method in all_explainers(study.design.kind).items():
         told |= {id, method.title}
     with study_database().reading() as session:
-        rows = session.execute(sa.select(Shown).join(Item, Item.id == Shown.item).where(Item.study == study.id))
+        rows = session.execute(
+            sa.select(ItemExplanation).join(Item, Item.id == ItemExplanation.item).where(Item.study == study.id)
+        )
         for shown in rows.scalars():
             told |= {shown.digest, shown.provenance["revision"], shown.provenance["dtype"], "provenance", "revision"}
         secret = session.scalar(sa.select(Study.secret).where(Study.id == study.id))
@@ -99,8 +100,8 @@ def expected_cards(study: StudyRecord, pseudonym: str, item: str, repeat: int) -
         found_item = sa.select(Item.practice).where(Item.study == study.id, Item.place == int(item))
         practice = session.scalars(found_item).one()
         names = [str(place) for place in range(len(study.design.shown))]
-        order = places(plan_of(session, row), pseudonym, Look(item, repeat, practice), names)
-    was = seen(study.id, pseudonym, item, repeat)
+        order = order_methods(assignment_plan(session, row), pseudonym, ItemView(item, repeat, practice), names)
+    was = replay_ballot(study.id, pseudonym, item, repeat)
     assert was.methods == tuple(method_names(study.design)[int(place)] for place in order)
     return [explanation_html(was.ballot.input, drawn) for drawn in was.ballot.maps]
 
@@ -108,9 +109,9 @@ def expected_cards(study: StudyRecord, pseudonym: str, item: str, repeat: int) -
 def looks(study: StudyRecord) -> list[tuple[str, str, int]]:
     """Pseudonym, item and repeat of each ballot, in the order in which they were given."""
     with study_database().reading() as session:
-        given = sa.select(Annotator.pseudonym, Item.place, Ballot.repeat).select_from(Ballot)
-        given = given.join(Item, Item.id == Ballot.item).join(Annotator, Annotator.id == Ballot.annotator)
-        rows = session.execute(given.where(Ballot.study == study.id).order_by(Ballot.id))
+        given = sa.select(Annotator.pseudonym, Item.place, IssuedBallot.repeat).select_from(IssuedBallot)
+        given = given.join(Item, Item.id == IssuedBallot.item).join(Annotator, Annotator.id == IssuedBallot.annotator)
+        rows = session.execute(given.where(IssuedBallot.study == study.id).order_by(IssuedBallot.id))
         return [(pseudonym, str(place), repeat) for pseudonym, place, repeat in rows]
 
 

@@ -1,1 +1,1 @@
-"""How the study's tables came to be, a step a file."""
+"""Migrations of the study's tables (Alembic): one step a file, in the order of their numbers."""

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from engine.study import studies
+from engine.study.access import new_token
 from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
 from engine.study.database import study_database
-from engine.study.freezing import freeze
-from engine.study.voting import Answer, Guess, confirm
+from engine.study.snapshot import take_snapshot
+from engine.study.votes import Answer, Guess, confirm
 from tests.unit.cli.conftest import Run
 from tests.unit.study.polls import agreed, answer
 from tests.unit.study.quick import rate_quickly
@@ -35,7 +35,7 @@ def few_resamples(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 def design(tmp_path: Path) -> str:
     """The file of a small design."""
     file = tmp_path / "design.json"
-    file.write_text(json.dumps(text_design(tmp_path).as_plain()))
+    file.write_text(json.dumps(text_design(tmp_path).to_json()))
     return str(file)
 
 
@@ -122,9 +122,9 @@ def test_a_stopped_opening_says_that_the_study_is_a_draft(
 
     def interrupted(*args: Any) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
-        return freeze(*args)
+        return take_snapshot(*args)
 
-    monkeypatch.setattr("engine.study.studies.freeze", interrupted)
+    monkeypatch.setattr("engine.study.studies.take_snapshot", interrupted)
     told = run("study", "open", number).complaint(130)
     assert told == f"study {number}: stopped, and still a draft. Finished parts are kept: exegesis study open {number}"
     assert studies.find(int(number)).state == "draft"

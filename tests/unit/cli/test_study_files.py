@@ -13,7 +13,7 @@ import pytest
 from engine.study import studies
 from engine.study.ballots import next_ballot
 from engine.study.database import study_database
-from engine.study.voting import confirm
+from engine.study.votes import confirm
 from tests.unit.cli.conftest import Run
 from tests.unit.study.polls import agreed, answer
 from tests.unit.study.quick import rate_quickly
@@ -45,7 +45,7 @@ def test_without_votes_it_is_a_draft_with_its_explanations(run: Run, study: str)
     data = run("study", "export", study).out
     assert json.loads(data)["content"]["votes"] is None
     said = run("study", "import", "-", stdin=data).out
-    made = studies.all_studies()[0].id
+    made = studies.list_studies()[0].id
     assert said == f"Study {made} is draft. Go on with: exegesis study open {made}\n"
     assert run("study", "open", str(made), "--json").json["state"] == "open"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.study.exchange import vote_rows
-from engine.study.ratings.simulation import Made, simulated
+from engine.study.exports import vote_rows
+from engine.study.simulation import RankingSimulation, simulate_rankings
 from engine.table_io import to_csv
 from tests.unit.cli.conftest import Run
 
@@ -56,7 +56,7 @@ def test_the_share_of_false_differences(run: Run) -> None:
 
 def test_a_file_is_rated_as_its_votes_are(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "votes.csv"
-    votes = simulated(Made({"A": 2.0, "B": 1.0, "C": 0.0}, 20, 6, seed=1))
+    votes = simulate_rankings(RankingSimulation({"A": 2.0, "B": 1.0, "C": 0.0}, 20, 6, seed=1))
     file.write_text(to_csv(vote_rows(votes, "ABC")))
     assert (
         run("study", "rate", str(file), "--seed", "1", "--json").json == run("study", "simulate", *KNOWN, "--json").json

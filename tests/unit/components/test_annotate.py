@@ -27,13 +27,13 @@ from components.annotate.seat import (
     viewed_since,
 )
 from engine.errors import ExegesisError
-from engine.study.annotators import NotOpen
+from engine.study.access import new_token
+from engine.study.annotators import StudyNotOpen
 from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
 from engine.study.database import ADDRESS, study_database
 from engine.study.design import Design, ItemChoice
 from engine.study.tables import Study, Vote
-from engine.study.voting import Guess
+from engine.study.votes import Guess
 from tests.unit.study.polls import agreed, open_study, set_state
 
 CODE = "abcd-efgh-jkmn-pqrs"
@@ -171,7 +171,7 @@ def test_an_answer_after_the_end_is_not_kept_and_the_page_will_say_so() -> None:
     study, seat = seated()
     ballot = shown(seat)
     set_state(study, "closed")
-    with pytest.raises(NotOpen):
+    with pytest.raises(StudyNotOpen):
         annotate_ballot._save(seat, ballot, Ranking((1, 2, 3), 1, new_token()))
     assert votes() == []
     assert take_message() == LOST

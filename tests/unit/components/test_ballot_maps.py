@@ -16,7 +16,7 @@ from components.palette import STEPS, THEMES, Theme
 from components.picture.patch_map import PatchMap, overlay
 from engine.request import Example, Picture
 from engine.result import Token
-from engine.study.ballots import Map
+from engine.study.ballots import BallotMap
 from engine.study.design import COLORS
 from tests.unit.components.making import encoded, special
 
@@ -26,17 +26,17 @@ NUMBER = re.compile(r"\d[.,]\d|data-[vrbx]=")
 PICTURE = Picture(np.zeros((16, 24, 3), np.uint8))
 
 
-def text_map(scores: np.ndarray | None = None, text: str = TEXT, truncated: int = 0, colors: str = "sign") -> Map:
+def text_map(scores: np.ndarray | None = None, text: str = TEXT, truncated: int = 0, colors: str = "sign") -> BallotMap:
     tokens = encoded(Example(text))
     given = np.linspace(-1, 1, len(tokens)) if scores is None else scores
     given = np.where([token.special for token in tokens], 0, given)
-    return Map("A", tokens, given, None, truncated, colors)
+    return BallotMap("A", tokens, given, None, truncated, colors)
 
 
-def picture_map(scores: np.ndarray) -> Map:
+def picture_map(scores: np.ndarray) -> BallotMap:
     """Before the patches the model reads a position of its own, which no picture shows."""
     tokens = (special("[CLS]"), *(Token("", 0, 0, 0, False) for _ in range(scores.size)))
-    return Map("B", tokens, np.array([0.0, *scores.ravel()]), scores.shape, 0, "sign")
+    return BallotMap("B", tokens, np.array([0.0, *scores.ravel()]), scores.shape, 0, "sign")
 
 
 def text_of(html: str) -> str:
@@ -112,14 +112,14 @@ def test_texts_and_names_are_escaped() -> None:
 def test_a_pair_is_two_paragraphs_and_a_cut_text_says_so() -> None:
     pair = Example("one is here", "two is there")
     tokens = encoded(pair)
-    drawn = Map("A", tokens, np.zeros(len(tokens)), None, 0, "sign")
+    drawn = BallotMap("A", tokens, np.zeros(len(tokens)), None, 0, "sign")
     for html in (input_html(pair), explanation_html(pair, drawn)):
         assert [unescape(re.sub("<[^>]*>", "", one)) for one in re.findall("<p.*?</p>", html)] == [
             pair.text,
             pair.text_pair,
         ]
     kept = encoded(Example("one two"))
-    cut = Map("A", kept, np.zeros(len(kept)), None, 5, "sign")
+    cut = BallotMap("A", kept, np.zeros(len(kept)), None, 5, "sign")
     assert text_of(explanation_html(Example("one two three"), cut)).endswith("the rest was cut off")
 
 

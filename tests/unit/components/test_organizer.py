@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from components.organizer import ADMINS, PASSWORD, TRUSTED, Visit, client_of, is_admin, is_local, is_password, providers
-from engine.study.limits import TooManyTries, Tries
+from engine.study.access import AttemptLimit, TooManyAttempts
 
 SECRET = "correct horse £ staple"
 USER = {"is_logged_in": True, "email": "Ada@Lab.example", "email_verified": True}
@@ -61,7 +61,7 @@ def test_tries_are_counted_by_the_address_that_the_nearest_proxy_saw() -> None:
 
 
 def test_the_password_is_right_letter_by_letter() -> None:
-    tries = Tries()
+    tries = AttemptLimit()
     assert is_password(SECRET, Visit(), tries)
     for wrong in ("", SECRET[:-1], SECRET.upper(), f"{SECRET} "):
         assert not is_password(wrong, Visit(), tries)
@@ -69,39 +69,39 @@ def test_the_password_is_right_letter_by_letter() -> None:
 
 def test_without_a_password_none_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PASSWORD, "")
-    assert not is_password("", Visit(), Tries())
+    assert not is_password("", Visit(), AttemptLimit())
 
 
 def test_after_five_wrong_ones_even_the_right_one_waits_and_others_do_not() -> None:
-    tries, elsewhere = Tries(), Visit("10.0.0.7")
+    tries, elsewhere = AttemptLimit(), Visit("10.0.0.7")
     assert not any(is_password("guess", elsewhere, tries) for _ in range(5))
-    with pytest.raises(TooManyTries, match=r"Too many wrong tries. Wait \d+ seconds"):
+    with pytest.raises(TooManyAttempts, match=r"Too many wrong tries. Wait \d+ seconds"):
         is_password(SECRET, elsewhere, tries)
     assert is_password(SECRET, Visit("10.0.0.8"), tries)
 
 
 def test_two_wrong_ones_keep_nobody_out_and_a_right_one_does_not_wipe_them_out() -> None:
-    tries, elsewhere = Tries(), Visit("10.0.0.7")
+    tries, elsewhere = AttemptLimit(), Visit("10.0.0.7")
     for given in ("guess", "guess", SECRET, SECRET, "guess", SECRET, "guess", SECRET):
         assert is_password(given, elsewhere, tries) is (given == SECRET)
     assert not is_password("guess", elsewhere, tries)
-    with pytest.raises(TooManyTries):
+    with pytest.raises(TooManyAttempts):
         is_password(SECRET, elsewhere, tries)
 
 
 def test_addresses_that_change_do_not_get_round_the_count() -> None:
-    tries = Tries()
+    tries = AttemptLimit()
     many = [Visit(None, {"x-forwarded-for": f"10.0.0.{number}"}) for number in range(101)]
     assert not any(is_password("guess", visit, tries) for visit in many[:100])
-    with pytest.raises(TooManyTries):
+    with pytest.raises(TooManyAttempts):
         is_password(SECRET, many[100], tries)
 
 
 def test_the_log_names_the_address_and_never_what_was_typed(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        is_password("my guess", Visit("10.0.0.7\nforged line"), Tries())
-        is_password("my guess", Visit("10.0.0.7"), Tries())
-        is_password(SECRET, Visit("10.0.0.7"), Tries())
+        is_password("my guess", Visit("10.0.0.7\nforged line"), AttemptLimit())
+        is_password("my guess", Visit("10.0.0.7"), AttemptLimit())
+        is_password(SECRET, Visit("10.0.0.7"), AttemptLimit())
     assert caplog.messages == [f"organiser: wrong password from {source!r}" for source in ("unknown", "10.0.0.7")]
 
 

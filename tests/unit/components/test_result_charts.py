@@ -30,17 +30,17 @@ from components.results.tables import (
     time_table,
     worth_table,
 )
-from engine.study.ratings.simulation import Made, simulated
-from engine.study.ratings.summary import Summary, summary
+from engine.study.simulation import RankingSimulation, simulate_rankings
+from engine.study.summary import RankingSummary, summarize_rankings
 
 STRENGTH = {"random": 0.0, "best": 3.0, "<b>": 0.2}
 
 
 @pytest.fixture(scope="module")
-def found() -> Summary:
-    votes = simulated(Made(STRENGTH, annotators=8, items=5, ties=0.5, seed=3))
+def found() -> RankingSummary:
+    votes = simulate_rankings(RankingSimulation(STRENGTH, annotators=8, items=5, ties=0.5, seed=3))
     timed = [replace(vote, seconds=4.0 + place) for place, vote in enumerate(votes)]
-    return summary(timed, "random", orders=10, resamples=100)
+    return summarize_rankings(timed, "random", orders=10, resamples=100)
 
 
 def values_of(chart: Any, layer: int) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def values_of(chart: Any, layer: int) -> list[dict[str, Any]]:
     return list(spec["datasets"][spec["layer"][layer].get("data", spec.get("data"))["name"]])
 
 
-def test_the_intervals_are_those_of_the_ratings_the_best_on_top(found: Summary) -> None:
+def test_the_intervals_are_those_of_the_ratings_the_best_on_top(found: RankingSummary) -> None:
     rows = rating_rows(found.ratings, "random").set_index("Method")
     assert list(rows.index) == list(found.order)
     for rating in found.ratings:
@@ -59,7 +59,7 @@ def test_the_intervals_are_those_of_the_ratings_the_best_on_top(found: Summary) 
     assert rows.loc["random", "rank"] == "placebo, rank 2–3"
 
 
-def test_the_placebo_is_shaded_and_without_one_nothing_is(found: Summary) -> None:
+def test_the_placebo_is_shaded_and_without_one_nothing_is(found: RankingSummary) -> None:
     span = rating_span(found.ratings, found.smat)
     shaded = rating_chart(found.ratings, found.methods, "random", span, "light")
     low, high = next(rating.interval for rating in found.ratings if rating.method == "random")
@@ -69,7 +69,7 @@ def test_the_placebo_is_shaded_and_without_one_nothing_is(found: Summary) -> Non
     assert [layer["mark"]["type"] for layer in bare["layer"]] == ["rule", "point", "text", "text"]
 
 
-def test_charts_beside_each_other_have_one_axis_that_holds_both(found: Summary) -> None:
+def test_charts_beside_each_other_have_one_axis_that_holds_both(found: RankingSummary) -> None:
     low, high = rating_span(found.ratings, found.smat)
     for ratings in (found.ratings, found.smat):
         assert all(low < rating.interval[0] < rating.interval[1] < high for rating in ratings)
@@ -77,14 +77,14 @@ def test_charts_beside_each_other_have_one_axis_that_holds_both(found: Summary) 
         assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"] == [low, high]
 
 
-def test_a_method_keeps_its_colour_from_chart_to_chart(found: Summary) -> None:
+def test_a_method_keeps_its_colour_from_chart_to_chart(found: RankingSummary) -> None:
     intervals = rating_chart(found.ratings, found.methods, None, (0, 1), "light").to_dict()
     course = course_chart(found, "light").to_dict()
     domains = [spec["layer"][0]["encoding"]["color"]["scale"]["domain"] for spec in (intervals, course)]
     assert domains == [list(found.methods)] * 2
 
 
-def test_the_course_has_the_skills_after_each_vote_and_the_placebo_is_dotted(found: Summary) -> None:
+def test_the_course_has_the_skills_after_each_vote_and_the_placebo_is_dotted(found: RankingSummary) -> None:
     table = course_table(found)
     assert table["Votes"].tolist() == list(range(found.votes + 1))
     np.testing.assert_allclose(table[list(found.methods)].to_numpy(), found.course, atol=5e-4)
@@ -93,7 +93,7 @@ def test_the_course_has_the_skills_after_each_vote_and_the_placebo_is_dotted(fou
     assert [name for name, dash in dotted.items() if dash != [1, 0]] == ["random"]
 
 
-def test_of_a_long_course_some_votes_are_drawn_the_first_and_the_last_among_them(found: Summary) -> None:
+def test_of_a_long_course_some_votes_are_drawn_the_first_and_the_last_among_them(found: RankingSummary) -> None:
     long = np.random.default_rng(0).normal(size=(5001, 3))
     table = course_table(replace(found, course=long))
     assert len(table) == MOST_POINTS
@@ -101,7 +101,7 @@ def test_of_a_long_course_some_votes_are_drawn_the_first_and_the_last_among_them
     np.testing.assert_allclose(table[list(found.methods)].to_numpy(), long[table["Votes"]], atol=5e-4)
 
 
-def test_the_power_chart_draws_the_forecast_and_where_the_study_stands(found: Summary) -> None:
+def test_the_power_chart_draws_the_forecast_and_where_the_study_stands(found: RankingSummary) -> None:
     drawn = values_of(power_chart(found, "light"), 0)
     assert [(row["Annotators"], row["Votes"], row["Pairs told apart"]) for row in drawn] == [
         (one.annotators, one.votes, one.pairs) for one in found.power
@@ -111,7 +111,7 @@ def test_the_power_chart_draws_the_forecast_and_where_the_study_stands(found: Su
     assert now == {"Votes": 40, "words": "now: 40"}
 
 
-def test_pairs_say_their_votes_or_that_they_are_told_apart(found: Summary) -> None:
+def test_pairs_say_their_votes_or_that_they_are_told_apart(found: RankingSummary) -> None:
     rows = needed_table(found).to_dict("records")
     said = {(row["Better"], row["Worse"]): row["Votes in all"] for row in rows}
     assert {votes for (better, _), votes in said.items() if better == "best"} == {"told apart"}
@@ -129,7 +129,7 @@ def test_times_fall_into_their_bins_and_unknown_ones_into_none() -> None:
     assert [row["Votes"] for row in values_of(times_chart([7.0], "dark"), 0)] == [0, 1, 0, 0, 0, 0, 0, 0, 0]
 
 
-def test_tables_say_the_numbers_of_the_summary(found: Summary) -> None:
+def test_tables_say_the_numbers_of_the_summary(found: RankingSummary) -> None:
     ranks = rating_table(found).set_index("Method")
     by_name = {rating.method: rating for rating in found.smat}
     assert list(ranks.index) == [f"{name} (placebo)" if name == "random" else name for name in found.order]
@@ -145,7 +145,7 @@ def test_tables_say_the_numbers_of_the_summary(found: Summary) -> None:
     assert people.loc[first.name, "best"] == pytest.approx(first.mean_rank["best"], abs=0.005)
 
 
-def test_wins_are_shares_of_the_votes_in_the_colour_of_their_side(found: Summary) -> None:
+def test_wins_are_shares_of_the_votes_in_the_colour_of_their_side(found: RankingSummary) -> None:
     html = wins_html(found)
     assert "<b>" not in html
     [body] = re.findall("<tbody>(.*)</tbody>", html)
@@ -158,7 +158,7 @@ def test_wins_are_shares_of_the_votes_in_the_colour_of_their_side(found: Summary
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_words_of_charts_are_legible_in_both_themes(found: Summary, theme: Theme) -> None:
+def test_words_of_charts_are_legible_in_both_themes(found: RankingSummary, theme: Theme) -> None:
     ground = PALETTES[theme].ground
     for chart in (course_chart(found, theme), power_chart(found, theme), times_chart([1.0], theme)):
         config = chart.to_dict()["config"]

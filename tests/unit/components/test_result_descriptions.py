@@ -17,27 +17,26 @@ from components.results.descriptions import (
     rank_span,
 )
 from components.results.titles import method_titles, titled_summary
+from engine.study.counted_votes import CountedVote
 from engine.study.design import Design, ExclusionRules, MethodChoice
-from engine.study.ratings.headline import Rating
-from engine.study.ratings.matches import Match
-from engine.study.ratings.partial_order import Interval, last_ranks, partial_ranks
-from engine.study.ratings.summary import Summary, summary
-from engine.study.tally import Kept
+from engine.study.rankings import Ranking
+from engine.study.ratings import Interval, Rating, last_ranks, partial_ranks
+from engine.study.summary import RankingSummary, summarize_rankings
 
 NAMES = ("lime", "gradient", "random")
 BELOW = "is rated below at least one of them."
 
 
 @pytest.fixture(scope="module")
-def found() -> Summary:
+def found() -> RankingSummary:
     votes = [
-        Match("p", "1", {"random": 3, "lime": 1, "gradient": 2}),
-        Match("q", "1", {"random": 2, "lime": 1, "gradient": 2}),
+        Ranking("p", "1", {"random": 3, "lime": 1, "gradient": 2}),
+        Ranking("q", "1", {"random": 2, "lime": 1, "gradient": 2}),
     ]
-    return summary(votes, "random", orders=5, resamples=50)
+    return summarize_rankings(votes, "random", orders=5, resamples=50)
 
 
-def of(found: Summary, *intervals: Interval) -> Summary:
+def of(found: RankingSummary, *intervals: Interval) -> RankingSummary:
     """The same with other intervals, of the methods of `NAMES`."""
     first, last = partial_ranks(intervals), last_ranks(intervals)
     rows = zip(NAMES, intervals, first, last, strict=True)
@@ -56,11 +55,13 @@ def of(found: Summary, *intervals: Interval) -> Summary:
         (((4, 5), (0, 1), (0.5, 4.2)), f"lime and random share the first rank; gradient {BELOW}"),
     ],
 )  # fmt: skip
-def test_the_answer_claims_what_the_intervals_allow(found: Summary, intervals: Sequence[Interval], said: str) -> None:
+def test_the_answer_claims_what_the_intervals_allow(
+    found: RankingSummary, intervals: Sequence[Interval], said: str
+) -> None:
     assert describe_preference(of(found, *intervals)) == said
 
 
-def test_the_answer_says_on_how_many_votes_it_rests(found: Summary) -> None:
+def test_the_answer_says_on_how_many_votes_it_rests(found: RankingSummary) -> None:
     assert describe_rankings(found) == "This rests on 2 rankings by 2 annotators on 1 item."
 
 
@@ -70,7 +71,7 @@ def test_ranks_are_places_or_spans_of_them() -> None:
     assert [join_names(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
 
 
-def test_results_go_by_titles_in_the_order_of_the_design(found: Summary) -> None:
+def test_results_go_by_titles_in_the_order_of_the_design(found: RankingSummary) -> None:
     design = Design(methods=(MethodChoice("gradient"), MethodChoice("lime")))
     titles = method_titles(design)
     assert titles == {"gradient": "Gradient", "lime": "LIME", "random": "Random"}
@@ -96,7 +97,7 @@ def test_the_same_method_twice_has_numbers_and_an_unknown_one_its_id() -> None:
 
 def test_a_vote_is_told_the_best_first_with_its_ties() -> None:
     titles = {"lime": "LIME", "gradient": "Gradient", "random": "Random"}
-    vote = Kept("p", "1", 0, NAMES, {"lime": 2, "gradient": 2, "random": 1}, None, 1.0, 0.0)
+    vote = CountedVote("p", "1", 0, NAMES, {"lime": 2, "gradient": 2, "random": 1}, None, 1.0, 0.0)
     assert describe_ranking(vote, titles) == "Random › Gradient = LIME"
     assert describe_ranking(replace(vote, ranks=None), titles) == "could not tell"
 

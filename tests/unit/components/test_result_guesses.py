@@ -18,17 +18,17 @@ from components.results.charts import (
 )
 from components.results.tables import condition_table, sureness_table
 from components.results.titles import titled_forward
-from engine.study.forward.guesses import WITHOUT, Guessed, Target
-from engine.study.forward.simulation import MadeGuesses, simulated_guesses
-from engine.study.forward.summary import ForwardSummary, forward_summary
+from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget
+from engine.study.guesses import GuessSummary, summarize_guesses
+from engine.study.simulation import GuessSimulation, simulate_guesses
 
 NAMES = [WITHOUT, "LIME", "Random"]
 
 
 @pytest.fixture(scope="module")
-def found() -> ForwardSummary:
-    made = MadeGuesses({WITHOUT: 0.6, "lime": 0.9, "random": 0.6}, 12, 20, unsure=0.1)
-    known = forward_summary(simulated_guesses(made), ["lime", "random"], "random")
+def found() -> GuessSummary:
+    made = GuessSimulation({WITHOUT: 0.6, "lime": 0.9, "random": 0.6}, 12, 20, unsure=0.1)
+    known = summarize_guesses(simulate_guesses(made), ["lime", "random"], "random")
     return titled_forward(known, {"lime": "LIME", "random": "Random"})
 
 
@@ -36,7 +36,7 @@ def layers(chart: alt.LayerChart) -> list[str]:
     return [layer["mark"]["type"] for layer in chart.to_dict()["layer"]]
 
 
-def test_rows_are_the_summary_under_the_methods_titles(found: ForwardSummary) -> None:
+def test_rows_are_the_summary_under_the_methods_titles(found: GuessSummary) -> None:
     accuracy, gains = accuracy_rows(found).set_index("Method"), gain_rows(found).set_index("Method")
     assert list(accuracy.index) == NAMES
     assert list(gains.index) == NAMES[1:]
@@ -51,7 +51,7 @@ def test_rows_are_the_summary_under_the_methods_titles(found: ForwardSummary) ->
     assert str(accuracy.loc["Random", "right"]).startswith("placebo, ")
 
 
-def test_nothing_is_a_line_and_guesses_without_an_explanation_a_band(found: ForwardSummary) -> None:
+def test_nothing_is_a_line_and_guesses_without_an_explanation_a_band(found: GuessSummary) -> None:
     assert layers(accuracy_chart(found, "light")) == ["rect", "rule", "point", "text", "text"]
     chart = gain_chart(found, "light")
     assert layers(chart) == ["rule", "rule", "point", "text", "text"]
@@ -61,8 +61,11 @@ def test_nothing_is_a_line_and_guesses_without_an_explanation_a_band(found: Forw
 
 
 def test_a_condition_without_guesses_is_left_out_of_charts_and_empty_in_the_table() -> None:
-    answers = [Guessed("a", "1", "lime", 1, 2, Target(1)), Guessed("a", "2", WITHOUT, None, None, Target(1))]
-    found = forward_summary(answers, ["lime", "lrp"])
+    answers = [
+        GuessAnswer("a", "1", "lime", 1, 2, GuessTarget(1)),
+        GuessAnswer("a", "2", WITHOUT, None, None, GuessTarget(1)),
+    ]
+    found = summarize_guesses(answers, ["lime", "lrp"])
     assert list(accuracy_rows(found)["Method"]) == ["lime"]
     assert layers(accuracy_chart(found, "light")) == ["rule", "point", "text", "text"]
     assert gain_rows(found).empty
@@ -72,7 +75,7 @@ def test_a_condition_without_guesses_is_left_out_of_charts_and_empty_in_the_tabl
     assert table["Right"].isna().tolist() == [True, False, True]
 
 
-def test_tables_have_all_numbers(found: ForwardSummary) -> None:
+def test_tables_have_all_numbers(found: GuessSummary) -> None:
     table = condition_table(found)
     assert table["Explanation"].tolist() == [WITHOUT, "LIME", "Random (placebo)"]
     told: list[Any] = [one.gain.sure if one.gain else None for one in found.conditions]
@@ -82,7 +85,7 @@ def test_tables_have_all_numbers(found: ForwardSummary) -> None:
     assert len(levels) == len(found.by_sureness) + sum(len(one.by_sureness) for one in found.conditions)
 
 
-def test_the_chart_of_sureness_has_a_row_a_level(found: ForwardSummary) -> None:
+def test_the_chart_of_sureness_has_a_row_a_level(found: GuessSummary) -> None:
     rows = sureness_rows(found)
     assert rows["Sure"].tolist() == list(found.by_sureness)
     assert rows["Accuracy"].tolist() == [share.accuracy for share in found.by_sureness.values()]
@@ -91,7 +94,7 @@ def test_the_chart_of_sureness_has_a_row_a_level(found: ForwardSummary) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_words_are_legible_in_both_themes(found: ForwardSummary, theme: Theme) -> None:
+def test_words_are_legible_in_both_themes(found: GuessSummary, theme: Theme) -> None:
     for chart in (accuracy_chart(found, theme), gain_chart(found, theme), sureness_chart(found, theme)):
         spec = chart.to_dict()
         colours = [spec["config"]["axis"]["labelColor"]]

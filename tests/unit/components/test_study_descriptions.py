@@ -22,9 +22,8 @@ from components.study.descriptions import (
     study_progress,
 )
 from engine.registry import all_explainers
-from engine.study.counts import Counts
 from engine.study.design import Design, ExclusionRules, ItemChoice, MethodChoice
-from engine.study.studies import StudyRecord
+from engine.study.studies import AnswerCounts, StudyRecord
 
 DESIGN = Design(title=" Two\nlines ", model="m", dataset="d", methods=(MethodChoice("gradient"), MethodChoice("lime")))
 
@@ -56,14 +55,14 @@ def test_no_two_states_look_alike() -> None:
 
 
 def test_what_it_gathered_is_counted() -> None:
-    assert study_progress(record(), Counts()) == "not opened yet"
-    assert study_progress(record("open"), Counts()) == "nobody has taken part yet"
-    assert study_progress(record("open"), Counts(1, 12)) == "12 answers of 1 annotator"
-    assert study_progress(record("closed"), Counts(2, 12, 3)) == "12 answers of 2 annotators, 3 “cannot tell”"
+    assert study_progress(record(), AnswerCounts()) == "not opened yet"
+    assert study_progress(record("open"), AnswerCounts()) == "nobody has taken part yet"
+    assert study_progress(record("open"), AnswerCounts(1, 12)) == "12 answers of 1 annotator"
+    assert study_progress(record("closed"), AnswerCounts(2, 12, 3)) == "12 answers of 2 annotators, 3 “cannot tell”"
 
 
 def test_its_card_names_what_is_compared() -> None:
-    told = study_facts(record(), Counts(), UTC)
+    told = study_facts(record(), AnswerCounts(), UTC)
     assert told["methods"] == "gradient, lime, random"
     assert told["when"] == "made 1970-01-01 00:00 UTC"
     assert one_line_title(record()) == "Two lines"

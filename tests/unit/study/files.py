@@ -12,7 +12,7 @@ from cache import key_for
 from engine.study import studies
 from engine.study.ballots import next_ballot
 from engine.study.study_file import export_study
-from engine.study.voting import confirm
+from engine.study.votes import confirm
 from tests.unit.study.polls import agreed, answer
 from tests.unit.study.samples import image_design, text_design
 

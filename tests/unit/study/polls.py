@@ -9,13 +9,13 @@ import numpy as np
 import sqlalchemy as sa
 
 from cache import encode
-from engine.study.annotators import Person, consent, join
+from engine.study.access import new_token
+from engine.study.annotators import Participant, consent, join
 from engine.study.ballots import Ballot, next_ballot
-from engine.study.codes import new_token
 from engine.study.database import study_database
 from engine.study.design import Design, MethodChoice
-from engine.study.tables import Item, Shown, Study, Vote
-from engine.study.voting import Answer
+from engine.study.tables import Item, ItemExplanation, Study, Vote
+from engine.study.votes import Answer
 
 METHODS = ("integrated_gradients", "lime", "random")
 PARAMS = ("n_steps", "samples")
@@ -28,7 +28,7 @@ def open_study(items: int = 6, practice: int = 1, closes_at: float | None = None
     known = {"items_per_annotator": min(5, items), "repeats": 1, "practice": practice, "closes_at": closes_at}
     design = Design(title="Which one?", model="m", dataset="d", methods=chosen, **(known | more))
     with study_database().writing() as session:
-        study = Study(token=new_token(), design=design.as_plain(), state="open", created=0.0, opened=1.0)
+        study = Study(token=new_token(), design=design.to_json(), state="open", created=0.0, opened=1.0)
         session.add(study)
         session.flush()
         for place in range(practice + items):
@@ -47,7 +47,7 @@ def _add_item(session: Any, study: Study, place: int, practice: bool) -> None:
         body = encode({"tokens": tokens, "grid": None, "truncated": 0}, {"scores": scores})
         made = {"method": name, "model": "m", "revision": "0" * 40}
         digest = hashlib.sha256(body).hexdigest()
-        session.add(Shown(item=item.id, place=method, body=body, provenance=made, digest=digest))
+        session.add(ItemExplanation(item=item.id, place=method, body=body, provenance=made, digest=digest))
 
 
 def set_state(study: Study, state: str) -> None:
@@ -55,7 +55,7 @@ def set_state(study: Study, state: str) -> None:
         session.execute(sa.update(Study).where(Study.id == study.id).values(state=state))
 
 
-def agreed(token: str) -> Person:
+def agreed(token: str) -> Participant:
     """A new participant who has agreed."""
     return consent(join(token)[0].id)
 
@@ -66,7 +66,7 @@ def rows_of(study: Study) -> list[Vote]:
         return list(session.scalars(sa.select(Vote).where(Vote.study == study.id).order_by(Vote.id)))
 
 
-def ballot_of(person: Person) -> Ballot:
+def ballot_of(person: Participant) -> Ballot:
     """What this participant sees now; there is something left to see."""
     ballot = next_ballot(person.id)
     assert ballot is not None

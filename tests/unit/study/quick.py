@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from engine.study.ratings import summary as summaries
-from engine.study.ratings.matches import Match
-from engine.study.ratings.summary import Summary
+from engine.study import results, summary
+from engine.study.rankings import Ranking
+from engine.study.summary import RankingSummary, summarize_rankings
 
 
 def rate_quickly(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], object] = lambda _: None) -> None:
     """Results are rated so from now on; `before` is told of how many votes each time."""
-    real = summaries.summary
 
-    def summary(matches: Sequence[Match], placebo: str | None = None, seed: int = 0) -> Summary:
-        before(len(matches))
-        return real(matches, placebo, seed, orders=4, resamples=20)
+    def summarize(rankings: Sequence[Ranking], placebo: str | None = None, seed: int = 0) -> RankingSummary:
+        before(len(rankings))
+        return summarize_rankings(rankings, placebo, seed, orders=4, resamples=20)
 
-    monkeypatch.setattr(summaries, "summary", summary)
+    for module in (results, summary):
+        monkeypatch.setattr(module, "summarize_rankings", summarize)

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from engine.study.ballots import Ballot, next_ballot
 from engine.study.database import study_database
-from engine.study.tables import Ballot as Given
+from engine.study.tables import IssuedBallot as Given
 from engine.study.tables import Study
-from engine.study.voting import confirm
+from engine.study.votes import confirm
 from tests.unit.study.polls import agreed, answer
 
 CLOSE = 0.25

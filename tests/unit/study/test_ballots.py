@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from engine.study.annotators import NotKnown
-from engine.study.assignment import Look, places
-from engine.study.ballots import next_ballot, plan_of
+from engine.study.annotators import UnknownIdentifier
+from engine.study.assignment import ItemView, order_methods
+from engine.study.ballots import assignment_plan, next_ballot
 from engine.study.database import study_database
-from engine.study.tables import Item, Shown
-from engine.study.voting import confirm
+from engine.study.tables import Item, ItemExplanation
+from engine.study.votes import confirm
 from tests.unit.study.polls import METHODS, PARAMS, agreed, answer, ballot_of, open_study, rows_of
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -23,7 +23,11 @@ def test_nothing_of_a_ballot_tells_the_methods() -> None:
     study = open_study()
     person = agreed(study.token)
     with study_database().reading() as session:
-        secret = [one for row in session.scalars(sa.select(Shown)) for one in (row.digest, *map(str, row.provenance))]
+        secret = [
+            one
+            for row in session.scalars(sa.select(ItemExplanation))
+            for one in (row.digest, *map(str, row.provenance))
+        ]
     while ballot := next_ballot(person.id):
         told = repr(dataclasses.asdict(ballot))
         for word in (*METHODS, *PARAMS, *secret, "method", "provenance", "seed"):
@@ -52,19 +56,19 @@ def test_the_order_on_the_ballot_is_the_seeded_permutation() -> None:
     while ballot := next_ballot(person.id):
         confirm(person.id, answer(ballot))
     with study_database().reading() as session:
-        plan = plan_of(session, study)
+        plan = assignment_plan(session, study)
         looks = {item.id: (str(item.place), item.practice) for item in session.scalars(sa.select(Item))}
     for vote in rows_of(study):
         item, practice = looks[vote.item]
-        wanted = places(plan, person.pseudonym, Look(item, vote.repeat, practice), ["0", "1", "2"])
+        wanted = order_methods(plan, person.pseudonym, ItemView(item, vote.repeat, practice), ["0", "1", "2"])
         assert [str(place) for place in vote.order] == list(wanted)
 
 
 def test_a_ballot_of_somebody_else_is_unknown() -> None:
     study = open_study()
     mine, theirs = agreed(study.token), agreed(study.token)
-    with pytest.raises(NotKnown, match="ballot: unknown"):
+    with pytest.raises(UnknownIdentifier, match="ballot: unknown"):
         confirm(theirs.id, answer(ballot_of(mine)))
-    with pytest.raises(NotKnown, match="participant: unknown"):
+    with pytest.raises(UnknownIdentifier, match="participant: unknown"):
         confirm(10**6, answer(ballot_of(mine)))
     assert rows_of(study) == []

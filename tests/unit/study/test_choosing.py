@@ -9,8 +9,8 @@ import pytest
 
 from components.study.items import awaits_model, example_card, item_count, preview_items
 from engine.data.sources import ExampleSource, load_source
-from engine.study.choosing import candidates, choose
 from engine.study.design import Design, ItemChoice
+from engine.study.snapshot import read_candidates, select_items
 from tests.unit.study.samples import LABELS, TEXTS, image_design, text_design
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -31,7 +31,7 @@ def test_the_first_items_are_those_that_the_opening_chooses(kind: str, how: str,
     make = text_design if kind == "text" else image_design
     names = {} if kind == "text" else {"names": ("bad", "good")}
     design = make(tmp_path, **names, items=dataclasses.replace(HOWS[how], least_words=0))
-    opened = {(one.index, one.practice, one.label) for one in choose(design)}
+    opened = {(one.index, one.practice, one.label) for one in select_items(design)}
     unseen = dataclasses.replace(design, model="no/such")
     shown = [(one.index, practice, one.label) for one, practice in preview_items(unseen, source(design), 99)]
     assert len(shown) == item_count(design)
@@ -53,6 +53,6 @@ def test_an_example_is_shown_in_short(tmp_path: Path) -> None:
     look = example_card(source(design).read(1))
     assert (look.name, look.text, look.url) == (f"1 · {LABELS[1]}", TEXTS[1], "")
     pictures = image_design(tmp_path)
-    seen = example_card(next(candidates(pictures, source(pictures))))
+    seen = example_card(next(read_candidates(pictures, source(pictures))))
     assert seen.url.startswith("data:image/webp;base64,")
     assert seen.text == ""

@@ -9,8 +9,18 @@ import threading
 import pytest
 
 from engine.errors import UsageError
-from engine.study.codes import ALPHABET, code_hash, is_code, new_code, new_pseudonym, new_token, read_code
-from engine.study.limits import TooManyTries, Tries, source_of
+from engine.study.access import (
+    ALPHABET,
+    AttemptLimit,
+    TooManyAttempts,
+    attempt_source,
+    hash_code,
+    matches_hash,
+    new_code,
+    new_pseudonym,
+    new_token,
+    read_code,
+)
 
 
 def test_a_code_is_hard_to_guess_and_easy_to_type() -> None:
@@ -43,11 +53,11 @@ def test_what_is_no_code_is_told_without_repeating_it(typed: str) -> None:
 
 
 def test_only_a_salted_hash_is_kept() -> None:
-    kept = code_hash("abcd-efgh-jkmn-pqrs", "salt")
+    kept = hash_code("abcd-efgh-jkmn-pqrs", "salt")
     assert kept == hashlib.sha256(b"salt:abcd-efgh-jkmn-pqrs").hexdigest()
-    assert kept != code_hash("abcd-efgh-jkmn-pqrs", "other salt")
-    assert is_code("ABCD efgh JKMN pqrs", "salt", kept)
-    assert not is_code("abcd-efgh-jkmn-pqrt", "salt", kept)
+    assert kept != hash_code("abcd-efgh-jkmn-pqrs", "other salt")
+    assert matches_hash("ABCD efgh JKMN pqrs", "salt", kept)
+    assert not matches_hash("abcd-efgh-jkmn-pqrt", "salt", kept)
 
 
 class Clock:
@@ -59,64 +69,64 @@ class Clock:
 
 def test_after_too_many_wrong_tries_one_waits() -> None:
     clock = Clock()
-    tries = Tries(each=3, seconds=60, clock=clock)
+    tries = AttemptLimit(each=3, seconds=60, clock=clock)
     for _ in range(3):
         tries.begin("here")
         clock.now += 10
-    with pytest.raises(TooManyTries, match=r"Wait 30 seconds"):
+    with pytest.raises(TooManyAttempts, match=r"Wait 30 seconds"):
         tries.begin("here")
     tries.begin("elsewhere")
     clock.now += 30
     tries.begin("here")
-    with pytest.raises(TooManyTries, match=r"Wait 10 seconds"):
+    with pytest.raises(TooManyAttempts, match=r"Wait 10 seconds"):
         tries.begin("here")
 
 
 def test_right_tries_are_taken_back_however_many() -> None:
-    tries = Tries(each=2)
+    tries = AttemptLimit(each=2)
     for _ in range(5):
         first, second = tries.begin("here"), tries.begin("here")
-        tries.right(first)
-        tries.right(second)
+        tries.withdraw(first)
+        tries.withdraw(second)
 
 
 def test_who_mistypes_twice_and_is_then_right_goes_on() -> None:
-    tries = Tries()
+    tries = AttemptLimit()
     for _ in range(2):
         tries.begin("here")
     for _ in range(10):
-        tries.right(tries.begin("here"))
+        tries.withdraw(tries.begin("here"))
 
 
 def test_a_right_try_takes_no_wrong_one_back() -> None:
-    tries = Tries(each=5, together=5)
+    tries = AttemptLimit(each=5, together=5)
     for _ in range(4):
-        tries.right(tries.begin("here"))
+        tries.withdraw(tries.begin("here"))
         tries.begin("here")
-    tries.right(tries.begin("here"))
+    tries.withdraw(tries.begin("here"))
     tries.begin("here")
     for source in ("here", "elsewhere"):
-        with pytest.raises(TooManyTries):
+        with pytest.raises(TooManyAttempts):
             tries.begin(source)
 
 
 def test_many_sources_together_are_limited_too() -> None:
-    tries = Tries(each=2, together=10)
+    tries = AttemptLimit(each=2, together=10)
     for source in range(10):
         tries.begin(str(source))
-    with pytest.raises(TooManyTries):
+    with pytest.raises(TooManyAttempts):
         tries.begin("another")
 
 
 def test_tries_at_once_do_not_slip_past() -> None:
-    tries, let = Tries(each=5), threading.Barrier(20)
+    tries, let = AttemptLimit(each=5), threading.Barrier(20)
     begun: list[int] = []
 
     def guess(n: int) -> None:
         let.wait()
         try:
             tries.begin("here")
-        except TooManyTries:
+        except TooManyAttempts:
             return
         begun.append(n)
 
@@ -141,4 +151,4 @@ def test_tries_at_once_do_not_slip_past() -> None:
     ],
 )
 def test_an_owner_of_many_addresses_is_one_source(address: str | None, source: str) -> None:
-    assert source_of(address) == source
+    assert attempt_source(address) == source

@@ -9,24 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.study.assignment import Look, Plan, next_look
+from engine.study.assignment import AssignmentPlan, ItemView, next_view
 
 CONDITIONS = ("nothing", "0", "1", "2")
 ITEMS = tuple(f"item {n}" for n in range(12))
-PLAN = Plan("study 1", "salt", ITEMS, per_annotator=8, repeats=0, conditions=CONDITIONS)
+PLAN = AssignmentPlan("study 1", "salt", ITEMS, per_annotator=8, repeats=0, conditions=CONDITIONS)
 Cells = Counter[tuple[str, str]]
 
 
-def walk(plan: Plan, annotator: str, answers: Cells) -> list[Look]:
+def walk(plan: AssignmentPlan, annotator: str, answers: Cells) -> list[ItemView]:
     """Everything that one person sees; their answers are counted."""
-    seen: list[Look] = []
-    while look := next_look(plan, annotator, seen, answers):
+    seen: list[ItemView] = []
+    while look := next_view(plan, annotator, seen, answers):
         seen.append(look)
         answers[look.item, look.condition] += not look.practice and not look.repeat
     return seen
 
 
-def counted(seen: list[Look]) -> list[str]:
+def counted(seen: list[ItemView]) -> list[str]:
     return [look.condition for look in seen if not look.practice and not look.repeat]
 
 
@@ -96,7 +96,7 @@ def test_the_condition_depends_on_the_secret_and_the_person() -> None:
 
 
 def test_no_condition_comes_first_more_often_than_others() -> None:
-    looks = [next_look(PLAN, f"p-{person}", [], Counter()) for person in range(800)]
+    looks = [next_view(PLAN, f"p-{person}", [], Counter()) for person in range(800)]
     firsts = Counter(look.condition for look in looks if look)
     chi_square = sum((firsts[one] - 200) ** 2 / 200 for one in CONDITIONS)
     assert chi_square < 16.3, "0.999 quantile of 3 degrees of freedom"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from engine.study.access import new_token
 from engine.study.annotators import join
 from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
-from engine.study.counts import Counts, counts
-from engine.study.tally import votes_of
-from engine.study.voting import Answer, confirm, undo
+from engine.study.counted_votes import counted_votes
+from engine.study.studies import AnswerCounts, count_answers
+from engine.study.votes import Answer, confirm, undo
 from tests.unit.study.polls import agreed, answer, open_study
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("store")
 
 def test_a_study_that_nobody_joined_is_left_out() -> None:
     open_study()
-    assert counts() == {}
+    assert count_answers() == {}
 
 
 def test_practice_what_was_taken_back_and_who_did_not_agree_do_not_count() -> None:
@@ -31,6 +31,6 @@ def test_practice_what_was_taken_back_and_who_did_not_agree_do_not_count() -> No
     ballot = next_ballot(person.id)
     assert ballot is not None
     confirm(person.id, Answer(ballot.token, new_token(), None))
-    found = votes_of(study.id)
+    found = counted_votes(study.id)
     assert len(found) == 6
-    assert counts() == {study.id: Counts(1, len(found), 1), other.id: Counts(1, 0, 0)}
+    assert count_answers() == {study.id: AnswerCounts(1, len(found), 1), other.id: AnswerCounts(1, 0, 0)}

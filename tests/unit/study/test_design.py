@@ -16,15 +16,16 @@ from engine.study.design import (
     GUESS_INSTRUCTIONS,
     GUESS_QUESTION,
     INSTRUCTIONS,
+    PRESETS,
     QUESTION,
+    SMAT_METHODS,
     Design,
     ExclusionRules,
     ItemChoice,
     MethodChoice,
-    check,
-    counted_items,
+    check_design,
+    find_preset,
 )
-from engine.study.presets import PRESETS, SMAT_METHODS, preset
 
 METHODS = (MethodChoice("gradient"), MethodChoice("attention_mean"))
 GOOD = Design(title="A study", model="reviews", dataset="reviews", methods=METHODS)
@@ -65,12 +66,12 @@ def test_a_design_is_the_same_after_json(
         exclusion=rules,
         methods=(MethodChoice("lime", {"n_samples": 40}), *METHODS),
     )
-    assert Design.from_plain(json.loads(json.dumps(design.as_plain()))) == design
+    assert Design.from_json(json.loads(json.dumps(design.to_json()))) == design
 
 
 def test_what_is_left_out_is_as_usual() -> None:
-    assert Design.from_plain({}) == Design()
-    assert Design.from_plain({"title": "None", "items": {"how": "hand", "indices": [3, 1]}}) == Design(
+    assert Design.from_json({}) == Design()
+    assert Design.from_json({"title": "None", "items": {"how": "hand", "indices": [3, 1]}}) == Design(
         "None", items=ItemChoice("hand", indices=(3, 1))
     )
 
@@ -98,7 +99,7 @@ def test_what_is_left_out_is_as_usual() -> None:
 )
 def test_what_cannot_be_read_is_refused(plain: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        Design.from_plain(plain)
+        Design.from_json(plain)
 
 
 @pytest.mark.parametrize(
@@ -127,18 +128,21 @@ def test_what_cannot_be_read_is_refused(plain: dict[str, Any], said: str) -> Non
 )
 def test_what_does_not_go_together_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        check(dataclasses.replace(GOOD, **changes))
+        check_design(dataclasses.replace(GOOD, **changes))
 
 
 def test_a_method_may_come_twice_with_other_parameters() -> None:
     few, many = (MethodChoice("lime", {"n_samples": n}) for n in (50, 500))
-    assert [m.params["n_samples"] for m in check(dataclasses.replace(GOOD, methods=(few, many))).methods] == [50, 500]
+    assert [m.params["n_samples"] for m in check_design(dataclasses.replace(GOOD, methods=(few, many))).methods] == [
+        50,
+        500,
+    ]
 
 
 def test_defaults_of_methods_are_written_down() -> None:
-    made = check(dataclasses.replace(GOOD, methods=(*METHODS, MethodChoice("smoothgrad"))))
+    made = check_design(dataclasses.replace(GOOD, methods=(*METHODS, MethodChoice("smoothgrad"))))
     assert made.methods[2].params == dataclasses.asdict(all_explainers()["smoothgrad"].params())
-    assert check(made) == made
+    assert check_design(made) == made
 
 
 @pytest.mark.parametrize(
@@ -147,9 +151,9 @@ def test_defaults_of_methods_are_written_down() -> None:
 @pytest.mark.parametrize("came_with", [(QUESTION, INSTRUCTIONS), (GUESS_QUESTION, GUESS_INSTRUCTIONS)])
 def test_usual_texts_are_those_of_what_people_do(mode: str, texts: tuple[str, str], came_with: tuple[str, str]) -> None:
     asked, told = came_with
-    made = check(dataclasses.replace(GOOD, mode=mode, question=asked, instructions=told))
+    made = check_design(dataclasses.replace(GOOD, mode=mode, question=asked, instructions=told))
     assert (made.question, made.instructions) == texts
-    assert check(dataclasses.replace(made, question="Why?")).question == "Why?"
+    assert check_design(dataclasses.replace(made, question="Why?")).question == "Why?"
 
 
 def test_the_placebo_is_shown_last() -> None:
@@ -159,12 +163,12 @@ def test_the_placebo_is_shown_last() -> None:
 
 def test_hand_picked_practice_items_do_not_count() -> None:
     by_hand = dataclasses.replace(GOOD, items=ItemChoice("hand", indices=(9, 8, 7, 6, 5)), items_per_annotator=3)
-    assert counted_items(check(by_hand)) == 3
+    assert check_design(by_hand).item_count == 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_smat_has_its_four_methods_and_says_what_stands_in(kind: str) -> None:
-    made = check(preset("smat").design("a-model", "a-set", kind))
+    made = check_design(find_preset("smat").design("a-model", "a-set", kind))
     assert tuple(m.id for m in made.methods) == (*SMAT_METHODS[:3], "attention_logits")
     assert made.methods[1].params["n_steps"] == 50  # appendix A: 50 iterations in the plausibility experiments
     assert made.question == "Which explanation aligns the most with how you would explain a similar decision?"
@@ -174,4 +178,4 @@ def test_smat_has_its_four_methods_and_says_what_stands_in(kind: str) -> None:
 
 def test_an_unknown_preset_lists_the_known() -> None:
     with pytest.raises(UsageError, match=r"preset: unknown name 'smatt'. Did you mean 'smat'"):
-        preset("smatt")
+        find_preset("smatt")

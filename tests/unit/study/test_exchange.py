@@ -10,16 +10,11 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ExegesisError, UsageError
-from engine.study.exchange import (
-    rating_rows,
-    read_rankings,
-    summary_plain,
-    vote_rows,
-)
-from engine.study.ratings.headline import Rating
-from engine.study.ratings.matches import Match, methods_of
-from engine.study.ratings.simulation import Made, simulated
-from engine.study.ratings.summary import summary
+from engine.study.exports import rankings_to_json, rating_rows, vote_rows
+from engine.study.rankings import Ranking, ranked_methods, read_rankings
+from engine.study.ratings import Rating
+from engine.study.simulation import RankingSimulation, simulate_rankings
+from engine.study.summary import summarize_rankings
 from engine.table_io import escape_cell, to_csv, to_json, unescape_cell
 
 
@@ -29,16 +24,16 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_votes_come_back_as_they_were(file: Path) -> None:
-    votes = simulated(Made({"a": 1.0, "=b": 0.0, "c": 0.0}, annotators=3, items=2))
-    votes += [Match("-al", "@x", {"a": 1, "=b": 1, "c": 3}, repeat=1, seconds=2.5, at=1e9 + 0.125)]
-    file.write_text(to_csv(vote_rows(votes, methods_of(votes))))
+    votes = simulate_rankings(RankingSimulation({"a": 1.0, "=b": 0.0, "c": 0.0}, annotators=3, items=2))
+    votes += [Ranking("-al", "@x", {"a": 1, "=b": 1, "c": 3}, repeat=1, seconds=2.5, at=1e9 + 0.125)]
+    file.write_text(to_csv(vote_rows(votes, ranked_methods(votes))))
     assert read_rankings(file) == votes
 
 
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
 def test_cells_that_a_spreadsheet_would_run_are_defused(first: str) -> None:
     name = f"{first}cmd"
-    votes = [Match(name, name, {name: 1, "b": 2})]
+    votes = [Ranking(name, name, {name: 1, "b": 2})]
     for row in csv.reader(io.StringIO(to_csv(vote_rows(votes, (name, "b"))), newline="")):
         assert not any(cell.startswith(first) for cell in row)
     assert unescape_cell(escape_cell(name)) == name
@@ -94,12 +89,14 @@ def test_methods_must_be_known(file: Path) -> None:
     with pytest.raises(UsageError, match=r"FILE: must be a CSV file of rankings, got .*absent.csv"):
         read_rankings(Path("absent.csv"))
     with pytest.raises(UsageError, match="'seconds' is the name of another column"):
-        vote_rows([Match("al", "x", {"seconds": 1, "b": 2})], ("seconds", "b"))
+        vote_rows([Ranking("al", "x", {"seconds": 1, "b": 2})], ("seconds", "b"))
 
 
 def test_results_are_plain() -> None:
-    votes = simulated(Made({"a": 1.0, "b": 0.0}, annotators=4, items=2))
-    plain = json.loads(json.dumps(summary_plain(summary(votes, "b", orders=5, resamples=20)), allow_nan=False))
+    votes = simulate_rankings(RankingSimulation({"a": 1.0, "b": 0.0}, annotators=4, items=2))
+    plain = json.loads(
+        json.dumps(rankings_to_json(summarize_rankings(votes, "b", orders=5, resamples=20)), allow_nan=False)
+    )
     assert plain["votes"] == 8
     assert plain["wins"]["a"]["b"] == 1 - plain["wins"]["b"]["a"]
     assert [rating["method"] for rating in plain["ratings"]] == ["a", "b"]

@@ -12,18 +12,17 @@ import pytest
 import sqlalchemy as sa
 
 from engine.errors import ExegesisError, UsageError
+from engine.study.access import new_token
 from engine.study.annotators import consent, join
 from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
+from engine.study.counted_votes import WITHOUT, counted_votes, to_rankings
 from engine.study.database import study_database
 from engine.study.design import ExclusionRules
-from engine.study.exchange import read_rankings
-from engine.study.exports import TABLES, results_plain, rows
-from engine.study.forward.guesses import WITHOUT
+from engine.study.exports import EXPORT_TABLES, export_rows, results_to_json
+from engine.study.rankings import read_rankings
 from engine.study.results import results
 from engine.study.tables import Item, Study
-from engine.study.tally import as_matches, votes_of
-from engine.study.voting import Answer, Guess, confirm
+from engine.study.votes import Answer, Guess, confirm
 from engine.table_io import to_csv, to_json
 from tests.unit.study.polls import METHODS, agreed, answer, open_study
 from tests.unit.study.quick import rate_quickly
@@ -56,7 +55,7 @@ def cells(table: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 def test_items_are_told_with_what_the_model_said() -> None:
-    first, second, *_ = rows(open_study(items=2).id, "items")
+    first, second, *_ = export_rows(open_study(items=2).id, "items")
     assert first == {
         "item": "0",
         "practice": 1,
@@ -73,20 +72,20 @@ def test_items_are_told_with_what_the_model_said() -> None:
 def test_votes_come_back_with_what_was_not_told_and_left_out(tmp_path: Path) -> None:
     study = open_study(practice=0, exclusion=ExclusionRules(least_seconds=2.0))
     one, quick, unsure = voted(study, 1, 2, 3), voted(study, 3, 1, 1, seconds=0.5), cannot_tell(study)
-    table = cells(rows(study.id, "votes"))
+    table = cells(export_rows(study.id, "votes"))
     assert list(table[0]) == ["annotator", "item", "repeat", "seconds", "at", *METHODS, "left_out"]
     told = {row["annotator"]: row for row in table}
     assert [told[unsure][method] for method in METHODS] == ["", "", ""]
     assert [told[who]["left_out"] for who in (one, quick, unsure)] == ["", "least_seconds", ""]
     file = tmp_path / "votes.csv"
-    file.write_text(to_csv(rows(study.id, "votes")))
-    assert read_rankings(file) == as_matches(results(study.id).kept)
+    file.write_text(to_csv(export_rows(study.id, "votes")))
+    assert read_rankings(file) == to_rankings(results(study.id).votes)
 
 
 def test_who_is_left_out_is_told_in_each_of_their_votes() -> None:
     study = open_study(practice=0, exclusion=ExclusionRules(least_votes=2))
     stays, few = voted(study), cannot_tell(study)
-    assert {(row["annotator"], row["left_out"]) for row in rows(study.id, "votes")} == {
+    assert {(row["annotator"], row["left_out"]) for row in export_rows(study.id, "votes")} == {
         (stays, None),
         (few, "least_votes"),
     }
@@ -97,21 +96,21 @@ def test_orders_are_those_of_the_ballots_answered_or_not() -> None:
     who = voted(study)
     waiting = agreed(study.token)
     assert next_ballot(waiting.id) is not None
-    table = rows(study.id, "orders")
+    table = export_rows(study.id, "orders")
     assert [row["practice"] for row in table] == [1, 0, 0, 0, 0, 0, 0, 1]
     told = {(row["annotator"], row["item"], row["repeat"]): row["order"] for row in table}
-    for vote in votes_of(study.id):
+    for vote in counted_votes(study.id):
         assert told[who, vote.item, vote.repeat] == ",".join(vote.order)
     assert table[-1]["annotator"] == waiting.pseudonym
 
 
 def test_ratings_are_those_of_the_results() -> None:
     study = open_study()
-    assert rows(study.id, "ratings") == []
+    assert export_rows(study.id, "ratings") == []
     voted(study)
     found = results(study.id).summary
     assert found is not None
-    assert [(row["method"], row["skill"]) for row in rows(study.id, "ratings")] == [
+    assert [(row["method"], row["skill"]) for row in export_rows(study.id, "ratings")] == [
         (rating.method, rating.skill) for rating in found.ratings
     ]
 
@@ -124,14 +123,14 @@ def test_guesses_are_told_with_the_answer_that_was_right() -> None:
         ballot = next_ballot(person.id)
         assert ballot is not None
         confirm(person.id, Answer(ballot.token, new_token(), None, 3.0, guess))
-    table = rows(study.id, "votes")
+    table = export_rows(study.id, "votes")
     assert [(row["guess"], row["predicted"], row["right"], row["sure"]) for row in table] == [
         ("good", "good", 1, 5),
         ("bad", "good", 0, 2),
         (None, "good", None, None),
     ]
     assert {row["shown"] for row in table} <= {*METHODS, WITHOUT}
-    assert [vote.order for vote in votes_of(study.id)] == [
+    assert [vote.order for vote in counted_votes(study.id)] == [
         () if row["shown"] == WITHOUT else (row["shown"],) for row in table
     ]
 
@@ -141,13 +140,13 @@ def test_results_are_plain_in_both_modes() -> None:
     person = agreed(study.token)
     while ballot := next_ballot(person.id):
         confirm(person.id, Answer(ballot.token, new_token(), None, 3.0, Guess(1, 4)))
-    told = json.loads(json.dumps(results_plain(results(study.id)), allow_nan=False))
+    told = json.loads(json.dumps(results_to_json(results(study.id)), allow_nan=False))
     assert told["summary"] is None
     assert [one["name"] for one in told["forward"]["conditions"]] == [WITHOUT, *METHODS]
     assert sum(one["share"]["right"] for one in told["forward"]["conditions"] if one["share"]) == 4
     ranked = open_study(practice=0, exclusion=ExclusionRules(least_seconds=2.0))
     voted(ranked, seconds=1.0)
-    told = json.loads(json.dumps(results_plain(results(ranked.id)), allow_nan=False))
+    told = json.loads(json.dumps(results_to_json(results(ranked.id)), allow_nan=False))
     assert (told["answers"], told["summary"], told["forward"]) == (6, None, None)
     assert told["left_out"][0]["reason"] == "The answer took 1 seconds, less than 2."
 
@@ -159,7 +158,9 @@ def test_nobody_is_in_any_table() -> None:
     ballot = next_ballot(person.id)
     assert ballot is not None
     confirm(person.id, answer(ballot))
-    told = "".join(to_csv(rows(study.id, table)) + to_json(rows(study.id, table)) for table in TABLES)
+    told = "".join(
+        to_csv(export_rows(study.id, table)) + to_json(export_rows(study.id, table)) for table in EXPORT_TABLES
+    )
     for secret in (code, code.replace("-", ""), study.token, study.secret, ballot.token):
         assert secret not in told
 
@@ -169,13 +170,13 @@ def test_texts_that_a_spreadsheet_would_run_are_defused() -> None:
     with study_database().writing() as session:
         for item in session.scalars(sa.select(Item)):
             item.input, item.label = {"text": "=1+1", "text_pair": None}, "@x"
-    for row in cells(rows(study.id, "items")):
+    for row in cells(export_rows(study.id, "items")):
         assert (row["text"], row["label"]) == ("'=1+1", "'@x")
-    assert json.loads(to_json(rows(study.id, "items")))[0]["text"] == "=1+1"
+    assert json.loads(to_json(export_rows(study.id, "items")))[0]["text"] == "=1+1"
 
 
 def test_an_unknown_table_or_study() -> None:
     with pytest.raises(UsageError, match=r"table: unknown name 'voter'. Did you mean 'votes'"):
-        rows(open_study().id, "voter")
+        export_rows(open_study().id, "voter")
     with pytest.raises(ExegesisError, match="there is no study 99"):
-        rows(99, "items")
+        export_rows(99, "items")

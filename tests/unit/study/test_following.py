@@ -9,13 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from engine.errors import ExegesisError
-from engine.study import following
+from engine.study import results as following
 from engine.study.ballots import next_ballot
-from engine.study.following import latest, votes_shown
-from engine.study.results import results, votes_so_far
+from engine.study.results import latest_results, latest_version, results, votes_version
 from engine.study.studies import close
 from engine.study.tables import Study
-from engine.study.voting import confirm
+from engine.study.votes import confirm
 from tests.unit.study.polls import agreed, answer, open_study
 from tests.unit.study.quick import rate_quickly
 
@@ -28,8 +27,8 @@ def slow(store: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Even
     """
     go = threading.Event()
     rate_quickly(monkeypatch, lambda votes: votes < 2 or go.wait(30))
-    monkeypatch.setattr(following, "FEW", 0)
-    following._rests.clear()
+    monkeypatch.setattr(following, "FOREGROUND_ANSWERS", 0)
+    following._rest_until.clear()
     go.set()
     yield go
     go.set()
@@ -52,58 +51,58 @@ def voted(study: Study, votes: int) -> None:
 def test_what_is_known_is_shown_until_the_newer_results_are_there(slow: threading.Event) -> None:
     study = open_study(practice=0)
     voted(study, 2)
-    first, of_first = latest(study.id), votes_so_far(study.id)
-    assert latest(study.id) is first is results(study.id)
+    first, of_first = latest_results(study.id), votes_version(study.id)
+    assert latest_results(study.id) is first is results(study.id)
     slow.clear()
     voted(study, 3)
-    assert latest(study.id) == first
-    assert votes_shown(study.id) == of_first
+    assert latest_results(study.id) == first
+    assert latest_version(study.id) == of_first
     [thread] = working()
     slow.set()
     thread.join()
-    assert votes_shown(study.id) == votes_so_far(study.id) == (5, 0)
-    assert latest(study.id) is results(study.id)
-    assert latest(study.id).answers == 5
+    assert latest_version(study.id) == votes_version(study.id) == (5, 0)
+    assert latest_results(study.id) is results(study.id)
+    assert latest_results(study.id).answers == 5
 
 
 def test_a_study_that_closed_meanwhile_is_shown_as_closed(slow: threading.Event) -> None:
     study = open_study(practice=0)
     voted(study, 2)
-    latest(study.id)
+    latest_results(study.id)
     slow.clear()
     voted(study, 1)
     closed = close(study.id)
-    assert latest(study.id).study == closed
-    assert latest(study.id).answers == 2
+    assert latest_results(study.id).study == closed
+    assert latest_results(study.id).answers == 2
 
 
 def test_after_its_work_it_rests_as_long(slow: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     study, now = open_study(practice=0), [100.0]
-    monkeypatch.setattr("engine.study.following.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("engine.study.results.time", SimpleNamespace(monotonic=lambda: now[0]))
     voted(study, 1)
-    latest(study.id)
-    following._rests[study.id] = 110.0
+    latest_results(study.id)
+    following._rest_until[study.id] = 110.0
     voted(study, 1)
-    assert latest(study.id).answers == 1
+    assert latest_results(study.id).answers == 1
     assert working() == []
     now[0] = 110.0
-    assert latest(study.id).answers == 1
+    assert latest_results(study.id).answers == 1
     for thread in working():
         thread.join()
-    assert latest(study.id).answers == 2
+    assert latest_results(study.id).answers == 2
     assert slow.is_set()
 
 
 def test_few_votes_are_rated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "FEW", 300)
+    monkeypatch.setattr(following, "FOREGROUND_ANSWERS", 300)
     study = open_study(practice=0)
     for votes in (1, 2):
         voted(study, votes)
-        assert votes_shown(study.id) == votes_so_far(study.id)
-        assert latest(study.id) is results(study.id)
+        assert latest_version(study.id) == votes_version(study.id)
+        assert latest_results(study.id) is results(study.id)
     assert working() == []
 
 
 def test_an_unknown_study() -> None:
     with pytest.raises(ExegesisError, match="there is no study 99"):
-        latest(99)
+        latest_results(99)

@@ -10,22 +10,28 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from engine.errors import UsageError
-from engine.study.forward.guesses import WITHOUT, Guessed, Target
-from engine.study.forward.intervals import gain_interval, ratios, share_interval, wilson
-from engine.study.forward.simulation import MadeGuesses, simulated_guesses
-from engine.study.forward.summary import ForwardSummary, forward_summary
+from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget
+from engine.study.guesses import (
+    GuessSummary,
+    gain_interval,
+    pool_ratios,
+    share_interval,
+    summarize_guesses,
+    wilson_interval,
+)
+from engine.study.simulation import GuessSimulation, simulate_guesses
 
 NORMAL = 1.959964
 SKILL = {WITHOUT: 0.6, "lime": 0.85, "gradient": 0.6, "random": 0.35}
 
 
-def guess(who: str, condition: str, label: int | None, sure: int = 3, item: str = "1", **more: int) -> Guessed:
+def guess(who: str, condition: str, label: int | None, sure: int = 3, item: str = "1", **more: int) -> GuessAnswer:
     """The model said 1, and the truth is 0."""
-    return Guessed(who, item, condition, label, None if label is None else sure, Target(1, False), **more)
+    return GuessAnswer(who, item, condition, label, None if label is None else sure, GuessTarget(1, False), **more)
 
 
-def found_in(made: MadeGuesses) -> ForwardSummary:
-    return forward_summary(simulated_guesses(made), tuple(made.accuracy)[1:])
+def found_in(made: GuessSimulation) -> GuessSummary:
+    return summarize_guesses(simulate_guesses(made), tuple(made.accuracy)[1:])
 
 
 ANSWERS = [
@@ -41,7 +47,7 @@ ANSWERS = [
 
 
 def test_the_numbers_are_those_counted_by_hand() -> None:
-    found = forward_summary(ANSWERS, ["lime", "random"], "random")
+    found = summarize_guesses(ANSWERS, ["lime", "random"], "random")
     without, lime, random = found.conditions
     assert without.share is not None
     assert lime.share is not None
@@ -67,16 +73,16 @@ def test_the_numbers_are_those_counted_by_hand() -> None:
 
 
 def test_right_is_what_the_model_said_and_not_the_truth() -> None:
-    found = forward_summary(ANSWERS, ["lime"])
+    found = summarize_guesses(ANSWERS, ["lime"])
     assert found.truthful == 0
     assert found.commonest == 1
-    known = [dataclasses.replace(one, target=Target(1)) for one in ANSWERS]
-    assert forward_summary(known, ["lime"]).truthful is None
+    known = [dataclasses.replace(one, target=GuessTarget(1)) for one in ANSWERS]
+    assert summarize_guesses(known, ["lime"]).truthful is None
 
 
 def test_the_commonest_class_is_counted_over_the_answers() -> None:
-    answers = [dataclasses.replace(guess("a", WITHOUT, 1, item=str(n)), target=Target(n % 3)) for n in range(7)]
-    assert forward_summary(answers, ["lime"]).commonest == pytest.approx(3 / 7)
+    answers = [dataclasses.replace(guess("a", WITHOUT, 1, item=str(n)), target=GuessTarget(n % 3)) for n in range(7)]
+    assert summarize_guesses(answers, ["lime"]).commonest == pytest.approx(3 / 7)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +90,13 @@ def test_the_commonest_class_is_counted_over_the_answers() -> None:
 )
 def test_one_persons_interval_is_wilsons(right: int, count: int, low: float, high: float) -> None:
     """The published figures of Newcombe (1998), Statistics in Medicine 17, page 857, table I, method 3."""
-    assert wilson(right / count, count, NORMAL) == pytest.approx((low, high), abs=5e-5)
-    alone = ratios(np.array([[float(right)]]), np.array([[float(count)]]))
+    assert wilson_interval(right / count, count, NORMAL) == pytest.approx((low, high), abs=5e-5)
+    alone = pool_ratios(np.array([[float(right)]]), np.array([[float(count)]]))
     assert share_interval(alone, 0) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_wilsons_ends_solve_the_equation_of_the_score_test() -> None:
-    for end in wilson(0.7, 33, 2.5):
+    for end in wilson_interval(0.7, 33, 2.5):
         assert abs(0.7 - end) == pytest.approx(2.5 * np.sqrt(end * (1 - end) / 33))
 
 
@@ -100,27 +106,27 @@ def test_one_persons_difference_is_agresti_and_caffos() -> None:
     error = np.sqrt((shares * (1 - shares) / counts).sum())
     middle = 57 / 72 - 49 / 82
     wanted = (middle - NORMAL * error, middle + NORMAL * error)
-    assert gain_interval(ratios(right, count), 1, 0, 1) == pytest.approx(wanted, abs=1e-6)
+    assert gain_interval(pool_ratios(right, count), 1, 0, 1) == pytest.approx(wanted, abs=1e-6)
 
 
 def test_people_who_agree_by_luck_make_no_interval_narrower_than_independent_answers() -> None:
     for right in (5.0, 8.0, 10.0):
-        alike = ratios(np.full((6, 2), right), np.full((6, 2), 10.0))
-        low, high = wilson(right / 10, 60, 2.570582)
+        alike = pool_ratios(np.full((6, 2), right), np.full((6, 2), 10.0))
+        low, high = wilson_interval(right / 10, 60, 2.570582)
         assert share_interval(alike, 0) == pytest.approx((low, high), abs=1e-6)
         assert np.ptp(gain_interval(alike, 1, 0, 1)) > 0.1
 
 
 def test_people_who_differ_make_the_interval_wider() -> None:
     counts = np.full((10, 2), 10.0)
-    differ = ratios(np.repeat([[2.0, 2.0], [10.0, 10.0]], 5, axis=0), counts)
-    alike = ratios(np.full((10, 2), 6.0), counts)
+    differ = pool_ratios(np.repeat([[2.0, 2.0], [10.0, 10.0]], 5, axis=0), counts)
+    alike = pool_ratios(np.full((10, 2), 6.0), counts)
     assert np.ptp(share_interval(differ, 0)) > 2 * np.ptp(share_interval(alike, 0))
     assert gain_interval(differ, 1, 0, 1) == pytest.approx(gain_interval(alike, 1, 0, 1)), "each is as good in both"
 
 
 def test_a_known_skill_is_found() -> None:
-    found = found_in(MadeGuesses(SKILL, annotators=150, items=40, seed=3))
+    found = found_in(GuessSimulation(SKILL, annotators=150, items=40, seed=3))
     for one in found.conditions:
         assert one.share is not None
         assert one.share.interval[0] <= SKILL[one.name] <= one.share.interval[1]
@@ -149,7 +155,7 @@ def test_the_intervals_hold_as_often_as_they_say(annotators: int, taste: float) 
     true = list(SKILL.values())
     each, together = [], []
     for seed in range(200):
-        found = ratios(*made_counts(annotators, taste, seed))
+        found = pool_ratios(*made_counts(annotators, taste, seed))
         shares = [share_interval(found, one) for one in range(len(true))]
         gains = [gain_interval(found, one, 0, 3) for one in range(1, len(true))]
         each += [low <= share <= high for (low, high), share in zip(shares, true, strict=True)]
@@ -159,7 +165,7 @@ def test_the_intervals_hold_as_often_as_they_say(annotators: int, taste: float) 
 
 
 def test_a_convincing_explanation_that_does_not_help_is_called_so() -> None:
-    made = MadeGuesses({WITHOUT: 0.7, "lime": 0.7, "random": 0.7}, 40, 30, air={"lime": 1.0})
+    made = GuessSimulation({WITHOUT: 0.7, "lime": 0.7, "random": 0.7}, 40, 30, air={"lime": 1.0})
     found = found_in(made)
     lime = found.conditions[1]
     assert lime.gain is not None
@@ -171,14 +177,14 @@ def test_a_convincing_explanation_that_does_not_help_is_called_so() -> None:
 def test_people_who_cannot_tell_are_counted_and_uneven_ones_told() -> None:
     answers = [guess(f"p{n}", WITHOUT, None if n < 4 else 1) for n in range(10)]
     answers += [guess(f"p{n}", "lime", 1, item="2") for n in range(10)]
-    said = forward_summary(answers, ["lime"]).meanings["cannot_tell"]
+    said = summarize_guesses(answers, ["lime"]).meanings["cannot_tell"]
     assert "4 answers" in said
     assert "40% with no explanation and 0% with lime" in said
 
 
 @pytest.mark.parametrize("answers", [[guess("a", WITHOUT, None)], [guess("a", "lime", 1)], [guess("a", WITHOUT, 1)]])
-def test_the_first_answer_can_be_shown(answers: Sequence[Guessed]) -> None:
-    found = forward_summary(answers, ["lime"])
+def test_the_first_answer_can_be_shown(answers: Sequence[GuessAnswer]) -> None:
+    found = summarize_guesses(answers, ["lime"])
     assert all(found.meanings.values())
     assert [one.gain for one in found.conditions] == [None, None]
     assert "not known" in found.meanings["helpful"]
@@ -186,10 +192,10 @@ def test_the_first_answer_can_be_shown(answers: Sequence[Guessed]) -> None:
 
 def test_what_cannot_be_summed_up_is_told() -> None:
     with pytest.raises(UsageError, match="answers: must hold at least one, got none"):
-        forward_summary([], ["lime"])
+        summarize_guesses([], ["lime"])
     with pytest.raises(UsageError, match="method"):
-        forward_summary([guess("a", "lrp", 1)], ["lime"])
+        summarize_guesses([guess("a", "lrp", 1)], ["lime"])
     with pytest.raises(UsageError, match="accuracy: must be a number between 0 and 1 for each condition"):
-        simulated_guesses(MadeGuesses({WITHOUT: 1.0}))
+        simulate_guesses(GuessSimulation({WITHOUT: 1.0}))
     with pytest.raises(UsageError, match="annotators: must be a whole number of at least 1"):
-        simulated_guesses(MadeGuesses(SKILL, annotators=0))
+        simulate_guesses(GuessSimulation(SKILL, annotators=0))

@@ -22,11 +22,11 @@ from engine.registry import EXPLAINERS, explainer
 from engine.request import Example, Picture, Request
 from engine.store import result_store
 from engine.study import studies
-from engine.study.choosing import choose
 from engine.study.database import study_database
-from engine.study.design import Design, ItemChoice, MethodChoice, check
-from engine.study.freezing import freeze, frozen_input, frozen_map, frozen_prediction
-from engine.study.tables import Item, Shown
+from engine.study.design import Design, ItemChoice, MethodChoice, check_design
+from engine.study.items import decode_map, item_input, item_prediction
+from engine.study.snapshot import select_items, take_snapshot
+from engine.study.tables import Item, ItemExplanation
 from engine.task import Attribution
 from tests.unit.study.samples import LABELS, TEXTS, image_design, text_design
 
@@ -39,9 +39,13 @@ def items_of(study: int) -> list[Item]:
         return list(session.scalars(sa.select(Item).where(Item.study == study).order_by(Item.place)))
 
 
-def shown_of(item: Item) -> list[Shown]:
+def shown_of(item: Item) -> list[ItemExplanation]:
     with study_database().reading() as session:
-        return list(session.scalars(sa.select(Shown).where(Shown.item == item.id).order_by(Shown.place)))
+        return list(
+            session.scalars(
+                sa.select(ItemExplanation).where(ItemExplanation.item == item.id).order_by(ItemExplanation.place)
+            )
+        )
 
 
 def opened(design: Design) -> studies.StudyRecord:
@@ -59,15 +63,15 @@ def everything(study: int) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_what_is_frozen_is_what_the_engine_says(kind: str, tmp_path: Path) -> None:
-    design = check(MAKE[kind](tmp_path))
+    design = check_design(MAKE[kind](tmp_path))
     items = items_of(opened(design).id)
     assert [item.practice for item in items] == [True, False, False, False]
     for item in items:
-        asked = frozen_input(item)
-        assert frozen_prediction(item) == predictions(design.model, [asked])[0]
+        asked = item_input(item)
+        assert item_prediction(item) == predictions(design.model, [asked])[0]
         for shown, method in zip(shown_of(item), design.methods, strict=False):  # the placebo comes last
             made = explain(Request(design.model, method.id, asked, method.params))
-            seen = frozen_map(shown)
+            seen = decode_map(shown)
             np.testing.assert_array_equal(seen.scores, made.scores)
             assert (seen.tokens, seen.grid, seen.truncated) == (made.tokens, made.grid, made.truncated)
             assert shown.provenance["method"] == method.id
@@ -89,19 +93,19 @@ def test_nothing_that_changes_afterwards_changes_what_was_frozen(
     monkeypatch.setitem(EXPLAINERS["text"], "gradient", changed)
     result_store().clear()
     Path(design.dataset).write_text("text,label\nanother text,bad\n")
-    asked = frozen_input(items_of(study)[0])
+    asked = item_input(items_of(study)[0])
     assert set(explain(Request(design.model, "gradient", asked)).scores) == {7.0}
     assert everything(study) == before
     monkeypatch.setitem(EXPLAINERS["text"], "gradient", None)
     for item in items_of(study):
-        assert isinstance(frozen_input(item), Example)
+        assert isinstance(item_input(item), Example)
         for shown in shown_of(item):
-            assert set(frozen_map(shown).scores) != {7.0}
+            assert set(decode_map(shown).scores) != {7.0}
 
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_what_people_see_does_not_name_how_it_was_made(kind: str, tmp_path: Path) -> None:
-    design = check(MAKE[kind](tmp_path))
+    design = check_design(MAKE[kind](tmp_path))
     for item in items_of(opened(design).id):
         for shown, method in zip(shown_of(item), design.shown, strict=True):
             assert method.id.encode() not in shown.body
@@ -112,7 +116,7 @@ def test_a_stored_picture_is_its_pixels_alone(tmp_path: Path) -> None:
     item = items_of(opened(image_design(tmp_path)).id)[0]
     assert item.picture is not None
     image = Image.open(io.BytesIO(item.picture))
-    picture = frozen_input(item)
+    picture = item_input(item)
     assert isinstance(picture, Picture)
     assert image.info == {}
     np.testing.assert_array_equal(np.asarray(image), picture.pixels)
@@ -125,50 +129,55 @@ def test_a_stored_picture_is_its_pixels_alone(tmp_path: Path) -> None:
     "damage", [lambda body: body[:-1] + bytes([body[-1] ^ 1]), lambda body: body[:20], lambda body: b""]
 )
 def test_damaged_explanations_are_told(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    shown = freeze(check(text_design(tmp_path)))[0].shown[0]
+    shown = take_snapshot(check_design(text_design(tmp_path)))[0].explanations[0]
     shown.body = damage(shown.body)
     with pytest.raises(ExegesisError, match=r"is damaged .*Restore the database"):
-        frozen_map(shown)
+        decode_map(shown)
 
 
 def test_a_seed_draws_the_same_items_and_practice_changes_none(tmp_path: Path) -> None:
-    design = check(text_design(tmp_path, seed=3))
-    counted = [one.index for one in choose(design) if not one.practice]
+    design = check_design(text_design(tmp_path, seed=3))
+    counted = [one.index for one in select_items(design) if not one.practice]
     assert counted == [int(i) for i in np.random.default_rng(3).permutation(len(TEXTS))[:3]]
-    without = choose(dataclasses.replace(design, practice=0))
+    without = select_items(dataclasses.replace(design, practice=0))
     assert [one.index for one in without] == counted
     assert [one.label for one in without] == [LABELS[index % 2] for index in counted]
-    assert [one.index for one in choose(dataclasses.replace(design, seed=4)) if not one.practice] != counted
+    assert [one.index for one in select_items(dataclasses.replace(design, seed=4)) if not one.practice] != counted
 
 
 def test_equal_inputs_are_shown_once(tmp_path: Path) -> None:
-    design = check(text_design(tmp_path, practice=0))
+    design = check_design(text_design(tmp_path, practice=0))
     Path(design.dataset).write_text("text,label\nsame,bad\nsame,good\nother,bad\nthird,good\n")
-    assert sorted(one.input.as_plain()["text"] or "" for one in choose(design)) == ["other", "same", "third"]
+    assert sorted(one.input.as_plain()["text"] or "" for one in select_items(design)) == ["other", "same", "third"]
 
 
 @pytest.mark.parametrize(("judged", "most_words"), [("right", 11), ("wrong", None), ("any", 11)])
 def test_a_filter_takes_what_meets_all_of_it(judged: str, most_words: int | None, tmp_path: Path) -> None:
-    plain = check(text_design(tmp_path, practice=0))
+    plain = check_design(text_design(tmp_path, practice=0))
     said = predictions(plain.model, [Example(text) for text in TEXTS])
     bad = [i for i in range(len(TEXTS)) if i % 2 == 0 and len(TEXTS[i].split()) <= (most_words or 99)]
     wanted = {i for i in bad if judged == "any" or (said[i].index == 0) is (judged == "right")}
     items = ItemChoice("filter", len(wanted), label="bad", judged=judged, most_words=most_words)
-    found = choose(dataclasses.replace(plain, items=items))
+    found = select_items(dataclasses.replace(plain, items=items))
     assert {one.index for one in found} == wanted
     with pytest.raises(ExegesisError, match=rf"only {len(wanted)} fit"):
-        choose(dataclasses.replace(plain, items=dataclasses.replace(items, count=len(wanted) + 1)))
+        select_items(dataclasses.replace(plain, items=dataclasses.replace(items, count=len(wanted) + 1)))
 
 
 def test_classes_that_are_not_the_models_cannot_be_judged(tmp_path: Path) -> None:
     items = ItemChoice("filter", 3, judged="wrong")
     with pytest.raises(UsageError, match=r"items.judged: .*\(fox, hen\) are not .*\(cat, dog, eel\).* Choose any"):
-        choose(check(image_design(tmp_path, names=("fox", "hen"), items=items)))
+        select_items(check_design(image_design(tmp_path, names=("fox", "hen"), items=items)))
 
 
 def test_hand_picked_items_keep_their_order_and_the_first_are_practice(tmp_path: Path) -> None:
-    design = check(text_design(tmp_path, items=ItemChoice("hand", indices=(7, 2, 9, 4))))
-    assert [(one.index, one.practice) for one in choose(design)] == [(7, True), (2, False), (9, False), (4, False)]
+    design = check_design(text_design(tmp_path, items=ItemChoice("hand", indices=(7, 2, 9, 4))))
+    assert [(one.index, one.practice) for one in select_items(design)] == [
+        (7, True),
+        (2, False),
+        (9, False),
+        (4, False),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +194,7 @@ def test_hand_picked_items_keep_their_order_and_the_first_are_practice(tmp_path:
 )
 def test_items_that_are_not_there_are_told(items: ItemChoice, said: str, tmp_path: Path) -> None:
     with pytest.raises(ExegesisError, match=said):
-        choose(check(text_design(tmp_path, items=items)))
+        select_items(check_design(text_design(tmp_path, items=items)))
 
 
 def test_a_study_goes_from_draft_to_archive(tmp_path: Path) -> None:
@@ -199,8 +208,8 @@ def test_a_study_goes_from_draft_to_archive(tmp_path: Path) -> None:
     assert found.opened == pytest.approx(time.time(), abs=60)
     assert studies.close(made.id).closed == pytest.approx(time.time(), abs=60)
     assert studies.archive(made.id).state == "archived"
-    assert [kind for kind, _, _ in studies.log_of(made.id)] == ["created", "opened", "closed", "archived"]
-    logged = studies.log_of(made.id)[1][2]["design"]
+    assert [kind for kind, _, _ in studies.study_log(made.id)] == ["created", "opened", "closed", "archived"]
+    logged = studies.study_log(made.id)[1][2]["design"]
     assert logged["exclusion"] == dataclasses.asdict(made.design.exclusion)
 
 
@@ -251,12 +260,12 @@ def test_a_study_whose_time_is_over(tmp_path: Path) -> None:
 
 def test_studies_are_found_listed_and_deleted(tmp_path: Path) -> None:
     first, second = (studies.create(text_design(tmp_path, title=title)) for title in ("First", "Second"))
-    assert [study.id for study in studies.all_studies()] == [second.id, first.id]
-    assert studies.by_token(second.token) == second
-    assert studies.by_token("x") is None
+    assert [study.id for study in studies.list_studies()] == [second.id, first.id]
+    assert studies.find_by_token(second.token) == second
+    assert studies.find_by_token("x") is None
     assert first.token != second.token
     studies.delete(first.id)
-    assert studies.all_studies() == [second]
+    assert studies.list_studies() == [second]
     with pytest.raises(ExegesisError, match=rf"study: there is no study {first.id}. List them"):
         studies.find(first.id)
     with pytest.raises(ExegesisError, match=r"there is no study"):

@@ -10,19 +10,17 @@ import pytest
 from engine.errors import UsageError
 from engine.request import Example
 from engine.result import Prediction
-from engine.study import freezing
-from engine.study.annotators import Person, seat
+from engine.study import snapshot
+from engine.study.access import new_token
+from engine.study.annotators import Participant, admit
 from engine.study.ballots import Ballot, next_ballot
-from engine.study.choosing import Chosen
-from engine.study.codes import new_token
+from engine.study.counted_votes import WITHOUT, GuessTarget, counted_rankings, counted_votes, guess_target
 from engine.study.database import study_database
 from engine.study.design import Design
-from engine.study.forward.guesses import WITHOUT, Target
 from engine.study.results import results
+from engine.study.snapshot import SelectedItem
 from engine.study.tables import Study
-from engine.study.tally import matches_of, votes_of
-from engine.study.targets import target
-from engine.study.voting import Answer, Guess, confirm
+from engine.study.votes import Answer, Guess, confirm
 from tests.unit.study.polls import METHODS, agreed, answer, open_study
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -32,7 +30,7 @@ def guess(ballot: Ballot, label: int = 1, sure: int = 3) -> Answer:
     return Answer(ballot.token, new_token(), None, 2.0, Guess(label, sure))
 
 
-def walked(person: Person) -> list[Ballot]:
+def walked(person: Participant) -> list[Ballot]:
     """All ballots of a person who guesses."""
     seen = []
     while ballot := next_ballot(person.id):
@@ -41,7 +39,7 @@ def walked(person: Person) -> list[Ballot]:
     return seen
 
 
-def started() -> tuple[Study, Person, Ballot]:
+def started() -> tuple[Study, Participant, Ballot]:
     study = open_study(mode="predict", practice=0)
     person = agreed(study.token)
     ballot = next_ballot(person.id)
@@ -75,19 +73,19 @@ def test_a_guess_is_kept_with_the_explanation_that_was_seen() -> None:
     study = open_study(items=8, mode="predict", practice=0, items_per_annotator=8, repeats=2)
     person = agreed(study.token)
     walked(person)
-    votes = votes_of(study.id)
+    votes = counted_votes(study.id)
     assert [vote.guess for vote in votes] == [{"label": 1, "sure": 3}] * 10
     assert Counter(vote.order for vote in votes if not vote.repeat) == Counter(2 * [(), *((name,) for name in METHODS)])
     orders = {(vote.item, vote.order) for vote in votes}
     assert len(orders) == 8, "a repeated item is seen as it was"
-    assert matches_of(study.id) == []
+    assert counted_rankings(study.id) == []
 
 
 def test_people_who_take_part_after_another_fill_what_lacks_answers() -> None:
     study = open_study(items=4, mode="predict", practice=0, items_per_annotator=4, repeats=0, votes_per_item=1)
     for _ in range(4):
         walked(agreed(study.token))
-    cells = Counter((vote.item, vote.order) for vote in votes_of(study.id))
+    cells = Counter((vote.item, vote.order) for vote in counted_votes(study.id))
     assert set(cells.values()) == {1}
     assert len(cells) == 16
     assert next_ballot(agreed(study.token).id) is None
@@ -96,7 +94,7 @@ def test_people_who_take_part_after_another_fill_what_lacks_answers() -> None:
 def test_cannot_tell_is_an_answer_and_no_guess() -> None:
     study, person, ballot = started()
     confirm(person.id, Answer(ballot.token, new_token(), None))
-    (vote,) = votes_of(study.id)
+    (vote,) = counted_votes(study.id)
     assert (vote.ranks, vote.guess) == (None, None)
     again = next_ballot(person.id)
     assert again is not None
@@ -108,7 +106,7 @@ def test_a_guess_of_no_class_is_refused(label: int) -> None:
     study, person, ballot = started()
     with pytest.raises(UsageError, match=r"guess\.label: must be a whole number from 0"):
         confirm(person.id, guess(ballot, label))
-    assert votes_of(study.id) == []
+    assert counted_votes(study.id) == []
 
 
 @pytest.mark.parametrize("sure", [0, 6, True])
@@ -136,13 +134,13 @@ def test_the_same_token_with_another_guess_is_refused() -> None:
     with pytest.raises(UsageError, match="stands for another answer"):
         confirm(person.id, dataclasses.replace(given, guess=Guess(0, 3)))
     confirm(person.id, guess(ballot, label=0))
-    assert [vote.guess for vote in votes_of(study.id)] == [{"label": 0, "sure": 3}], "a changed answer"
+    assert [vote.guess for vote in counted_votes(study.id)] == [{"label": 0, "sure": 3}], "a changed answer"
 
 
 def test_asking_again_waits_for_nobody() -> None:
     _, person, ballot = started()
     with study_database().writing() as session:
-        seat(session, person.id)  # nobody else may write meanwhile
+        admit(session, person.id)  # nobody else may write meanwhile
         again = next_ballot(person.id)
     assert again is not None
     assert again.token == ballot.token
@@ -154,10 +152,10 @@ def test_asking_again_waits_for_nobody() -> None:
 def test_a_model_without_classes_to_guess_from_opens_no_study_of_guesses(
     labels: tuple[str, ...], regression: bool, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = [Chosen(0, False, Example("A text"), None, Prediction(labels, (0.5,), (1.0,), regression))]
-    monkeypatch.setattr(freezing, "choose", lambda *_: chosen)
+    chosen = [SelectedItem(0, False, Example("A text"), None, Prediction(labels, (0.5,), (1.0,), regression))]
+    monkeypatch.setattr(snapshot, "select_items", lambda *_: chosen)
     with pytest.raises(UsageError, match=rf"design\.mode: must be rank for a model that answers with {what}"):
-        freezing.freeze(Design(mode="predict"))
+        snapshot.take_snapshot(Design(mode="predict"))
 
 
 def test_what_people_guessed_is_summed_up() -> None:
@@ -177,4 +175,4 @@ def test_what_people_guessed_is_summed_up() -> None:
 )
 def test_what_is_to_be_guessed_is_the_models_answer(label: str | None, correct: bool | None) -> None:
     said = Prediction(("bad", "good"), (0.0, 1.0), (0.27, 0.73))
-    assert target(said, label) == Target(1, correct)
+    assert guess_target(said, label) == GuessTarget(1, correct)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.study.item_names import CUT, MOST_CHARACTERS, named_items, pictures_of, start_of
+from engine.study.items import ELLIPSIS, MAX_CHARACTERS, item_names, item_pictures, text_start
 from tests.unit.study.polls import open_study
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -12,16 +12,16 @@ pytestmark = pytest.mark.usefixtures("store")
 
 def test_practice_is_counted_apart() -> None:
     study = open_study(items=2, practice=2)
-    found = named_items(study.id)
+    found = item_names(study.id)
     assert {place: one.name for place, one in found.items()} == {
         "0": "Practice 1", "1": "Practice 2", "2": "Item 1", "3": "Item 2",
     }  # fmt: skip
     assert found["2"].title == "Item 1: Text 2."
-    assert found["2"].said.label == "good"
-    assert pictures_of(study.id) == {}
+    assert found["2"].prediction.label == "good"
+    assert item_pictures(study.id) == {}
 
 
 def test_the_start_of_a_text_is_one_line_and_says_where_it_was_cut() -> None:
-    assert start_of({"text": "one\n two", "text_pair": "three"}) == "one two / three"
-    assert start_of({"text": "x" * MOST_CHARACTERS, "text_pair": None}) == "x" * MOST_CHARACTERS
-    assert start_of({"text": "x" * (MOST_CHARACTERS + 1), "text_pair": None}) == "x" * MOST_CHARACTERS + CUT
+    assert text_start({"text": "one\n two", "text_pair": "three"}) == "one two / three"
+    assert text_start({"text": "x" * MAX_CHARACTERS, "text_pair": None}) == "x" * MAX_CHARACTERS
+    assert text_start({"text": "x" * (MAX_CHARACTERS + 1), "text_pair": None}) == "x" * MAX_CHARACTERS + ELLIPSIS

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 
-from engine.study.migrations.versions import m0004_colors
+from engine.study.migrations import m0004_colors
 
 
 def test_studies_from_before_go_on_to_show_signs() -> None:

@@ -10,12 +10,12 @@ import pytest
 import sqlalchemy as sa
 
 from engine.study import studies
-from engine.study.annotators import NotOpen, Person, consent, join, recognise, resume
+from engine.study.access import new_token
+from engine.study.annotators import Participant, StudyNotOpen, consent, identify, join, resume
 from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
 from engine.study.database import study_database
 from engine.study.tables import Annotator, Study, Vote
-from engine.study.voting import confirm, undo
+from engine.study.votes import confirm, undo
 from tests.unit.study.polls import agreed, answer, open_study, set_state
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -27,7 +27,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return lambda now: monkeypatch.setattr(time, "time", lambda: now)
 
 
-def attempts(study: Study, person: Person, code: str) -> dict[str, Callable[[], object]]:
+def attempts(study: Study, person: Participant, code: str) -> dict[str, Callable[[], object]]:
     """All that a participant may ask for."""
     given = answer(next_ballot(person.id))
     return {
@@ -59,17 +59,17 @@ def test_whoever_comes_first_after_the_end_finds_it_over_for_good(
     before = votes_and_people(study)
 
     set_clock(CLOSES)
-    with pytest.raises(NotOpen, match=r"is over. What you had confirmed is kept"):
+    with pytest.raises(StudyNotOpen, match=r"is over. What you had confirmed is kept"):
         asked[first]()
     set_clock(CLOSES - 1000)
     for attempt in asked.values():
-        with pytest.raises(NotOpen, match="is over"):
+        with pytest.raises(StudyNotOpen, match="is over"):
             attempt()
 
     assert votes_and_people(study) == before
-    assert confirm(recognise(study.token, code, "here").id, kept).before, "an answer sent again is confirmed again"
+    assert confirm(identify(study.token, code, "here").id, kept).before, "an answer sent again is confirmed again"
     assert studies.find(study.id).state == studies.CLOSED
-    closed = [(at, more) for kind, at, more in studies.log_of(study.id) if kind == "closed"]
+    closed = [(at, more) for kind, at, more in studies.study_log(study.id) if kind == "closed"]
     assert closed == [(CLOSES, {"because": "its time was over"})]
 
 
@@ -80,8 +80,8 @@ def test_an_organiser_who_looks_after_the_end_finds_it_closed_for_good(
     study = open_study(closes_at=CLOSES)
     looks = {
         "find": lambda: studies.find(study.id),
-        "by_token": lambda: studies.by_token(study.token),
-        "all_studies": lambda: studies.all_studies()[0],
+        "by_token": lambda: studies.find_by_token(study.token),
+        "all_studies": lambda: studies.list_studies()[0],
     }
     set_clock(CLOSES - 1)
     assert looks[look]().takes_votes
@@ -120,8 +120,8 @@ def test_an_end_that_nobody_saw_is_known_by_what_came_after_it(
     consent(person.id)
     looks = {
         "find": lambda: studies.find(study.id),
-        "list": lambda: studies.all_studies()[1],
-        "link": lambda: studies.by_token(study.token),
+        "list": lambda: studies.list_studies()[1],
+        "link": lambda: studies.find_by_token(study.token),
     }
     asked = {**attempts(study, person, code), **looks}
 
@@ -131,7 +131,7 @@ def test_an_end_that_nobody_saw_is_known_by_what_came_after_it(
     if first in looks:
         assert looks[first]().state == studies.CLOSED
     else:
-        with pytest.raises(NotOpen, match="is over"):
+        with pytest.raises(StudyNotOpen, match="is over"):
             asked[first]()
     assert studies.find(study.id).state == studies.CLOSED
 
@@ -150,8 +150,8 @@ def test_a_time_to_come_is_not_known_from_before_or_from_another_machine(set_clo
 def test_a_study_that_is_closed_does_not_end_again() -> None:
     study = open_study()
     closed = studies.close(study.id)
-    assert studies.end(study.id) == closed
-    assert [kind for kind, *_ in studies.log_of(study.id)] == ["closed"]
+    assert studies.end_study(study.id) == closed
+    assert [kind for kind, *_ in studies.study_log(study.id)] == ["closed"]
 
 
 def test_many_who_find_it_over_at_once_close_it_once(set_clock: Callable[[float], None]) -> None:
@@ -160,5 +160,5 @@ def test_many_who_find_it_over_at_once_close_it_once(set_clock: Callable[[float]
     set_clock(CLOSES)
     with ThreadPoolExecutor(len(people)) as threads:
         asked = [threads.submit(next_ballot, person.id) for person in people]
-    assert all(isinstance(one.exception(), NotOpen) for one in asked)
-    assert [kind for kind, *_ in studies.log_of(study.id)] == ["closed"]
+    assert all(isinstance(one.exception(), StudyNotOpen) for one in asked)
+    assert [kind for kind, *_ in studies.study_log(study.id)] == ["closed"]

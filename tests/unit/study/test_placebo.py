@@ -9,35 +9,35 @@ import pytest
 
 from engine.registry import explainer
 from engine.result import Explanation, Prediction, Provenance, Token
-from engine.study.design import PLACEBO, Design, MethodChoice, check
-from engine.study.freezing import FrozenItem, freeze, frozen_map
-from engine.study.placebo import JITTER, with_placebos
+from engine.study.design import PLACEBO, Design, MethodChoice, check_design
+from engine.study.items import ItemSnapshot, decode_map
+from engine.study.snapshot import JITTER, add_placebos, take_snapshot
 from tests.unit.study.samples import image_design, text_design
 
 pytestmark = pytest.mark.usefixtures("store")
 MAKE = {"text": text_design, "image": image_design}
 
 
-def scores_of(item: FrozenItem, place: int) -> tuple[list[float], list[float]]:
+def scores_of(item: ItemSnapshot, place: int) -> tuple[list[float], list[float]]:
     """Those of the special tokens, and the others."""
-    seen = frozen_map(item.shown[place])
+    seen = decode_map(item.explanations[place])
     special = np.array([token.special for token in seen.tokens])
     return seen.scores[special].tolist(), seen.scores[~special].tolist()
 
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_its_scores_are_those_of_another_item_a_little_changed(kind: str, tmp_path: Path) -> None:
-    design = check(MAKE[kind](tmp_path))
+    design = check_design(MAKE[kind](tmp_path))
     names = [method.id for method in design.methods]
-    items = freeze(design)
+    items = take_snapshot(design)
     for place, item in enumerate(items):
         special, placebo = scores_of(item, -1)
-        source = item.shown[-1].provenance["extras"]["permuted"]
+        source = item.explanations[-1].provenance["extras"]["permuted"]
         at = names.index(source["method"])
         real = scores_of(items[source["item"]], at)[1]
         assert not any(special)
         assert source["item"] != place
-        assert source["params"] == item.shown[at].provenance["params"]
+        assert source["params"] == item.explanations[at].provenance["params"]
         if len(real) == len(placebo):
             closest = np.sort(np.abs(placebo)) / np.sort(np.abs(real))
             assert np.all(np.abs(np.log(closest)) < 6 * JITTER)
@@ -55,7 +55,7 @@ def test_on_a_grid_neighbors_stay_neighbors() -> None:
         for scores in (np.zeros((5, 5)), smooth)
     ]
     design = Design(kind="image", methods=(MethodChoice("gradient"),))
-    moved = np.log(with_placebos(items, design)[0][-1].scores.reshape(5, 5))
+    moved = np.log(add_placebos(items, design)[0][-1].scores.reshape(5, 5))
     real = np.log(smooth)
     mirrored = [moved, moved[::-1], moved[:, ::-1], moved[::-1, ::-1]]
     nearest = [np.roll(one, shift, (0, 1)) for one in mirrored for shift in np.ndindex(5, 5)]
@@ -63,9 +63,9 @@ def test_on_a_grid_neighbors_stay_neighbors() -> None:
 
 
 def test_its_provenance_says_how_it_was_made_and_nothing_of_another_ones_cost(tmp_path: Path) -> None:
-    design = check(text_design(tmp_path, seed=7))
-    for item in freeze(design):
-        made = item.shown[-1].provenance
+    design = check_design(text_design(tmp_path, seed=7))
+    for item in take_snapshot(design):
+        made = item.explanations[-1].provenance
         source = made["extras"]["permuted"]
         assert (made["method"], made["params"], made["seed"]) == (PLACEBO, {}, 7)
         assert (made["evaluations"], made["seconds"], made["check"], made["notes"]) == (0, 0.0, None, [])
@@ -73,17 +73,17 @@ def test_its_provenance_says_how_it_was_made_and_nothing_of_another_ones_cost(tm
 
 
 def test_the_seed_draws_it(tmp_path: Path) -> None:
-    first, again = (freeze(check(text_design(tmp_path))) for _ in range(2))
-    assert [item.shown[-1].body for item in first] == [item.shown[-1].body for item in again]
+    first, again = (take_snapshot(check_design(text_design(tmp_path))) for _ in range(2))
+    assert [item.explanations[-1].body for item in first] == [item.explanations[-1].body for item in again]
     assert len({tuple(scores_of(item, -1)[1]) for item in first}) == len(first)
 
 
 def test_random_that_the_organiser_chose_is_the_same(tmp_path: Path) -> None:
     methods = (MethodChoice(PLACEBO), MethodChoice("gradient"))
-    items = freeze(check(text_design(tmp_path, placebo=False, methods=methods)))
+    items = take_snapshot(check_design(text_design(tmp_path, placebo=False, methods=methods)))
     for item in items:
-        assert [one.provenance["method"] for one in item.shown] == [PLACEBO, "gradient"]
-        assert item.shown[0].provenance["extras"]["permuted"]["method"] == "gradient"
+        assert [one.provenance["method"] for one in item.explanations] == [PLACEBO, "gradient"]
+        assert item.explanations[0].provenance["extras"]["permuted"]["method"] == "gradient"
 
 
 def made(method: str, *scores: float) -> Explanation:
@@ -95,7 +95,7 @@ def made(method: str, *scores: float) -> Explanation:
 def chosen(explanations: list[Explanation], items: int) -> list[str]:
     """The methods whose scores are lent, item by item."""
     methods = tuple(MethodChoice(one.provenance.method) for one in explanations)
-    moved = with_placebos([explanations] * items, Design(methods=methods))
+    moved = add_placebos([explanations] * items, Design(methods=methods))
     return [str(one[-1].extras["permuted"]["method"]) for one in moved]
 
 
@@ -117,7 +117,7 @@ def test_a_single_item_lends_its_own() -> None:
 
 def test_a_text_of_another_length_takes_the_scores_in_their_order() -> None:
     items = [[made("gradient", *np.arange(1.0, 7.0))], [made("gradient", *np.arange(1.0, 4.0) ** 8)]]
-    long, short = (one[-1].scores for one in with_placebos(items, Design(methods=(MethodChoice("gradient"),))))
+    long, short = (one[-1].scores for one in add_placebos(items, Design(methods=(MethodChoice("gradient"),))))
     assert (long[0], short[0]) == (0, 0)
     near = [round(float(np.log(value) / np.log(2))) for value in sorted(long[1:])]
     assert near == pytest.approx([0, 0, 8, 8, 13, 13], abs=0.6)

@@ -15,48 +15,57 @@ from scipy.special import logsumexp
 from scipy.stats import rankdata
 
 from engine.errors import UsageError
-from engine.study.forward.guesses import WITHOUT
-from engine.study.forward.simulation import MadeGuesses, coverage
-from engine.study.ratings.agreement import kendalls_w, krippendorffs_alpha, self_consistency, w_by_chance
-from engine.study.ratings.headline import headline, standing
-from engine.study.ratings.intervals import ERROR
-from engine.study.ratings.matches import Match, competition, methods_of, read_ranks
-from engine.study.ratings.partial_order import claims, partial_ranks
-from engine.study.ratings.simulation import Made, false_claims, simulated
-from engine.study.ratings.wins import plackett_luce, win_shares
+from engine.study.agreement import (
+    kendalls_w,
+    kendalls_w_by_chance,
+    krippendorffs_alpha,
+    plackett_luce,
+    self_consistency,
+    win_shares,
+)
+from engine.study.counted_votes import WITHOUT
+from engine.study.rankings import Ranking, competition_ranks, ranked_methods, read_ranks
+from engine.study.ratings import ERROR_RATE, count_differences, partial_ranks, rate_methods
+from engine.study.simulation import (
+    GuessSimulation,
+    RankingSimulation,
+    false_difference_rate,
+    measure_coverage,
+    simulate_rankings,
+)
 
-STRONG = Made({"a": 2.0, "b": 1.0, "c": 0.0}, annotators=20, items=8, seed=3)
+STRONG = RankingSimulation({"a": 2.0, "b": 1.0, "c": 0.0}, annotators=20, items=8, seed=3)
 FEW = {"orders": 20, "resamples": 100}
 
 
-def vote(annotator: str, item: str, *ranks: int, repeat: int = 0, at: float = 0.0) -> Match:
-    return Match(annotator, item, dict(zip("abcd", map(int, ranks), strict=False)), repeat, at=at)
+def vote(annotator: str, item: str, *ranks: int, repeat: int = 0, at: float = 0.0) -> Ranking:
+    return Ranking(annotator, item, dict(zip("abcd", map(int, ranks), strict=False)), repeat, at=at)
 
 
 def test_known_preferences_are_found() -> None:
-    votes = simulated(STRONG)
-    ratings = headline(votes, **FEW)
+    votes = simulate_rankings(STRONG)
+    ratings = rate_methods(votes, **FEW).ratings
     assert [rating.rank for rating in ratings] == [1, 2, 3]
     assert sorted(plackett_luce(votes).items(), key=lambda pair: -pair[1])[0][0] == "a"
     assert all(rating.interval[0] < rating.skill < rating.interval[1] for rating in ratings)
 
 
 def test_the_order_of_votes_hardly_matters_to_the_headline() -> None:
-    votes = simulated(STRONG)
-    backwards = [Match(v.annotator, v.item, v.ranks, v.repeat, v.seconds, -v.at) for v in votes]
-    forth, back = (np.array([r.skill for r in headline(each, **FEW)]) for each in (votes, backwards))
+    votes = simulate_rankings(STRONG)
+    backwards = [Ranking(v.annotator, v.item, v.ranks, v.repeat, v.seconds, -v.at) for v in votes]
+    forth, back = (np.array([r.skill for r in rate_methods(each, **FEW).ratings]) for each in (votes, backwards))
     np.testing.assert_allclose(forth, back, atol=0.02)
-    assert max(rating.spread for rating in headline(votes, **FEW)) < 0.05
+    assert max(rating.spread for rating in rate_methods(votes, **FEW).ratings) < 0.05
 
 
 def test_smats_setting_is_one_pass_of_the_package_in_time_order() -> None:
-    votes = simulated(STRONG)[::-1]
+    votes = simulate_rankings(STRONG)[::-1]
     env = trueskill.TrueSkill(mu=0, sigma=0.5)
     held = {name: env.create_rating() for name in "abc"}
     for one in sorted(votes, key=lambda v: v.at):
         made = env.rate([(held[name],) for name in "abc"], ranks=[one.ranks[name] for name in "abc"])
         held = dict(zip("abc", (rating for (rating,) in made), strict=True))
-    for rating in standing(votes, **FEW).smat:
+    for rating in rate_methods(votes, **FEW).smat:
         wanted = held[rating.method]
         assert rating.skill == pytest.approx(wanted.mu, abs=1e-4)
         reach = 1.96 * wanted.sigma
@@ -64,23 +73,23 @@ def test_smats_setting_is_one_pass_of_the_package_in_time_order() -> None:
 
 
 def test_the_course_ends_at_the_last_vote() -> None:
-    votes = sorted(simulated(STRONG), key=lambda v: v.at)[:30]
-    skills = standing(votes, **FEW).course
+    votes = sorted(simulate_rankings(STRONG), key=lambda v: v.at)[:30]
+    skills = rate_methods(votes, **FEW).course
     assert skills.shape == (31, 3)
     assert not skills[0].any()
-    alone = standing(votes[:12], **FEW).course
+    alone = rate_methods(votes[:12], **FEW).course
     np.testing.assert_allclose(skills[12], alone[-1], atol=1e-9)
 
 
 def test_partial_ranks_by_hand() -> None:
     assert partial_ranks([(5, 6), (3, 4), (3.5, 5.5), (0, 1)]) == (1, 2, 1, 4)
     assert partial_ranks([(0, 2), (2, 3)]) == (1, 1), "intervals that touch are not told apart"
-    assert claims([(5, 6), (3, 4), (3.5, 5.5), (0, 1)]) == 4
+    assert count_differences([(5, 6), (3, 4), (3.5, 5.5), (0, 1)]) == 4
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=6))
 def test_competition_ranks_keep_the_order(ranks: list[int]) -> None:
-    made = list(competition({str(i): rank for i, rank in enumerate(ranks)}).values())
+    made = list(competition_ranks({str(i): rank for i, rank in enumerate(ranks)}).values())
     for (one, new), (other, newer) in itertools.combinations(zip(ranks, made, strict=True), 2):
         assert (one < other) == (new < newer)
         assert (one == other) == (new == newer)
@@ -97,9 +106,9 @@ def test_rank_strings() -> None:
 
 def test_votes_that_rank_other_methods_are_named() -> None:
     with pytest.raises(UsageError, match="that of bo on x ranks a, b"):
-        methods_of([vote("al", "x", 1, 2, 3), vote("bo", "x", 1, 2)])
+        ranked_methods([vote("al", "x", 1, 2, 3), vote("bo", "x", 1, 2)])
     with pytest.raises(UsageError, match="at least two methods"):
-        headline([])
+        rate_methods([])
 
 
 def test_kendalls_w_by_hand() -> None:
@@ -115,9 +124,9 @@ def test_kendalls_w_by_hand() -> None:
 def test_kendalls_w_by_chance_is_what_chance_gives() -> None:
     chance = np.random.default_rng(0)
     votes = [vote(name, str(i), *(chance.permutation(4) + 1)) for i in range(300) for name in "xyz"]
-    assert w_by_chance(votes) == pytest.approx(1 / 3)
+    assert kendalls_w_by_chance(votes) == pytest.approx(1 / 3)
     assert kendalls_w(votes) == pytest.approx(1 / 3, abs=0.03)
-    assert w_by_chance(votes[:1]) is None
+    assert kendalls_w_by_chance(votes[:1]) is None
 
 
 def test_alpha_is_one_when_all_agree_and_about_zero_by_chance() -> None:
@@ -161,16 +170,16 @@ def test_alpha_is_that_of_the_package(people: int, items: int, methods: int, see
 
 def test_simulated_studies_are_counted_as_they_are_made() -> None:
     heard: list[tuple[object, ...]] = []
-    made = Made({"a": 0.0, "b": 0.0}, annotators=2, items=2)
-    false_claims(made, 2, orders=1, resamples=20, report=lambda *said: heard.append(said))
-    guesses = MadeGuesses({WITHOUT: 0.6, "lime": 0.6}, annotators=4, items=4)
-    coverage(guesses, 2, lambda *said: heard.append(said))
+    made = RankingSimulation({"a": 0.0, "b": 0.0}, annotators=2, items=2)
+    false_difference_rate(made, 2, orders=1, resamples=20, report=lambda *said: heard.append(said))
+    guesses = GuessSimulation({WITHOUT: 0.6, "lime": 0.6}, annotators=4, items=4)
+    measure_coverage(guesses, 2, lambda *said: heard.append(said))
     assert heard == 2 * [(0, 2, "simulated studies"), (1, 2, "simulated studies")]
 
 
 def test_one_method_is_no_comparison() -> None:
     with pytest.raises(UsageError, match="strength: must be one number for each of at least two methods"):
-        simulated(Made({"a": 1.0}))
+        simulate_rankings(RankingSimulation({"a": 1.0}))
 
 
 def test_people_who_tie_everything_agree_on_nothing() -> None:
@@ -218,7 +227,7 @@ def test_votes_of_one_person_are_one_piece_of_evidence() -> None:
     """Ten people who disagree tell methods apart less than one person's taste repeated would have it."""
     one_sided = [vote("al", str(i), 1, 2, at=float(i)) for i in range(30)]
     others = [vote(name, "x", *(order), at=40.0) for name, order in (("bo", (2, 1)), ("cy", (2, 1)), ("di", (1, 2)))]
-    a, b = headline([*one_sided, *others], **FEW)
+    a, b = rate_methods([*one_sided, *others], **FEW).ratings
     assert a.skill > b.skill
     assert (a.rank, b.rank) == (1, 1), "the votes of one annotator alone do not make a difference certain"
 
@@ -226,5 +235,5 @@ def test_votes_of_one_person_are_one_piece_of_evidence() -> None:
 @pytest.mark.parametrize("studies", [20, pytest.param(200, marks=pytest.mark.slow(reason="rates 200 studies"))])
 def test_equal_methods_are_seldom_told_apart(studies: int) -> None:
     """Plain 95 % intervals tell some apart in 6 % of these studies."""
-    equal = Made(dict.fromkeys("abcd", 0.0), annotators=10, items=2, taste=1.0)
-    assert false_claims(equal, studies, orders=2, resamples=60) <= ERROR
+    equal = RankingSimulation(dict.fromkeys("abcd", 0.0), annotators=10, items=2, taste=1.0)
+    assert false_difference_rate(equal, studies, orders=2, resamples=60) <= ERROR_RATE

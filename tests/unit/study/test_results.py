@@ -9,15 +9,13 @@ import pytest
 from engine.errors import ExegesisError, UsageError
 from engine.study import results as module
 from engine.study import studies
-from engine.study.annotators import Person
-from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
+from engine.study.access import new_token
+from engine.study.annotators import Participant
+from engine.study.ballots import next_ballot, replay_ballot
+from engine.study.counted_votes import EXCLUSION_EVENT, counted_rankings
 from engine.study.design import ExclusionRules
-from engine.study.exclusion import LEFT_OUT
-from engine.study.results import results, votes_so_far
-from engine.study.seen import seen
-from engine.study.tally import matches_of
-from engine.study.voting import Answer, confirm, undo
+from engine.study.results import results, votes_version
+from engine.study.votes import Answer, confirm, undo
 from tests.unit.study.polls import METHODS, agreed, answer, open_study, set_state
 from tests.unit.study.quick import rate_quickly
 
@@ -32,7 +30,7 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
-def voted(token: str, *ranks: int, seconds: float = 9.0) -> Person:
+def voted(token: str, *ranks: int, seconds: float = 9.0) -> Participant:
     """A new participant who answers everything in the same way."""
     person = agreed(token)
     while ballot := next_ballot(person.id):
@@ -40,7 +38,7 @@ def voted(token: str, *ranks: int, seconds: float = 9.0) -> Person:
     return person
 
 
-def cannot_tell(person: Person) -> None:
+def cannot_tell(person: Participant) -> None:
     ballot = next_ballot(person.id)
     assert ballot is not None
     confirm(person.id, Answer(ballot.token, new_token(), None, 9.0))
@@ -49,7 +47,7 @@ def cannot_tell(person: Person) -> None:
 def test_a_study_without_votes_has_no_ratings() -> None:
     study = open_study()
     found = results(study.id)
-    assert (found.answers, found.annotators, found.kept, found.cannot_tell) == (0, 0, (), 0)
+    assert (found.answers, found.annotators, found.votes, found.cannot_tell) == (0, 0, (), 0)
     assert found.summary is None
     with pytest.raises(ExegesisError, match="there is no study 99"):
         results(99)
@@ -65,7 +63,7 @@ def test_the_summary_is_that_of_the_votes() -> None:
     found = results(study.id)
     assert found.summary is not None
     assert (found.answers, found.annotators, found.cannot_tell) == (13, 3, 1)
-    assert len(matches_of(study.id)) == 12
+    assert len(counted_rankings(study.id)) == 12
     assert found.summary.votes == len(found.summary.course) - 1 == 10, "each ranked one of five items twice"
     assert (found.summary.consistency or (0, 0))[1] == 2
     assert found.summary.placebo == "random"
@@ -77,10 +75,10 @@ def test_repeats_alone_are_not_rated() -> None:
     study = open_study(items=2, practice=0)
     person = agreed(study.token)
     while ballot := next_ballot(person.id):
-        again = answer(ballot) if len(results(study.id).kept) == 2 else Answer(ballot.token, new_token(), None, 9.0)
+        again = answer(ballot) if len(results(study.id).votes) == 2 else Answer(ballot.token, new_token(), None, 9.0)
         confirm(person.id, again)
     found = results(study.id)
-    assert [(vote.repeat, vote.ranks is None) for vote in found.kept] == [(0, True), (0, True), (1, False)]
+    assert [(vote.repeat, vote.ranks is None) for vote in found.votes] == [(0, True), (0, True), (1, False)]
     assert found.summary is None
 
 
@@ -100,7 +98,7 @@ def test_each_kind_of_change_is_noticed() -> None:
     person = agreed(study.token)
     ballot = next_ballot(person.id)
     assert ballot is not None
-    seen_so_far = [votes_so_far(study.id)]
+    seen_so_far = [votes_version(study.id)]
     for step in (
         lambda: confirm(person.id, answer(ballot, 1, 2, 3)),
         lambda: confirm(person.id, answer(ballot, 3, 2, 1)),
@@ -108,7 +106,7 @@ def test_each_kind_of_change_is_noticed() -> None:
     ):
         before = results(study.id)
         step()
-        seen_so_far.append(votes_so_far(study.id))
+        seen_so_far.append(votes_version(study.id))
         assert results(study.id) is not before
     assert len(set(seen_so_far)) == 4
     assert results(study.id).answers == 0
@@ -128,7 +126,7 @@ def test_many_who_ask_at_once_wait_for_one_computation(few_resamples: list[int])
 
 
 def test_only_so_many_results_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_KEPT", 2)
+    monkeypatch.setattr(module, "MAX_CACHED", 2)
     made = [open_study().id for _ in range(3)]
     first, second, third = map(results, made)
     assert results(made[2]) is third
@@ -145,16 +143,16 @@ def test_rules_are_applied_and_logged_once_when_the_study_is_over() -> None:
         assert ballot is not None
         confirm(short.id, answer(ballot, seconds=9.0))
     found = results(study.id)
-    assert {vote.annotator for vote in found.kept} == {stays.pseudonym}
+    assert {vote.annotator for vote in found.votes} == {stays.pseudonym}
     assert {(out.rule, out.annotator) for out in found.excluded} == {
         ("least_seconds", quick.pseudonym),
         ("least_votes", short.pseudonym),
     }
-    assert LEFT_OUT not in [kind for kind, _, _ in studies.log_of(study.id)], "they may still give more"
+    assert EXCLUSION_EVENT not in [kind for kind, _, _ in studies.study_log(study.id)], "they may still give more"
     set_state(study, "closed")
     results(study.id)
     results(study.id)
-    logged = [details for kind, _, details in studies.log_of(study.id) if kind == LEFT_OUT]
+    logged = [details for kind, _, details in studies.study_log(study.id) if kind == EXCLUSION_EVENT]
     assert len(logged) == len(found.excluded) == 7
     assert logged[-1] == {
         "rule": "least_votes",
@@ -173,8 +171,8 @@ def test_what_somebody_saw_is_shown_with_the_names() -> None:
     ballot = next_ballot(person.id)
     assert ballot is not None
     confirm(person.id, answer(ballot, 2, 1, 3))
-    (vote,) = results(study.id).kept
-    there = seen(study.id, person.pseudonym, vote.item)
+    (vote,) = results(study.id).votes
+    there = replay_ballot(study.id, person.pseudonym, vote.item)
     assert there.vote == vote
     assert there.methods == vote.order
     assert there.ballot.token == ballot.token
@@ -189,12 +187,12 @@ def test_what_nobody_saw(item: str, repeat: int) -> None:
     person = agreed(study.token)
     next_ballot(person.id)
     with pytest.raises(UsageError, match=rf"seen: {person.pseudonym} was not given item {item}"):
-        seen(study.id, person.pseudonym, item, repeat)
+        replay_ballot(study.id, person.pseudonym, item, repeat)
 
 
 def test_one_study_tells_nothing_of_another() -> None:
     study, other = open_study(practice=0), open_study(practice=0)
     person = voted(study.token)
     with pytest.raises(UsageError, match=f"in study {other.id}"):
-        seen(other.id, person.pseudonym, results(study.id).kept[0].item)
+        replay_ballot(other.id, person.pseudonym, results(study.id).votes[0].item)
     assert results(other.id).answers == 0

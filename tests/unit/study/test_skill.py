@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import trueskill
 
-from engine.study.ratings.skill import HEADLINE, NO_MATCH, SMAT, SkillSetting, rate
+from engine.study.skill import HEADLINE, NO_MATCH, SMAT, SkillSetting, rate
 
 
 def by_package(ranks: np.ndarray, order: np.ndarray, s: SkillSetting) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from engine.errors import ExegesisError, UsageError
 from engine.study.database import ADDRESS, study_database
-from engine.study.tables import Annotator, Base, Event, Item, Shown, Study, Vote
+from engine.study.tables import Annotator, Base, Event, Item, ItemExplanation, Study, Vote
 from tests.project import ROOT
 
 USE = """
@@ -55,7 +55,7 @@ def seated(store: str) -> tuple[Annotator, Item]:
         annotator = Annotator(study=made.id, pseudonym="ann", code="c" * 64, joined=1.0)
         session.add_all([item, annotator])
         session.flush()
-        shown = Shown(item=item.id, place=0, body=b"x", provenance={}, digest="d")
+        shown = ItemExplanation(item=item.id, place=0, body=b"x", provenance={}, digest="d")
         session.add_all([shown, Event(study=made.id, kind="opened", details={"by": "hand"}, at=1.0)])
     return annotator, item
 
@@ -126,7 +126,7 @@ def test_a_deleted_study_takes_its_rows_along(seated: tuple[Annotator, Item]) ->
     with database.writing() as session:
         session.execute(sa.delete(Study))
     with database.reading() as session:
-        for table in (Item, Shown, Annotator, Vote, Event):
+        for table in (Item, ItemExplanation, Annotator, Vote, Event):
             assert session.scalars(sa.select(table)).all() == []
 
 
@@ -172,7 +172,7 @@ def test_a_database_of_a_later_version_is_left_alone(own_file: Path) -> None:
     study_database().close()
     with sqlite3.connect(own_file) as link:
         link.execute("UPDATE alembic_version SET version_num = '9999'")
-    from engine.study.database import StudyDatabase, _address
+    from engine.study.database import StudyDatabase, database_address
 
     with pytest.raises(ExegesisError, match=r"of a later version of Exegesis .*Update Exegesis"):
-        StudyDatabase(_address())
+        StudyDatabase(database_address())

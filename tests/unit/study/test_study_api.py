@@ -19,11 +19,10 @@ from starlette.testclient import TestClient
 from components.annotate.api import LARGEST_BODY, study_routes
 from components.ballot_maps import explanation_html
 from engine.study import annotators, studies
+from engine.study.access import AttemptLimit, new_token
 from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
+from engine.study.counted_votes import CountedVote, counted_votes
 from engine.study.database import ADDRESS
-from engine.study.limits import Tries
-from engine.study.tally import Kept, votes_of
 from tests.unit.study.polls import METHODS, PARAMS, open_study, set_state
 from tests.unit.study.samples import image_design
 
@@ -32,8 +31,10 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(autouse=True)
 def fresh_limits(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annotators, "TRIES", Tries(each=5))
-    monkeypatch.setattr(annotators, "JOINS", Tries(each=60, seconds=60, said="Too many people joined just now."))
+    monkeypatch.setattr(annotators, "CODE_ATTEMPTS", AttemptLimit(each=5))
+    monkeypatch.setattr(
+        annotators, "JOIN_ATTEMPTS", AttemptLimit(each=60, seconds=60, message="Too many people joined just now.")
+    )
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def said(given: Any, **more: Any) -> dict[str, Any]:
     return {"ballot": given["token"], "token": new_token(), "ranks": [2, 1, 2], "seconds": 3.5} | more
 
 
-def ranks_of(vote: Kept) -> list[int]:
+def ranks_of(vote: CountedVote) -> list[int]:
     """In the order of the places."""
     assert vote.ranks is not None
     return [vote.ranks[method] for method in vote.order]
@@ -95,7 +96,7 @@ def test_a_person_joins_agrees_votes_and_is_through(client: TestClient) -> None:
         assert guest.ballot() == ballot, "the same until it is answered"
         guest.post("answer", said(ballot))
     assert walked == [(True, 0, 3), (False, 0, 3), (False, 1, 3), (False, 2, 3)]
-    assert [(ranks_of(vote), vote.seconds) for vote in votes_of(study.id)] == [([2, 1, 2], 3.5)] * 3
+    assert [(ranks_of(vote), vote.seconds) for vote in counted_votes(study.id)] == [([2, 1, 2], 3.5)] * 3
 
 
 def test_an_answer_sent_twice_is_there_once_and_an_undo_takes_back_one(client: TestClient) -> None:
@@ -110,7 +111,7 @@ def test_an_answer_sent_twice_is_there_once_and_an_undo_takes_back_one(client: T
     set_state(study, "open")
     undo = {"token": new_token()}
     assert guest.post("undo", undo) == guest.post("undo", undo) == {"ballot": ballot["token"]}
-    assert votes_of(study.id) == []
+    assert counted_votes(study.id) == []
     assert guest.ballot() == ballot
 
 
@@ -120,7 +121,7 @@ def test_cannot_tell_and_a_changed_answer(client: TestClient) -> None:
     ballot = guest.ballot()
     guest.post("answer", said(ballot, ranks=None))
     guest.post("answer", said(ballot, ranks=[1, 2, 3]))
-    assert [ranks_of(vote) for vote in votes_of(study.id)] == [[1, 2, 3]]
+    assert [ranks_of(vote) for vote in counted_votes(study.id)] == [[1, 2, 3]]
 
 
 def test_in_a_study_of_guesses_the_prediction_is_kept_back(client: TestClient) -> None:
@@ -131,7 +132,7 @@ def test_in_a_study_of_guesses_the_prediction_is_kept_back(client: TestClient) -
     assert len(ballot["explanations"]) <= 1
     guess = {"label": 1, "sure": 4}
     guest.post("answer", said(ballot, ranks=None, guess=guess))
-    assert [vote.guess for vote in votes_of(study.id)] == [guess]
+    assert [vote.guess for vote in counted_votes(study.id)] == [guess]
     told = guest.post("answer", said(guest.ballot(), ranks=None, guess={"label": 2, "sure": 4}), status=400)
     assert "guess.label: must be" in told["error"]
 
@@ -152,7 +153,7 @@ def test_nothing_that_is_sent_names_a_method(client: TestClient) -> None:
 def test_colours_are_those_of_the_page(client: TestClient) -> None:
     guest = Guest(client, open_study().token).join()
     sent = guest.ballot()
-    ballot = next_ballot(annotators.recognise(guest.link, guest.code, "here").id)
+    ballot = next_ballot(annotators.identify(guest.link, guest.code, "here").id)
     assert ballot is not None
     for told, drawn in zip(sent["explanations"], ballot.maps, strict=True):
         page = re.findall(r'<b(?=[ >])(?: class="?([^">]*))?', explanation_html(ballot.input, drawn))
@@ -249,7 +250,7 @@ def test_what_is_no_answer_is_refused_in_words(client: TestClient, change: dict[
     guest = Guest(client, study.token).join()
     told = guest.post("answer", said(guest.ballot(), **change), status=400)
     assert any(word in told["error"] for word in ("must be", "unknown name"))
-    assert votes_of(study.id) == []
+    assert counted_votes(study.id) == []
 
 
 @pytest.mark.parametrize(

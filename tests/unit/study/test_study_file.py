@@ -13,13 +13,12 @@ import sqlalchemy as sa
 from engine.errors import ExegesisError
 from engine.study import studies, study_file
 from engine.study.annotators import join
-from engine.study.ballots import next_ballot
+from engine.study.ballots import next_ballot, replay_ballot
 from engine.study.database import study_database
-from engine.study.freezing import frozen_input, frozen_map, frozen_prediction
+from engine.study.items import decode_map, item_input, item_prediction
 from engine.study.results import results
-from engine.study.seen import seen
 from engine.study.study_file import export_study, import_study
-from engine.study.tables import Annotator, Item, Shown, Study
+from engine.study.tables import Annotator, Item, ItemExplanation, Study
 from tests.unit.study.files import content_of, opened, without_votes, written
 from tests.unit.study.polls import agreed
 from tests.unit.study.samples import text_design
@@ -27,11 +26,11 @@ from tests.unit.study.samples import text_design
 pytestmark = pytest.mark.usefixtures("store")
 
 
-def rows_of(study: int) -> tuple[list[Item], list[Shown]]:
+def rows_of(study: int) -> tuple[list[Item], list[ItemExplanation]]:
     with study_database().reading() as session:
         items = list(session.scalars(sa.select(Item).where(Item.study == study).order_by(Item.place)))
-        found = sa.select(Shown).join(Item, Item.id == Shown.item).where(Item.study == study)
-        return items, list(session.scalars(found.order_by(Item.place, Shown.place)))
+        found = sa.select(ItemExplanation).join(Item, Item.id == ItemExplanation.item).where(Item.study == study)
+        return items, list(session.scalars(found.order_by(Item.place, ItemExplanation.place)))
 
 
 @pytest.mark.parametrize("kind", ["text", "image"])
@@ -39,7 +38,7 @@ def test_a_study_made_again_elsewhere_shows_the_same_bit_for_bit(kind: str) -> N
     content = content_of(written(kind))
     draft = import_study(without_votes(kind))
     assert draft.state == "draft"
-    assert draft.design.as_plain() == content["design"]
+    assert draft.design.to_json() == content["design"]
     there = studies.open_study(draft.id)
     items, shown = rows_of(there.id)
     bodies = [b64decode(one["body"]) for item in content["items"] for one in item["shown"]]
@@ -54,10 +53,10 @@ def test_a_study_made_again_elsewhere_shows_the_same_bit_for_bit(kind: str) -> N
         item["picture"] for item in content["items"]
     ]
     for item in items:
-        frozen_input(item)
-        frozen_prediction(item)
+        item_input(item)
+        item_prediction(item)
     for one in shown:
-        assert np.isfinite(frozen_map(one).scores).all()
+        assert np.isfinite(decode_map(one).scores).all()
     assert next_ballot(agreed(there.token).id) is not None
 
 
@@ -76,13 +75,13 @@ def test_with_its_votes_a_study_is_closed_and_has_the_results_it_had() -> None:
     found = results(there.id)
     assert found.summary is not None
     counted = [vote for vote in content["votes"] if not content["items"][vote["item"]]["practice"]]
-    assert found.answers == len(counted) == len(found.kept)
-    for vote, was in zip(found.kept, counted, strict=True):
+    assert found.answers == len(counted) == len(found.votes)
+    for vote, was in zip(found.votes, counted, strict=True):
         assert (vote.annotator, vote.item, vote.repeat) == (was["annotator"], str(was["item"]), was["repeat"])
         assert (vote.seconds, vote.at) == (was["seconds"], was["at"])
         assert vote.ranks is not None
         assert [vote.ranks[method] for method in vote.order] == was["ranks"]
-        assert seen(there.id, vote.annotator, vote.item, vote.repeat).methods == vote.order
+        assert replay_ballot(there.id, vote.annotator, vote.item, vote.repeat).methods == vote.order
     with pytest.raises(ExegesisError, match="is over"):
         join(there.token)
 
@@ -117,7 +116,7 @@ def test_what_came_with_its_explanations_is_not_changed_but_copied() -> None:
 def test_what_is_damaged_here_is_not_passed_on() -> None:
     study = import_study(without_votes("text")).id
     with study_database().writing() as session:
-        first = session.scalars(sa.select(Shown)).first()
+        first = session.scalars(sa.select(ItemExplanation)).first()
         assert first is not None
         first.body = first.body[:-1] + bytes([first.body[-1] ^ 1])
     with pytest.raises(ExegesisError, match="is damaged"):
@@ -126,7 +125,7 @@ def test_what_is_damaged_here_is_not_passed_on() -> None:
 
 def test_a_file_that_could_not_be_read_again_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     study = import_study(without_votes("text")).id
-    monkeypatch.setattr(study_file, "LARGEST", 1000)
+    monkeypatch.setattr(study_file, "MAX_BYTES", 1000)
     with pytest.raises(ExegesisError, match=r"its file would have .* kB?, and at most"):
         export_study(study)
     with pytest.raises(ExegesisError, match=r"FILE: must have at most"):

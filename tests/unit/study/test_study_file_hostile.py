@@ -16,18 +16,17 @@ from cache.codec import decode, encode
 from components.ballot_maps import explanation_html
 from engine.errors import ExegesisError
 from engine.study import studies
-from engine.study.ballots import Map
-from engine.study.file_parts import read_content
-from engine.study.freezing import frozen_input, frozen_map
-from engine.study.study_file import import_study
-from engine.study.tally import votes_of
+from engine.study.ballots import BallotMap
+from engine.study.counted_votes import counted_votes
+from engine.study.items import decode_map, item_input
+from engine.study.study_file import import_study, read_study_file
 from tests.unit.study.files import File, content_of, sealed, written
 
 pytestmark = pytest.mark.usefixtures("store")
 
 
 def studies_here() -> int:
-    return len(studies.all_studies())
+    return len(studies.list_studies())
 
 
 @pytest.mark.parametrize(
@@ -166,11 +165,11 @@ def test_whatever_tokens_a_file_holds_what_is_taken_can_be_drawn() -> None:
         chance.shuffle(tokens)
         other_tokens(content, tokens, len(tokens))
         try:
-            item = read_content(sealed(content)).items[0]
+            item = read_study_file(sealed(content)).items[0]
         except ExegesisError:
             continue
-        seen = frozen_map(item.shown[0])
-        assert explanation_html(frozen_input(item.item), Map("A", seen.tokens, seen.scores, None, 0, "sign")), (
+        seen = decode_map(item.explanations[0])
+        assert explanation_html(item_input(item.item), BallotMap("A", seen.tokens, seen.scores, None, 0, "sign")), (
             f"seed {seed}"
         )
         taken += 1
@@ -187,7 +186,7 @@ def test_flipped_bits_are_noticed() -> None:
         except ExegesisError:
             continue
         assert content_of(bytes(data)) == content_of(whole), f"seed {seed}: white space alone may differ"
-        assert votes_of(there.id)
+        assert counted_votes(there.id)
 
 
 def places(value: object) -> Any:

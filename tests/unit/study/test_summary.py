@@ -10,33 +10,35 @@ import pytest
 from scipy.stats import t
 
 from engine.errors import UsageError
-from engine.study.ratings.headline import headline
-from engine.study.ratings.intervals import comparable, errors_of, student
-from engine.study.ratings.matches import Match
-from engine.study.ratings.meaning import meanings
-from engine.study.ratings.partial_order import claims
-from engine.study.ratings.power import votes_needed
-from engine.study.ratings.simulation import Made, simulated
-from engine.study.ratings.summary import Summary, summary, times
+from engine.study.rankings import Ranking
+from engine.study.ratings import (
+    comparable_intervals,
+    count_differences,
+    rate_methods,
+    standard_errors,
+    student_quantile,
+)
+from engine.study.simulation import RankingSimulation, simulate_rankings
+from engine.study.summary import RankingSummary, answer_times, describe_rankings, forecast_pairs, summarize_rankings
 
 FEW = {"orders": 10, "resamples": 100}
 
 
-def few(votes: Sequence[Match], placebo: str | None = None) -> Summary:
-    return summary(votes, placebo, orders=10, resamples=100)
+def few(votes: Sequence[Ranking], placebo: str | None = None) -> RankingSummary:
+    return summarize_rankings(votes, placebo, orders=10, resamples=100)
 
 
-def vote(annotator: str, item: str, a: int, b: int, repeat: int = 0, seconds: int | float = 0.0) -> Match:
-    return Match(annotator, item, {"a": a, "b": b}, repeat, seconds)
+def vote(annotator: str, item: str, a: int, b: int, repeat: int = 0, seconds: int | float = 0.0) -> Ranking:
+    return Ranking(annotator, item, {"a": a, "b": b}, repeat, seconds)
 
 
 @pytest.fixture(scope="module")
-def found() -> Summary:
-    made = Made({"good": 2.0, "poor": 0.0, "random": 0.0}, annotators=12, items=6, seed=5)
-    return few(simulated(made), "random")
+def found() -> RankingSummary:
+    made = RankingSimulation({"good": 2.0, "poor": 0.0, "random": 0.0}, annotators=12, items=6, seed=5)
+    return few(simulate_rankings(made), "random")
 
 
-def test_everything_is_in_it(found: Summary) -> None:
+def test_everything_is_in_it(found: RankingSummary) -> None:
     assert (found.votes, found.annotators, found.items) == (72, 12, 6)
     assert found.order[0] == found.worth_order[0] == "good"
     assert {rating.method: rating.rank for rating in found.ratings}["good"] == 1
@@ -49,8 +51,10 @@ def test_everything_is_in_it(found: Summary) -> None:
     assert [group.votes for group in found.by_annotator] == [6] * 12
 
 
-def test_a_repeat_changes_no_rating(found: Summary) -> None:
-    votes = simulated(Made({"good": 2.0, "poor": 0.0, "random": 0.0}, annotators=12, items=6, seed=5))
+def test_a_repeat_changes_no_rating(found: RankingSummary) -> None:
+    votes = simulate_rankings(
+        RankingSimulation({"good": 2.0, "poor": 0.0, "random": 0.0}, annotators=12, items=6, seed=5)
+    )
     reverse = {"good": 3, "poor": 2, "random": 1}
     repeats = [replace(one, ranks=reverse, repeat=1, at=one.at + 0.5) for one in votes[::7]]
     again = few([*repeats, *votes], "random")
@@ -61,7 +65,7 @@ def test_a_repeat_changes_no_rating(found: Summary) -> None:
         few(repeats)
 
 
-def test_each_part_has_one_sentence(found: Summary) -> None:
+def test_each_part_has_one_sentence(found: RankingSummary) -> None:
     said = found.meanings
     for text in said.values():
         assert text.endswith(".")
@@ -72,12 +76,14 @@ def test_each_part_has_one_sentence(found: Summary) -> None:
     assert "differ;" in said["ratings"]
 
 
-def test_the_sentences_follow_the_numbers(found: Summary) -> None:
-    by_chance = meanings(replace(found, concordance=0.5, concordance_by_chance=0.5))["concordance"]
+def test_the_sentences_follow_the_numbers(found: RankingSummary) -> None:
+    by_chance = describe_rankings(replace(found, concordance=0.5, concordance_by_chance=0.5))["concordance"]
     assert by_chance.startswith(
         "On one item people hardly agree: W is 1 where all rank alike, and by chance about 0.50"
     )
-    told = meanings(replace(found, placebo=None, consistency=(0.9, 1), alpha=-0.2, worths={"poor": 1.0, "good": 0.0}))
+    told = describe_rankings(
+        replace(found, placebo=None, consistency=(0.9, 1), alpha=-0.2, worths={"poor": 1.0, "good": 0.0})
+    )
     assert told["placebo"].startswith("The study has no placebo")
     assert told["consistency"].startswith("Asked again, people agree strongly with themselves over one repeated")
     assert told["alpha"].startswith("People agree less than they would by chance")
@@ -93,7 +99,7 @@ def test_groups_and_times_by_hand() -> None:
     assert (al.name, al.votes, al.mean_rank) == ("al", 2, {"a": 1.25, "b": 1.75})
     assert bo.mean_rank == {"a": 2.0, "b": 1.0}
     assert [group.mean_rank["a"] for group in found.by_item] == [1.5, 1.75]
-    assert times([votes[0], vote("bo", "y", 2, 1)]) == times(votes[:1]), "unknown times do not count"
+    assert answer_times([10, 0.0]) == answer_times([10]), "unknown times do not count"
     assert found.meanings["ratings"].startswith("No two methods are told apart yet")
 
 
@@ -105,8 +111,8 @@ def test_a_placebo_that_nobody_ranked_is_an_error() -> None:
 def test_two_methods_have_intervals_of_students_t() -> None:
     """With two methods that move against each other, what compares them is the plain 95 % interval."""
     again = np.random.default_rng(0).normal(size=(5000, 1)) * [1.0, -1.0]
-    errors = errors_of(again)
-    (low, high), _ = comparable(np.zeros(2), errors, pieces=20)
+    errors = standard_errors(again)
+    (low, high), _ = comparable_intervals(np.zeros(2), errors, pieces=20)
     assert high == -low == pytest.approx(t.ppf(0.975, 19) * errors[0, 0])
     assert errors[0, 1] == pytest.approx(2 * errors[0, 0])
 
@@ -115,9 +121,9 @@ def test_intervals_that_part_differ_by_more_than_bonferroni_allows() -> None:
     chance = np.random.default_rng(1)
     for _ in range(50):
         again = chance.normal(size=(100, 4)) @ chance.normal(size=(4, 4))
-        errors = errors_of(again)
+        errors = standard_errors(again)
         skills = chance.normal(size=4) * 4
-        made = comparable(skills, errors, pieces=12)
+        made = comparable_intervals(skills, errors, pieces=12)
         sure = np.abs(skills[:, None] - skills) > t.ppf(1 - 0.05 / 12, 11) * errors
         apart = [[one[0] > other[1] or other[0] > one[1] for other in made] for one in made]
         assert not (np.array(apart) & ~sure).any()
@@ -128,25 +134,29 @@ def test_intervals_that_part_differ_by_more_than_bonferroni_allows() -> None:
 @pytest.mark.parametrize("people", [1, 2, 3])
 def test_a_few_who_agree_by_luck_prove_nothing(people: int) -> None:
     votes = [vote(str(person), "x", 1, 2) for person in range(people)]
-    ratings = headline(votes, **FEW)
+    ratings = rate_methods(votes, **FEW).ratings
     assert ratings[0].skill > ratings[1].skill
-    assert claims([rating.interval for rating in ratings]) == 0
+    assert count_differences([rating.interval for rating in ratings]) == 0
 
 
 def test_votes_needed_by_hand() -> None:
-    ratings = headline(simulated(Made({"a": 0.6, "b": 0.0}, annotators=10, items=4, seed=2)), **FEW)
-    [pair] = votes_needed(ratings, 10, 40)
+    ratings = rate_methods(
+        simulate_rankings(RankingSimulation({"a": 0.6, "b": 0.0}, annotators=10, items=4, seed=2)), **FEW
+    ).ratings
+    [pair] = forecast_pairs(ratings, 10, 40)
     gap = abs(ratings[0].skill - ratings[1].skill)
     reach = sum(high - low for low, high in (rating.interval for rating in ratings)) / 2
-    wanted = next(n for n in range(2, 9999) if gap > reach * (10 / n) ** 0.5 * student(n, 1) / student(10, 1))
+    wanted = next(
+        n for n in range(2, 9999) if gap > reach * (10 / n) ** 0.5 * student_quantile(n, 1) / student_quantile(10, 1)
+    )
     assert (pair.annotators, pair.votes, pair.apart) == (wanted, 4 * wanted, wanted <= 10)
     assert {pair.better, pair.worse} == {"a", "b"}
 
 
 def test_equal_methods_need_more_votes_than_anybody_has() -> None:
-    ratings = headline([vote("al", "x", 1, 1), vote("bo", "y", 1, 2), vote("cy", "y", 2, 1)], **FEW)
+    ratings = rate_methods([vote("al", "x", 1, 1), vote("bo", "y", 1, 2), vote("cy", "y", 2, 1)], **FEW).ratings
     level = [replace(rating, skill=0.0) for rating in ratings]
-    [pair] = votes_needed(level, 3, 3)
+    [pair] = forecast_pairs(level, 3, 3)
     assert (pair.annotators, pair.votes, pair.apart) == (None, None, False)
 
 
@@ -158,7 +168,7 @@ def test_of_one_annotator_nothing_is_forecast() -> None:
     assert alone.meanings["needed"].endswith("is not known of one annotator: a forecast needs two.")
 
 
-def test_the_chart_of_power_rises(found: Summary) -> None:
+def test_the_chart_of_power_rises(found: RankingSummary) -> None:
     points = found.power
     assert points[0].annotators == 2
     assert points[-1].annotators == 48

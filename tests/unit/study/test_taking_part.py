@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 from engine.study import annotators, studies
-from engine.study.annotators import NotKnown, NotOpen, consent, join, resume
+from engine.study.access import AttemptLimit, TooManyAttempts, new_token
+from engine.study.annotators import StudyNotOpen, UnknownIdentifier, consent, join, resume
 from engine.study.ballots import next_ballot
-from engine.study.codes import new_token
+from engine.study.counted_votes import counted_rankings
 from engine.study.database import study_database
-from engine.study.design import Design, check
-from engine.study.limits import TooManyTries, Tries
+from engine.study.design import Design, check_design
 from engine.study.tables import Annotator
-from engine.study.tally import matches_of
-from engine.study.voting import confirm, undo
+from engine.study.votes import confirm, undo
 from tests.unit.study.polls import agreed, answer, ballot_of, open_study, rows_of, set_state
 from tests.unit.study.samples import image_design, text_design
 
@@ -27,14 +26,14 @@ from tests.unit.study.samples import image_design, text_design
 @pytest.fixture(autouse=True)
 def no_tries(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same tests on each kind of database; nobody has typed a wrong code yet."""
-    monkeypatch.setattr(annotators, "TRIES", Tries())
+    monkeypatch.setattr(annotators, "CODE_ATTEMPTS", AttemptLimit())
 
 
 def test_a_participant_joins_agrees_and_goes_on_elsewhere() -> None:
     study = open_study()
     person, code = join(study.token)
     assert not person.consented
-    with pytest.raises(NotKnown, match=r"has not agreed"):
+    with pytest.raises(UnknownIdentifier, match=r"has not agreed"):
         next_ballot(person.id)
     assert consent(person.id) == dataclasses.replace(person, consented=True)
     seen = ballot_of(person)
@@ -59,12 +58,12 @@ def test_consent_keeps_its_first_time() -> None:
 def test_a_wrong_code_or_link_is_refused_and_after_five_one_waits() -> None:
     study, other = open_study(), open_study()
     _, code = join(other.token)
-    with pytest.raises(NotKnown, match="link: leads to no study"):
+    with pytest.raises(UnknownIdentifier, match="link: leads to no study"):
         join("guessed")
     for _ in range(5):
-        with pytest.raises(NotKnown, match="code: belongs to nobody in this study"):
+        with pytest.raises(UnknownIdentifier, match="code: belongs to nobody in this study"):
             resume(study.token, code, "one address")
-    with pytest.raises(TooManyTries, match="Wait"):
+    with pytest.raises(TooManyAttempts, match="Wait"):
         resume(study.token, code, "one address")
     for source in ("one address", "another address"):
         assert resume(other.token, code, source).study == other.id
@@ -78,7 +77,7 @@ def test_a_whole_study_is_walked_practice_first() -> None:
         walked.append((ballot.practice, ballot.done, ballot.of))
         confirm(person.id, answer(ballot, 2, 1, 2))
     assert walked == [(True, 0, 6)] * 2 + [(False, done, 6) for done in range(6)]
-    matches = matches_of(study.id)
+    matches = counted_rankings(study.id)
     assert [match.repeat for match in matches].count(1) == 1
     assert len(matches) == 6, "practice does not count"
     assert len({match.item for match in matches}) == 5
@@ -98,7 +97,7 @@ def test_a_study_that_is_not_open_takes_no_votes(state: str) -> None:
         lambda: next_ballot(person.id),
         lambda: join(study.token),
     ):
-        with pytest.raises(NotOpen, match=r"has not opened yet|is over"):
+        with pytest.raises(StudyNotOpen, match=r"has not opened yet|is over"):
             refused()
     assert confirm(person.id, kept).before, "what is on the disk is confirmed again"
     assert [vote.token for vote in rows_of(study)] == [kept.token]
@@ -110,14 +109,14 @@ def test_a_study_expires_by_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -
     ballot = ballot_of(person)
     confirm(person.id, answer(ballot))
     monkeypatch.setattr(time, "time", lambda closes_at=study.design["closes_at"]: closes_at)
-    with pytest.raises(NotOpen, match=r"is over. What you had confirmed is kept"):
+    with pytest.raises(StudyNotOpen, match=r"is over. What you had confirmed is kept"):
         confirm(person.id, answer(ballot))
     assert len(rows_of(study)) == 1
 
 
 @pytest.mark.parametrize("design", [text_design, image_design])
 def test_a_study_of_a_model_is_opened_voted_on_and_closed(design: Callable[[Path], Design], tmp_path: Path) -> None:
-    made = check(design(tmp_path))
+    made = check_design(design(tmp_path))
     study = studies.open_study(studies.create(made).id)
     person = agreed(study.token)
     ballot = ballot_of(person)
@@ -129,7 +128,7 @@ def test_a_study_of_a_model_is_opened_voted_on_and_closed(design: Callable[[Path
     while ballot := next_ballot(person.id):
         confirm(person.id, answer(ballot, *range(1, 1 + len(made.shown))))
     studies.close(study.id)
-    with pytest.raises(NotOpen, match="is over"):
+    with pytest.raises(StudyNotOpen, match="is over"):
         next_ballot(person.id)
-    for match in matches_of(study.id):
+    for match in counted_rankings(study.id):
         assert sorted(match.ranks) == sorted(method.id for method in made.shown)

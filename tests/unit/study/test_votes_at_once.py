@@ -15,8 +15,8 @@ import pytest
 
 from engine.errors import UsageError
 from engine.study.ballots import next_ballot
-from engine.study.tally import matches_of, votes_of
-from engine.study.voting import confirm
+from engine.study.counted_votes import counted_rankings, counted_votes
+from engine.study.votes import confirm
 from tests.project import ROOT
 from tests.unit.study.polls import agreed, answer, ballot_of, open_study, rows_of
 
@@ -25,7 +25,7 @@ KILLED = """
 import sys, threading
 from tests.unit.study.polls import agreed, answer
 from engine.study.ballots import next_ballot
-from engine.study.voting import confirm
+from engine.study.votes import confirm
 
 def vote():
     person = agreed(sys.argv[1])
@@ -94,7 +94,7 @@ def test_of_two_tabs_the_answer_confirmed_last_counts_and_the_other_is_history()
     assert confirm(person.id, first).before, "a late copy of the first changes nothing"
     kept = rows_of(study)
     assert [(vote.token, vote.superseded_by) for vote in kept] == [(first.token, second.token), (second.token, None)]
-    (counted,) = votes_of(study.id)
+    (counted,) = counted_votes(study.id)
     assert counted.ranks is not None
     assert [counted.ranks[method] for method in counted.order] == [3, 2, 1]
 
@@ -128,7 +128,7 @@ def test_twenty_people_vote_at_once_and_every_vote_is_found_once() -> None:
     at_once(take_part)
     assert len(confirmed) == 20 * 5
     assert Counter(vote.token for vote in rows_of(study)) == Counter(confirmed)
-    assert len(matches_of(study.id)) == len(confirmed)
+    assert len(counted_rankings(study.id)) == len(confirmed)
 
 
 def test_a_process_that_is_killed_loses_no_confirmed_vote() -> None:

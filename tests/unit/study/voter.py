@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from engine.study.codes import new_token
+from engine.study.access import new_token
 
 TIMEOUT_SECONDS = 120
 

@@ -1,4 +1,4 @@
-"""Designs name what the colors show; studies from before showed sizes with their signs, and go on to."""
+"""The field `colors` of designs: earlier studies showed signed sizes, and continue to."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ STUDIES = sa.table("studies", sa.column("id", sa.Integer()), sa.column("design",
 
 def upgrade() -> None:
     """Add the field."""
-    _change(lambda design: {"colors": "sign", **design})
+    _change_designs(lambda design: {"colors": "sign", **design})
 
 
 def downgrade() -> None:
     """Remove it."""
-    _change(lambda design: {name: value for name, value in design.items() if name != "colors"})
+    _change_designs(lambda design: {name: value for name, value in design.items() if name != "colors"})
 
 
-def _change(changed: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def _change_designs(change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     link = op.get_bind()
     for study, design in link.execute(sa.select(STUDIES.c.id, STUDIES.c.design)).all():
-        link.execute(sa.update(STUDIES).where(STUDIES.c.id == study).values(design=changed(design)))
+        link.execute(sa.update(STUDIES).where(STUDIES.c.id == study).values(design=change(design)))

@@ -1,4 +1,4 @@
-"""Indexes that find the newest time of a study's votes, and of what happened to any, at once."""
+"""Indexes for the newest time of a study's votes, and of all events."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Makes them."""
+    """Create the indexes."""
     op.create_index(op.f("ix_votes_study_at"), "votes", ["study", "at"], unique=False)
     op.create_index(op.f("ix_events_at"), "events", ["at"], unique=False)
 
 
 def downgrade() -> None:
-    """Takes them away."""
+    """Drop the indexes."""
     op.drop_index(op.f("ix_events_at"), "events")
     op.drop_index(op.f("ix_votes_study_at"), "votes")

@@ -1,4 +1,4 @@
-"""The ballots that annotators were given."""
+"""The ballots that were issued to annotators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OWNERS = {"study": "studies", "annotator": "annotators", "item": "items"}
 
 
 def upgrade() -> None:
-    """Makes the table."""
+    """Create the table."""
     op.create_table(
         "ballots",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -23,7 +23,7 @@ def upgrade() -> None:
         sa.Column("order", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("token", sa.String(), nullable=False),
         sa.Column("at", sa.Double(), nullable=False),
-        *(_belongs(column, table) for column, table in OWNERS.items()),
+        *(_foreign_key(column, table) for column, table in OWNERS.items()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_ballots")),
         sa.UniqueConstraint("annotator", "item", "repeat", name=op.f("uq_ballots_annotator_item_repeat")),
         sa.UniqueConstraint("token", name=op.f("uq_ballots_token")),
@@ -34,10 +34,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Takes it away."""
+    """Drop the table."""
     op.drop_table("ballots")
 
 
-def _belongs(column: str, table: str) -> sa.ForeignKeyConstraint:
+def _foreign_key(column: str, table: str) -> sa.ForeignKeyConstraint:
     name = op.f(f"fk_ballots_{column}")
     return sa.ForeignKeyConstraint([column], [f"{table}.id"], name=name, ondelete="CASCADE")

@@ -10,7 +10,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Makes them."""
+    """Create the tables."""
     op.create_table(
         "studies",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -115,6 +115,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Takes them away, and all studies with them."""
+    """Drop the tables, and all studies with them."""
     for table in ("votes", "shown", "items", "events", "annotators", "studies"):
         op.drop_table(table)

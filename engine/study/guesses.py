@@ -1,0 +1,418 @@
+"""Results of a study of guesses: do people who see an explanation guess the model's answer better than without one?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import ndtri
+
+from engine.errors import UsageError, unknown
+from engine.study.counted_votes import WITHOUT, GuessAnswer
+from engine.study.ratings import ERROR_RATE, Interval, student_quantile
+from engine.study.summary import AnswerTimes, answer_times
+
+RESAMPLES = 2000
+SEED = 0
+"""Seed of the bootstrap: the same answers have the same intervals."""
+UNEVEN = 0.1
+"""Difference in the share of "cannot tell" from which accuracies are called hard to compare. It changes words only."""
+ALL_CONDITIONS = "any condition"
+
+Counts = Float[np.ndarray, "person condition"]
+
+
+@dataclass(frozen=True)
+class GuessShare:
+    """`right` of `guesses` name the model's answer. `interval`: 95 %, for other people on the same items."""
+
+    right: int
+    guesses: int
+    interval: Interval
+
+    @property
+    def accuracy(self) -> float:
+        return self.right / self.guesses
+
+
+@dataclass(frozen=True)
+class GuessGain:
+    """The difference to no explanation: in accuracy, and in how sure people are, on the scale from 1 to 5.
+
+    The intervals of all methods hold together in 95 %, those of accuracy by themselves and those of sureness too.
+    """
+
+    accuracy: float
+    interval: Interval
+    sure: float
+    sure_interval: Interval
+
+
+@dataclass(frozen=True)
+class ConditionSummary:
+    """The answers with one method's explanation, or without any. What nobody guessed yet is None.
+
+    `by_sureness`: the guesses made 1, 2, ... 5 sure, of the levels in use. `gain`: None without an explanation.
+    """
+
+    name: str
+    share: GuessShare | None
+    cannot_tell: int
+    sure: float | None
+    by_sureness: dict[int, GuessShare]
+    seconds: AnswerTimes | None
+    gain: GuessGain | None
+
+    @property
+    def answers(self) -> int:
+        return self.cannot_tell + (self.share.guesses if self.share else 0)
+
+    @property
+    def helps(self) -> bool:
+        return self.gain is not None and self.gain.interval[0] > 0
+
+
+@dataclass(frozen=True)
+class GuessSummary:
+    """The results of a study of guesses. Repeats enter `consistency` only: the share of equal repeats, of how many.
+
+    `conditions`: no explanation first, then the methods in the study's order. `commonest`: the accuracy of always
+    naming the class that the model gave most; `truthful`: that of naming the true class, if it is known.
+    """
+
+    conditions: tuple[ConditionSummary, ...]
+    placebo: str | None
+    annotators: int
+    items: int
+    by_sureness: dict[int, GuessShare]
+    commonest: float
+    truthful: float | None
+    consistency: tuple[float, int] | None
+
+    @property
+    def guesses(self) -> int:
+        return sum(condition.share.guesses for condition in self.conditions if condition.share)
+
+    @property
+    def cannot_tell(self) -> int:
+        return sum(condition.cannot_tell for condition in self.conditions)
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """A plain sentence for each part."""
+        return describe_guesses(self)
+
+
+def summarize_guesses(
+    answers: Sequence[GuessAnswer], methods: Sequence[str], placebo: str | None = None
+) -> GuessSummary:
+    """Compute all results. `methods`: those of the study. Errors: no answers, or an unknown method."""
+    names = (WITHOUT, *methods)
+    for name in [answer.condition for answer in answers] + ([placebo] if placebo else []):
+        if name not in names:
+            raise unknown("method", name, names)
+    first = [answer for answer in answers if not answer.repeat]
+    if not first:
+        raise UsageError("answers: must hold at least one, got none. Wait until somebody took part.")
+    truths = [answer.target.correct for answer in first if answer.target.correct is not None]
+    labels: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+    for answer in answers:
+        if answer.label is not None:
+            labels[answer.annotator, answer.item][answer.repeat] = answer.label
+    same = [pair[0] == pair[1] for pair in labels.values() if {0, 1} <= pair.keys()]
+    return GuessSummary(
+        conditions=_summarize_conditions(first, names),
+        placebo=placebo,
+        annotators=len({answer.annotator for answer in first}),
+        items=len({answer.item for answer in first}),
+        by_sureness=_group_by_sureness(first),
+        commonest=Counter(answer.target.label for answer in first).most_common(1)[0][1] / len(first),
+        truthful=sum(truths) / len(truths) if truths else None,
+        consistency=(sum(same) / len(same), len(same)) if same else None,
+    )
+
+
+def _summarize_conditions(answers: Sequence[GuessAnswer], names: Sequence[str]) -> tuple[ConditionSummary, ...]:
+    guesses = [answer for answer in answers if answer.label is not None]
+    right = _pool_by_condition(guesses, names, lambda guess: guess.right)
+    sure = _pool_by_condition(guesses, names, _sureness)
+    scatter = float(np.std([_sureness(guess) for guess in guesses])) if guesses else 0.0
+    conditions = []
+    for place, name in enumerate(names):
+        own = [answer for answer in answers if answer.condition == name]
+        own_guesses = [answer for answer in own if answer.label is not None]
+        condition = ConditionSummary(
+            name=name,
+            share=_to_share(own_guesses, right, place) if own_guesses else None,
+            cannot_tell=len(own) - len(own_guesses),
+            sure=float(sure.value[place]) if own_guesses else None,
+            by_sureness=_group_by_sureness(own_guesses),
+            seconds=answer_times([answer.seconds for answer in own]),
+            gain=_to_gain(right, sure, place, scatter) if place else None,
+        )
+        conditions.append(condition)
+    return tuple(conditions)
+
+
+def _to_share(guesses: Sequence[GuessAnswer], ratios: PooledRatios, place: int) -> GuessShare:
+    return GuessShare(sum(guess.right for guess in guesses), len(guesses), share_interval(ratios, place))
+
+
+def _to_gain(right: PooledRatios, sure: PooledRatios, place: int, scatter: float) -> GuessGain | None:
+    """None if the condition, or the one without an explanation, has no guesses yet."""
+    if not right.count[[0, place]].all():
+        return None
+    methods = len(right.count) - 1
+    return GuessGain(
+        accuracy=float(right.value[place] - right.value[0]),
+        interval=gain_interval(right, place, 0, methods),
+        sure=float(sure.value[place] - sure.value[0]),
+        sure_interval=mean_gain_interval(sure, place, 0, methods, scatter),
+    )
+
+
+def _group_by_sureness(answers: Sequence[GuessAnswer]) -> dict[int, GuessShare]:
+    levels: dict[int, list[GuessAnswer]] = defaultdict(list)
+    for answer in answers:
+        if answer.sure is not None:
+            levels[answer.sure].append(dataclasses.replace(answer, condition=ALL_CONDITIONS))
+    return {
+        level: _to_share(own, _pool_by_condition(own, (ALL_CONDITIONS,), lambda guess: guess.right), 0)
+        for level, own in sorted(levels.items())
+    }
+
+
+def _pool_by_condition(
+    guesses: Sequence[GuessAnswer], names: Sequence[str], value: Callable[[GuessAnswer], int]
+) -> PooledRatios:
+    """The mean value by condition; works without guesses too."""
+    people = sorted({guess.annotator for guess in guesses}) or [""]
+    sums, counts = np.zeros((2, len(people), len(names)))
+    for guess in guesses:
+        cell = people.index(guess.annotator), names.index(guess.condition)
+        sums[cell] += value(guess)
+        counts[cell] += 1
+    return pool_ratios(sums, counts)
+
+
+def _sureness(guess: GuessAnswer) -> int:
+    return guess.sure or 0
+
+
+@dataclass(frozen=True)
+class PooledRatios:
+    """Sums over counts by condition, and again over resampled people; NaN where a condition has nothing.
+
+    `people`: the number of people with answers, by condition.
+    """
+
+    value: Float[np.ndarray, "condition"]
+    count: Float[np.ndarray, "condition"]
+    resampled: Float[np.ndarray, "resample condition"]
+    people: tuple[int, ...]
+
+    def error(self, place: int) -> float:
+        return _bootstrap_error(self.resampled[:, place], self.people[place])
+
+    def gain_error(self, place: int, base: int) -> float:
+        gains = self.resampled[:, place] - self.resampled[:, base]
+        return _bootstrap_error(gains, min(self.people[place], self.people[base]))
+
+
+def pool_ratios(sums: Counts, counts: Counts) -> PooledRatios:
+    """Pool over people; in the bootstrap each person's answers come and go together."""
+    people = len(counts)
+    rng = np.random.default_rng(SEED)
+    weights = rng.multinomial(people, np.full(people, 1 / people), RESAMPLES).astype(float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value, resampled = sums.sum(0) / counts.sum(0), (weights @ sums) / (weights @ counts)
+    return PooledRatios(value, counts.sum(0), resampled, tuple((counts > 0).sum(0).tolist()))
+
+
+def wilson_interval(share: float, count: int | float, quantile: float) -> Interval:
+    """Score interval of a share of `count` answers, which need not be whole: it may be an effective sample size.
+
+    Source: Wilson (1927); Brown, Cai and DasGupta (2001), equation 4.
+    """
+    push = quantile**2 / count
+    center = (share + push / 2) / (1 + push)
+    reach = quantile / (1 + push) * float(np.sqrt(share * (1 - share) / count + push / (4 * count)))
+    return max(0.0, center - reach), min(1.0, center + reach)
+
+
+def share_interval(ratios: PooledRatios, place: int) -> Interval:
+    """95 % interval for other people on the same items, or for one person's other answers.
+
+    Wilson's, with the effective number of independent answers: their number over the design effect, which is how many
+    times the variance over resampled people exceeds that of independent answers. It is at least 1, for a few people may
+    agree by luck. Student's t replaces the normal quantile, since a few people say little about it.
+    Source: Dean and Pagano (2015), Journal of Survey Statistics and Methodology 3.
+    """
+    share, count = float(ratios.value[place]), float(ratios.count[place])
+    if ratios.people[place] < 2:
+        return wilson_interval(share, count, _normal_quantile(1))
+    variance = share * (1 - share) / count
+    effect = max(1.0, ratios.error(place) ** 2 / variance) if variance > 0 else 1.0
+    return wilson_interval(share, count / effect, student_quantile(ratios.people[place], 1))
+
+
+def gain_interval(ratios: PooledRatios, place: int, base: int, comparisons: int) -> Interval:
+    """Interval of the difference of two shares; all `comparisons` of a study hold together in 95 % (Bonferroni).
+
+    Agresti and Caffo's for independent answers, which adds a right and a wrong one to each share. With several people
+    the standard error is that over resampled people if it is larger, with Student's t: a person's skill in both
+    conditions cancels, and differences in how much an explanation helps people count.
+    Source: Agresti and Caffo (2000), The American Statistician 54.
+    """
+    counts = ratios.count[[place, base]] + 2
+    shares = (ratios.value[[place, base]] * (counts - 2) + 1) / counts
+    people = min(ratios.people[place], ratios.people[base])
+    error = float(np.sqrt((shares * (1 - shares) / counts).sum()))
+    quantile = _normal_quantile(comparisons)
+    if people > 1:
+        error, quantile = max(error, ratios.gain_error(place, base)), student_quantile(people, comparisons)
+    middle, reach = float(shares[0] - shares[1]), quantile * error
+    return max(-1.0, middle - reach), min(1.0, middle + reach)
+
+
+def mean_gain_interval(ratios: PooledRatios, place: int, base: int, comparisons: int, scatter: float) -> Interval:
+    """Interval of the difference of two means by Student's t; all hold together as those of shares do.
+
+    `scatter`: standard deviation of single answers. A few people may agree by luck, so the standard error is at least
+    that of independent answers.
+    """
+    gain, people = float(ratios.value[place] - ratios.value[base]), min(ratios.people[place], ratios.people[base])
+    independent = scatter * float(np.sqrt((1 / ratios.count[[place, base]]).sum()))
+    quantile = student_quantile(people, comparisons) if people > 1 else _normal_quantile(comparisons)
+    reach = quantile * max(independent, ratios.gain_error(place, base) if people > 1 else 0.0)
+    return gain - reach, gain + reach
+
+
+def _bootstrap_error(resampled: Float[np.ndarray, "resample"], people: int) -> float:
+    """Standard error; corrects the factor by which the spread over resamples is too small."""
+    finite = resampled[np.isfinite(resampled)]
+    return float(finite.std() * np.sqrt(people / max(people - 1, 1))) if len(finite) else 0.0
+
+
+def _normal_quantile(comparisons: int) -> float:
+    return float(ndtri(1 - ERROR_RATE / (2 * comparisons)))
+
+
+def describe_guesses(summary: GuessSummary) -> dict[str, str]:
+    """A plain sentence for each part of the results, in the order in which a page shows them."""
+    return {
+        "helpful": _describe_help(summary),
+        "plausible": _describe_plausibility(summary),
+        "leak": "A better guess is no proof of understanding: an explanation is made for the answer that the model "
+        "gave, and its colours can give that answer away (Hase and Bansal, 2020).",
+        "accuracy": _describe_accuracy(summary),
+        "baseline": _describe_baseline(summary),
+        "placebo": _describe_placebo(summary),
+        "cannot_tell": _describe_cannot_tell(summary),
+        "sureness": _describe_sureness(summary),
+        "consistency": _describe_consistency(summary),
+    }
+
+
+def _describe_help(summary: GuessSummary) -> str:
+    gains = {condition.name: condition.gain for condition in summary.conditions if condition.gain}
+    better = [name for name, gain in gains.items() if gain.interval[0] > 0]
+    worse = [name for name, gain in gains.items() if gain.interval[1] < 0]
+    unclear = [name for name in gains if name not in better + worse]
+    sentences = []
+    if better:
+        sentences.append(f"People guess the model's answer more often with {_and(better)} than without an explanation.")
+    if worse:
+        sentences.append(f"They guess it less often with {_and(worse)}.")
+    if unclear:
+        sentences.append(f"Not shown to help or to harm: {_and(unclear)}.")
+    return " ".join(sentences) or "Whether explanations help is not known: guesses with and without one are needed."
+
+
+def _describe_plausibility(summary: GuessSummary) -> str:
+    surer = [
+        condition.name
+        for condition in summary.conditions
+        if condition.gain is not None and condition.gain.sure_interval[0] > 0 and not condition.helps
+    ]
+    if surer:
+        return (
+            f"People are surer with {_and(surer)}, and not shown to be right more often: "
+            "what is convincing is not always helpful."
+        )
+    return (
+        "Plausible is not helpful: guesses say which explanations help people foresee the model, and not which ones "
+        "they find convincing; a study of rankings says that, and the two need not agree."
+    )
+
+
+def _describe_accuracy(summary: GuessSummary) -> str:
+    whose = "other people" if summary.annotators > 1 else "other guesses of this one person"
+    return (
+        "Right is what the model said, be it true or not. The intervals are 95 % for "
+        f"{whose} on the same items; those of the differences hold for all methods together."
+    )
+
+
+def _describe_baseline(summary: GuessSummary) -> str:
+    sentence = f"Who always names the class that the model gives most is right in {summary.commonest:.0%}"
+    if summary.truthful is None:
+        return f"{sentence}."
+    return f"{sentence}; who names the true class, without a thought of the model, in {summary.truthful:.0%}."
+
+
+def _describe_placebo(summary: GuessSummary) -> str:
+    own = next((condition for condition in summary.conditions if condition.name == summary.placebo), None)
+    if own is None:
+        return "The study has no placebo, so a gain may come from being shown anything at all."
+    if own.helps:
+        return f"People guess better with the placebo, {own.name}, too: do not put the gain down to what is shown."
+    return f"The placebo, {own.name}, is not shown to help: so it should be."
+
+
+def _describe_cannot_tell(summary: GuessSummary) -> str:
+    if not summary.cannot_tell:
+        return "Nobody said that they cannot tell."
+    shares = {
+        condition.name: condition.cannot_tell / condition.answers
+        for condition in summary.conditions
+        if condition.answers
+    }
+    most, least = max(shares, key=lambda name: shares[name]), min(shares, key=lambda name: shares[name])
+    sentence = (
+        f"{summary.cannot_tell:,} answers were “cannot tell”; they are no guesses and count as neither right nor wrong."
+    )
+    if shares[most] - shares[least] < UNEVEN:
+        return sentence
+    return (
+        f"{sentence} They are {shares[most]:.0%} with {most} and {shares[least]:.0%} with {least}: "
+        "compare these two with care, for an accuracy is of the items on which people dared to guess."
+    )
+
+
+def _describe_sureness(summary: GuessSummary) -> str:
+    levels = list(summary.by_sureness.items())
+    if len(levels) < 2:
+        return "Whether people know when they are right is not known: all were equally sure."
+    (low, doubtful), (high, certain) = levels[0], levels[-1]
+    return (
+        f"Of the guesses made {low} sure, {doubtful.accuracy:.0%} are right, and of those made {high} sure "
+        f"{certain.accuracy:.0%}: where the share does not rise, how sure people are tells nothing."
+    )
+
+
+def _describe_consistency(summary: GuessSummary) -> str:
+    if summary.consistency is None:
+        return "Whether people agree with themselves is not known: no item was guessed twice by one person."
+    share, pairs = summary.consistency
+    repeats = "one repeated guess" if pairs == 1 else f"{pairs:,} repeated guesses"
+    return f"Asked again, people gave the same class in {share:.0%} of {repeats}."
+
+
+def _and(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

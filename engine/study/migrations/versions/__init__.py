@@ -1,1 +1,0 @@
-"""The steps, in the order of their numbers."""

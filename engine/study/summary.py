@@ -1,0 +1,346 @@
+"""Results of a study of rankings: ratings, agreement, a power forecast, and a plain sentence about each number."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float
+
+from engine.errors import UsageError, unknown
+from engine.study.agreement import (
+    kendalls_w,
+    kendalls_w_by_chance,
+    krippendorffs_alpha,
+    mid_ranks,
+    plackett_luce,
+    self_consistency,
+    win_shares,
+)
+from engine.study.rankings import Ranking, first_rankings, ranked_methods
+from engine.study.ratings import ORDERS, RESAMPLES, Rating, rate_methods, strictly_better, student_quantile
+
+MIN_PEOPLE, MAX_PEOPLE = 2, 10_000
+"""With fewer, how people differ is unknown and nothing is forecast. A pair that needs more is as good as equal."""
+POWER_STEPS = 40
+STRONG, MODERATE, SLIGHT = 0.7, 0.4, 0.1
+"""Bounds of the words for agreement. They change words only."""
+
+
+@dataclass(frozen=True)
+class AnswerTimes:
+    """Seconds an answer: the median and the middle half."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class VoteGroup:
+    """The votes on one item, or of one annotator. `mean_rank`: by method, 1 is best, ties share the mean place."""
+
+    name: str
+    votes: int
+    mean_rank: Mapping[str, float]
+    seconds: AnswerTimes | None
+
+
+@dataclass(frozen=True)
+class PairForecast:
+    """How many annotators and votes a pair of methods needs for separate intervals; the better method first.
+
+    The numbers include those that are there; they are None beyond 10,000 annotators and where nothing can be forecast.
+    `apart`: the intervals are separate already.
+    """
+
+    better: str
+    worse: str
+    gap: float
+    apart: bool
+    annotators: int | None
+    votes: int | None
+
+
+@dataclass(frozen=True)
+class ExpectedPower:
+    """How many pairs of methods are expected to have separate intervals after that many votes."""
+
+    annotators: int
+    votes: int
+    pairs: int
+
+
+@dataclass(frozen=True)
+class RankingSummary:
+    """The results of a study of rankings. What the votes cannot say yet is None.
+
+    A vote is a person's first ranking of an item: repeats enter `consistency` only, and `seconds` covers all rankings.
+
+    `course`: each method's skill after 0, 1, 2, ... votes. `wins`: share of votes that rank the row above the column.
+    `concordance`: Kendall's W, beside its value by chance. `consistency`: Spearman's rho of first and second rankings,
+    and the number of repeated votes.
+    """
+
+    votes: int
+    annotators: int
+    items: int
+    methods: tuple[str, ...]
+    placebo: str | None
+    ratings: tuple[Rating, ...]
+    smat: tuple[Rating, ...]
+    course: Float[np.ndarray, "vote method"]
+    wins: Float[np.ndarray, "method method"]
+    worths: Mapping[str, float]
+    concordance: float | None
+    concordance_by_chance: float | None
+    alpha: float | None
+    consistency: tuple[float, int] | None
+    seconds: AnswerTimes | None
+    by_item: tuple[VoteGroup, ...]
+    by_annotator: tuple[VoteGroup, ...]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Methods by headline skill, the best first."""
+        return tuple(rating.method for rating in sorted(self.ratings, key=lambda rating: -rating.skill))
+
+    @property
+    def worth_order(self) -> tuple[str, ...]:
+        """Methods by Plackett-Luce worth, the best first."""
+        return tuple(sorted(self.worths, key=lambda method: -self.worths[method]))
+
+    @property
+    def same_order(self) -> bool:
+        """Whether the Plackett-Luce model confirms the headline's order."""
+        return self.order == self.worth_order
+
+    @property
+    def spread(self) -> float:
+        """The largest standard deviation of a skill over orders of the same votes."""
+        return max(rating.spread for rating in self.ratings)
+
+    @property
+    def no_better_than_placebo(self) -> tuple[str, ...] | None:
+        """Methods whose interval is not above the placebo's; None without a placebo."""
+        if self.placebo is None:
+            return None
+        intervals = {rating.method: rating.interval for rating in self.ratings}
+        floor = intervals.pop(self.placebo)
+        return tuple(method for method, interval in intervals.items() if not strictly_better(interval, floor))
+
+    @cached_property
+    def needed(self) -> tuple[PairForecast, ...]:
+        """Votes that each pair of methods needs for separate intervals."""
+        return forecast_pairs(self.ratings, self.annotators, self.votes)
+
+    @cached_property
+    def power(self) -> tuple[ExpectedPower, ...]:
+        """Pairs that are expected to have separate intervals, by number of votes."""
+        return forecast_power(self.ratings, self.annotators, self.votes)
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """A plain sentence for each part."""
+        return describe_rankings(self)
+
+
+def summarize_rankings(
+    rankings: Sequence[Ranking],
+    placebo: str | None = None,
+    seed: int = 0,
+    orders: int = ORDERS,
+    resamples: int = RESAMPLES,
+) -> RankingSummary:
+    """Compute all results. Errors: no first ranking, fewer than two methods, a placebo that nobody ranked."""
+    first, methods = first_rankings(rankings), ranked_methods(rankings)
+    if rankings and not first:
+        raise UsageError(f"votes: must hold a first look, got {len(rankings)} repeats alone. Write repeat 0 for it.")
+    ratings = rate_methods(first, seed, orders, resamples)
+    if placebo is not None and placebo not in methods:
+        raise unknown("placebo", placebo, methods)
+    return RankingSummary(
+        votes=len(first),
+        annotators=len({ranking.annotator for ranking in first}),
+        items=len({ranking.item for ranking in first}),
+        methods=methods,
+        placebo=placebo,
+        ratings=ratings.ratings,
+        smat=ratings.smat,
+        course=ratings.course,
+        wins=win_shares(first),
+        worths=plackett_luce(first, seed),
+        concordance=kendalls_w(first),
+        concordance_by_chance=kendalls_w_by_chance(first),
+        alpha=krippendorffs_alpha(first),
+        consistency=self_consistency(rankings),
+        seconds=answer_times([ranking.seconds for ranking in rankings]),
+        by_item=_group_votes(first, lambda ranking: ranking.item),
+        by_annotator=_group_votes(first, lambda ranking: ranking.annotator),
+    )
+
+
+def answer_times(seconds: Sequence[int | float]) -> AnswerTimes | None:
+    """Quartiles of the positive times; None if there is none."""
+    positive = [each for each in seconds if each > 0]
+    if not positive:
+        return None
+    low, median, high = np.percentile(positive, [25, 50, 75]).tolist()
+    return AnswerTimes(median, low, high)
+
+
+def _group_votes(rankings: Sequence[Ranking], name: Callable[[Ranking], str]) -> tuple[VoteGroup, ...]:
+    groups: dict[str, list[Ranking]] = defaultdict(list)
+    for ranking in rankings:
+        groups[name(ranking)].append(ranking)
+    return tuple(
+        VoteGroup(
+            name=group,
+            votes=len(own),
+            mean_rank=dict(zip(ranked_methods(own), mid_ranks(own).mean(axis=0).tolist(), strict=True)),
+            seconds=answer_times([ranking.seconds for ranking in own]),
+        )
+        for group, own in sorted(groups.items())
+    )
+
+
+def forecast_pairs(ratings: Sequence[Rating], annotators: int, votes: int) -> tuple[PairForecast, ...]:
+    """A forecast for each pair, if gaps and tastes stay and each annotator gives as many votes as those before.
+
+    Intervals then shrink, relative to the gap, as 1 / sqrt(annotators), and with Student's t.
+    """
+    pairs = len(ratings) * (len(ratings) - 1) // 2
+
+    def is_apart(gap: float, reach: float, people: int) -> bool:
+        quantiles = student_quantile(people, pairs) / student_quantile(annotators, pairs)
+        return gap > reach * (quantiles * math.sqrt(annotators / people))
+
+    forecasts = []
+    for better, worse in combinations(sorted(ratings, key=lambda rating: -rating.skill), 2):
+        gap = better.skill - worse.skill
+        reach = (better.interval[1] - better.interval[0] + worse.interval[1] - worse.interval[0]) / 2
+        people = None
+        if annotators >= MIN_PEOPLE and is_apart(gap, reach, MAX_PEOPLE):
+            people = MIN_PEOPLE + bisect_left(range(MIN_PEOPLE, MAX_PEOPLE), True, key=partial(is_apart, gap, reach))
+        all_votes = None if people is None else math.ceil(people * votes / annotators)
+        forecasts.append(PairForecast(better.method, worse.method, gap, gap > reach, people, all_votes))
+    return tuple(forecasts)
+
+
+def forecast_power(ratings: Sequence[Rating], annotators: int, votes: int) -> tuple[ExpectedPower, ...]:
+    """Separate pairs by number of votes, from two annotators to four times those there are.
+
+    Empty where nothing can be forecast.
+    """
+    if annotators < MIN_PEOPLE:
+        return ()
+    pairs = [pair.annotators for pair in forecast_pairs(ratings, annotators, votes)]
+    maximum, each = max(4 * annotators, 8), votes / annotators
+    steps = range(POWER_STEPS + 1)
+    people = sorted({round(MIN_PEOPLE * (maximum / MIN_PEOPLE) ** (step / POWER_STEPS)) for step in steps})
+    return tuple(
+        ExpectedPower(n, round(n * each), sum(pair is not None and pair <= n for pair in pairs)) for n in people
+    )
+
+
+def describe_rankings(summary: RankingSummary) -> dict[str, str]:
+    """A plain sentence for each part of the results, in the order in which a page shows them."""
+    return {
+        "ratings": _describe_ratings(summary),
+        "smat": "The setting of the paper on SMaT, for comparison: its intervals widen with votes and its skills "
+        "depend on the order of the votes.",
+        "placebo": _describe_placebo(summary),
+        "wins": "The share of votes that rank the method of the row above that of the column; a tie counts half.",
+        "course": "Each method's skill after each vote: while the lines still move, more votes are needed.",
+        "spread": f"Another order of the same votes would move a skill by about {summary.spread:.2f}.",
+        "worths": _describe_worths(summary),
+        "concordance": _describe_concordance(summary),
+        "alpha": _describe_alpha(summary),
+        "consistency": _describe_consistency(summary),
+        "needed": _describe_forecast(summary),
+        "seconds": _describe_times(summary.seconds),
+        "by_item": "The mean place of each method on each item: 1 is best, and ties share the mean of their places.",
+        "by_annotator": "The mean place that each annotator gives each method: people differ in taste.",
+    }
+
+
+def _describe_ratings(summary: RankingSummary) -> str:
+    differ = any(rating.rank > 1 for rating in summary.ratings)
+    what = "Methods whose intervals do not overlap differ" if differ else "No two methods are told apart yet"
+    whose = "other people" if summary.annotators > 1 else "other votes of this one person"
+    return (
+        f"{what}; the intervals are at least 95 % for {whose}, and wide enough that at most 5 % of studies of equally "
+        "good methods would tell any two apart."
+    )
+
+
+def _describe_placebo(summary: RankingSummary) -> str:
+    doubtful = summary.no_better_than_placebo
+    if doubtful is None:
+        return "The study has no placebo, so whether a method is better than chance is not known."
+    if not doubtful:
+        return f"Every method is rated above the placebo, {summary.placebo}."
+    return f"Not shown to be better than the placebo, {summary.placebo}: {', '.join(doubtful)}."
+
+
+def _describe_worths(summary: RankingSummary) -> str:
+    if summary.same_order:
+        return "Plackett and Luce's model of rankings puts the methods in the same order."
+    return (
+        f"Plackett and Luce's model of rankings has another order, {', '.join(summary.worth_order)}: "
+        "do not rely on the order of methods whose intervals overlap."
+    )
+
+
+def _describe_concordance(summary: RankingSummary) -> str:
+    value, chance = summary.concordance, summary.concordance_by_chance
+    if value is None or chance is None:
+        return "Whether people agree on an item is not known: no item has rankings by two people."
+    beyond = (value - chance) / (1 - chance)
+    return f"On one item people {_agree(beyond)}: W is 1 where all rank alike, and by chance about {chance:.2f} here."
+
+
+def _describe_alpha(summary: RankingSummary) -> str:
+    if summary.alpha is None:
+        return "Agreement beyond chance is not known: no item has rankings by two people that differ at all."
+    if summary.alpha < 0:
+        return "People agree less than they would by chance: 1 is perfect agreement and 0 is chance."
+    return f"Beyond chance, people {_agree(summary.alpha)}: alpha is 1 for perfect agreement and 0 for chance."
+
+
+def _describe_consistency(summary: RankingSummary) -> str:
+    if summary.consistency is None:
+        return "Whether people agree with themselves is not known: no item was ranked twice by one person."
+    rho, pairs = summary.consistency
+    repeats = "one repeated ranking" if pairs == 1 else f"{pairs} repeated rankings"
+    return f"Asked again, people {_agree(rho)} with themselves over {repeats}: 1 is the same order, 0 is chance."
+
+
+def _describe_forecast(summary: RankingSummary) -> str:
+    open_pairs = [pair for pair in summary.needed if not pair.apart]
+    if not open_pairs:
+        return "All pairs of methods are told apart already."
+    if not summary.power:
+        return "How many votes would tell more methods apart is not known of one annotator: a forecast needs two."
+    reachable = [pair.votes for pair in open_pairs if pair.votes is not None]
+    if not reachable:
+        return "The methods that are not told apart are so close that no study of a usual size would do it."
+    return f"If people go on as they did, about {min(reachable):,} votes in all tell the next pair of methods apart."
+
+
+def _describe_times(times: AnswerTimes | None) -> str:
+    if times is None:
+        return "How long people looked is not known."
+    return f"Half of the votes took {times.low:.0f} to {times.high:.0f} seconds; the median is {times.median:.0f}."
+
+
+def _agree(value: float) -> str:
+    bounds = (STRONG, MODERATE, SLIGHT)
+    how = ("strongly", "to some extent", "a little", "hardly")[sum(value < bound for bound in bounds)]
+    return f"agree {how}" if how != "hardly" else "hardly agree"
