@@ -24,7 +24,7 @@ class NoParams:
 
 
 def option(
-    default: Plain | tuple[str, ...],
+    default: Any,
     help: str = "",
     *,
     low: int | float | None = None,

@@ -23,7 +23,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from engine.errors import unknown
 from engine.experiments.options import Spec, options_of, plan_from
@@ -53,6 +53,7 @@ class ExperimentResult:
     models: tuple[Any, ...]
 
 
+@runtime_checkable
 class Steps(Protocol):
     """What the module of an experiment holds. Plans of `units` and `assemble` are of one model.
 

@@ -64,12 +64,12 @@ class ExperimentPlan:
 
 
 def models() -> Any:
-    return option(MISSING, "Models between commas.", metavar="A,B", link="model")  # type: ignore[arg-type]
+    return option(MISSING, "Models between commas.", metavar="A,B", link="model")
 
 
 def dataset() -> Any:
     help = "Name, file, folder or hub:owner/name."
-    return option(MISSING, help, metavar="D", link="data")  # type: ignore[arg-type]
+    return option(MISSING, help, metavar="D", link="data")
 
 
 def methods(default: tuple[str, ...], help: str) -> Any:
