@@ -1,47 +1,70 @@
-"""A claim as it is shown: its verdict, what was declared, the number that decides, and all numbers on demand."""
+"""Claims on the page: all at a glance, and each with its verdict, what was declared, and its numbers on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 import streamlit as st
 
+from components.adversarial.state import of_plan as attack_state
+from components.adversarial.state import write as attack_link
 from components.evaluate.look import Look
-from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, PageEntry
-from components.reproduction.session import OPEN, key
-from components.reproduction.words import LOOKS, NOT_FINDINGS
+from components.evaluate.state import of_plan as evaluation_state
+from components.evaluate.state import write as evaluation_link
+from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, SCAFFOLD, PageEntry
+from components.randomization.state import of_plan as randomization_state
+from components.randomization.state import write as randomization_link
+from components.reproduction.state import OPEN, SCALE, key
+from components.reproduction.words import BADGES, NO_FINDINGS, SECTIONS, SIGNS
+from components.scaffold.state import of_plan as students_state
+from components.scaffold.state import write as students_link
 from components.tables import draw_table
 from components.text.focus import Query
-from engine.reproduction.asked import experiment_names
-from engine.reproduction.claims import Claim, Declaration
-from engine.reproduction.outcome import ExperimentFound, Outcome, Reproduction
-from engine.reproduction.scales import SIZES, Scale, scale_of
-from engine.reproduction.verdicts import FINDINGS, LABELS, Verdict
-from engine.reproduction.words import (
-    INSIDE,
-    counted,
-    decides,
-    name_told,
-    rule_told,
-    seen_told,
-    statistic_told,
-    sum_told,
-)
+from engine.jobs.attacking import plan_of as attack_plan
+from engine.jobs.evaluating import plan_of as evaluation_plan
+from engine.randomization.plan import RANDOMIZE
+from engine.reproduction import words
+from engine.reproduction.claims import Claim
+from engine.reproduction.documents import Reasons, failure_text
+from engine.reproduction.measures import TASKS
+from engine.reproduction.query import ReproductionQuery
+from engine.reproduction.report import ClaimOutcome, ExperimentSummary, Reproduction
+from engine.reproduction.scales import SIZES, scale_of
+from engine.reproduction.smat import SmatQuery, student_keys
+from engine.reproduction.thesis import experiment_names
+from engine.reproduction.verdicts import FINDINGS, NON_FINDINGS, NOT_RUN, VERDICTS, Verdict
 
 BELOW_THE_TOP = "scroll-margin-top:6.5rem"
 """So that a link shows the verdict above the words too, under the bar at the top of the page."""
+NO_NUMBER = "–"
+HEADS = ("Claim", "Verdict", "What decides")
+WIDENED = ("Widened from", "Widened to")
+Outcomes = Mapping[str, ClaimOutcome]
 
 
-def claim_card(claim: Claim, anchor: str, outcome: Outcome | None, found: Reproduction | None) -> None:
-    """`anchor`: what links lead to. `outcome`: None before it was run."""
-    with st.container(border=True, key=f"claim-{claim.id}", gap="xsmall"):
-        verdict_row(claim, outcome)
-        st.html(declared_html(claim, anchor))
-        if outcome is not None and found is not None:
-            st.html(decided_html(claim, outcome, scale_of(found.scale)))
-        if outcome is not None and found is not None and outcome.numbers:
-            _numbers(claim, outcome, found)
+def verdict_of(claim: Claim, outcomes: Outcomes) -> Verdict:
+    """The verdict on a claim; what has no outcome was not run."""
+    return outcomes[claim.id].verdict if claim.id in outcomes else NOT_RUN
+
+
+def by_section(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
+    """The claims by the first section that each is of."""
+    sections: dict[str, list[Claim]] = {}
+    for claim in claims:
+        sections.setdefault(claim.section.partition(",")[0], []).append(claim)
+    return sections
+
+
+def count_verdicts(claims: Sequence[Claim], outcomes: Outcomes) -> dict[str, Counter[Verdict]]:
+    """By section, how many claims have each verdict."""
+    return {name: Counter(verdict_of(one, outcomes) for one in own) for name, own in by_section(claims).items()}
+
+
+def totals(counts: Mapping[str, Mapping[Verdict, int]]) -> dict[Verdict, int]:
+    """Over all sections."""
+    return {verdict: sum(own.get(verdict, 0) for own in counts.values()) for verdict in VERDICTS}
 
 
 def counts_row(counts: Mapping[Verdict, int]) -> None:
@@ -49,114 +72,185 @@ def counts_row(counts: Mapping[Verdict, int]) -> None:
     with st.container(gap="xsmall", key="reproduction_counts"):
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             _badges(counts, FINDINGS)
-        if others := [verdict for verdict in LABELS if counts[verdict]]:
+        if others := [verdict for verdict in NON_FINDINGS if counts[verdict]]:
             with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-                st.caption(NOT_FINDINGS, width="content")
+                st.caption(NO_FINDINGS, width="content")
                 _badges(counts, others)
 
 
 def _badges(counts: Mapping[Verdict, int], verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
-        color, icon = LOOKS[verdict]
-        st.badge(counted(verdict, counts[verdict]), color=color, icon=icon)
+        color, icon = BADGES[verdict]
+        st.badge(words.count_text(verdict, counts[verdict]), color=color, icon=icon)
 
 
-def verdict_row(claim: Declaration, outcome: Outcome | None) -> None:
-    """The verdict, and where the claim stands."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        verdict = outcome.verdict if outcome else "not run"
-        colour, icon = LOOKS[verdict]
-        st.badge(verdict, color=colour, icon=icon)
-        st.caption(f"Section {claim.section}")
+def sections_html(counts: Mapping[str, Mapping[Verdict, int]]) -> str:
+    """A line a section that leads to it. `counts`: by section, how many claims have each verdict."""
+    lines = (
+        f'<li><a href="#section-{name}">{name} {escape(SECTIONS[name])}</a>: '
+        f"{', '.join(words.count_text(verdict, own[verdict]) for verdict in VERDICTS if own.get(verdict))}</li>"
+        for name, own in counts.items()
+    )
+    return f'<nav class="xg xg-small" aria-label="Sections"><ul>{"".join(lines)}</ul></nav>'
 
 
-def declared_html(claim: Claim, anchor: str) -> str:
+def overview_html(claims: Sequence[Claim], outcomes: Outcomes) -> str:
+    """A table with a part for each section: a row a claim with its verdict and the number that decides."""
+    heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in HEADS)
+    parts = "".join(_section_rows(name, own, outcomes) for name, own in by_section(claims).items())
+    return (
+        '<div class="xg"><div class="xg-scroll" role="region" tabindex="0" aria-label="All claims">'
+        f'<table class="xg-numbers" role="table"><thead role="rowgroup"><tr role="row">{heads}</tr></thead>{parts}'
+        "</table></div></div>"
+    )
+
+
+def _section_rows(section: str, claims: Sequence[Claim], outcomes: Outcomes) -> str:
+    head = f'<a href="#section-{section}">{section} {escape(SECTIONS[section])}</a>'
+    rows = "".join(_overview_row(claim, outcomes) for claim in claims)
+    return (
+        f'<tbody role="rowgroup"><tr role="row"><th scope="rowgroup" role="rowheader" colspan="{len(HEADS)}">'
+        f"<b>{head}</b></th></tr>{rows}</tbody>"
+    )
+
+
+def _overview_row(claim: Claim, outcomes: Outcomes) -> str:
+    verdict = verdict_of(claim, outcomes)
+    title = f'<a href="#{claim_anchor(claim)}">{escape(claim.title)}</a>'
+    number = escape(decisive_number_text(claim, outcomes.get(claim.id)))
+    sign = f'<span aria-hidden="true">{SIGNS[verdict]}</span>'
+    return (
+        f'<tr role="row"><th scope="row" role="rowheader">{title}</th>'
+        f'<td role="cell" style="white-space:nowrap">{sign} {verdict}</td><td role="cell">{number}</td></tr>'
+    )
+
+
+def claim_anchor(claim: Claim) -> str:
+    """Where the rest of a claim stands on the page."""
+    return f"claim-{claim.id}"
+
+
+def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None) -> str:
+    """The number that decides beside what is required of it."""
+    if outcome is None or not outcome.numbers:
+        return NO_NUMBER
+    number = words.decisive_number(claim, outcome)
+    title = words.number_title(number.name, scale_of(SCALE))
+    text = f"{words.format_number(number.value)} ({words.interval_text(number)}), asked: {words.rule_text(claim)}"
+    return f"{title}: {text}" if title else text
+
+
+def claim_card(
+    claim: Claim,
+    outcome: ClaimOutcome | None,
+    report: Reproduction | None,
+    query: ReproductionQuery,
+    reasons: Reasons | None,
+) -> None:
+    """`outcome`, `report`: None before it was run. `reasons`: why claims fail, where that is examined."""
+    with st.container(border=True, key=claim_anchor(claim), gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            verdict = outcome.verdict if outcome else NOT_RUN
+            color, icon = BADGES[verdict]
+            st.badge(verdict, color=color, icon=icon)
+            st.caption(f"Section {claim.section}")
+        st.html(claim_html(claim))
+        if outcome is None or report is None:
+            return
+        st.html(outcome_html(claim, outcome))
+        if failure := failure_text(outcome, reasons):
+            st.html(note_html(failure))
+        if outcome.numbers:
+            _numbers(claim, outcome, report, query)
+
+
+def claim_html(claim: Claim) -> str:
     """The claim, its statistic and its rule."""
-    return claim_html(claim, anchor, f"{statistic_told(claim)}; {rule_told(claim)}")
+    declared = [words.statistic_text(claim), *([words.rule_text(claim)] if claim.contrasts else [])]
+    rule = f"Declared: {'; '.join(declared)}. For the command: {claim.id}."
+    text = f'<p><b>{escape(claim.title)}</b></p><p>{escape(claim.says)}</p><p class="xg-small">{escape(rule)}</p>'
+    return f'<div class="xg" id="{claim_anchor(claim)}" style="{BELOW_THE_TOP}">{text}</div>'
 
 
-def claim_html(claim: Declaration, anchor: str, declared: str) -> str:
-    """The claim and what was declared of it."""
-    rule = f"Declared: {declared}. For the command: {claim.id}."
-    said = f"<p><b>{escape(claim.title)}</b></p><p>{escape(claim.says)}</p>"
-    return f'<div class="xg" id="{anchor}" style="{BELOW_THE_TOP}">{said}<p class="xg-small">{escape(rule)}</p></div>'
-
-
-def decided_html(claim: Declaration, outcome: Outcome, scale: Scale) -> str:
+def outcome_html(claim: Claim, outcome: ClaimOutcome) -> str:
     """What the verdict hangs on, and what else was seen."""
     lead = "Why" if outcome.why else "What decides"
-    seen = f"<br>Seen: {escape(seen_told(outcome))}." if seen_told(outcome) else ""
-    return f'<div class="xg"><p class="xg-small">{lead}: {escape(decides(claim, outcome, scale))}{seen}</p></div>'
+    distribution = words.distribution_text(outcome)
+    line = f"<br>Seen: {escape(distribution)}." if distribution else ""
+    decision = escape(words.decision_text(claim, outcome, scale_of(SCALE)))
+    return f'<div class="xg"><p class="xg-small">{lead}: {decision}{line}</p></div>'
 
 
-def made_html(made: str) -> str:
-    """How a report that comes with the project was made."""
-    return f'<div class="xg"><p class="xg-small">This report comes with the project. {escape(made)}</p></div>'
+def note_html(text: str) -> str:
+    """A small paragraph."""
+    return f'<div class="xg"><p class="xg-small">{escape(text)}</p></div>'
 
 
-def sum_html(told: str) -> str:
-    """How the first number is computed."""
-    return f'<div class="xg"><p class="xg-small">The first is {escape(told)}.</p></div>'
-
-
-def rows(outcome: Outcome, scale: Scale) -> list[dict[str, object]]:
-    """A row a number."""
-    return [
-        {
-            "What": name_told(one.name, scale) or "all",
-            "Value": round(one.value, 3),
-            "From": round(one.low, 3),
-            "To": round(one.high, 3),
-            "Widened from": round(one.wide_low, 3),
-            "Widened to": round(one.wide_high, 3),
-            "n": one.n,
-            "Inside": INSIDE[one.verdict],
-        }
-        for one in outcome.numbers
-    ]
-
-
-def _numbers(claim: Claim, outcome: Outcome, found: Reproduction) -> None:
+def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: ReproductionQuery) -> None:
     opened = st.expander("Numbers", key=key(f"{OPEN}{claim.id}"), on_change="rerun")
     if not opened.open:
         return
     import pandas
 
     with opened:
-        st.html(sum_html(sum_told(claim.contrasts[0], scale_of(found.scale))))
-        draw_table(pandas.DataFrame(rows(outcome, scale_of(found.scale))), f"claim_{claim.id}")
-        by_name = {one.name: one for one in found.experiments}
-        for name in experiment_names(claim, scale_of(found.scale)):
-            if by_name[name].plan:
-                experiment_link(by_name[name], claim.contrasts[0].terms[0].metric)
+        sizes = query.sizes if isinstance(query, SmatQuery) else {}
+        first = words.sum_text(claim.contrasts[0], scale_of(SCALE), sizes)
+        st.html(note_html(f"The first is {first}."))
+        table = pandas.DataFrame(number_rows(outcome))
+        draw_table(table.drop(columns=list(WIDENED)) if claim.unit == "seeds" else table, f"claim_{claim.id}")
+        for entry, label, link in experiment_links(claim, report, query):
+            st.page_link(entry.file, label=label, icon=":material/open_in_new:", query_params=link)
 
 
-def experiment_link(experiment: ExperimentFound, metric: str) -> None:
-    """Opens the experiment on its page, at the comparison that the claim is about."""
-    ways = {"evaluation": _evaluation, "randomization": _randomization, "attack": _attack}
-    entry, query = ways[experiment.source](experiment, metric)
-    label = f"{experiment.source.capitalize()}: {experiment.name}"
-    st.page_link(entry.file, label=label, icon=":material/open_in_new:", query_params=query)
+def number_rows(outcome: ClaimOutcome) -> list[dict[str, object]]:
+    """A row a number."""
+    return [
+        {
+            "What": words.number_title(one.name, scale_of(SCALE)) or "all",
+            "Value": round(one.value, 3),
+            "From": round(one.low, 3),
+            "To": round(one.high, 3),
+            "Widened from": round(one.wide_low, 3),
+            "Widened to": round(one.wide_high, 3),
+            "n": one.n,
+            "Inside": words.INSIDE[one.verdict],
+        }
+        for one in outcome.numbers
+    ]
 
 
-def _evaluation(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
-    from components.evaluate.state import of_plan, write
-    from engine.jobs.evaluating import plan_of
+def experiment_links(
+    claim: Claim, report: Reproduction, query: ReproductionQuery
+) -> Iterator[tuple[PageEntry, str, Query]]:
+    """The experiments that a claim rests on: page, label and link, at the comparison that the claim is about."""
+    if isinstance(query, SmatQuery):
+        for task, normalization in student_keys(claim):
+            if not isinstance(plan := query.plan((task, normalization)), str):
+                link = students_link(students_state(plan, "image" if task == "image" else "text"))
+                yield SCAFFOLD, f"Students: {TASKS[task]}, {normalization}", link
+        return
+    by_name = {one.name: one for one in report.experiments}
+    for name in experiment_names(claim, scale_of(SCALE)):
+        experiment = by_name[name]
+        if experiment.plan:
+            label = f"{experiment.source.capitalize()}: {name}"
+            yield PAGES[experiment.source], label, LINKS[experiment.source](experiment, claim.terms[0].metric)
 
+
+def _evaluation_link(experiment: ExperimentSummary, metric: str) -> Query:
     view = "scaling" if experiment.name.endswith(SIZES) else "architecture"
-    return EVALUATE, write(of_plan(plan_of(experiment.plan), Look(view=view, metric=metric)))
+    return evaluation_link(evaluation_state(evaluation_plan(experiment.plan), Look(view=view, metric=metric)))
 
 
-def _randomization(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
-    from components.randomization.state import of_plan, write
-    from engine.randomization.plan import RANDOMIZE
-
-    return RANDOMIZATION, write(of_plan(RANDOMIZE.plan_of(experiment.plan)))
+def _randomization_link(experiment: ExperimentSummary, metric: str) -> Query:
+    return randomization_link(randomization_state(RANDOMIZE.plan_of(experiment.plan)))
 
 
-def _attack(experiment: ExperimentFound, metric: str) -> tuple[PageEntry, Query]:
-    from components.adversarial.state import of_plan, write
-    from engine.jobs.attacking import plan_of
+def _attack_link(experiment: ExperimentSummary, metric: str) -> Query:
+    link = attack_link(attack_state(attack_plan(experiment.plan), metric.partition("_")[2]))
+    return {name: values for name, values in link.items() if name != "digest"}
 
-    query = write(of_plan(plan_of(experiment.plan), metric.partition("_")[2]))
-    return ADVERSARIAL, {name: values for name, values in query.items() if name != "digest"}
+
+LINKS = {"evaluation": _evaluation_link, "randomization": _randomization_link, "attack": _attack_link}
+PAGES = {"evaluation": EVALUATE, "randomization": RANDOMIZATION, "attack": ADVERSARIAL}
+"""By the source of an experiment."""

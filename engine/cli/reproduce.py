@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.cli import values
 from engine.cli.jobs import carried_out, end
 from engine.cli.options import Seed
-from engine.cli.reproduce_smat import SMAT, reproduce_smat
 from engine.cli.writing import write
 from engine.errors import Cancelled, UsageError, not_allowed, unknown
 
 if TYPE_CHECKING:
-    from engine.reproduction.asked import Asked
-    from engine.reproduction.outcome import Reproduction
-
-THESIS = "thesis"
+    from engine.reproduction.query import ReproductionQuery
+    from engine.reproduction.report import Reproduction
 
 
 def reproduce(
@@ -48,64 +44,39 @@ def reproduce(
     ] = False,
 ) -> None:
     """Try the claims of the thesis or of SMaT and write a report; stopped, the same command goes on where it was."""
-    from engine.reproduction.asked import Asked, of_topics
-    from engine.reproduction.claims import TOPICS
-
-    if what not in (THESIS, SMAT):
-        raise not_allowed("reproduce", f"{THESIS} or {SMAT}", what)
-    if what == SMAT:
-        if topic is not None:
-            raise not_allowed("--topic", "left out: SMaT's claims are one topic", topic)
-        return _smat(scale, out, examples, seed, claims, places, as_json)
-    if topic is not None and topic not in TOPICS:
-        raise unknown("topic", topic, TOPICS)
-    folder = _folder(out)
-    whole = Asked(
-        scale=scale,
-        examples=None if examples is None else values.whole("--examples", examples, 2),
-        seed=values.whole("--seed", seed),
-        claims=tuple(values.names("--claims", claims)) if claims else (),
-        places={} if places is None else _places(Path(places).expanduser()),
-        folder=str(folder),
-    )
-    parts = of_topics(whole, TOPICS if topic is None else (topic,))
-    for asked in parts:
-        asked.check()
-    return _all_of(parts, folder, as_json)
-
-
-def _smat(
-    scale: str, out: str, examples: str | None, seed: str, claims: str, places: str | None, as_json: bool
-) -> None:
-    from engine.reproduction.smat.asked import Asked
-
-    asked = Asked(
-        scale=scale,
-        examples=None if examples is None else values.whole("--examples", examples, 2),
-        seed=values.whole("--seed", seed),
-        claims=tuple(values.names("--claims", claims)) if claims else (),
-        places={} if places is None else _places(Path(places).expanduser()),
-    )
-    reproduce_smat(asked, _folder(out), as_json)
-
-
-def _all_of(parts: Sequence[Asked], folder: Path, as_json: bool) -> None:
-    """Topic by topic, each with a report of its own."""
-    from engine.cli.guard import note
     from engine.cli.output import print_json
-    from engine.reproduction.run import kept
-    from engine.reproduction.timing import seconds_of, time_told
+    from engine.reproduction.papers import PAPERS, THESIS_TOPICS
+    from engine.reproduction.smat import SmatQuery
+    from engine.reproduction.thesis import ThesisQuery, split_topics
 
-    found = {}
-    for asked in parts:
-        if kept(asked) is None and seconds_of(asked) is not None:
-            note(time_told(asked))
-        found[asked.topic] = _found(asked)
-        _keep(found[asked.topic], asked, folder)
+    if what not in PAPERS:
+        raise not_allowed("reproduce", " or ".join(PAPERS), what)
+    if what == "smat" and topic is not None:
+        raise not_allowed("--topic", "left out: SMaT's claims are one topic", topic)
+    if topic is not None and topic not in THESIS_TOPICS:
+        raise unknown("topic", topic, THESIS_TOPICS)
+    folder = _folder(out)
+    shared: dict[str, Any] = {
+        "scale": scale,
+        "examples": None if examples is None else values.whole("--examples", examples, 2),
+        "seed": values.whole("--seed", seed),
+        "claims": tuple(values.names("--claims", claims)) if claims else (),
+        "places": {} if places is None else _places(Path(places).expanduser()),
+    }
+    queries: tuple[ReproductionQuery, ...] = (SmatQuery(**shared),)
+    if what == "thesis":
+        whole = ThesisQuery(**shared, folder=str(folder))
+        queries = split_topics(whole, THESIS_TOPICS if topic is None else (topic,))
+    for query in queries:
+        query.check()
+    reports = {}
+    for query in queries:
+        reports[query.topic_id] = report = _answer(query)
+        _write(report, query, folder)
         if not as_json:
-            _show(found[asked.topic], asked, folder)
+            _print(report, query, folder)
     if as_json:
-        plain = {topic: own.as_plain() for topic, own in found.items()}
+        plain = {topic: report.as_plain() for topic, report in reports.items()}
         print_json(plain if len(plain) > 1 else next(iter(plain.values())))
 
 
@@ -118,59 +89,61 @@ def _folder(out: str) -> Path:
 
 def _places(file: Path) -> dict[str, str]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8-sig"))
+        places = json.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise UsageError(f"--places: {file} must be a file with JSON ({type(error).__name__}).") from None
-    if not isinstance(found, dict) or not all(isinstance(place, str) for place in found.values()):
-        raise not_allowed("--places", "an object of folders by name", found)
-    return found
+    if not isinstance(places, dict) or not all(isinstance(place, str) for place in places.values()):
+        raise not_allowed("--places", "an object of folders by name", places)
+    return places
 
 
-def _found(asked: Asked) -> Reproduction:
-    """The work as a job, so that it is seen and stopped elsewhere; what failed in it the report says."""
-    from engine.cli.guard import STOPPED, fail
+def _answer(query: ReproductionQuery) -> Reproduction:
+    """The report, made by a job, so that it is seen and stopped elsewhere; what failed in it the report says."""
+    from engine.cli.guard import STOPPED, fail, note
     from engine.cli.output import only_ours
     from engine.cli.stopping import stoppable
     from engine.jobs import create
-    from engine.reproduction.run import kept, reproduce
+    from engine.reproduction.run import cached_report, reproduce
+    from engine.reproduction.thesis import ThesisQuery
+    from engine.reproduction.words import time_text
 
-    ended = carried_out(create("reproduce", asked.as_plain()))
+    if isinstance(query, ThesisQuery) and query.seconds() is not None and cached_report(query) is None:
+        note(time_text(query))
+    ended = carried_out(create(query.job, query.as_plain()))
     if ended.state not in ("done", "failed"):
         end(ended)
-    if found := kept(asked):
-        return found
+    if ended.failed and query.job == "reproduce_smat":
+        note(f"{ended.failed} parts of {ended.total} failed. See: exegesis jobs show {ended.id}")
+    if report := cached_report(query):
+        return report
     with only_ours(), stoppable() as cancel:  # a cache that cannot be written to keeps no report
         try:
-            return reproduce(asked, cancel=cancel)
+            return reproduce(query, cancel=cancel)
         except Cancelled:
             raise typer.Exit(fail("reproduce: stopped; finished parts are kept.", STOPPED)) from None
 
 
-def _file(asked: Asked) -> str:
-    """What the report is called, without its ending."""
-    from engine.reproduction.claims import TOPICS
-
-    topic = "" if asked.topic == TOPICS[0] else f"-{asked.topic}"
-    return f"{THESIS}{topic}-{asked.scale}"
+def _stem(query: ReproductionQuery) -> str:
+    """The start of the names of a report's files."""
+    return f"{query.about.stem}-{query.scale}"
 
 
-def _keep(found: Reproduction, asked: Asked, folder: Path) -> None:
-    from engine.reproduction.writing import markdown
+def _write(report: Reproduction, query: ReproductionQuery, folder: Path) -> None:
+    from engine.reproduction.documents import report_files
 
-    plain = json.dumps(found.as_plain(), indent=1, ensure_ascii=False) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    for ending, text in {".md": markdown(found, asked.declared), ".json": plain}.items():
-        write("--out", folder / f"{_file(asked)}{ending}", text.encode())
+    for ending, text in report_files(report, query).items():
+        write("--out", folder / f"{_stem(query)}{ending}", text().encode())
 
 
-def _show(found: Reproduction, asked: Asked, folder: Path) -> None:
+def _print(report: Reproduction, query: ReproductionQuery, folder: Path) -> None:
     from engine.cli.output import console, table, visible
     from engine.reproduction.scales import scale_of
-    from engine.reproduction.words import decides, sentence
+    from engine.reproduction.words import decision_text, summary_sentence
 
-    made = table(["claim", "section", "verdict", "what decides"])
-    for claim, one in zip(asked.chosen, found.outcomes, strict=True):
-        told = (claim.id, claim.section, one.verdict, decides(claim, one, scale_of(asked.scale)))
-        made.add_row(*map(visible, told))
-    console().print(made)
-    print(f"{sentence(found)} Written: {visible(str(folder / f'{_file(asked)}.md'))}")
+    rows = table(["claim", "section", "verdict", "what decides"])
+    for claim, one in zip(query.selected_claims, report.outcomes, strict=True):
+        cells = (claim.id, claim.section, one.verdict, decision_text(claim, one, scale_of(query.scale)))
+        rows.add_row(*map(visible, cells))
+    console().print(rows)
+    print(f"{summary_sentence(report)} Written: {visible(str(folder / f'{_stem(query)}.md'))}")

@@ -20,7 +20,7 @@ MODULES = {
     "predict": "engine.jobs.predicting",
     "evaluate": "engine.jobs.evaluating",
     "reproduce": "engine.jobs.reproducing",
-    "reproduce_smat": "engine.jobs.reproducing_smat",
+    "reproduce_smat": "engine.jobs.reproducing",
     "compare": "engine.jobs.comparing",
     "attack": "engine.jobs.attacking",
     "scaffold": "engine.jobs.scaffolding",

@@ -1,1 +1,4 @@
-"""The claims of the thesis, declared before the run, and whether they hold on models that are here."""
+"""Reproduction of papers: declared claims, the experiments that try them, verdicts, and reports of these.
+
+`papers.py` holds what is data of a paper; `thesis.py` and `smat.py` its question and experiments.
+"""

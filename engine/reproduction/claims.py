@@ -1,4 +1,4 @@
-"""The declared claims: what each compares, by which rule it holds, and the digest that shows none was moved."""
+"""The declared claims: what each compares, the rule by which it holds, and the digest that shows none was moved."""
 
 from __future__ import annotations
 
@@ -6,61 +6,74 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from cache import canonical
 from engine.errors import unknown
+from engine.reproduction.measures import AUC, choice_name, size_name
+from engine.reproduction.papers import THESIS_TOPICS, TOPICS
 from engine.reproduction.verdicts import Bounds
 
-FILE = Path(__file__).with_name("thesis.json")
-FILES = {"faithfulness": FILE, "sanity": FILE.with_name("thesis_sanity.json")}
-"""What is declared, by topic: each with a digest of its own, so that one can be run, and revised, without the other."""
-TOPICS = tuple(FILES)
+FOLDER = Path(__file__).parent
 Rule = Literal["at least", "more than", "at most", "within"]
-Take = Literal["mean", "variance"]
 Names = Mapping[str, tuple[str, ...]]
-Over = Mapping[str, str | list[str]]
-"""What a claim goes through one by one: members, or the name of their group."""
-
-
-@runtime_checkable
-class Declaration(Protocol):
-    """What the claims of every paper have: what is told of them, and what their numbers are held against."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def section(self) -> str: ...
-    @property
-    def says(self) -> str: ...
-    @property
-    def rule(self) -> Rule: ...
-    @property
-    def bounds(self) -> Bounds: ...
-    @property
-    def least(self) -> int | None: ...
-    @property
-    def by_construction(self) -> str: ...
+Sizes = Mapping[str, Mapping[str, int]]
+"""Examples of each train size of a task, by the task and the name of the size."""
+SPARSEMAX = "sparsemax"
+MISSING_SIZES = "Only some of the train sizes that it compares are taught at this scale."
 
 
 @dataclass(frozen=True)
 class Term:
-    """The mean of a metric over methods and models, `times` that. `models`: by the part they play, such as `size-1`.
-
-    `take`: "variance" for the variance of the models' means, without the noise of their examples.
-    """
+    """`times` a number of a task."""
 
     times: int | float
     task: str
     metric: str
+
+    @property
+    def unit(self) -> str:
+        """What its values are of."""
+        return "examples"
+
+
+@dataclass(frozen=True)
+class MethodTerm(Term):
+    """The mean of a metric over methods and models. `models`: by the part they play, such as `size-1`.
+
+    `take`: "variance" for the variance of the models' means, without the noise of their examples.
+    """
+
     methods: tuple[str, ...]
     models: tuple[str, ...]
-    take: Take = "mean"
+    take: Literal["mean", "variance"] = "mean"
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """What two terms of a sum may not share."""
+        return self.task, self.metric, self.methods, self.models
+
+
+@dataclass(frozen=True)
+class StudentTerm(Term):
+    """A number of students or of their explainers. `size`: the name of a train size. `side`: of a pair, else empty."""
+
+    setting: str
+    size: str
+    normalization: str = SPARSEMAX
+    side: str = ""
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """What two terms of a sum may not share."""
+        return self.task, self.metric, self.setting, self.size, self.normalization
+
+    @property
+    def unit(self) -> str:
+        return "examples" if self.metric == AUC else "seeds"
 
 
 @dataclass(frozen=True)
@@ -68,18 +81,19 @@ class Contrast:
     """A sum of terms; `name`: what is compared, as far as it differs within the claim."""
 
     name: str
-    terms: tuple[Term, ...]
+    terms: tuple[Any, ...]
     oriented: bool = False
     """Whether metrics where lower is better count with the other sign, so that more is always better."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the thesis found, in our words, and the rule by which it holds. `title`: in few words.
+    """A finding of a paper, in our words, and the rule by which it holds. `title`: in few words.
 
-    `asked`: entries that must follow the rule; an entry follows it as soon as one of its contrasts does. `least`: how
-    many must, None for all. `bounds`: what a contrast must lie between, None where there is no such bound.
-    `by_construction`: why it holds with random weights too, else empty.
+    `entries`: each must follow the rule; an entry does as soon as one of its contrasts does. `least`: how many must,
+    None for all. `bounds`: what a contrast must lie between, None where there is no such bound. `by_construction`: why
+    it holds with random weights too, else empty. `people`: why only people can tell, else empty. `why`: why nothing of
+    it can be run, else empty.
     """
 
     id: str
@@ -88,9 +102,11 @@ class Claim:
     says: str
     rule: Rule
     bounds: Bounds
-    asked: tuple[tuple[Contrast, ...], ...]
+    entries: tuple[tuple[Contrast, ...], ...]
     least: int | None = None
     by_construction: str = ""
+    people: str = ""
+    why: str = ""
 
     @property
     def strict(self) -> bool:
@@ -99,112 +115,90 @@ class Claim:
 
     @property
     def contrasts(self) -> tuple[Contrast, ...]:
-        return tuple(contrast for choices in self.asked for contrast in choices)
+        return tuple(contrast for choices in self.entries for contrast in choices)
+
+    @property
+    def terms(self) -> tuple[Any, ...]:
+        return tuple(term for contrast in self.contrasts for term in contrast.terms)
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(term.task for one in self.contrasts for term in one.terms))
+        return tuple(dict.fromkeys(term.task for term in self.terms))
+
+    @property
+    def unit(self) -> str:
+        """What its numbers differ by: examples, or the seeds of students."""
+        return "examples" if self.people or any(term.unit == "examples" for term in self.terms) else "seeds"
 
 
 @dataclass(frozen=True)
-class Declared:
-    """All claims of a topic. `revised`: when and why they were. `tasks`: the metrics that each needs. `settings`: of
-    the experiments of each source, by scale; `examples` of one are those of the source, where it takes fewer. `digest`:
-    SHA-256 of all that is declared.
+class Declaration:
+    """All claims of a topic. `revised`: when and why they were. `examples`: by scale. `tasks`: the metrics that each
+    needs. `settings`: of the experiments of each source, by scale; `examples` of one are those of the source, where it
+    takes fewer. `seeds`: how many students are taught, and needed. `digest`: SHA-256 of all that is declared.
     """
 
+    topic: str
     source: str
     revised: str
     examples: Mapping[str, int]
     tasks: Names
-    claims: tuple[Claim, ...]
-    topic: str
-    settings: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(repr=False)
     digest: str = field(repr=False)
+    settings: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(repr=False)
+    seeds: Mapping[str, int] = field(repr=False)
+    groups: Names = field(repr=False)
+    entries: Sequence[Mapping[str, Any]] = field(repr=False)
 
-    def chosen(self, ids: Sequence[str]) -> tuple[Claim, ...]:
-        """The claims of these ids in the order of the thesis, all where none are named. Errors list the known ones."""
-        known = {claim.id: claim for claim in self.claims}
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(one["id"] for one in self.entries)
+
+    @functools.cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """All of them; of claims about students those without train sizes."""
+        return self._read({})
+
+    def select(self, ids: Sequence[str] = (), sizes: Sizes | None = None) -> tuple[Claim, ...]:
+        """The claims with these ids in the order of the paper, all where none are named. Errors list the known ones."""
         for id in ids:
-            if id not in known:
-                raise unknown("claims", id, known)
-        return tuple(claim for claim in self.claims if not ids or claim.id in ids)
+            if id not in self.ids:
+                raise unknown("claims", id, self.ids)
+        claims = self.claims if sizes is None else self._read(sizes)
+        return tuple(claim for claim in claims if not ids or claim.id in ids)
+
+    def _read(self, sizes: Sizes) -> tuple[Claim, ...]:
+        reader = _Reader(self.groups, sizes, *READERS[TOPICS[self.topic].paper])
+        return tuple(reader.claim(one) for one in self.entries)
 
 
 @functools.cache
-def declared(file: Path = FILE) -> Declared:
-    """What the file declares."""
+def declaration(topic: str = THESIS_TOPICS[0]) -> Declaration:
+    """The declaration of a topic."""
+    return load_declaration(FOLDER / TOPICS[topic].declaration, topic)
+
+
+def load_declaration(file: Path, topic: str) -> Declaration:
+    """Read a file of claims."""
     plain = json.loads(file.read_text(encoding="utf-8"))
-    reader = _Reader(_tuples(plain["methods"]), _tuples(plain["models"]))
-    return Declared(
+    groups = {name: tuple(own) for kind in ("methods", "models", "groups") for name, own in plain.get(kind, {}).items()}
+    return Declaration(
+        topic,
         plain["source"],
         plain["revised"],
         plain["examples"],
-        _tuples(plain["tasks"]),
-        tuple(reader.claim(one) for one in plain["claims"]),
-        next((topic for topic, own in FILES.items() if own == file), TOPICS[0]),
-        plain.get("settings", {}),
+        {name: tuple(metrics) for name, metrics in plain.get("tasks", {}).items()},
         hashlib.sha256(canonical(plain)).hexdigest(),
+        plain.get("settings", {}),
+        plain.get("seeds", {}),
+        groups,
+        plain["claims"],
     )
 
 
-def every_claim() -> tuple[Claim, ...]:
-    """Of all topics, in the order of the thesis."""
-    claims = (claim for file in FILES.values() for claim in declared(file).claims)
+def thesis_claims() -> tuple[Claim, ...]:
+    """The claims of all topics of the thesis, in its order."""
+    claims = (claim for topic in THESIS_TOPICS for claim in declaration(topic).claims)
     return tuple(sorted(claims, key=lambda claim: claim.section.partition(",")[0]))
-
-
-def _tuples(plain: Mapping[str, Sequence[str]]) -> Names:
-    return {name: tuple(values) for name, values in plain.items()}
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """Puts the members of named groups, and what a claim goes through one by one, where their names stand."""
-
-    methods: Names
-    models: Names
-
-    def claim(self, plain: Mapping[str, Any]) -> Claim:
-        asked = [
-            tuple(found for one in self._through(plain["some"]) if (found := self._contrast(plain, {**each, **one})))
-            for each in self._through(plain["each"])
-        ]
-        bounds = bounds_of(plain["rule"], plain["threshold"])
-        return Claim(
-            plain["id"], plain["title"], plain["section"], plain["says"], plain["rule"], bounds, tuple(asked),
-            plain.get("least"), plain.get("by_construction", ""),
-        )  # fmt: skip
-
-    def _through(self, over: Over) -> list[dict[str, str]]:
-        return gone_through(over, {**self.methods, **self.models})
-
-    def _contrast(self, plain: Mapping[str, Any], chosen: Mapping[str, str]) -> Contrast | None:
-        """None where it would compare something with itself."""
-        terms = tuple(self._term(part, chosen) for part in plain["sum"])
-        same = {(term.task, term.metric, term.methods, term.models) for term in terms}
-        if len(same) < len(terms):
-            return None
-        return Contrast(", ".join(chosen.values()), terms, plain["oriented"])
-
-    def _term(self, part: Mapping[str, Any], chosen: Mapping[str, str]) -> Term:
-        task, metric, methods, models = (
-            chosen.get(part[name], part[name]) for name in ("task", "metric", "methods", "models")
-        )
-        return Term(
-            part["times"],
-            task,
-            metric,
-            self.methods.get(methods, (methods,)),
-            self.models.get(models, (models,)),
-            part.get("take", "mean"),
-        )
-
-
-def gone_through(over: Over, groups: Names) -> list[dict[str, str]]:
-    """Each choice of one member for each name. `groups`: the members of named groups."""
-    members = [tuple(named) if isinstance(named, list) else groups[named] for named in over.values()]
-    return [dict(zip(over, chosen, strict=True)) for chosen in itertools.product(*members)]
 
 
 def bounds_of(rule: Rule, threshold: Any) -> Bounds:
@@ -213,3 +207,88 @@ def bounds_of(rule: Rule, threshold: Any) -> Bounds:
         low, high = threshold
         return low, high
     return (None, threshold) if rule == "at most" else (threshold, None)
+
+
+Part = Mapping[str, Any]
+Choice = Mapping[str, str]
+"""What a claim goes through, one member of each group."""
+TermReader = Callable[[Part, Choice, Names, Sizes], Any]
+ContrastName = Callable[[Choice, Sequence[Any], Sizes], str]
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Substitutes members of groups and train sizes for their names; leaves out what is not taught."""
+
+    groups: Names
+    sizes: Sizes
+    term: TermReader
+    name: ContrastName
+
+    def claim(self, plain: Mapping[str, Any]) -> Claim:
+        people = plain.get("people", "")
+        candidates = (
+            tuple(filter(None, (self._contrast(plain, {**each, **one}) for one in self._choices(plain["some"]))))
+            for each in self._choices(plain["each"])
+        )
+        entries = tuple(entry for entry in candidates if entry)
+        return Claim(
+            plain["id"], plain["title"], plain["section"], plain["says"], plain["rule"],
+            bounds_of(plain["rule"], plain["threshold"]), () if people else entries, plain.get("least"),
+            plain.get("by_construction", ""), people, "" if entries or people else MISSING_SIZES,
+        )  # fmt: skip
+
+    def _choices(self, groups: Mapping[str, str | list[str]]) -> list[dict[str, str]]:
+        """Each choice of one member for each name. `groups`: members, or the name of their group."""
+        members = [tuple(named) if isinstance(named, list) else self.groups[named] for named in groups.values()]
+        return [dict(zip(groups, chosen, strict=True)) for chosen in itertools.product(*members)]
+
+    def _contrast(self, plain: Mapping[str, Any], choice: Choice) -> Contrast | None:
+        """None where it would compare something with itself, or needs a train size that is not taught."""
+        terms = tuple(self.term(part, choice, self.groups, self.sizes) for part in plain["sum"])
+        if None in terms or len({term.subject for term in terms}) < len(terms):
+            return None
+        return Contrast(self.name(choice, terms, self.sizes), terms, plain.get("oriented", False))
+
+
+def _method_term(part: Part, choice: Choice, groups: Names, sizes: Sizes) -> MethodTerm:
+    task, metric, methods, models = (
+        choice.get(part[name], part[name]) for name in ("task", "metric", "methods", "models")
+    )
+    return MethodTerm(
+        part["times"],
+        task,
+        metric,
+        groups.get(methods, (methods,)),
+        groups.get(models, (models,)),
+        part.get("take", "mean"),
+    )
+
+
+def _method_contrast(choice: Choice, terms: Sequence[MethodTerm], sizes: Sizes) -> str:
+    return ", ".join(choice.values())
+
+
+def _student_term(part: Part, choice: Choice, groups: Names, sizes: Sizes) -> StudentTerm | None:
+    """None where the train size is not taught."""
+    values: dict[str, Any] = {name: choice.get(value, value) for name, value in part.items()}
+    term = StudentTerm(
+        values["times"], values["of"], values["measure"], values["setting"], values["size"],
+        values.get("normalisation", SPARSEMAX), values.get("side", ""),
+    )  # fmt: skip
+    return term if term.size in sizes.get(term.task, {}) else None
+
+
+def _student_contrast(choice: Choice, terms: Sequence[StudentTerm], sizes: Sizes) -> str:
+    words = (
+        size_name(sizes[terms[0].task][value]) if name == "size" else choice_name(value)
+        for name, value in choice.items()
+    )
+    return ", ".join(words)
+
+
+READERS: Mapping[str, tuple[TermReader, ContrastName]] = {
+    "thesis": (_method_term, _method_contrast),
+    "smat": (_student_term, _student_contrast),
+}
+"""By paper: how a term is read, and how a contrast is named."""

@@ -1,4 +1,4 @@
-"""On which models and data sets the claims are tried: small ones that come with the project, or the thesis's own."""
+"""The models and data sets on which claims are tried: small ones that come with the project, or the thesis's own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MARKED_SST = "sst2-marked"
 """SST-2 with labels by chance and the word of the label at the end: section 3.1."""
 SIZES = "T5 sizes"
 FAMILIES = "architectures"
-"""The two comparisons, as evaluations are named by them."""
+"""The two comparisons, as experiments are named by them."""
 
 
 @dataclass(frozen=True)
-class Data:
-    """What stands for a task of the thesis. `key`: the end of the names of models that are fine-tuned on it."""
+class TaskData:
+    """The data set of a task of the thesis. `key`: the end of the names of models that are fine-tuned on it."""
 
     key: str
     dataset: str
@@ -25,11 +25,11 @@ class Data:
 
 @dataclass(frozen=True)
 class Scale:
-    """`tasks`: what stands for each task. `bases`: which model plays each part. `trains`: whether models are still to
-    be fine-tuned."""
+    """`tasks`: the data set of each task. `bases`: the model that plays each part. `trains`: whether models are still
+    to be fine-tuned."""
 
     id: str
-    tasks: Mapping[str, Data]
+    tasks: Mapping[str, TaskData]
     bases: Mapping[str, str]
     trains: bool
 
@@ -38,14 +38,14 @@ class Scale:
         return f"{self.bases[part].rpartition('/')[2]}-{self.tasks[task].key}"
 
     @property
-    def data(self) -> tuple[Data, ...]:
+    def data(self) -> tuple[TaskData, ...]:
         return tuple(dict.fromkeys(self.tasks.values()))
 
 
-_NLI = Data("nli", "nli")
+_NLI = TaskData("nli", "nli")
 EMBEDDED = Scale(
     "embedded",
-    {"marked": Data("marked", "reviews-marked"), "mnli": _NLI, "esnli": _NLI},
+    {"marked": TaskData("marked", "reviews-marked"), "mnli": _NLI, "esnli": _NLI},
     {
         "size-1": "t5-mini", "size-2": "t5-small", "size-3": "t5", "size-4": "t5-deep",
         "bert": "bert", "roberta": "roberta", "t5": "t5", "gpt2": "gpt2",
@@ -55,9 +55,9 @@ EMBEDDED = Scale(
 FULL = Scale(
     "full",
     {
-        "marked": Data(MARKED_SST, MARKED_SST),
-        "mnli": Data("multinli", "multinli"),
-        "esnli": Data("esnli", "esnli"),
+        "marked": TaskData(MARKED_SST, MARKED_SST),
+        "mnli": TaskData("multinli", "multinli"),
+        "esnli": TaskData("esnli", "esnli"),
     },
     {
         "size-1": "google/t5-efficient-tiny",
@@ -76,21 +76,21 @@ SCALES = {scale.id: scale for scale in (EMBEDDED, FULL)}
 
 
 def scale_of(id: str) -> Scale:
-    """The scale of that name. Errors list the known ones."""
+    """The scale with that name. Errors list the known ones."""
     if id not in SCALES:
         raise unknown("scale", id, SCALES)
     return SCALES[id]
 
 
 def family_of(part: str) -> str:
-    """Which comparison a part belongs to."""
+    """The comparison that a part belongs to."""
     return SIZES if part.startswith("size-") else FAMILIES
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where models and data sets lie. `given`: folders by the names of models, bases and data sets. `folder`: of what
-    is made for the run."""
+class Locations:
+    """Folders of models and data sets. `given`: by the names of models, bases and data sets. `folder`: of what is made
+    for the run."""
 
     scale: Scale
     given: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The words in which claims, rules and numbers are told, on paper and on the page."""
+"""The words for claims, rules and numbers, on paper and on the page."""
 
 from __future__ import annotations
 
@@ -6,53 +6,34 @@ from collections import Counter
 from collections.abc import Sequence
 
 from engine.registry import explainer
-from engine.reproduction.claims import TOPICS, Claim, Contrast, Declaration, Term
-from engine.reproduction.measures import MEASURES, measure
-from engine.reproduction.outcome import Number, Outcome, Reproduction
+from engine.reproduction.claims import SPARSEMAX, Claim, Contrast, MethodTerm, Sizes, StudentTerm
+from engine.reproduction.experiments import METHODS
+from engine.reproduction.measures import (
+    AUC,
+    MEASURES,
+    NORMALIZATIONS,
+    SIDES,
+    STUDENT_MEASURES,
+    TASKS,
+    measure,
+    setting_name,
+    size_name,
+)
+from engine.reproduction.papers import Topic
+from engine.reproduction.report import ClaimNumber, ClaimOutcome, Reproduction
 from engine.reproduction.scales import Scale
-from engine.reproduction.sources import METHODS
-from engine.reproduction.verdicts import CONSTRUCTION, FINDINGS, LABELS, TWIN, UNLEARNED, Finding, Verdict, margin
+from engine.reproduction.thesis import ThesisQuery
+from engine.reproduction.verdicts import (
+    CONSTRUCTION,
+    DUPLICATE,
+    FINDINGS,
+    NON_FINDINGS,
+    UNLEARNED,
+    Finding,
+    Verdict,
+    margin,
+)
 
-LEVEL = (
-    "Intervals are 95 % intervals over examples, paired wherever the examples are the same. A claim holds when the "
-    "intervals of all its numbers lie inside their bounds (Berger, 1982). It does not hold when one lies outside even "
-    "after it was widened for as many numbers as the claim has (Bonferroni); where some of several numbers are enough, "
-    "those must be inside so widened. So each of the two verdicts is given to at most 5 % of the claims of which it is "
-    "wrong, however many numbers they have. Everything else is undecided: the number of examples that would then "
-    "tell does so with power 0.8 for each number that is open, if that lies where it now seems to."
-)
-NO_FINDINGS = (
-    "Only these three verdicts are findings. A claim is not run where one of its models has not learned the task: "
-    "where it is right on the examples used no more often than by chance (one-sided exact binomial test against "
-    "1/classes; a correlation against 0; level 0.05). It is true by construction where its numbers would hold with "
-    "random weights too. It is at a ceiling where every overlap, AUC or agreement that it compares is within 0.01 of "
-    "1 (of ranks: where the words that count are the top ones as often), so that nothing could differ. It is counted "
-    "with another claim where both rest on the same numbers, because one data set stands for both of theirs."
-)
-"""Follows `LEVEL`."""
-FLAT = (
-    "A map whose scores are all equal orders nothing and has no value by its order: claims about a method that gives "
-    "nothing else on a model are not run."
-)
-SANITY = (
-    "Rho is Spearman's rank correlation of a map with that of the trained model; the cascade makes blocks random from "
-    "the last to the first; the unconstrained objective of an attack keeps the class alone, the constrained one its "
-    "probability too."
-)
-TOP = (
-    "The top three are integrated gradients, LIME and Kernel SHAP, as in the thesis; both gradients are the L2 norm of "
-    "the gradient and gradient x input; chance is a random order; the added word is the one that decides."
-)
-ABOUT = dict(zip(TOPICS, (TOP, SANITY), strict=True))
-"""What words of the claims mean, by topic."""
-QUANTITY = (
-    "Gradients and integrated gradients explain the logit of the predicted class, LIME and Kernel SHAP its "
-    "probability, attention neither; comprehensiveness and sufficiency are falls of the probability."
-)
-MAPS = (
-    "Gradients and integrated gradients explain the logit of the predicted class, attention neither its logit nor its "
-    "probability."
-)
 MIXED = "mixed"
 ATTACKED = {
     MIXED: "Attacks move a map of the logit, and the constrained objective keeps the probability: a mixture, of whose "
@@ -61,8 +42,7 @@ ATTACKED = {
     "probability": "Attacks move a map of the probability, and the constrained objective keeps the probability.",
 }
 """By the quantity of the attack; runs from before there was one were mixed."""
-SAME_DATA = "MultiNLI and e-SNLI are stood for by one data set, so that claims of {} rest on the same examples."
-SAME_OF = dict(zip(TOPICS, ("4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3,", "both"), strict=True))
+SHARED_DATA = "MultiNLI and e-SNLI are stood for by one data set, so that claims of {} rest on the same examples."
 INSIDE: dict[Finding, str] = {"holds": "yes", "does not hold": "no", "undecided": "open"}
 """Whether one number is inside its bounds."""
 COUNTED: dict[Verdict, str] = {
@@ -71,44 +51,60 @@ COUNTED: dict[Verdict, str] = {
     UNLEARNED: "not run (the model has not learned the task)",
 }
 """Verdicts as they stand behind a number of claims, where that differs."""
-NO_N = "lies on the bound itself, where no number of {} would tell"
+ON_BOUND = "lies on the bound itself, where no number of {} would tell"
 """Of one number."""
+TIME = (
+    "On one processor core like those that the shipped report was made on, all of it takes about {}. What is in the "
+    "cache already is not computed again."
+)
+UNKNOWN_TIME = "How long that takes cannot be told before such models were run once."
 
 
-def rule_told(claim: Declaration) -> str:
+def rule_text(claim: Claim) -> str:
     """How the claim is judged, such as `at least 0.9`."""
     low, high = claim.bounds
     if low is not None and high is not None:
-        return f"from {number_told(low)} to {number_told(high)}"
-    return f"{claim.rule} {number_told(low if low is not None else high or 0.0)}"
+        return f"from {format_number(low)} to {format_number(high)}"
+    return f"{claim.rule} {format_number(low if low is not None else high or 0.0)}"
 
 
-def number_told(value: float) -> str:
+def format_number(value: float) -> str:
     """With three digits after the point where it has them."""
     return f"{value:.3f}".rstrip("0").rstrip(".").replace("-", "−") if round(value, 3) else "0"
 
 
-def statistic_told(claim: Claim) -> str:
+def statistic_text(claim: Claim) -> str:
     """What is computed for each entry, in one line."""
-    terms = [one.terms for one in claim.contrasts]
-    metrics = dict.fromkeys(measure(term.metric).title.lower() for own in terms for term in own)
-    kind = _kind(claim.contrasts[0])
-    count, choices = len(claim.asked), max(map(len, claim.asked))
-    entries = "" if count == choices == 1 else f"; {_entries(count, choices, claim.least)}"
-    return f"{kind} of {' and '.join(metrics)}{entries}"
+    if not claim.contrasts:
+        return "what people say" if claim.people else "difference between train sizes"
+    if isinstance(claim.terms[0], StudentTerm):
+        statistic = _student_statistic(claim.contrasts[0])
+    else:
+        metrics = dict.fromkeys(measure(term.metric).title.lower() for term in claim.terms)
+        statistic = f"{_method_statistic(claim.contrasts[0])} of {' and '.join(metrics)}"
+    count, choices = len(claim.entries), max(map(len, claim.entries))
+    return statistic if count == choices == 1 else f"{statistic}; {_entries_text(count, choices, claim.least)}"
 
 
-def _kind(contrast: Contrast) -> str:
+def _method_statistic(contrast: Contrast) -> str:
     if any(term.take == "variance" for term in contrast.terms):
         return "difference of variances between models"
-    tasks = {term.task for term in contrast.terms}
     if len(contrast.terms) == 1:
         return "mean"
-    paired = "paired " if len(tasks) == 1 else ""
-    return f"{paired}difference{' of differences' if len(contrast.terms) > 2 else ''}"
+    return _difference(contrast, paired=len({term.task for term in contrast.terms}) == 1)
 
 
-def _entries(entries: int, choices: int, least: int | None) -> str:
+def _student_statistic(contrast: Contrast) -> str:
+    metric = contrast.terms[0].metric
+    title = STUDENT_MEASURES[metric]
+    return title if len(contrast.terms) == 1 else f"{_difference(contrast, paired=metric == AUC)} of {title}"
+
+
+def _difference(contrast: Contrast, paired: bool) -> str:
+    return f"{'paired ' * paired}difference{' of differences' if len(contrast.terms) > 2 else ''}"
+
+
+def _entries_text(entries: int, choices: int, least: int | None) -> str:
     if least is not None:
         return f"at least {least} of {entries} numbers"
     if choices == 1:
@@ -116,58 +112,73 @@ def _entries(entries: int, choices: int, least: int | None) -> str:
     return f"for each of {entries} pairs, one of {choices} numbers" if entries > 1 else f"one of {choices} numbers"
 
 
-def sum_told(contrast: Contrast, scale: Scale) -> str:
-    """The sum that is computed, with its signs, and the models that play its parts."""
-    return " ".join(_term(term, contrast.oriented, scale, not place) for place, term in enumerate(contrast.terms))
+def sum_text(contrast: Contrast, scale: Scale, sizes: Sizes) -> str:
+    """The sum that is computed, with its signs. `scale`: whose models play its parts. `sizes`: of students."""
+    texts = []
+    for place, term in enumerate(contrast.terms):
+        is_student = isinstance(term, StudentTerm)
+        times = term.times
+        if contrast.oriented and measure(term.metric).better == "low":
+            times = -times
+        minus = "− " if is_student else "- "
+        sign = ("+ " if place else "") if times > 0 else minus
+        factor = "" if abs(times) == 1 else f"{format_number(abs(times))} "
+        text = _student_term_text(term, sizes) if is_student else _method_term_text(term, scale)
+        texts.append(f"{sign}{factor}{text}")
+    return " ".join(texts)
 
 
-def _term(term: Term, oriented: bool, scale: Scale, first: bool) -> str:
-    times = term.times * (-1 if oriented and measure(term.metric).better == "low" else 1)
-    sign = ("" if first else "+ ") if times > 0 else "- "
+def _method_term_text(term: MethodTerm, scale: Scale) -> str:
     models = (scale.model(part, term.task) for part in term.models)
-    size = "" if abs(times) == 1 else f"{number_told(abs(times))} "
-    taken = "variance of " if term.take == "variance" else ""
-    return f"{sign}{size}{taken}{term.metric}({', '.join(term.methods)}; {', '.join(models)})"
+    variance = "variance of " if term.take == "variance" else ""
+    return f"{variance}{term.metric}({', '.join(term.methods)}; {', '.join(models)})"
 
 
-def settled_told(outcome: Outcome) -> str:
+def _student_term_text(term: StudentTerm, sizes: Sizes) -> str:
+    where = [TASKS[term.task], *([SIDES[term.side]] if term.side else [])]
+    if term.metric != AUC:
+        where.append(size_name(sizes[term.task][term.size]))
+    if term.normalization != SPARSEMAX:
+        where.append(NORMALIZATIONS[term.normalization])
+    return f"{STUDENT_MEASURES[term.metric]}({setting_name(term.setting)}; {', '.join(where)})"
+
+
+def settling_text(outcome: ClaimOutcome) -> str:
     """What would settle an undecided claim."""
     if not outcome.numbers:
         return outcome.why
-    told = f"about {outcome.settled_by or 0:,} {outcome.unit} would tell"
+    settles = f"about {outcome.settled_by or 0:,} {outcome.unit} would tell"
     if not outcome.on_bound:
-        return told
-    lies = NO_N.format(outcome.unit)
+        return settles
+    lies = ON_BOUND.format(outcome.unit)
     bound = f"its number {lies}" if outcome.on_bound == 1 else f"each of {outcome.on_bound} of its numbers {lies}"
-    return bound if outcome.settled_by is None else f"{bound}; of the others {told}"
+    return bound if outcome.settled_by is None else f"{bound}; of the others {settles}"
 
 
-def same_data_told(scale: Scale, topic: str = TOPICS[0]) -> str:
+def shared_data_text(scale: Scale, topic: Topic) -> str:
     """Which tasks have the same examples; empty where each has its own."""
-    return SAME_DATA.format(SAME_OF[topic]) if len(scale.data) < len(scale.tasks) else ""
+    return SHARED_DATA.format(topic.shared_data) if topic.shared_data and len(scale.data) < len(scale.tasks) else ""
 
 
-def quantities_told(found: Reproduction, topic: str = TOPICS[0]) -> str:
-    """Of what the maps are and what was measured: the logit of a class or its probability."""
-    if topic == TOPICS[0]:
-        return QUANTITY
-    attacks = (one.plan["attack"] for one in found.experiments if one.source == "attack" and one.plan)
+def quantity_text(report: Reproduction, topic: Topic) -> str:
+    """What the maps explain and what was measured: the logit of a class or its probability."""
+    attacks = (one.plan["attack"] for one in report.experiments if one.source == "attack" and one.plan)
     kinds = dict.fromkeys(str(attack.get("quantity", MIXED)) for attack in attacks)
-    return " ".join((MAPS, *(ATTACKED[kind] for kind in kinds)))
+    return " ".join((topic.quantity, *(ATTACKED[kind] for kind in kinds)))
 
 
-def right_told(found: Reproduction) -> str:
+def accuracy_text(report: Reproduction) -> str:
     """How often the models of each data set are right; empty where none is known.
 
     A range of percentages over models.
     """
-    by: dict[str, list[float]] = {}
-    for one in found.models:
+    shares: dict[str, list[float]] = {}
+    for one in report.models:
         if one.accuracy is not None:
-            by.setdefault(one.data, []).append(one.accuracy)
-    told = (f"on {data} the models are right on {_range(shares)} of the examples" for data, shares in by.items())
-    said = "; ".join(told)
-    return f"{said[0].upper()}{said[1:]}." if said else ""
+            shares.setdefault(one.data, []).append(one.accuracy)
+    parts = (f"on {data} the models are right on {_range(own)} of the examples" for data, own in shares.items())
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _range(shares: Sequence[float]) -> str:
@@ -175,41 +186,41 @@ def _range(shares: Sequence[float]) -> str:
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 
-def counted(verdict: Verdict, number: int) -> str:
+def count_text(verdict: Verdict, number: int) -> str:
     """So many claims with that verdict, such as `9 hold`."""
     return f"{number} {verdict if number == 1 and verdict in FINDINGS else COUNTED.get(verdict, verdict)}"
 
 
-def sentence(found: Reproduction) -> str:
+def summary_sentence(report: Reproduction) -> str:
     """How many claims are findings, with each verdict, and what became of the others. Claims that share their numbers
     at this scale are one."""
-    counts = found.counts
-    claims = len(found.outcomes) - counts[TWIN]
+    counts = report.counts
+    claims, duplicates = len(report.outcomes) - counts[DUPLICATE], counts[DUPLICATE]
     findings, others = (
-        ", ".join(counted(one, counts[one]) for one in verdicts if counts[one] and one != TWIN)
-        for verdicts in (FINDINGS, LABELS)
+        ", ".join(count_text(one, counts[one]) for one in verdicts if counts[one] and one != DUPLICATE)
+        for verdicts in (FINDINGS, NON_FINDINGS)
     )
-    told = f"Of {claims} {'claim' if claims == 1 else 'claims'}"
+    total = f"Of {claims} {'claim' if claims == 1 else 'claims'}"
     rest = f" Not counted as findings: {others}." if others else ""
-    more = f" {counts[TWIN]} more {'is' if counts[TWIN] == 1 else 'are'} {TWIN}." if counts[TWIN] else ""
-    return f"{told}: {findings or 'no findings'}.{rest}{more}"
+    more = f" {duplicates} more {'is' if duplicates == 1 else 'are'} {DUPLICATE}." if duplicates else ""
+    return f"{total}: {findings or 'no findings'}.{rest}{more}"
 
 
-def interval_told(number: Number) -> str:
-    return f"{number_told(number.low)} to {number_told(number.high)}"
+def interval_text(number: ClaimNumber) -> str:
+    return f"{format_number(number.low)} to {format_number(number.high)}"
 
 
-def wide_told(number: Number) -> str:
+def wide_interval_text(number: ClaimNumber) -> str:
     """The interval that is widened for all numbers of its claim."""
-    return f"{number_told(number.wide_low)} to {number_told(number.wide_high)}"
+    return f"{format_number(number.wide_low)} to {format_number(number.wide_high)}"
 
 
-def name_told(name: str, scale: Scale) -> str:
+def number_title(name: str, scale: Scale) -> str:
     """What a number is of, such as `LIME, t5-small`, by the titles of methods and metrics; empty where it is alone."""
-    return ", ".join(_word(word, scale) for word in name.split(", ")) if name else ""
+    return ", ".join(_title(word, scale) for word in name.split(", ")) if name else ""
 
 
-def _word(word: str, scale: Scale) -> str:
+def _title(word: str, scale: Scale) -> str:
     if word in scale.bases:
         return scale.bases[word].rpartition("/")[2]
     if word in MEASURES:
@@ -217,46 +228,53 @@ def _word(word: str, scale: Scale) -> str:
     return explainer(word).title if word in METHODS else word
 
 
-def seen_told(outcome: Outcome) -> str:
-    """How many numbers lie where, and between what; empty for a number alone, which `decides` tells."""
+def distribution_text(outcome: ClaimOutcome) -> str:
+    """How many numbers lie where, and between what; empty for a number alone, which `decision_text` tells."""
     if len(outcome.numbers) < 2:
         return ""
-    found = Counter(number.verdict for number in outcome.numbers)
-    where = {"inside their bounds": found["holds"], "outside": found["does not hold"], "open": found["undecided"]}
-    counts = ", ".join(f"{count} {place}" for place, count in where.items() if count)
+    counts = Counter(number.verdict for number in outcome.numbers)
+    where = {"inside their bounds": counts["holds"], "outside": counts["does not hold"], "open": counts["undecided"]}
+    parts = ", ".join(f"{count} {place}" for place, count in where.items() if count)
     values = sorted(number.value for number in outcome.numbers)
-    ends = f"from {number_told(values[0])} to {number_told(values[-1])}"
-    return f"of {len(outcome.numbers)} numbers {counts}; they go {ends}"
+    ends = f"from {format_number(values[0])} to {format_number(values[-1])}"
+    return f"of {len(outcome.numbers)} numbers {parts}; they go {ends}"
 
 
-def decides(claim: Declaration, outcome: Outcome, scale: Scale) -> str:
+def decision_text(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:
     """The number that the verdict hangs on, or why there is none."""
     if not outcome.numbers:
         return outcome.why
-    if outcome.why:
-        return f"{outcome.why} {_number_decides(claim, outcome, scale)}"
-    return _number_decides(claim, outcome, scale)
+    number = decisive_number(claim, outcome)
+    named = f"{number_title(number.name, scale)}: " if number.name else ""
+    plain, wide = interval_text(number), wide_interval_text(number)
+    widened = "" if plain == wide else f", widened {wide}"
+    text = f"{named}{format_number(number.value)} ({plain}{widened}), n {number.n:,}"
+    if outcome.verdict == "undecided":
+        text = f"{text}; {settling_text(outcome)}"
+    return f"{outcome.why} {text}" if outcome.why else text
 
 
-def _number_decides(claim: Declaration, outcome: Outcome, scale: Scale) -> str:
-    number = decisive(claim, outcome)
-    named = f"{name_told(number.name, scale)}: " if number.name else ""
-    wide = "" if interval_told(number) == wide_told(number) else f", widened {wide_told(number)}"
-    told = f"{named}{number_told(number.value)} ({interval_told(number)}{wide}), n {number.n:,}"
-    return f"{told}; {settled_told(outcome)}" if outcome.verdict == "undecided" else told
-
-
-def decisive(claim: Declaration, outcome: Outcome) -> Number:
+def decisive_number(claim: Claim, outcome: ClaimOutcome) -> ClaimNumber:
     """Of the best number of each entry, in order of how far they are inside by the end that made the verdict, the last
     one that must be."""
     widens = claim.least is not None or any(len(entry) > 1 for entry in outcome.entries)
 
-    def inside(number: Number) -> float:
+    def inside(number: ClaimNumber) -> float:
         wide = number.wide_low, number.wide_high
         plain = wide if widens else (number.low, number.high)
-        found = margin(number.value, plain, wide, claim.bounds, number.n)
-        ends = {"holds": found.low, CONSTRUCTION: found.low, "does not hold": found.high}
-        return ends.get(outcome.verdict, found.value)
+        own = margin(number.value, plain, wide, claim.bounds, number.n)
+        ends = {"holds": own.low, CONSTRUCTION: own.low, "does not hold": own.high}
+        return ends.get(outcome.verdict, own.value)
 
     best = sorted((max(entry, key=inside) for entry in outcome.entries), key=inside, reverse=True)
     return best[: claim.least][-1]
+
+
+def time_text(query: ThesisQuery) -> str:
+    """How long a run takes, in one sentence or two."""
+    seconds = query.seconds()
+    if seconds is None:
+        return UNKNOWN_TIME
+    minutes = max(1, round(seconds / 60))
+    span = "a minute" if minutes == 1 else f"{minutes} minutes" if minutes < 100 else f"{minutes / 60:.0f} hours"
+    return TIME.format(span)

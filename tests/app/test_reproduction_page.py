@@ -15,29 +15,32 @@ from components.reproduction.words import RUN, SOME_MISSING
 from engine import jobs
 from engine.models import catalog
 from engine.reproduction import shipped
-from engine.reproduction.asked import Asked
-from engine.reproduction.claims import FILES, TOPICS, declared, every_claim
-from engine.reproduction.outcome import Reproduction
-from engine.reproduction.run import kept
+from engine.reproduction.claims import declaration, thesis_claims
+from engine.reproduction.papers import EXAMPLE_LEVEL, THESIS_TOPICS
+from engine.reproduction.report import Reproduction
+from engine.reproduction.run import cached_report
+from engine.reproduction.smat import SmatQuery
+from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import FINDINGS, VERDICTS, Verdict
-from engine.reproduction.words import LEVEL, counted
+from engine.reproduction.words import count_text
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
-from tests.unit.reproduction.standing_in import keep_report, report_of
+from tests.unit.reproduction.stand_ins import report_of, store_report
+from tests.unit.reproduction.student_reports import store_report as store_students_report
 
 pytestmark = pytest.mark.usefixtures("own_home", "no_models")
 
 SECONDS = 120.0
-CLAIMS = every_claim()
-COUNT = declared().examples["embedded"]
+CLAIMS = thesis_claims()
+COUNT = declaration().examples["embedded"]
 
 
 @pytest.fixture
 def no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever comes with the project: here nothing does, so that a run takes no time, and no report of one."""
     monkeypatch.setattr(catalog, "EMBEDDED", tmp_path / "nothing")
-    monkeypatch.setattr(shipped, "FILE", tmp_path / "embedded.json")
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
 
 
 def opened(**link: str | list[str]) -> AppTest:
@@ -69,7 +72,7 @@ def badges_of(*found: Reproduction) -> list[str]:
 
 def counts_of(verdicts: Sequence[Verdict]) -> list[str]:
     """The findings, and what else there is."""
-    return [counted(one, verdicts.count(one)) for one in VERDICTS if one in FINDINGS or one in verdicts]
+    return [count_text(one, verdicts.count(one)) for one in VERDICTS if one in FINDINGS or one in verdicts]
 
 
 def button(page: AppTest, label: str) -> bool:
@@ -88,14 +91,14 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     assert '<a href="#section-4.1.1">' in text, "a way to each section"
     ours = sum(claim.section.startswith("4.1.5") for claim in CLAIMS)
     assert f"Ensembles, T5 in four sizes</a>: {ours} not run" in text
-    assert any(LEVEL in one.value for one in page.markdown), "how verdicts are made, before any run"
+    assert any(EXAMPLE_LEVEL in one.value for one in page.markdown), "how verdicts are made, before any run"
     assert any("Assessing the Interpretability of Large Language Models" in one.value for one in page.markdown)
     assert button(page, "Run")
     assert button(page, RUN["sanity"])
     assert [one.value for one in page.code] == [
-        declared().digest,
+        declaration().digest,
         f"exegesis reproduce thesis --scale embedded --examples {COUNT} --seed 0",
-        declared(FILES["sanity"]).digest,
+        declaration("sanity").digest,
         "exegesis reproduce thesis --topic sanity --scale embedded --examples 50 --seed 0",
         "exegesis reproduce thesis --scale full",
     ]
@@ -118,12 +121,12 @@ def test_a_run_ends_with_a_verdict_for_each_claim() -> None:
     assert SOME_MISSING in html_of(page)
     assert "Why: t5-mini-marked: model: unknown name 't5-mini-marked'." in html_of(page)
     assert not button(page, "Run")
-    assert kept(Asked(examples=3)) is not None
+    assert cached_report(ThesisQuery(examples=3)) is not None
     assert button(opened(examples="4"), "Run"), "another number of examples is another run"
 
 
 def test_a_run_is_followed_stopped_and_resumed() -> None:
-    waiting = jobs.create("reproduce", Asked(examples=3).as_plain())
+    waiting = jobs.create("reproduce", ThesisQuery(examples=3).as_plain())
     page = opened(examples="3")
     assert not button(page, "Run")
     next(one for one in page.button if one.label == "Cancel").click().run()
@@ -134,7 +137,7 @@ def test_a_run_is_followed_stopped_and_resumed() -> None:
 
 
 def test_a_report_shows_verdicts_and_what_decides() -> None:
-    found = keep_report(Asked())
+    found = store_report(ThesisQuery())
     page = opened()
     assert badges(page) == badges_of(found)
     text = html_of(page)
@@ -145,11 +148,11 @@ def test_a_report_shows_verdicts_and_what_decides() -> None:
 
 
 def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
-    found = shipped.Shipped(report_of(Asked(), "reviews-minilm"), "2026-01-31", "abc123")
-    shipped.FILE.write_text(found.as_json(), encoding="utf-8")
+    found = shipped.ShippedReport(report_of(ThesisQuery(), "reviews-minilm"), "2026-01-31", "abc123")
+    shipped.report_file("faithfulness").write_text(found.as_json(), encoding="utf-8")
     page = opened()
     text = html_of(page)
-    assert f"This report comes with the project. {found.told}" in text
+    assert f"This report comes with the project. {found.provenance}" in text
     assert badges(page) == badges_of(found.report)
     assert button(page, "Run"), "for whoever wants numbers of this computer"
     other = opened(seed="1")
@@ -159,7 +162,7 @@ def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
 
 def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -> None:
     model = str(save_checkpoint("bert", tmp_path / "tiny"))
-    both = [keep_report(Asked(topic=topic), model) for topic in TOPICS]
+    both = [store_report(ThesisQuery(topic=topic), model) for topic in THESIS_TOPICS]
     page = opened(claim=["random-rollout-late", "attack-integrated-rank"])
     assert badges(page) == badges_of(*both)
     text = html_of(page)
@@ -175,7 +178,7 @@ def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -
 
 
 def test_claims_are_chosen_by_verdict() -> None:
-    found = keep_report(Asked())
+    found = store_report(ThesisQuery())
     page = opened(show=["holds", "not run"])
     known = {one.id: one.verdict for one in found.outcomes}
     verdicts = [known.get(claim.id, "not run") for claim in CLAIMS]
@@ -185,7 +188,7 @@ def test_claims_are_chosen_by_verdict() -> None:
 
 
 def test_a_link_with_an_older_word_shows_the_same_claims() -> None:
-    found = keep_report(Asked())
+    found = store_report(ThesisQuery())
     page = opened(show=["cannot be told"])
     undecided = [one for one in found.outcomes if one.verdict == "undecided"]
     assert badges(page)[-len(undecided) :] == ["undecided"] * len(undecided)
@@ -194,16 +197,17 @@ def test_a_link_with_an_older_word_shows_the_same_claims() -> None:
 
 
 def test_the_quantity_that_is_explained_stands_on_the_page() -> None:
-    keep_report(Asked())
-    keep_report(Asked(topic="sanity"))
+    store_report(ThesisQuery())
+    store_report(ThesisQuery(topic="sanity"))
     text = html_of(opened())
     assert "LIME and Kernel SHAP its probability" in text
     assert "Attacks move a map of the " in text
+    store_students_report(SmatQuery())
     assert "Gradient explanations are of the teacher's logit" in html_of(opened(paper="smat"))
 
 
 def test_numbers_open_by_the_link_and_lead_to_the_evaluation(tmp_path: Path) -> None:
-    keep_report(Asked(), str(save_checkpoint("bert", tmp_path / "tiny")))
+    store_report(ThesisQuery(), str(save_checkpoint("bert", tmp_path / "tiny")))
     assert "The first is" not in html_of(opened())
     page = opened(claim="marked-found")
     text = html_of(page)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from components.reproduction.words import SMAT_NOTHING, SMAT_RUN
+from components.reproduction.words import NOTHING, RUN
 from engine import jobs
-from engine.reproduction.smat import shipped
-from engine.reproduction.smat.asked import Asked
+from engine.reproduction import shipped
+from engine.reproduction.smat import SmatQuery
 from tests.alerts import errors
 from tests.app.test_reproduction_page import badges, button, counts_of, html_of, opened
-from tests.unit.reproduction.smat_standing_in import keep_report, report_of
+from tests.unit.reproduction.student_reports import report_of, store_report
 
 pytestmark = pytest.mark.usefixtures("own_home", "no_report")
 
@@ -20,36 +20,36 @@ pytestmark = pytest.mark.usefixtures("own_home", "no_report")
 @pytest.fixture
 def no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the report that comes with the project."""
-    monkeypatch.setattr(shipped, "FILE", tmp_path / "embedded_smat.json")
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
 
 
 def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     page = opened(paper="smat")
-    claims = Asked().chosen
+    claims = SmatQuery().selected_claims
     assert badges(page) == ["not run"] * len(claims)
     text = html_of(page)
     assert all(claim.says in text for claim in claims)
     assert any("Learning to Scaffold" in one.value for one in page.markdown)
-    assert any(one.value == SMAT_NOTHING for one in page.markdown)
-    assert button(page, SMAT_RUN)
+    assert any(one.value == NOTHING["smat"] for one in page.markdown)
+    assert button(page, RUN["smat"])
     assert [one.value for one in page.code] == [
-        Asked().declared.digest,
-        Asked().command(),
+        SmatQuery().declaration.digest,
+        SmatQuery().command(),
         "exegesis reproduce smat --scale full",
     ]
 
 
 def test_a_run_is_a_job_that_is_followed_and_stopped() -> None:
-    waiting = jobs.create("reproduce_smat", Asked().as_plain())
+    waiting = jobs.create("reproduce_smat", SmatQuery().as_plain())
     page = opened(paper="smat")
-    assert not button(page, SMAT_RUN)
+    assert not button(page, RUN["smat"])
     next(one for one in page.button if one.label == "Cancel").click().run()
     assert jobs.get(waiting.id).state == "cancelled"
     assert button(opened(paper="smat"), "Go on")
 
 
 def test_a_report_shows_verdicts_reasons_and_the_way_to_the_students() -> None:
-    made = keep_report(Asked())
+    made = store_report(SmatQuery())
     page = opened(paper="smat", claim="normalisation-sparsemax")
     verdicts = [one.verdict for one in made.outcomes]
     assert badges(page) == [*counts_of(verdicts), *verdicts]
@@ -64,17 +64,17 @@ def test_a_report_shows_verdicts_reasons_and_the_way_to_the_students() -> None:
 
 
 def test_claims_are_chosen_by_verdict() -> None:
-    made = keep_report(Asked())
+    made = store_report(SmatQuery())
     counts = counts_of([one.verdict for one in made.outcomes])
     shown = badges(opened(paper="smat", show="holds"))[len(counts) :]
     assert shown == ["holds"] * made.counts["holds"] != []
 
 
 def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
-    ours = shipped.ShippedSmat(report_of(Asked()), "2026-01-31", "abc123")
-    shipped.FILE.write_text(ours.as_json(), encoding="utf-8")
+    ours = shipped.ShippedReport(report_of(SmatQuery()), "2026-01-31", "abc123")
+    shipped.report_file("smat").write_text(ours.as_json(), encoding="utf-8")
     text = html_of(opened(paper="smat"))
-    assert f"This report comes with the project. {ours.told}" in text
+    assert f"This report comes with the project. {ours.provenance}" in text
 
 
 def test_an_unknown_paper_is_said() -> None:

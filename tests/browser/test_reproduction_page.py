@@ -7,32 +7,33 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
+from tests.unit.reproduction.standing_in import keep_report
 
 from components.frame import EVALUATE, REPRODUCTION
-from engine.reproduction.asked import Asked
-from engine.reproduction.claims import TOPICS, declared, every_claim
+from engine.reproduction.claims import declaration, thesis_claims
+from engine.reproduction.papers import THESIS_TOPICS
+from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import VERDICTS
-from engine.reproduction.words import counted
+from engine.reproduction.words import count_text
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import settled
-from tests.unit.reproduction.standing_in import keep_report
 
 Open = Callable[..., Page]
-CLAIM = declared().claims[0]
+CLAIM = declaration().claims[0]
 
 
 def test_verdicts_lead_to_numbers_and_to_the_evaluation(
     server: Server, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
-    reports = [keep_report(Asked(topic=topic)) for topic in TOPICS]
+    reports = [keep_report(ThesisQuery(topic=topic)) for topic in THESIS_TOPICS]
     counts_of = {verdict: sum(found.counts[verdict] for found in reports) for verdict in VERDICTS}
-    assert sum(counts_of.values()) == len(every_claim())
+    assert sum(counts_of.values()) == len(thesis_claims())
     page = open_page(f"{server.url}/{REPRODUCTION.url_path}")
     counts = page.locator(".st-key-reproduction_counts")
     for verdict, number in counts_of.items():
-        told = re.compile(rf"\b{re.escape(counted(verdict, number))}$")
+        told = re.compile(rf"\b{re.escape(count_text(verdict, number))}$")
         expect(counts.get_by_text(told)).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("button", name="holds", exact=True).click()
     expect(page).to_have_url(re.compile("show=holds"))

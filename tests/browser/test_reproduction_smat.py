@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
+from tests.unit.reproduction.smat_standing_in import keep_report
 
 from components.frame import REPRODUCTION, SCAFFOLD
 from components.reproduction.words import PAPER_TITLES
-from engine.reproduction.smat.asked import Asked
-from engine.reproduction.words import counted
+from engine.reproduction.smat import SmatQuery
+from engine.reproduction.words import count_text
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import settled
-from tests.unit.reproduction.smat_standing_in import keep_report
 
 Open = Callable[..., Page]
 CLAIM = "text-smat-baseline"
@@ -25,13 +25,13 @@ def test_the_paper_is_chosen_and_its_numbers_lead_to_the_students(
     server: Server, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
-    made = keep_report(Asked())
+    made = keep_report(SmatQuery())
     page = open_page(f"{server.url}/{REPRODUCTION.url_path}")
     page.get_by_text(PAPER_TITLES["smat"], exact=True).click()
     counts = page.locator(".st-key-reproduction_counts")
     for verdict, number in made.counts.items():
         if number:
-            told = re.compile(rf"\b{re.escape(counted(verdict, number))}$")
+            told = re.compile(rf"\b{re.escape(count_text(verdict, number))}$")
             expect(counts.get_by_text(told)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile("paper=smat"))
     card = page.locator(f".st-key-claim-{CLAIM}")

@@ -169,7 +169,9 @@ def pages() -> dict[str, Page]:
         "compare, picture": Page(
             lambda query: compare.read_picture(query, pictures, _pictures(query)), compare.write, _seen
         ),
-        "reproduction": Page(reproduction.read, reproduction.write, lambda state: [_plain(one) for one in state.asked]),
+        "reproduction": Page(
+            reproduction.read, reproduction.write, lambda state: [_plain(one) for one in state.thesis_queries]
+        ),
     }
     for name, page, asks in (
         ("attention", attention, _explained),

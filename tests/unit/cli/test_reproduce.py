@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.reproduction.claims import declared
+from engine.reproduction.claims import declaration
 from tests.tiny import save_checkpoint
 from tests.unit.cli.conftest import Run
-from tests.unit.reproduction.standing_in import PHRASES, marked, take_as_learned, written
+from tests.unit.reproduction.stand_ins import PHRASES, marked, take_as_learned, written
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -42,7 +42,7 @@ def test_it_writes_the_same_report_each_time(
     first = report.decode().splitlines()[0]
     command = f"exegesis reproduce thesis --scale embedded --examples 3 --seed 0 --claims {CLAIM} --places places.json"
     assert first.startswith(f"`{command}`, seed 0, ")
-    assert first.endswith(f"claims {declared().digest}")
+    assert first.endswith(f"claims {declaration().digest}")
     plain = json.loads((tmp_path / "out" / "thesis-embedded.json").read_text(encoding="utf-8"))
     assert [one["verdict"] for one in plain["outcomes"]] == ["undecided"], "three examples are too few"
     [[number], _] = plain["outcomes"][0]["entries"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.reproduction.smat.claims import declared
+from engine.reproduction.claims import declaration
 from engine.scaffold import opening
 from engine.scaffold.plan import NONE, SEEDS, SMAT, Plan
 from tests.unit.cli.conftest import Run
-from tests.unit.reproduction.standing_in import take_as_learned
+from tests.unit.reproduction.stand_ins import take_as_learned
 from tests.unit.scaffold.plans import plan
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -41,7 +41,7 @@ def test_what_is_missing_is_taught_once_and_judged(
     [outcome] = plain["outcomes"]
     [[number]] = outcome["entries"]
     assert (number["n"], outcome["unit"]) == (3, "seeds")
-    assert plain["digest"] == declared().digest
+    assert plain["digest"] == declaration("smat").digest
     cells = {row["what"]: row["value"] for row in plain["rows"] if row["table"] == "simulability"}
     assert number["value"] == pytest.approx(cells[SMAT] - cells[NONE])
     report = (tmp_path / "out" / "smat-embedded.md").read_bytes()

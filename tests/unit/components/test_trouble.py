@@ -14,8 +14,8 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
-    ("components/reproduction/smat.py", "f\"{DECLARED.format('')} {asked.declared.revised}\""): "our words",
-    ("components/reproduction/smat.py", "f'{section} {SMAT_SECTIONS[section]}'"): "our words",
+    ("components/reproduction/page.py", "f\"{DECLARED.format('')} {asked.declared.revised}\""): "our words",
+    ("components/reproduction/page.py", "f'{section} {SMAT_SECTIONS[section]}'"): "our words",
     ("components/scaffold/area.py", "' '.join([MARKS if has_base else NO_BASELINE, *few, CAUTION])"): "our words",
     ("components/scaffold/area.py", "' '.join([METRIC_HELP[found.metric], READS, SOURCE])"): "our words",
     ("components/scaffold/heads.py", "active_words(weights)"): "numbers",

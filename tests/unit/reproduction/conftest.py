@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.reproduction.standing_in import full_stand_ins, stand_ins
+from tests.unit.reproduction.stand_ins import full_stand_ins, stand_ins
 
 
 @pytest.fixture(scope="session")

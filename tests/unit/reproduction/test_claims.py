@@ -1,4 +1,4 @@
-"""What is declared: complete, readable, and as it was before anything was run."""
+"""What is declared of the thesis: complete, readable, and as it was before anything was run."""
 
 from __future__ import annotations
 
@@ -9,44 +9,65 @@ import pytest
 
 from engine.errors import UsageError
 from engine.registry import explainer
-from engine.reproduction.claims import FILE, Claim, Term, declared
+from engine.reproduction.claims import FOLDER, Claim, MethodTerm, declaration, load_declaration, thesis_claims
+from engine.reproduction.experiments import GRADIENTS, METHODS, RANDOMIZED
 from engine.reproduction.measures import MEASURES
+from engine.reproduction.papers import THESIS_TOPICS, TOPICS
 from engine.reproduction.scales import SCALES
-from engine.reproduction.sources import METHODS
 
-DIGEST = "4c239388c0b469cf2abaab3641304833288b85b54ddca72b5d505c603ce75507"
-"""Of the claims as they were last revised: what that changed is tested in `test_labels`. It changes with any of them.
+DIGESTS = {
+    "faithfulness": "4c239388c0b469cf2abaab3641304833288b85b54ddca72b5d505c603ce75507",
+    "sanity": "075a1d7cedf0b02bf7841420f5590ba8aa432cc9c74b238da91a762bf745affb",
+}
+"""Of the claims as they were last revised: what that changed is tested in `test_run`. It changes with any of them.
 """
-SECTIONS = {"4.1.1", "4.1.2", "4.1.3", "4.1.5", "4.2.1", "4.2.2", "4.2.3", "4.2.5"}
-CLAIMS = {claim.id: claim for claim in declared().claims}
+SECTIONS = {
+    "faithfulness": {"4.1.1", "4.1.2", "4.1.3", "4.1.5", "4.2.1", "4.2.2", "4.2.3", "4.2.5"},
+    "sanity": {"4.1.4", "4.1.6", "4.2.4", "4.2.6"},
+}
+CLAIMS = {claim.id: claim for claim in declaration().claims}
+SANITY = {claim.id: claim for claim in declaration("sanity").claims}
 
 
 def test_nothing_was_moved_since_it_was_declared(tmp_path: Path) -> None:
-    assert declared().digest == DIGEST
-    moved = json.loads(FILE.read_text(encoding="utf-8"))
+    assert {topic: declaration(topic).digest for topic in THESIS_TOPICS} == DIGESTS
+    assert declaration("sanity").topic == "sanity"
+    moved = json.loads((FOLDER / TOPICS["faithfulness"].declaration).read_text(encoding="utf-8"))
+
+    def digest(**layout: object) -> str:
+        (tmp_path / "claims.json").write_text(json.dumps(moved, **layout), encoding="utf-8")  # type: ignore[arg-type]
+        return load_declaration(tmp_path / "claims.json", "faithfulness").digest
+
     moved["claims"][0]["threshold"] = 0.89
-    (tmp_path / "moved.json").write_text(json.dumps(moved), encoding="utf-8")
-    assert declared(tmp_path / "moved.json").digest != DIGEST
+    assert digest() != DIGESTS["faithfulness"]
     moved["claims"][0]["threshold"] = 0.9
-    (tmp_path / "laid-out.json").write_text(json.dumps(moved, indent=7, sort_keys=True), encoding="utf-8")
-    assert declared(tmp_path / "laid-out.json").digest == DIGEST, "its content counts, not how it is laid out"
+    assert digest(indent=7, sort_keys=True) == DIGESTS["faithfulness"], "its content counts, not how it is laid out"
 
 
-def test_each_section_has_claims_of_its_own() -> None:
-    assert {section for claim in CLAIMS.values() for section in claim.section.split(", ")} == SECTIONS
-    assert len(CLAIMS) == len(declared().claims)
-    titles = [(claim.section, claim.title) for claim in declared().claims]
-    assert len(set(titles)) == len(titles)
+@pytest.mark.parametrize("topic", THESIS_TOPICS)
+def test_each_section_has_claims_and_each_claim_a_name_of_its_own(topic: str) -> None:
+    claims = declaration(topic).claims
+    assert {claim.section.split(", ")[0] for claim in claims} == SECTIONS[topic]
+    titles = [(claim.section, claim.title) for claim in claims]
+    assert len(set(titles)) == len(titles) == len({claim.id for claim in claims})
     assert all(len(title) < 60 for _, title in titles)
+
+
+def test_claims_of_both_topics_come_in_the_order_of_the_thesis() -> None:
+    both = thesis_claims()
+    assert len({claim.id for claim in both}) == len(both) == len(SANITY) + len(CLAIMS)
+    first = [claim.section.partition(",")[0] for claim in both]
+    assert first == sorted(first)
+    assert {section for claim in CLAIMS.values() for section in claim.section.split(", ")} == SECTIONS["faithfulness"]
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
 def test_a_claim_names_what_there_is(claim: Claim) -> None:
-    assert all(claim.asked)
+    assert all(claim.entries)
     assert claim.bounds != (None, None)
-    for term in (term for contrast in claim.contrasts for term in contrast.terms):
+    for term in claim.terms:
         assert MEASURES[term.metric].source == "evaluation"
-        assert term.metric in declared().tasks[term.task]
+        assert term.metric in declaration().tasks[term.task]
         assert all(explainer(method, "text") for method in term.methods)
         assert set(term.methods) <= {*METHODS, "random"}
         for scale in SCALES.values():
@@ -54,28 +75,42 @@ def test_a_claim_names_what_there_is(claim: Claim) -> None:
             assert term.task in scale.tasks
 
 
+@pytest.mark.parametrize("claim", SANITY.values(), ids=SANITY)
+def test_a_claim_on_randomized_models_or_attacks_names_what_there_is(claim: Claim) -> None:
+    assert all(claim.entries)
+    assert claim.bounds != (None, None)
+    assert len({MEASURES[term.metric].source for term in claim.terms}) == 1
+    for term in claim.terms:
+        source = MEASURES[term.metric].source
+        assert source in ("randomization", "attack")
+        assert term.metric in declaration("sanity").tasks[term.task]
+        assert set(term.methods) <= set(RANDOMIZED if source == "randomization" else GRADIENTS)
+        assert all(set(term.models) <= scale.bases.keys() for scale in SCALES.values())
+
+
 def test_what_a_claim_goes_through_is_written_out() -> None:
-    found = CLAIMS["marked-gradients-behind"]
-    assert len(found.asked) == 2 * 3
-    assert all(len(choices) == 1 for choices in found.asked)
+    claim = CLAIMS["marked-gradients-behind"]
+    assert len(claim.entries) == 2 * 3
+    assert all(len(choices) == 1 for choices in claim.entries)
     sizes = tuple(f"size-{number}" for number in range(1, 5))
-    [first, *_] = found.contrasts
+    [first, *_] = claim.contrasts
     assert first.name == "gradient_l2, integrated_gradients"
     assert first.terms == (
-        Term(1, "marked", "mean_rank_pct", ("gradient_l2",), sizes),
-        Term(-1, "marked", "mean_rank_pct", ("integrated_gradients",), sizes),
+        MethodTerm(1, "marked", "mean_rank_pct", ("gradient_l2",), sizes),
+        MethodTerm(-1, "marked", "mean_rank_pct", ("integrated_gradients",), sizes),
     )
-    assert (found.rule, found.bounds, found.strict) == ("at least", (0.1, None), False)
+    assert (claim.rule, claim.bounds, claim.strict) == ("at least", (0.1, None), False)
 
 
 def test_nothing_is_compared_with_itself() -> None:
-    [choices] = CLAIMS["families-nli-bert-roberta"].asked
+    [choices] = CLAIMS["families-nli-bert-roberta"].entries
     assert [one.name for one in choices] == ["bert, roberta", "roberta, bert"]
 
 
 def test_claims_are_chosen_by_their_names() -> None:
     ids = ("nli-harder", "marked-best")
-    assert [claim.id for claim in declared().chosen(ids)] == ["marked-best", "nli-harder"], "in the thesis's order"
-    assert declared().chosen(()) == declared().claims
+    chosen = declaration().select(ids)
+    assert [claim.id for claim in chosen] == ["marked-best", "nli-harder"], "in the thesis's order"
+    assert declaration().select(()) == declaration().claims
     with pytest.raises(UsageError, match=r"claims: unknown name 'marked-bst'\. Did you mean 'marked-best'"):
-        declared().chosen(("marked-bst",))
+        declaration().select(("marked-bst",))

@@ -15,16 +15,16 @@ from engine.errors import UsageError
 from engine.evaluation.evaluate import carry_out
 from engine.evaluation.plan import Plan
 from engine.jobs.evaluating import plan_of
-from engine.reproduction.asked import Asked, experiments
-from engine.reproduction.claims import declared
-from engine.reproduction.intervals import widened
-from engine.reproduction.outcome import Reproduction, from_plain
-from engine.reproduction.run import kept, reproduce
+from engine.reproduction.claims import declaration
+from engine.reproduction.documents import markdown
+from engine.reproduction.intervals import widened_interval
+from engine.reproduction.report import Reproduction, report_from_plain
+from engine.reproduction.run import cached_report, reproduce
 from engine.reproduction.scales import EMBEDDED
-from engine.reproduction.verdicts import FINDINGS, LABELS, TWIN, VERDICTS
-from engine.reproduction.words import decides
-from engine.reproduction.writing import markdown
-from tests.unit.reproduction.standing_in import take_as_learned, without_models
+from engine.reproduction.thesis import ThesisQuery
+from engine.reproduction.verdicts import DUPLICATE, FINDINGS, NON_FINDINGS, VERDICTS
+from engine.reproduction.words import decision_text
+from tests.unit.reproduction.stand_ins import take_as_learned, without_models
 
 EXAMPLES = 3
 
@@ -38,28 +38,28 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope="module")
-def asked(small: dict[str, str]) -> Asked:
-    return Asked(examples=EXAMPLES, places=small)
+def query(small: dict[str, str]) -> ThesisQuery:
+    return ThesisQuery(examples=EXAMPLES, places=small)
 
 
 @pytest.fixture(scope="module")
-def found(own_home: None, asked: Asked) -> Reproduction:
-    job = jobs.run_now(jobs.create("reproduce", asked.as_plain()))
+def report(own_home: None, query: ThesisQuery) -> Reproduction:
+    job = jobs.run_now(jobs.create("reproduce", query.as_plain()))
     assert (job.state, job.error) == ("done", "")
     assert job.title == "Reproduce the thesis at embedded scale"
-    made = kept(asked)
+    made = cached_report(query)
     assert made is not None
     return made
 
 
 @pytest.mark.slow(reason="a whole reproduction, on stand-ins")
-def test_every_declared_claim_has_a_verdict_and_numbers(found: Reproduction) -> None:
-    assert [one.id for one in found.outcomes] == [claim.id for claim in declared().claims]
-    assert sum(found.counts.values()) == len(found.outcomes)
-    assert found.counts["holds"] == 0, "so few examples show nothing"
-    assert [one.id for one in found.outcomes if one.verdict == TWIN] == ["nli-lime-before-gradients"]
-    for one in found.outcomes:
-        if one.verdict == TWIN:
+def test_every_declared_claim_has_a_verdict_and_numbers(report: Reproduction) -> None:
+    assert [one.id for one in report.outcomes] == [claim.id for claim in declaration().claims]
+    assert sum(report.counts.values()) == len(report.outcomes)
+    assert report.counts["holds"] == 0, "so few examples show nothing"
+    assert [one.id for one in report.outcomes if one.verdict == DUPLICATE] == ["nli-lime-before-gradients"]
+    for one in report.outcomes:
+        if one.verdict == DUPLICATE:
             continue
         assert one.numbers, one.why
         assert bool(one.on_bound or one.settled_by) == (one.verdict == "undecided")
@@ -70,78 +70,78 @@ def test_every_declared_claim_has_a_verdict_and_numbers(found: Reproduction) -> 
 
 
 @pytest.mark.slow(reason="a whole reproduction, on stand-ins")
-def test_a_number_is_what_the_evaluation_says(found: Reproduction, asked: Asked) -> None:
-    [outcome] = [one for one in found.outcomes if one.id == "families-attention-gpt2-last"]
-    model = asked.places["gpt2-marked"]
-    plan = Plan((model,), asked.places["reviews-marked"], ("attention_rollout",), ("mean_rank_pct",), EXAMPLES)
+def test_a_number_is_what_the_evaluation_says(report: Reproduction, query: ThesisQuery) -> None:
+    [outcome] = [one for one in report.outcomes if one.id == "families-attention-gpt2-last"]
+    model = query.places["gpt2-marked"]
+    plan = Plan((model,), query.places["reviews-marked"], ("attention_rollout",), ("mean_rank_pct",), EXAMPLES)
     rows = [row.value for row in carry_out(plan).rows if row.of.method == "attention_rollout"]
     number = outcome.numbers[1]
     assert (number.name, number.n) == ("attention_rollout", EXAMPLES)
     assert number.value == pytest.approx(np.mean(rows))
-    found_by_it = widened(np.array(rows), 0, 0.05)
+    found_by_it = widened_interval(np.array(rows), 0, 0.05)
     assert number.low <= found_by_it[0]
     assert number.high >= found_by_it[1], "of so few examples there is room for others"
 
 
 @pytest.mark.slow(reason="a whole reproduction, on stand-ins")
-def test_tasks_with_one_data_set_are_counted_once(found: Reproduction) -> None:
-    [outcome] = [one for one in found.outcomes if one.id == "nli-faithful"]
+def test_tasks_with_one_data_set_are_counted_once(report: Reproduction) -> None:
+    [outcome] = [one for one in report.outcomes if one.id == "nli-faithful"]
     assert len(outcome.entries) == 2 * 3 * 4, "two metrics, three methods against four; one data set for two tasks"
     assert all(number.name.startswith("nli, ") for number in outcome.numbers)
 
 
 @pytest.mark.slow(reason="a whole reproduction, on stand-ins")
 def test_a_second_run_runs_no_model_and_finds_the_same(
-    found: Reproduction, asked: Asked, monkeypatch: pytest.MonkeyPatch
+    report: Reproduction, query: ThesisQuery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_models(monkeypatch)
-    assert reproduce(asked) == found
-    assert from_plain(json.loads(json.dumps(found.as_plain()))) == found
+    assert reproduce(query) == report
+    assert report_from_plain(json.loads(json.dumps(report.as_plain()))) == report
 
 
 @pytest.mark.slow(reason="a whole reproduction, on stand-ins")
-def test_the_plans_of_the_report_open_from_the_cache(found: Reproduction, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plans_of_the_report_open_from_the_cache(report: Reproduction, monkeypatch: pytest.MonkeyPatch) -> None:
     without_models(monkeypatch)
-    for experiment in found.experiments:
+    for experiment in report.experiments:
         assert (carry_out(plan_of(experiment.plan)).asked, experiment.why) == (0, "")
-    assert [one.name for one in found.experiments] == [
+    assert [one.name for one in report.experiments] == [
         "marked, T5 sizes", "nli, T5 sizes", "marked, architectures", "nli, architectures",
     ]  # fmt: skip
 
 
 @pytest.mark.slow(reason="a whole reproduction, on stand-ins")
-def test_the_report_names_its_command_and_holds_every_number(found: Reproduction, asked: Asked) -> None:
-    text = markdown(found, declared())
+def test_the_report_names_its_command_and_holds_every_number(report: Reproduction, query: ThesisQuery) -> None:
+    text = markdown(report, query)
     first, *rest = text.splitlines()
     command = rf"exegesis reproduce thesis --scale embedded --examples {EXAMPLES} --seed 0 --places places\.json"
     assert re.fullmatch(
         rf"`{command}`, seed 0, Exegesis \S+ torch \S+ transformers \S+ numpy \S+ claims [0-9a-f]+", first
     )
-    assert first.endswith(declared().digest)
+    assert first.endswith(declaration().digest)
     assert "/" not in first, "no folder of this machine"
-    assert f"`places.json` names folders for: {', '.join(sorted(asked.places))}." in rest
+    assert f"`places.json` names folders for: {', '.join(sorted(query.places))}." in rest
     assert any(line.startswith("MultiNLI and e-SNLI are stood for by one data set") for line in rest)
-    assert declared().revised in text
-    for claim, one in zip(declared().claims, found.outcomes, strict=True):
+    assert declaration().revised in text
+    for claim, one in zip(declaration().claims, report.outcomes, strict=True):
         assert f"### {claim.title}: {one.verdict}" in rest
         assert f'<a id="{claim.id}"></a>' in rest
         assert f"| [{claim.title}](#{claim.id}) | {one.verdict} |" in text, "in the overview"
-        assert decides(claim, one, EMBEDDED) in text
+        assert decision_text(claim, one, EMBEDDED) in text
     rows = [line for line in rest if re.fullmatch(r"\|.*\| (yes|no|open) \|", line)]
-    assert len(rows) == sum(len(one.numbers) for one in found.outcomes)
-    assert markdown(found, declared()) == text
+    assert len(rows) == sum(len(one.numbers) for one in report.outcomes)
+    assert markdown(report, query) == text
 
 
 @pytest.mark.slow(reason="a whole reproduction, on stand-ins")
 def test_claims_of_models_that_are_not_there_are_not_run_and_say_so(
-    found: Reproduction, asked: Asked, tmp_path: Path
+    report: Reproduction, query: ThesisQuery, tmp_path: Path
 ) -> None:
-    without = Asked(examples=EXAMPLES, places={**asked.places, "gpt2-marked": str(tmp_path / "nowhere")})
+    without = ThesisQuery(examples=EXAMPLES, places={**query.places, "gpt2-marked": str(tmp_path / "nowhere")})
     made = reproduce(without)
     lost = {one.id for one in made.outcomes if "gpt2-marked" in one.why}
     needing = {
         claim.id
-        for claim in declared().claims
+        for claim in declaration().claims
         for contrast in claim.contrasts
         for term in contrast.terms
         if "gpt2" in term.models and term.task == "marked"
@@ -150,27 +150,29 @@ def test_claims_of_models_that_are_not_there_are_not_run_and_say_so(
     assert all("gpt2-marked: model: no folder" in one.why for one in made.outcomes if one.id in lost)
     [model] = [one for one in made.models if one.name == "gpt2-marked"]
     assert "no folder" in model.why
-    assert f"{made.counts['not run']} not run" in markdown(made, declared())
+    assert f"{made.counts['not run']} not run" in markdown(made, ThesisQuery())
     assert all(one.verdict == "not run" for one in made.outcomes if one.id in lost)
 
 
-def test_a_data_set_that_cannot_be_read_leaves_its_claims_out(asked: Asked, own_home: None, tmp_path: Path) -> None:
-    places = {**asked.places, "nli": str(tmp_path / "none.jsonl")}
-    some = Asked(examples=EXAMPLES, places=places, claims=("nli-harder", "families-attention-gpt2-last"))
+def test_a_data_set_that_cannot_be_read_leaves_its_claims_out(
+    query: ThesisQuery, own_home: None, tmp_path: Path
+) -> None:
+    places = {**query.places, "nli": str(tmp_path / "none.jsonl")}
+    some = ThesisQuery(examples=EXAMPLES, places=places, claims=("nli-harder", "families-attention-gpt2-last"))
     job = jobs.run_now(jobs.create("reproduce", some.as_plain()))
     assert (job.state, job.error) == ("done", "")
-    made = kept(some)
+    made = cached_report(some)
     assert made is not None
     assert [one.verdict == "not run" for one in made.outcomes] == [True, False]
     assert "none.jsonl" in made.outcomes[0].why
 
 
-def test_only_what_the_chosen_claims_need_is_evaluated(asked: Asked) -> None:
-    some = Asked(examples=EXAMPLES, places=asked.places, claims=("families-gpt2-close",))
-    [only] = experiments(some)
-    assert [player.name for player in only.players] == ["bert-marked", "roberta-marked", "t5-marked", "gpt2-marked"]
-    whole = {one.name: one for one in experiments(asked)}
-    assert only.metrics == whole[only.name].metrics, "so that its work is found by a run of all claims"
+def test_only_what_the_chosen_claims_need_is_evaluated(query: ThesisQuery) -> None:
+    some = ThesisQuery(examples=EXAMPLES, places=query.places, claims=("families-gpt2-close",))
+    [only] = some.experiments()
+    assert [player.name for player in only.roles] == ["bert-marked", "roberta-marked", "t5-marked", "gpt2-marked"]
+    whole = {one.name: one for one in query.experiments()}
+    assert only.request.metrics == whole[only.name].request.metrics, "so that its work is found by a run of all claims"
 
 
 @pytest.mark.parametrize(
@@ -192,4 +194,4 @@ def test_what_no_job_can_be_made_of_is_refused(spec: dict[str, object], said: st
 
 def test_verdicts_have_words_of_their_own() -> None:
     assert FINDINGS == ("holds", "does not hold", "undecided")
-    assert len(set(VERDICTS)) == len(VERDICTS) == len(FINDINGS) + len(LABELS)
+    assert len(set(VERDICTS)) == len(VERDICTS) == len(FINDINGS) + len(NON_FINDINGS)

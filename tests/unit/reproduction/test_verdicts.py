@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from engine.reproduction.claims import Term
-from engine.reproduction.intervals import of_mean
-from engine.reproduction.verdicts import CHANCE, Judgement, Margin, Verdict, chances, judged, margin, most
+from engine.reproduction.claims import MethodTerm
+from engine.reproduction.intervals import mean_interval
+from engine.reproduction.verdicts import (
+    ERROR_RATE,
+    Judgment,
+    Margin,
+    Verdict,
+    best_margin,
+    error_rates,
+    judge_margins,
+    margin,
+)
 
 INSIDE, OUTSIDE = Margin(0.2, 0.1, 0.3, 100), Margin(-0.2, -0.3, -0.1, 100)
 OPEN, DOUBTFUL = Margin(0.1, -0.1, 0.3, 100), Margin(-0.1, -0.2, 0.3, 100)
@@ -55,39 +64,39 @@ def test_what_holds_is_inside_by_the_plain_interval_and_what_does_not_outside_by
 @pytest.mark.parametrize(
     ("asked", "least", "expected"),
     [
-        ([INSIDE, INSIDE], None, Judgement("holds")),
-        ([INSIDE, OUTSIDE, OPEN], None, Judgement("does not hold")),
-        ([INSIDE, OPEN], None, Judgement("undecided", FOUR)),
-        ([OPEN, Margin(0.1, -0.2, 0.3, 100)], None, Judgement("undecided", NINE)),
-        ([OPEN, DOUBTFUL], None, Judgement("undecided", SIXTEEN)),
-        ([BOUND, INSIDE], None, Judgement("undecided", None, 1)),
-        ([BOUND, OPEN, BOUND], None, Judgement("undecided", FOUR, 2)),
-        ([BOUND, DOUBTFUL], None, Judgement("undecided", SIXTEEN)),
-        ([INSIDE, OUTSIDE, OPEN], 1, Judgement("holds")),
-        ([INSIDE, OUTSIDE, OPEN], 2, Judgement("undecided", FOUR)),
-        ([INSIDE, OUTSIDE, OUTSIDE], 2, Judgement("does not hold")),
-        ([OUTSIDE, DOUBTFUL, OPEN], 2, Judgement("undecided", SIXTEEN)),
+        ([INSIDE, INSIDE], None, Judgment("holds")),
+        ([INSIDE, OUTSIDE, OPEN], None, Judgment("does not hold")),
+        ([INSIDE, OPEN], None, Judgment("undecided", FOUR)),
+        ([OPEN, Margin(0.1, -0.2, 0.3, 100)], None, Judgment("undecided", NINE)),
+        ([OPEN, DOUBTFUL], None, Judgment("undecided", SIXTEEN)),
+        ([BOUND, INSIDE], None, Judgment("undecided", None, 1)),
+        ([BOUND, OPEN, BOUND], None, Judgment("undecided", FOUR, 2)),
+        ([BOUND, DOUBTFUL], None, Judgment("undecided", SIXTEEN)),
+        ([INSIDE, OUTSIDE, OPEN], 1, Judgment("holds")),
+        ([INSIDE, OUTSIDE, OPEN], 2, Judgment("undecided", FOUR)),
+        ([INSIDE, OUTSIDE, OUTSIDE], 2, Judgment("does not hold")),
+        ([OUTSIDE, DOUBTFUL, OPEN], 2, Judgment("undecided", SIXTEEN)),
     ],
 )
-def test_as_many_must_hold_as_are_asked(asked: list[Margin], least: int | None, expected: Judgement) -> None:
-    assert judged(asked, least) == expected
+def test_as_many_must_hold_as_are_asked(asked: list[Margin], least: int | None, expected: Judgment) -> None:
+    assert judge_margins(asked, least) == expected
 
 
 def test_where_one_of_several_is_enough_the_best_counts() -> None:
-    best = most([OUTSIDE, OPEN, INSIDE])
+    best = best_margin([OUTSIDE, OPEN, INSIDE])
     assert best == INSIDE
-    assert judged([most([OUTSIDE, OPEN])]).verdict == "undecided"
-    assert judged([most([OUTSIDE, OUTSIDE])]).verdict == "does not hold"
+    assert judge_margins([best_margin([OUTSIDE, OPEN])]).verdict == "undecided"
+    assert judge_margins([best_margin([OUTSIDE, OUTSIDE])]).verdict == "does not hold"
 
 
 def test_chances_are_shared_wherever_one_stray_interval_would_decide() -> None:
-    assert chances(1, 1, 1) == (0.05, 0.05)
-    assert chances(48, 1, 48) == (0.05, pytest.approx(0.05 / 48)), "all must be inside, one outside is enough"
-    assert chances(1, 2, 1) == (0.025, 0.025), "one of two is enough"
-    assert chances(7, 1, 4) == (pytest.approx(0.05 / 7),) * 2
+    assert error_rates(1, 1, 1) == (0.05, 0.05)
+    assert error_rates(48, 1, 48) == (0.05, pytest.approx(0.05 / 48)), "all must be inside, one outside is enough"
+    assert error_rates(1, 2, 1) == (0.025, 0.025), "one of two is enough"
+    assert error_rates(7, 1, 4) == (pytest.approx(0.05 / 7),) * 2
 
 
-FALLS = tuple(Term(times, "nli", "sufficiency", ("lime",), ("t5",)) for times in (1, -1))
+FALLS = tuple(MethodTerm(times, "nli", "sufficiency", ("lime",), ("t5",)) for times in (1, -1))
 
 
 @functools.cache
@@ -104,14 +113,14 @@ def students(values: np.ndarray, chance: float) -> tuple[float, float]:
 def claimed(chance: np.random.Generator, true: list[float], n: int, choices: int = 1, least: int = 0) -> Verdict:
     """Of a claim that numbers with these true means, in standard deviations, are more than 0."""
     entries = len(true) // choices
-    inner, outer = chances(entries, choices, least or entries)
+    inner, outer = error_rates(entries, choices, least or entries)
     made = []
     for mean in true:
         values = chance.normal(mean, 1.0, n)
         plain, wide = (students(values, one) for one in (inner, outer))
-        made.append(margin(values.mean(), plain, wide, (0.0, None), n, chances=(inner, outer)))
-    asked = [most(made[at : at + choices]) for at in range(0, len(made), choices)]
-    return judged(asked, least or None).verdict
+        made.append(margin(values.mean(), plain, wide, (0.0, None), n, error_rates=(inner, outer)))
+    asked = [best_margin(made[at : at + choices]) for at in range(0, len(made), choices)]
+    return judge_margins(asked, least or None).verdict
 
 
 @pytest.mark.parametrize(
@@ -132,7 +141,7 @@ def test_a_wrong_verdict_is_given_to_at_most_5_per_cent(
     """Without widening 48 numbers on their bound refuted two claims of three, and 48 true ones one of seven."""
     chance = np.random.default_rng(8)
     found = [claimed(chance, true, 100, choices, least) for _ in range(100)]
-    assert found.count(wrong) / len(found) <= CHANCE + 2 * np.sqrt(CHANCE * (1 - CHANCE) / len(found))
+    assert found.count(wrong) / len(found) <= ERROR_RATE + 2 * np.sqrt(ERROR_RATE * (1 - ERROR_RATE) / len(found))
 
 
 def test_what_is_clearly_so_is_told_all_the_same() -> None:
@@ -144,12 +153,12 @@ def test_what_is_clearly_so_is_told_all_the_same() -> None:
 @pytest.mark.parametrize("numbers", [1, 24])
 def test_as_many_examples_as_are_said_settle_it_four_times_in_five(numbers: int) -> None:
     """An open number that is outside, alone or among others: the level of its interval counts too."""
-    chance, own = np.random.default_rng(5), chances(numbers, 1, numbers)
+    chance, own = np.random.default_rng(5), error_rates(numbers, 1, numbers)
     first = chance.normal(0.0, 0.1, 100)
     first += -0.01 - first.mean()
-    ends = [of_mean(first, (-1.0, 1.0), FALLS, 0, one) for one in own]
-    asked = margin(-0.01, *ends, (0.0, None), 100, chances=own).settled_by
-    assert asked is not None
-    again = (chance.normal(-0.01, first.std(ddof=1), asked) for _ in range(300))
+    ends = [mean_interval(first, (-1.0, 1.0), FALLS, 0, one) for one in own]
+    needed = margin(-0.01, *ends, (0.0, None), 100, error_rates=own).settled_by
+    assert needed is not None
+    again = (chance.normal(-0.01, first.std(ddof=1), needed) for _ in range(300))
     told = np.mean([students(values, own[1])[1] < 0 for values in again])
     assert 0.72 < told < 0.88

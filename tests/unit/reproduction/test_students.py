@@ -9,19 +9,18 @@ import numpy as np
 import pytest
 
 from engine.data.sources import load_source
-from engine.reproduction.smat import run
-from engine.reproduction.smat.asked import Asked
-from engine.reproduction.smat.claims import Contrast, Term, declared
-from engine.reproduction.smat.estimates import seeds_needed
-from engine.reproduction.smat.findings import Findings, active_share, depth
-from engine.reproduction.smat.judging import outcome_of
-from engine.reproduction.words import settled_told
+from engine.reproduction import smat
+from engine.reproduction.claims import Contrast, StudentTerm, declaration
+from engine.reproduction.run import judge_claim
+from engine.reproduction.smat import SmatQuery
+from engine.reproduction.students import StudentFindings, active_share, mean_depth, seeds_needed
+from engine.reproduction.words import settling_text
 from engine.scaffold.asked import Asked as AskedOf
 from engine.scaffold.asked import Learned
 from engine.scaffold.plan import NONE, Plan, Pupil
 from engine.scaffold.plausibility import Plausibility, Side
 from engine.scaffold.result import Cell, Scaffold
-from tests.unit.reproduction.smat_standing_in import claim, found, gain, students
+from tests.unit.reproduction.student_reports import claim, findings_of, gain, students
 
 LOW = (0.70, 0.71, 0.72, 0.73, 0.74)
 HIGH = (0.80, 0.81, 0.82, 0.83, 0.84)
@@ -40,7 +39,7 @@ WIDE = (0.60, 0.70, 0.75, 0.82, 0.95)
     ids=["apart", "apart the other way", "overlapping", "equal", "touching"],
 )
 def test_quartiles_decide(mine: tuple[float, ...], theirs: tuple[float, ...], verdict: str) -> None:
-    outcome = outcome_of(claim((gain(),)), found(students({("smat", 20): mine, ("none", 20): theirs})), 0)
+    outcome = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): mine, ("none", 20): theirs})), 0)
     assert outcome.verdict == verdict
     [number] = outcome.numbers
     assert number.value == pytest.approx(np.median(mine) - np.median(theirs))
@@ -51,76 +50,78 @@ def test_quartiles_decide(mine: tuple[float, ...], theirs: tuple[float, ...], ve
 
 def test_a_verdict_is_that_of_the_cells() -> None:
     scaffold = students({("smat", 20): HIGH, ("none", 20): LOW})
-    assert scaffold.improves("smat", 20) == (outcome_of(claim((gain(),)), found(scaffold), 0).verdict == "holds")
+    assert scaffold.improves("smat", 20) == (judge_claim(claim((gain(),)), findings_of(scaffold), 0).verdict == "holds")
 
 
 def test_what_would_settle_it_is_told_in_seeds() -> None:
-    outcome = outcome_of(claim((gain(),)), found(students({("smat", 20): WIDE, ("none", 20): LOW})), 0)
+    outcome = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): WIDE, ("none", 20): LOW})), 0)
     spread = ((0.82 - 0.70) ** 2 + (0.73 - 0.71) ** 2) / 1.349**2
     wanted = np.ceil((2.80159 * np.sqrt(np.pi / 2) / 0.03) ** 2 * spread)
     assert outcome.settled_by == wanted
-    assert settled_told(outcome) == f"about {int(wanted):,} seeds would tell"
-    tie = outcome_of(claim((gain(),)), found(students({("smat", 20): LOW, ("none", 20): LOW})), 0)
+    assert settling_text(outcome) == f"about {int(wanted):,} seeds would tell"
+    tie = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): LOW, ("none", 20): LOW})), 0)
     assert (tie.settled_by, tie.on_bound) == (None, 1)
-    assert settled_told(tie) == "its number lies on the bound itself, where no number of seeds would tell"
+    assert settling_text(tie) == "its number lies on the bound itself, where no number of seeds would tell"
     assert seeds_needed(0.5, [1], [Cell("smat", 20, LOW)]) == 6, "at least one more than there are"
 
 
 def test_at_most_so_far_below_holds_on_the_bound() -> None:
     other = students({("smat", 20): (0.68,) * 5, ("none", 20): (0.70,) * 5})
     near = claim((gain(),), (-0.02, None), "at least")
-    assert outcome_of(near, found(other), 0).verdict == "holds"
-    assert outcome_of(dataclasses.replace(near, bounds=(-0.01, None)), found(other), 0).verdict == "does not hold"
+    assert judge_claim(near, findings_of(other), 0).verdict == "holds"
+    assert (
+        judge_claim(dataclasses.replace(near, bounds=(-0.01, None)), findings_of(other), 0).verdict == "does not hold"
+    )
 
 
 def test_one_number_outside_is_enough_and_one_open_keeps_it_open() -> None:
     sizes = tuple(gain(size=size) for size in ("small", "middle"))
     cells = {("smat", 10): HIGH, ("none", 10): LOW, ("smat", 20): LOW, ("none", 20): HIGH}
-    assert outcome_of(claim(sizes), found(students(cells)), 0).verdict == "does not hold"
+    assert judge_claim(claim(sizes), findings_of(students(cells)), 0).verdict == "does not hold"
     cells[("smat", 20)], cells[("none", 20)] = WIDE, LOW
-    assert outcome_of(claim(sizes), found(students(cells)), 0).verdict == "undecided"
+    assert judge_claim(claim(sizes), findings_of(students(cells)), 0).verdict == "undecided"
 
 
 def test_what_is_not_there_is_not_run_and_says_why() -> None:
-    none = outcome_of(claim((gain(),)), found(students({("smat", 20): HIGH})), 0)
+    none = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): HIGH})), 0)
     assert none.verdict == "not run"
     assert none.why == "Texts, no explanations, 20 examples: 0 of 5 students have a value, and 3 are needed."
     few = students({("smat", 20): HIGH, ("none", 20): (0.7, 0.7, None, None, None)})
     few = dataclasses.replace(few, failed={Pupil("none", 20, 2): "the loss is no number."})
-    why = outcome_of(claim((gain(),)), found(few), 0).why
+    why = judge_claim(claim((gain(),)), findings_of(few), 0).why
     assert why.endswith("2 of 5 students have a value, and 3 are needed. the loss is no number.")
-    gone = outcome_of(claim((gain(),)), found("model: unknown name 'teacher'."), 0)
+    gone = judge_claim(claim((gain(),)), findings_of("model: unknown name 'teacher'."), 0)
     assert (gone.verdict, gone.why) == ("not run", "Texts: model: unknown name 'teacher'.")
 
 
 def test_three_students_are_enough() -> None:
     some = students({("smat", 20): (*HIGH[:3], None, None), ("none", 20): LOW})
-    outcome = outcome_of(claim((gain(),)), found(some), 0)
+    outcome = judge_claim(claim((gain(),)), findings_of(some), 0)
     assert (outcome.verdict, outcome.numbers[0].n) == ("holds", 3)
 
 
 def test_heads_are_told_for_each_learned_explainer() -> None:
     weights = np.array([[0.25, 0.0], [0.0, 0.75]])
     assert active_share(weights) == 0.5
-    assert depth(weights) == 0.75
-    assert depth(weights[:1]) is None, "one layer has no depth"
-    assert depth(np.zeros((2, 2))) is None
-    few = claim((Contrast("", (Term(1, "text", "active_share", "smat", "middle"),)),), (None, 0.5), "at most")
-    outcome = outcome_of(few, found(students({("smat", 20): HIGH})), 0)
+    assert mean_depth(weights) == 0.75
+    assert mean_depth(weights[:1]) is None, "one layer has no depth"
+    assert mean_depth(np.zeros((2, 2))) is None
+    few = claim((Contrast("", (StudentTerm(1, "text", "active_share", "smat", "middle"),)),), (None, 0.5), "at most")
+    outcome = judge_claim(few, findings_of(students({("smat", 20): HIGH})), 0)
     assert (outcome.verdict, outcome.numbers[0].value) == ("holds", 0.25)
 
 
-def plausible(mine: np.ndarray, heads: np.ndarray) -> Findings:
+def plausible(mine: np.ndarray, heads: np.ndarray) -> StudentFindings:
     methods = {"smat": mine, "gradient_l2": mine - 0.3, "attention_logits": mine[::-1]}
     side = Side("", tuple(range(len(mine))), methods, heads.reshape(len(mine), 2, 2).mean(2), heads, {})
     learned = Learned(np.array([0.0, 0.0, 0.0, 1.0]))
     source = load_source("text", "reviews", None, tolerant=True)
     asked = AskedOf("teacher", "data", None, side.examples, source)
-    return Findings({}, {"text": Plausibility(asked, learned, (2, 2), True, (side,))}, {"text": {"middle": 20}})
+    return StudentFindings({}, {"text": Plausibility(asked, learned, (2, 2), True, (side,))}, {"text": {"middle": 20}})
 
 
 def auc(*terms: tuple[int, str]) -> Contrast:
-    return Contrast("", tuple(Term(times, "text", "auc", setting, "middle") for times, setting in terms))
+    return Contrast("", tuple(StudentTerm(times, "text", "auc", setting, "middle") for times, setting in terms))
 
 
 def test_plausibility_is_told_by_intervals_over_examples() -> None:
@@ -128,40 +129,40 @@ def test_plausibility_is_told_by_intervals_over_examples() -> None:
     mine = random.uniform(0.4, 0.9, 60)
     heads = np.clip(mine[:, None] + np.array([-0.3, -0.2, -0.1, 0.05]) + random.normal(0, 0.02, (60, 4)), 0, 1)
     measured = plausible(mine, heads)
-    above = outcome_of(claim((auc((1, "smat"), (-1, "gradient_l2")),)), measured, 0)
+    above = judge_claim(claim((auc((1, "smat"), (-1, "gradient_l2")),)), measured, 0)
     assert (above.verdict, above.unit, above.numbers[0].n) == ("holds", "examples", 60)
     assert above.numbers[0].value == pytest.approx(0.3)
-    same = outcome_of(claim((auc((1, "smat"), (-1, "attention_logits")),)), measured, 0)
+    same = judge_claim(claim((auc((1, "smat"), (-1, "attention_logits")),)), measured, 0)
     assert same.verdict == "undecided", "the same values in another order"
-    best = outcome_of(claim((auc((1, "best_head")),)), measured, 0)
+    best = judge_claim(claim((auc((1, "best_head")),)), measured, 0)
     assert best.numbers[0].value == pytest.approx(heads[:, 3].mean())
-    active = outcome_of(claim((auc((1, "active_heads"), (-1, "inactive_heads")),)), measured, 0)
+    active = judge_claim(claim((auc((1, "active_heads"), (-1, "inactive_heads")),)), measured, 0)
     assert active.numbers[0].value == pytest.approx(heads[:, 3].mean() - heads[:, :3].mean())
-    sided = Contrast("", (Term(1, "text", "auc", "smat", "middle", side="first"),))
-    assert outcome_of(claim((sided,)), measured, 0).why == "Texts: data has no first texts of pairs."
+    sided = Contrast("", (StudentTerm(1, "text", "auc", "smat", "middle", side="first"),))
+    assert judge_claim(claim((sided,)), measured, 0).why == "Texts: data has no first texts of pairs."
 
 
 def test_people_alone_can_tell_of_people() -> None:
-    one = next(one for one in Asked(claims=("image-people-smat",)).chosen)
-    outcome = outcome_of(one, Findings({}), 0)
+    one = next(one for one in SmatQuery(claims=("image-people-smat",)).selected_claims)
+    outcome = judge_claim(one, StudentFindings({}), 0)
     assert outcome.verdict == "not run", "nothing was measured"
-    assert settled_told(outcome) == one.people
+    assert settling_text(outcome) == one.people
     assert "study with people" in one.people
 
 
 def test_claims_that_compare_sizes_need_them() -> None:
-    [one] = declared().chosen({"image": {"middle": 20}}, ("image-gap-shrinks",))
-    assert outcome_of(one, Findings({}), 0).why == one.why != ""
+    [one] = declaration("smat").select(("image-gap-shrinks",), {"image": {"middle": 20}})
+    assert judge_claim(one, StudentFindings({}), 0).why == one.why != ""
 
 
 def test_students_that_are_finished_count_although_no_more_can_be_taught(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan("teacher", "data", train_sizes=(10,), settings=(NONE,), seeds=(0,))
-    asked, why = Mock(spec=Asked), "teacher: its files are gone."
-    asked.plan.return_value = asked.taught.return_value = plan
+    query, why = Mock(spec=SmatQuery), "teacher: its files are gone."
+    query.plan.return_value = query.training_plan.return_value = plan
     finished = students({(NONE, 10): (0.5,)}, plan)
-    monkeypatch.setattr(run, "finished", Mock(return_value=finished))
-    counted = run._students(asked, ("text", "sparsemax"), why)
+    monkeypatch.setattr(smat, "finished", Mock(return_value=finished))
+    counted = SmatQuery._students(query, ("text", "sparsemax"), why)
     assert isinstance(counted, Scaffold)
     assert counted.outcomes == finished.outcomes
-    monkeypatch.setattr(run, "finished", Mock(return_value=students({}, plan)))
-    assert run._students(asked, ("text", "sparsemax"), why) == why
+    monkeypatch.setattr(smat, "finished", Mock(return_value=students({}, plan)))
+    assert SmatQuery._students(query, ("text", "sparsemax"), why) == why

@@ -15,34 +15,31 @@ from scipy.stats import pearsonr, spearmanr
 from components.reproduction.state import read
 from engine.explain import explain
 from engine.models import catalog
-from engine.reproduction.asked import Asked
-from engine.reproduction.claims import FILES, TOPICS, declared
-from engine.reproduction.judging import Findings, judge
-from engine.reproduction.outcome import ModelFound, Number, Outcome, from_plain
-from engine.reproduction.revise import _least
-from engine.reproduction.run import labelled
-from engine.reproduction.ship import document_of
-from engine.reproduction.shipped import file_of, shipped
-from engine.reproduction.smat.claims import FILE as SMAT_FILE
-from engine.reproduction.smat.claims import declared as smat_declared
-from engine.reproduction.smat.shipped import DOCUMENT, shipped_smat
-from engine.reproduction.verdicts import CHANCE, p_of_correlation, p_of_share
-from engine.reproduction.words import sentence
+from engine.reproduction.claims import FOLDER, declaration, load_declaration
+from engine.reproduction.estimates import ExampleFindings
+from engine.reproduction.papers import TOPICS
+from engine.reproduction.report import ClaimNumber, ClaimOutcome, ModelSummary, report_from_plain
+from engine.reproduction.revise import least_means
+from engine.reproduction.run import judge_claims, label_outcomes
+from engine.reproduction.shipped import ShippedReport, document_file, shipped_report
+from engine.reproduction.thesis import ThesisQuery
+from engine.reproduction.verdicts import ERROR_RATE, correlation_p_value, share_p_value
+from engine.reproduction.words import summary_sentence
 from engine.request import Example, Request
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
-from tests.unit.reproduction.standing_in import report_of
+from tests.unit.reproduction.stand_ins import report_of
 
 UNLEARNED = "not run: the model has not learned the task"
-HOLDS = Number("lime", 0.95, 0.93, 0.97, 0.92, 0.98, 100, "holds")
+HOLDS = ClaimNumber("lime", 0.95, 0.93, 0.97, 0.92, 0.98, 100, "holds")
 
 
 @pytest.mark.parametrize(("hits", "n", "classes"), [(33, 100, 3), (37, 100, 3), (42, 100, 3), (9, 16, 2), (3, 3, 2)])
 def test_chance_is_told_by_the_exact_binomial_test(hits: int, n: int, classes: int) -> None:
     at_least = sum(math.comb(n, k) * (classes - 1) ** (n - k) for k in range(hits, n + 1)) / classes**n
-    assert p_of_share(hits, n, classes) == pytest.approx(at_least)
-    model = ModelFound("m", "d", "", hits / n, n, classes=classes)
-    assert (model.p_value, model.unlearned) == (pytest.approx(at_least), at_least > CHANCE)
+    assert share_p_value(hits, n, classes) == pytest.approx(at_least)
+    model = ModelSummary("m", "d", "", hits / n, n, classes=classes)
+    assert (model.p_value, model.unlearned) == (pytest.approx(at_least), at_least > ERROR_RATE)
     assert not replace(model, accuracy=None).unlearned, "what is not known is held against no model"
 
 
@@ -52,15 +49,15 @@ def test_a_regression_has_learned_where_its_scores_correlate() -> None:
     for share in (-0.5, 0.0, 0.2, 0.5):
         scores = share * labels + random.normal(size=40)
         expected = pearsonr(labels, scores, alternative="greater")
-        assert p_of_correlation(float(expected.statistic), 40) == pytest.approx(expected.pvalue)
-    assert (p_of_correlation(1.0, 40), p_of_correlation(1.0, 2)) == (0.0, 1.0)
+        assert correlation_p_value(float(expected.statistic), 40) == pytest.approx(expected.pvalue)
+    assert (correlation_p_value(1.0, 40), correlation_p_value(1.0, 2)) == (0.0, 1.0)
 
 
-def outcome(id: str, **models: float) -> Outcome:
+def outcome(id: str, **models: float) -> ClaimOutcome:
     """Of a claim that held, on models that are so often right on 100 examples of three classes."""
-    asked = Asked(claims=(id,))
-    found = [ModelFound(name.replace("_", "-"), "nli", "", share, 100, classes=3) for name, share in models.items()]
-    [one] = labelled(asked, [Outcome(id, "holds", ((HOLDS,),))], found)
+    query = ThesisQuery(claims=(id,))
+    known = [ModelSummary(name.replace("_", "-"), "nli", "", share, 100, classes=3) for name, share in models.items()]
+    [one] = label_outcomes(query, [ClaimOutcome(id, "holds", ((HOLDS,),))], known)
     return one
 
 
@@ -75,19 +72,21 @@ def test_a_claim_is_not_run_where_one_of_its_models_is_at_chance() -> None:
 def test_claims_that_one_data_set_gives_the_same_numbers_are_counted_once() -> None:
     ids = ("nli-gradients-before-lime", "nli-lime-before-gradients")
     first, second = (
-        tuple(one.verdict for one in labelled(asked, [Outcome(id, "holds", ((HOLDS,),)) for id in ids], []))
-        for asked in (Asked(claims=ids), Asked("full", claims=ids))
+        tuple(one.verdict for one in label_outcomes(query, [ClaimOutcome(id, "holds", ((HOLDS,),)) for id in ids], []))
+        for query in (ThesisQuery(claims=ids), ThesisQuery("full", claims=ids))
     )
     assert first == ("holds", "counted with another claim")
     assert second == ("holds", "holds"), "there each has a data set of its own"
-    whole = labelled(Asked(), [Outcome(one.id, "holds", ((HOLDS,),)) for one in declared().claims], [])
+    whole = label_outcomes(
+        ThesisQuery(), [ClaimOutcome(one.id, "holds", ((HOLDS,),)) for one in declaration().claims], []
+    )
     assert [one.id for one in whole if one.verdict == first[1]] == [ids[1]]
 
 
 def test_what_a_causal_mask_makes_true_is_no_finding() -> None:
     id = "families-attention-gpt2-last"
     assert outcome(id).verdict == "true by construction"
-    [one] = labelled(Asked(claims=(id,)), [Outcome(id, "does not hold", ((HOLDS,),))], [])
+    [one] = label_outcomes(ThesisQuery(claims=(id,)), [ClaimOutcome(id, "does not hold", ((HOLDS,),))], [])
     assert one.verdict == "does not hold", "then it is no construction"
 
 
@@ -107,7 +106,7 @@ def test_random_weights_do_the_same_as_is_said_of_the_causal_mask(tmp_path: Path
 CEILING = {"bert": 1.0, "roberta": 0.99, "t5": 1.0}
 
 
-def found_of(shares: dict[str, float], metric: str, **more: dict[str, float]) -> Findings:
+def findings_of(shares: dict[str, float], metric: str, **more: dict[str, float]) -> ExampleFindings:
     """Overlaps of 0 and 1 in 100 examples; `more`: constants of other metrics. By part, LIME and the ensembles."""
     values: dict[Any, dict[int, float]] = {}
     for method in ("lime", "kernel_shap", "integrated_gradients", "ensemble_all"):
@@ -115,103 +114,102 @@ def found_of(shares: dict[str, float], metric: str, **more: dict[str, float]) ->
             values["marked", part, method, metric] = {i: float(i >= round(100 * (1 - share))) for i in range(100)}
             for other, own in more.items():
                 values["marked", part, method, other] = dict.fromkeys(range(100), own[part])
-    return Findings(values)
+    return ExampleFindings(values)
 
 
 @pytest.mark.parametrize(("worst", "verdict"), [(0.99, "at a ceiling"), (0.98, "holds")])
 def test_nothing_is_told_apart_where_all_that_is_compared_is_the_best(worst: float, verdict: str) -> None:
-    asked = Asked(claims=("families-shap-even",))
-    judged = judge(asked, found_of({**CEILING, "bert": worst}, "gt_overlap"))
-    [one] = labelled(asked, judged, [])
+    query = ThesisQuery(claims=("families-shap-even",))
+    judged = judge_claims(query, findings_of({**CEILING, "bert": worst}, "gt_overlap"))
+    [one] = label_outcomes(query, judged, [])
     assert (one.verdict, judged[0].verdict) == (verdict, "holds")
     assert one.numbers == judged[0].numbers, "the numbers stay to be seen"
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(1.0, "at a ceiling"), (0.5, "holds")])
 def test_ranks_are_at_a_ceiling_where_the_marked_words_are_the_top_ones(share: float, verdict: str) -> None:
-    asked = Asked(claims=("families-ensemble-gpt2-rank",))
-    judged = judge(asked, found_of({"gpt2": share}, "gt_overlap", mean_rank_pct={"gpt2": 0.05}))
-    assert labelled(asked, judged, [])[0].verdict == verdict
+    query = ThesisQuery(claims=("families-ensemble-gpt2-rank",))
+    judged = judge_claims(query, findings_of({"gpt2": share}, "gt_overlap", mean_rank_pct={"gpt2": 0.05}))
+    assert label_outcomes(query, judged, [])[0].verdict == verdict
 
 
 def test_what_stored_sums_leave_possible_is_found() -> None:
     """a - b = 0 and (a + b + c) / 3 = 1 leave 1 for all; d - e = 0.2 leaves at least 0.2 and 0."""
     a, b, c, d, e = (("marked", name, "t5") for name in "abcde")
     sums = [({a: 1.0, b: -1.0}, 0.0), ({a: 1 / 3, b: 1 / 3, c: 1 / 3}, 1.0), ({d: 1.0, e: -1.0}, 0.2)]
-    found = _least(sums)
+    found = least_means(sums)
     assert [found[one] for one in (a, b, c, d, e)] == pytest.approx([1, 1, 1, 0.2, 0], abs=1e-4)
 
 
 def test_only_findings_are_counted_as_such() -> None:
-    report = report_of(Asked(), "bert-marked")
+    report = report_of(ThesisQuery(), "bert-marked")
     verdicts = ("holds", "holds", "undecided", "true by construction", "at a ceiling", UNLEARNED, "not run",
                 "counted with another claim")  # fmt: skip
-    outcomes = tuple(Outcome(str(at), verdict) for at, verdict in enumerate(verdicts))  # type: ignore[arg-type]
-    assert sentence(replace(report, outcomes=outcomes)) == (
+    outcomes = tuple(ClaimOutcome(str(at), verdict) for at, verdict in enumerate(verdicts))  # type: ignore[arg-type]
+    assert summary_sentence(replace(report, outcomes=outcomes)) == (
         "Of 7 claims: 2 hold, 1 undecided. Not counted as findings: 1 true by construction, 1 at a ceiling, "
         "1 not run (the model has not learned the task), 1 not run. 1 more is counted with another claim."
     )
 
 
 def test_words_of_older_reports_and_links_are_read() -> None:
-    plain = json.loads(json.dumps(report_of(Asked(), "bert-marked").as_plain()))
+    plain = json.loads(json.dumps(report_of(ThesisQuery(), "bert-marked").as_plain()))
     older = json.loads(json.dumps(plain).replace('"undecided"', '"cannot be told"'))
     for one in older["outcomes"]:
         for entry in one["entries"]:
             for number in entry:
                 del number["at_best"]
-    assert from_plain(older) == from_plain(plain)
+    assert report_from_plain(older) == report_from_plain(plain)
     state, said = read({"show": ["cannot be told", "holds"]})
     assert (state.show, said) == (("holds", "undecided"), [])
 
 
 BEFORE = {
-    FILES["faithfulness"]: "875f63eaf0693f1bfc06218b85cab7758be8943352f423df2e8af260da74b4a3",
-    FILES["sanity"]: "d278a4cde498be36fce96985b7cc2b67b1288ce3b9a72929aa9e7313949047bb",
-    SMAT_FILE: "b5b208673a17d60f693da01b9c41ebc020f0cdef415c9862e3b808a7083ac9d1",
+    "faithfulness": "875f63eaf0693f1bfc06218b85cab7758be8943352f423df2e8af260da74b4a3",
+    "sanity": "d278a4cde498be36fce96985b7cc2b67b1288ce3b9a72929aa9e7313949047bb",
+    "smat": "b5b208673a17d60f693da01b9c41ebc020f0cdef415c9862e3b808a7083ac9d1",
 }
 """Of what was declared before the verdicts were known."""
 
 
-@pytest.mark.parametrize(("file", "digest"), BEFORE.items(), ids=[file.stem for file in BEFORE])
-def test_the_revision_moved_no_claim(file: Path, digest: str, tmp_path: Path) -> None:
-    plain = json.loads(file.read_text(encoding="utf-8"))
-    plain["revised"], told = plain["revised"].split(" Revised on 2026-11-24")
-    assert told.endswith(f"Without this revision the digest is {digest}.")
-    assert [one.pop("by_construction") for one in plain["claims"] if "by_construction" in one] or file == SMAT_FILE
-    if file == FILES["sanity"]:
+@pytest.mark.parametrize(("topic", "digest"), BEFORE.items(), ids=BEFORE)
+def test_the_revision_moved_no_claim(topic: str, digest: str, tmp_path: Path) -> None:
+    plain = json.loads((FOLDER / TOPICS[topic].declaration).read_text(encoding="utf-8"))
+    plain["revised"], revision = plain["revised"].split(" Revised on 2026-11-24")
+    assert revision.endswith(f"Without this revision the digest is {digest}.")
+    assert [one.pop("by_construction") for one in plain["claims"] if "by_construction" in one] or topic == "smat"
+    if topic == "sanity":
         attack = plain["settings"]["embedded"]["attack"]["attack"]
         assert (attack.pop("quantity"), attack.pop("starts")) == ("mixed", 1), "as those attacks were made"
     (tmp_path / "before.json").write_text(json.dumps(plain), encoding="utf-8")
-    read_by = smat_declared if file == SMAT_FILE else declared
-    assert read_by(tmp_path / "before.json").digest == digest
+    assert load_declaration(tmp_path / "before.json", topic).digest == digest
 
 
-REPORTS = [(shipped(file_of(topic)), document_of(topic)) for topic in TOPICS] + [(shipped_smat(), DOCUMENT)]
+REPORTS = {topic: report for topic in TOPICS if (report := shipped_report(topic)) is not None}
 
 
-@pytest.mark.parametrize(("made", "document"), REPORTS, ids=[*TOPICS, "smat"])
-def test_shipped_reports_have_no_verdict_on_a_model_at_chance(made: Any, document: Path) -> None:
-    assert made.revised.startswith("Labeled anew on 2026-11-24 without a new run")
-    weak = {one.name for one in made.report.models if one.p_value is None or one.p_value > CHANCE}
-    assert weak == {one.name for one in made.report.models if one.name.endswith("-nli")}
-    told = " ".join(one.why for one in made.report.outcomes if one.verdict == UNLEARNED)
-    assert all(f"{name} is right on " in told for name in weak)
-    nli = {one.id for one in made.report.outcomes if any("nli" in part for number in one.numbers for part in
-           number.name.split(", "))}  # fmt: skip
-    assert not nli, "no number of natural language inference is left"
-    lines = document.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize(("topic", "shipped"), REPORTS.items(), ids=REPORTS)
+def test_shipped_reports_have_no_verdict_on_a_model_at_chance(topic: str, shipped: ShippedReport) -> None:
+    assert shipped.revised.startswith("Labeled anew on 2026-11-24 without a new run")
+    report = shipped.report
+    weak = {one.name for one in report.models if one.p_value is None or one.p_value > ERROR_RATE}
+    assert weak == {one.name for one in report.models if one.name.endswith("-nli")}
+    reasons = " ".join(one.why for one in report.outcomes if one.verdict == UNLEARNED)
+    assert all(f"{name} is right on " in reasons for name in weak)
+    names = [part for one in report.outcomes for number in one.numbers for part in number.name.split(", ")]
+    assert not [name for name in names if "nli" in name], "no number of natural language inference is left"
+    lines = document_file(topic).read_text(encoding="utf-8").splitlines()
     head = " ".join(lines[: lines.index("| section | claim | verdict | rule | what decides |")])
     assert "logit" in head
     assert "probability" in head
-    assert sentence(made.report) in head
+    assert summary_sentence(report) in head
 
 
 def test_counts_of_the_readme_are_those_of_the_shipped_reports() -> None:
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    for made, _ in REPORTS:
-        assert made is not None
-        assert sentence(made.report).rstrip(".") in readme
+    assert REPORTS.keys() == TOPICS.keys()
+    for shipped in REPORTS.values():
+        assert summary_sentence(shipped.report).rstrip(".") in readme
 
 
 def test_accuracies_of_the_shipped_reports_are_those_of_the_models_here(home: Path) -> None:
@@ -220,15 +218,13 @@ def test_accuracies_of_the_shipped_reports_are_those_of_the_models_here(home: Pa
     from engine.evaluation.sample import drawn_sample
     from engine.predictions import predictions
 
-    made = shipped(file_of("sanity"))
-    assert made is not None
-    [model] = [one for one in made.report.models if one.name == "t5-mini-nli"]
+    [model] = [one for one in REPORTS["sanity"].report.models if one.name == "t5-mini-nli"]
     data, places = load("nli", None), drawn_sample("text", "nli", None, 50, 0).indices
-    said = predictions("t5-mini-nli", [data[place].example for place in places])
+    predicted = predictions("t5-mini-nli", [data[place].example for place in places])
     names = [data.label_names[data[place].label] for place in places]
     right = [
         prediction.labels[int(np.argmax(prediction.logits))] == name
-        for prediction, name in zip(said, names, strict=True)
+        for prediction, name in zip(predicted, names, strict=True)
     ]
     assert (model.n, model.accuracy) == (50, sum(right) / 50)
     assert model.revision == catalog.revision("t5-mini-nli")

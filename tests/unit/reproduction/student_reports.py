@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engine.reproduction.smat.asked import Asked
-from engine.reproduction.smat.claims import Claim, Contrast, Term
-from engine.reproduction.smat.findings import Findings
-from engine.reproduction.smat.judging import judge
-from engine.reproduction.smat.report import SmatReport
-from engine.reproduction.smat.run import report_key
-from engine.reproduction.smat.tables import rows_of
+from engine.reproduction.claims import Claim, Contrast, StudentTerm
+from engine.reproduction.report import Reproduction
+from engine.reproduction.run import judge_claims, report_key
+from engine.reproduction.smat import SmatQuery
+from engine.reproduction.students import StudentFindings, table_rows
 from engine.reproduction.verdicts import Bounds
 from engine.scaffold.plan import SMAT, Plan, Pupil
 from engine.scaffold.result import Outcome, Scaffold
@@ -40,9 +38,9 @@ def students(cells: Mapping[tuple[str, int], tuple[float | None, ...]], plan: Pl
     return Scaffold(made, SHAPE, tuple(outcomes))
 
 
-def found(scaffold: Scaffold | str, task: str = "text") -> Findings:
+def findings_of(scaffold: Scaffold | str, task: str = "text") -> StudentFindings:
     """Students of one task and nothing else."""
-    return Findings({(task, "sparsemax"): scaffold}, {}, SIZES, least_seeds=3)
+    return StudentFindings({(task, "sparsemax"): scaffold}, {}, SIZES, least_seeds=3)
 
 
 def claim(contrasts: tuple[Contrast, ...], bounds: Bounds = (0.0, None), rule: str = "more than") -> Claim:
@@ -53,28 +51,28 @@ def claim(contrasts: tuple[Contrast, ...], bounds: Bounds = (0.0, None), rule: s
 
 def gain(other: str = "none", size: str = "middle", task: str = "text") -> Contrast:
     """SMaT less another setting."""
-    terms = (Term(1, task, "simulability", SMAT, size), Term(-1, task, "simulability", other, size))
+    terms = (StudentTerm(1, task, "simulability", SMAT, size), StudentTerm(-1, task, "simulability", other, size))
     return Contrast("", terms)
 
 
-def report_of(asked: Asked) -> SmatReport:
+def report_of(query: SmatQuery) -> Reproduction:
     """Of the embedded plans, with settings from worst to best as they are listed; nothing else was measured."""
-    found: dict[tuple[str, str], Scaffold | str] = {}
-    for key in asked.needed:
-        plan = asked.plan(key)
+    trained: dict[tuple[str, str], Scaffold | str] = {}
+    for key in query.keys:
+        plan = query.plan(key)
         assert isinstance(plan, Plan)
         values = {(s, n): tuple(0.7 + at / 50 + seed / 1000 for seed in range(5)) for n in plan.train_sizes
                   for at, s in enumerate(plan.settings)}  # fmt: skip
-        found[key] = students(values, plan)
-    findings = Findings(found, {}, asked.sizes, asked.declared.least_seeds)
-    return SmatReport(
-        asked.command(), asked.scale, asked.count, asked.seed, asked.declared.digest, {"Exegesis": "1"}, (), (),
-        judge(asked, findings), (), rows_of(findings),
+        trained[key] = students(values, plan)
+    findings = StudentFindings(trained, {}, query.sizes, query.declaration.seeds["least"])
+    return Reproduction(
+        query.command(), query.scale, query.count, query.seed, query.declaration.digest, {"Exegesis": "1"}, (), (),
+        judge_claims(query, findings), (), table_rows(findings),
     )  # fmt: skip
 
 
-def keep_report(asked: Asked) -> SmatReport:
+def store_report(query: SmatQuery) -> Reproduction:
     """The same, where the page looks for it."""
-    made = report_of(asked)
-    result_store().put(report_key(asked), made.as_plain(), {})
-    return made
+    report = report_of(query)
+    result_store().put(report_key(query), report.as_plain(), {})
+    return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ import pytest
 import engine.explain
 import engine.metrics.faithfulness as faithfulness
 from cache.keys import plain
-from engine.reproduction.asked import Asked, experiments
-from engine.reproduction.outcome import ExperimentFound, ModelFound, Number, Outcome, Reproduction
+from engine.reproduction.report import ClaimNumber, ClaimOutcome, ExperimentSummary, ModelSummary, Reproduction
 from engine.reproduction.run import report_key
 from engine.reproduction.scales import EMBEDDED, FULL
+from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import FINDINGS, VERDICTS, Verdict
 from engine.store import result_store
 from tests.tiny import save_checkpoint
@@ -88,39 +89,41 @@ def without_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def take_as_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random models on few examples are at chance, and claims on such are not run: here they are."""
-    monkeypatch.setattr(ModelFound, "unlearned", False)
+    monkeypatch.setattr(ModelSummary, "unlearned", False)
 
 
 def _family(base: str) -> str:
     return base.rpartition("/")[2].partition("-")[0]
 
 
-def report_of(asked: Asked, model: str) -> Reproduction:
+def report_of(query: ThesisQuery, model: str) -> Reproduction:
     """A report in which the verdicts come by turns, each with the numbers that lead to it."""
     ends: dict[Verdict, tuple[float, float, float]] = {
         "holds": (0.95, 0.93, 0.97), "does not hold": (-0.9, -0.95, -0.8), "undecided": (0.0, -0.9, 0.9),
     }  # fmt: skip
     outcomes = []
-    for number, claim in enumerate(asked.chosen):
+    for number, claim in enumerate(query.selected_claims):
         verdict = VERDICTS[number % len(VERDICTS)]
         if verdict not in FINDINGS:
-            outcomes.append(Outcome(claim.id, verdict, why="gpt2-marked: <b>is not here</b> [x](http://evil.example)."))
+            outcomes.append(
+                ClaimOutcome(claim.id, verdict, why="gpt2-marked: <b>is not here</b> [x](http://evil.example).")
+            )
             continue
-        found = Number(claim.contrasts[0].name, *ends[verdict], *ends[verdict][1:], asked.count, verdict)
+        made = ClaimNumber(claim.contrasts[0].name, *ends[verdict], *ends[verdict][1:], query.count, verdict)
         settled_by = 4321 if verdict == "undecided" else None
-        outcomes.append(Outcome(claim.id, verdict, ((found,),), settled_by=settled_by))
-    needed = experiments(asked)
-    plans = [one.way.plan(asked.wanted(one.source, (model,), one.data, one.metrics)) for one in needed]
+        outcomes.append(ClaimOutcome(claim.id, verdict, ((made,),), settled_by=settled_by))
+    needed = query.experiments()
+    plans = [one.kind.plan(replace(one.request, models=(model,))) for one in needed]
     pairs = zip(needed, plans, strict=True)
-    ran = tuple(ExperimentFound(one.name, plain(plan.as_plain()), "", 0, one.source) for one, plan in pairs)
-    digest, versions = asked.declared.digest, {"Exegesis": "1"}
+    ran = tuple(ExperimentSummary(one.name, plain(plan.as_plain()), "", 0, one.source) for one, plan in pairs)
+    digest, versions = query.declaration.digest, {"Exegesis": "1"}
     return Reproduction(
-        asked.command(), asked.scale, asked.count, asked.seed, digest, versions, (), ran, tuple(outcomes)
+        query.command(), query.scale, query.count, query.seed, digest, versions, (), ran, tuple(outcomes)
     )
 
 
-def keep_report(asked: Asked, model: str = "reviews-minilm") -> Reproduction:
+def store_report(query: ThesisQuery, model: str = "reviews-minilm") -> Reproduction:
     """The same, where the page looks for it."""
-    found = report_of(asked, model)
-    result_store().put(report_key(asked), found.as_plain(), {})
-    return found
+    report = report_of(query, model)
+    result_store().put(report_key(query), report.as_plain(), {})
+    return report

@@ -1,0 +1,293 @@
+"""The report as Markdown and CSV: the same bytes for the same numbers, so without folders, and without a date."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from engine.errors import UsageError
+from engine.reproduction import words
+from engine.reproduction.claims import FOLDER, Claim, Declaration, declaration
+from engine.reproduction.measures import (
+    ACTIVE,
+    AUC,
+    DEPTH,
+    NORMALIZATIONS,
+    SIDES,
+    SIMULABILITY,
+    TASKS,
+    Source,
+    setting_name,
+)
+from engine.reproduction.papers import NON_FINDING_RULES, Topic
+from engine.reproduction.query import PLACES_FILE, ReproductionQuery
+from engine.reproduction.report import (
+    ClaimNumber,
+    ClaimOutcome,
+    ExperimentSummary,
+    ModelSummary,
+    Reproduction,
+    TableRow,
+)
+from engine.reproduction.scales import Scale, scale_of
+
+NOT_EXAMINED = "not examined"
+TABLES = {
+    SIMULABILITY: ("Simulability (tables 1, 3, 5 and 7)", "median", "quartiles", "seeds"),
+    AUC: ("Plausibility (tables 2 and 6)", "mean AUC", "95 % interval", "examples"),
+    ACTIVE: ("Share of heads with a weight above 0 (figure 5)", "median", "quartiles", "seeds"),
+    DEPTH: ("Mean layer of the weight, 0 the first and 1 the last (figure 5)", "median", "quartiles", "seeds"),
+}
+"""Title and columns of the tables of the SMaT paper."""
+
+
+@dataclass(frozen=True)
+class FailureReason:
+    """Why a claim fails here, as it was examined after a run. `reason`: code, scale, or what else it is. `how`: how
+    that is known."""
+
+    reason: str
+    how: str
+
+
+Reasons = Mapping[str, FailureReason]
+
+
+def failure_reasons(topic: Topic, digest: str) -> Reasons | None:
+    """By claim; None of a topic whose failures are not examined. `digest`: of what a report answers."""
+    return read_reasons(FOLDER / topic.reasons, declaration(topic.id), digest) if topic.reasons else None
+
+
+def read_reasons(file: Path, declared: Declaration, digest: str) -> Reasons:
+    """Read why claims fail, by claim; none where what was examined was declared otherwise.
+
+    Errors: a file of another shape, or one that names a claim that is not declared.
+    """
+    if not file.exists():
+        return {}
+    plain = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        bound, claims = plain["digest"], plain["claims"]
+        reasons = {id: FailureReason(one["reason"], one["how"]) for id, one in claims.items()}
+    except (KeyError, TypeError, AttributeError):
+        raise UsageError(
+            f"{file.name}: must be an object of digest and claims, each with reason and how. Write it again."
+        ) from None
+    if strange := sorted(reasons.keys() - set(declared.ids)):
+        raise UsageError(f"{file.name}: {', '.join(strange)} is no claim of {declared.source}. Take it out.")
+    return reasons if bound == digest else {}
+
+
+def failure_text(outcome: ClaimOutcome, reasons: Reasons | None) -> str:
+    """Why a claim fails, in one or two sentences; empty for one that does not, or whose topic is not examined."""
+    if outcome.verdict != "does not hold" or reasons is None:
+        return ""
+    one = reasons.get(outcome.id)
+    return f"Why it fails here: {NOT_EXAMINED}." if one is None else f"Why it fails here: {one.reason} {one.how}"
+
+
+def report_files(report: Reproduction, query: ReproductionQuery, provenance: str = "") -> dict[str, Callable[[], str]]:
+    """The files of a report, by the end of their names: how each is written. `provenance`: see `markdown`."""
+    files: dict[str, Callable[[], str]] = {
+        ".md": lambda: markdown(report, query, provenance),
+        ".json": lambda: json.dumps(report.as_plain(), indent=1, ensure_ascii=False) + "\n",
+    }
+    if report.rows is not None:
+        files |= {".csv": lambda: claims_csv(report, query.selected_claims), "-tables.csv": lambda: tables_csv(report)}
+    return files
+
+
+def markdown(
+    report: Reproduction, query: ReproductionQuery, provenance: str = "", reasons: Reasons | None = None
+) -> str:
+    """The whole report. Its first line names command, seed, versions and the digest of what was declared.
+
+    `query`: the one it answers. `provenance`: when and with what it was made, of a report that comes with the project.
+    `reasons`: why claims fail, None for those that come with the project.
+    """
+    claims = {claim.id: claim for claim in query.selected_claims}
+    scale, topic, declared = scale_of(report.scale), query.about, query.declaration
+    reasons = failure_reasons(topic, report.digest) if reasons is None else reasons
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    suffix = f", {topic.id}" if topic.stem != topic.paper else ""
+    places = f"`{PLACES_FILE}` names folders for: {', '.join(report.given)}." if report.given else ""
+    lines = [
+        f"`{report.command}`, seed {report.seed}, {versions}, claims {report.digest}",
+        "",
+        f"# Claims of {topic.heading}, {report.scale} scale{suffix}",
+        "",
+        f"{declared.source}. {words.summary_sentence(report)}",
+        "",
+        *_paragraph(provenance),
+        *_paragraph(words.quantity_text(report, topic)),
+        *_paragraph(words.accuracy_text(report)),
+        *_paragraph(topic.about),
+        *table(
+            ["section", "claim", "verdict", "rule", "what decides"],
+            [_overview_row(claims[one.id], one, scale) for one in report.outcomes],
+        ),
+        "",
+        "## How numbers become a verdict",
+        "",
+        f"{topic.level} {NON_FINDING_RULES} {topic.declared} were declared before the run, in "
+        f"`engine/reproduction/{topic.declaration}`; the digest above is the SHA-256 of its content. "
+        f"{declared.revised}",
+        "",
+        *_paragraph(words.shared_data_text(scale, topic)),
+        *_paragraph(topic.note),
+        *_paragraph(places),
+        "## Claim by claim",
+        *(line for one in report.outcomes for line in _claim(claims[one.id], one, scale, reasons)),
+        "",
+        *(line for id in TABLES for line in _paper_table(id, report.rows or ())),
+        f"## {topic.models}",
+        "",
+        *table(topic.columns, [MODEL_CELLS[topic.paper](one) for one in report.models]),
+        "",
+        f"## {topic.experiments}",
+        "",
+        *(f"* {_experiment(one)}" for one in report.experiments),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def tables_csv(report: Reproduction) -> str:
+    """A line for each number of the paper's tables."""
+    return _csv([field.name for field in fields(TableRow)], (astuple(row) for row in report.rows or ()))
+
+
+def claims_csv(report: Reproduction, claims: Sequence[Claim]) -> str:
+    """A line for each number of the claims; one without numbers has a line with its verdict alone."""
+    sections = {claim.id: claim.section for claim in claims}
+    head = ["claim", "section", "verdict", "number", "value", "low", "high", "wide_low", "wide_high", "n", "inside"]
+    lines: list[Sequence[object]] = []
+    for one in report.outcomes:
+        start = (one.id, sections[one.id], one.verdict)
+        lines += [
+            (*start, n.name, n.value, n.low, n.high, n.wide_low, n.wide_high, n.n, words.INSIDE[n.verdict])
+            for n in one.numbers
+        ] or [start]
+    return _csv(head, (tuple(line) + ("",) * (len(head) - len(line)) for line in lines))
+
+
+def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+    return [_line(head), _line(["---"] * len(head)), *map(_line, rows)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
+
+
+def _paragraph(text: str) -> list[str]:
+    """The text and an empty line; nothing where there is none."""
+    return [text, ""] if text else []
+
+
+def _overview_row(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> list[str]:
+    title = f"[{claim.title}](#{claim.id})"
+    rule = words.rule_text(claim) if claim.contrasts else ""
+    return [claim.section, title, outcome.verdict, rule, words.decision_text(claim, outcome, scale)]
+
+
+def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons | None) -> Iterator[str]:
+    yield from ("", f'<a id="{claim.id}"></a>', "", f"### {claim.title}: {outcome.verdict}", "")
+    yield f"Section {claim.section}, `{claim.id}`. {claim.says}"
+    rule = f" Rule: {words.rule_text(claim)}." if claim.contrasts else ""
+    yield from ("", f"Statistic: {words.statistic_text(claim)}.{rule}", "")
+    if outcome.why:
+        yield from (f"Why: {outcome.why}", "")
+    if not outcome.numbers:
+        return
+    if distribution := words.distribution_text(outcome):
+        yield from (f"Seen: {distribution}.", "")
+    if outcome.verdict == "undecided":
+        yield from (f"To tell: {words.settling_text(outcome)}.", "")
+    yield from _paragraph(failure_text(outcome, reasons))
+    ends = ["quartiles"] if claim.unit == "seeds" else ["95 % interval", "widened"]
+    yield from table(["what", "value", *ends, "n", "inside"], [_number(one, claim, scale) for one in outcome.numbers])
+
+
+def _number(one: ClaimNumber, claim: Claim, scale: Scale) -> list[str]:
+    name = words.number_title(one.name, scale) or "all"
+    ends = [words.interval_text(one), *([] if claim.unit == "seeds" else [words.wide_interval_text(one)])]
+    return [name, words.format_number(one.value), *ends, f"{one.n:,}", words.INSIDE[one.verdict]]
+
+
+def _paper_table(id: str, rows: Sequence[TableRow]) -> Iterator[str]:
+    own = [row for row in rows if row.table == id]
+    if not own:
+        return
+    title, value, ends, n = TABLES[id]
+    yield from (f"## {title}", "")
+    yield from table(["of", "setting", value, ends, n, "note"], [_paper_row(row) for row in own])
+    yield ""
+
+
+def _paper_row(row: TableRow) -> list[str]:
+    where = [TASKS[row.task], SIDES.get(row.side, ""), f"{row.train_size:,} examples" if row.train_size else ""]
+    where.append("" if row.normalisation == "sparsemax" else NORMALIZATIONS[row.normalisation])
+    ends = f"{words.format_number(row.low)} to {words.format_number(row.high)}"
+    of = ", ".join(filter(None, where))
+    return [of, setting_name(row.what), words.format_number(row.value), ends, f"{row.n:,}", row.note]
+
+
+def _model(one: ModelSummary) -> list[str]:
+    accuracy = "not known" if one.accuracy is None else words.format_number(one.accuracy)
+    return [one.name, one.revision, one.data, f"not there: {one.why}" if one.why else accuracy, str(one.n or "")]
+
+
+def _teacher(one: ModelSummary) -> list[str]:
+    score = one.accuracy if one.correlation is None else one.correlation
+    text = "not known" if score is None else words.format_number(score)
+    return [one.name, f"not there: {one.why}" if one.why else one.revision, one.data, text, f"{one.n:,}"]
+
+
+MODEL_CELLS: Mapping[str, Callable[[ModelSummary], list[str]]] = {"thesis": _model, "smat": _teacher}
+"""The row of a model in the report of a paper."""
+
+
+def _attack_settings(plan: Mapping[str, Any]) -> str:
+    chosen = (f"{name} {value}" for name, value in plan["attack"].items())
+    return f"attacked {' and '.join(plan['objectives'])}, {', '.join(chosen)}"
+
+
+SETTINGS: Mapping[Source, Callable[[Mapping[str, Any]], str]] = {
+    "evaluation": lambda plan: ", ".join(plan["metrics"]),
+    "randomization": lambda plan: f"each part made random {plan['seeds']} times, {' and '.join(plan['modes'])}",
+    "attack": _attack_settings,
+}
+"""How an experiment of each kind was done."""
+
+
+def _experiment(one: ExperimentSummary) -> str:
+    if one.source == "scaffold":
+        return _students(one)
+    if one.why:
+        return f"{one.name}: not run, {one.why}"
+    plan = one.plan
+    text = f"{len(plan['models'])} models, up to {plan['examples']} examples, {SETTINGS[one.source](plan)}"
+    return f"{one.name}: {text}; methods {', '.join(plan['methods'])}; examples with a value missing: {one.skipped}"
+
+
+def _students(one: ExperimentSummary) -> str:
+    task, normalization = one.name.split(", ")
+    name = f"{TASKS[task]}, {NORMALIZATIONS[normalization]}"
+    if one.why:
+        return f"{name}: not run, {one.why}"
+    settings, sizes, seeds = (one.plan[field] for field in ("settings", "train_sizes", "seeds"))
+    counts = f"{len(settings)} settings, train sizes {', '.join(f'{size:,}' for size in sizes)}, {len(seeds)} seeds"
+    return f"{name}: {counts}; students not finished: {one.skipped}"

@@ -1,0 +1,126 @@
+"""The papers and topics whose claims are tried, as data: their files, and the sentences of their reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A set of claims that is declared, run and reported by itself.
+
+    `paper`: as the command calls it. `about`: what the words of its claims mean. `quantity`: what explanations explain.
+    `level`: how numbers become a verdict. `declared`: what was declared before the run. `note`: what no number says.
+    `shared_data`: the claims that rest on the same examples where one data set stands in for two. `models`,
+    `experiments`: headings of the last parts of a report. `columns`: of the first of these. `reasons`: the file that
+    says why claims fail, empty where none does.
+    """
+
+    id: str
+    paper: str
+    heading: str
+    about: str
+    quantity: str
+    level: str
+    declared: str
+    models: str
+    columns: tuple[str, ...]
+    experiments: str
+    note: str = ""
+    shared_data: str = ""
+    reasons: str = ""
+
+    @property
+    def stem(self) -> str:
+        """Start of the names of report files."""
+        return f"{self.paper}-{self.id}" if self.id == "sanity" else self.paper
+
+    @property
+    def suffix(self) -> str:
+        """End of the names of what exists once for each topic; empty for the first one."""
+        return "" if self.id == "faithfulness" else self.id
+
+    @property
+    def declaration(self) -> str:
+        """Name of the file with its claims."""
+        return f"{self.stem.replace('-', '_')}.json"
+
+
+EXAMPLE_LEVEL = (
+    "Intervals are 95 % intervals over examples, paired wherever the examples are the same. A claim holds when the "
+    "intervals of all its numbers lie inside their bounds (Berger, 1982). It does not hold when one lies outside even "
+    "after it was widened for as many numbers as the claim has (Bonferroni); where some of several numbers are enough, "
+    "those must be inside so widened. So each of the two verdicts is given to at most 5 % of the claims of which it is "
+    "wrong, however many numbers they have. Everything else is undecided: the number of examples that would then "
+    "tell does so with power 0.8 for each number that is open, if that lies where it now seems to."
+)
+SEED_LEVEL = (
+    "Of students the median over the seeds is compared, and its ends are the quartiles, as in the paper: a claim "
+    "holds when the ends of all its numbers lie inside their bounds, does not hold when those of one lie outside, and "
+    "is undecided where quartiles overlap. Quartiles do not narrow with more students; the number of seeds that is "
+    "told is that with which a 95 % interval of the difference of medians would leave the bound with power 0.8, if "
+    "they are as spread as they now seem. Plausibility has 95 % intervals over examples, paired, widened for as many "
+    "numbers as the claim has before it is said not to hold (Bonferroni)."
+)
+NON_FINDING_RULES = (
+    "Only these three verdicts are findings. A claim is not run where one of its models has not learned the task: "
+    "where it is right on the examples used no more often than by chance (one-sided exact binomial test against "
+    "1/classes; a correlation against 0; level 0.05). It is true by construction where its numbers would hold with "
+    "random weights too. It is at a ceiling where every overlap, AUC or agreement that it compares is within 0.01 of "
+    "1 (of ranks: where the words that count are the top ones as often), so that nothing could differ. It is counted "
+    "with another claim where both rest on the same numbers, because one data set stands for both of theirs."
+)
+"""Follows the level of every topic."""
+FAITHFULNESS = Topic(
+    id="faithfulness",
+    paper="thesis",
+    heading="the thesis",
+    about="The top three are integrated gradients, LIME and Kernel SHAP, as in the thesis; both gradients are the L2 "
+    "norm of the gradient and gradient x input; chance is a random order; the added word is the one that decides.",
+    quantity="Gradients and integrated gradients explain the logit of the predicted class, LIME and Kernel SHAP its "
+    "probability, attention neither; comprehensiveness and sufficiency are falls of the probability.",
+    level=EXAMPLE_LEVEL,
+    declared="The claims, their statistics, bounds and number of examples",
+    models="Models",
+    columns=("model", "revision", "data set", "accuracy on the examples", "n"),
+    experiments="Evaluations",
+    note="A map whose scores are all equal orders nothing and has no value by its order: claims about a method that "
+    "gives nothing else on a model are not run.",
+    shared_data="4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3,",
+)
+SANITY = Topic(
+    id="sanity",
+    paper="thesis",
+    heading="the thesis",
+    about="Rho is Spearman's rank correlation of a map with that of the trained model; the cascade makes blocks random "
+    "from the last to the first; the unconstrained objective of an attack keeps the class alone, the constrained one "
+    "its probability too.",
+    quantity="Gradients and integrated gradients explain the logit of the predicted class, attention neither its "
+    "logit nor its probability.",
+    level=EXAMPLE_LEVEL,
+    declared=FAITHFULNESS.declared,
+    models=FAITHFULNESS.models,
+    columns=FAITHFULNESS.columns,
+    experiments="Experiments",
+    shared_data="both",
+)
+SMAT = Topic(
+    id="smat",
+    paper="smat",
+    heading="SMaT",
+    about="Simulability is how often a student's answer is the teacher's, from 0 to 1, for scores their correlation, "
+    "from −1 to 1. Texts, pictures and scores stand for the paper's IMDB, CIFAR-100 and MLQE; the sizes are the "
+    "examples that a student learns from.",
+    quantity="Gradient explanations are of the teacher's logit of the class that it predicts (of a regression model "
+    "its score), not of the probability; attention explanations are of neither.",
+    level=SEED_LEVEL,
+    declared="The claims, their statistics and bounds",
+    models="Teachers",
+    columns=("teacher", "revision", "data set", "accuracy or correlation on the test examples", "n"),
+    experiments="Students",
+    reasons="smat_examined.json",
+)
+TOPICS = {topic.id: topic for topic in (FAITHFULNESS, SANITY, SMAT)}
+PAPERS = {paper: tuple(topic for topic in TOPICS.values() if topic.paper == paper) for paper in ("thesis", "smat")}
+"""The topics of each paper."""
+THESIS_TOPICS = tuple(topic.id for topic in PAPERS["thesis"])

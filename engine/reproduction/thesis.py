@@ -1,0 +1,396 @@
+"""The thesis's claims: the question that is asked, and the fine-tunings and experiments that answer it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from cache.keys import plain
+from engine.data.datasets import SST2_COLUMNS, load, registered_name
+from engine.data.examples import Dataset
+from engine.data.generation import draw_balanced
+from engine.data.labels import SENTIMENT_LABELS
+from engine.errors import Cancelled, ExegesisError, unknown
+from engine.evaluation.sample import reason
+from engine.home import product_version
+from engine.models import catalog
+from engine.progress import Report, silent, token_here
+from engine.reproduction.claims import Claim, Contrast, declaration
+from engine.reproduction.estimates import ExampleFindings, ValueKey
+from engine.reproduction.experiments import KINDS, ExperimentKind, ExperimentRequest
+from engine.reproduction.measures import Source, measure
+from engine.reproduction.papers import THESIS_TOPICS
+from engine.reproduction.query import Evidence, ReproductionQuery
+from engine.reproduction.report import ExperimentSummary, ModelSummary
+from engine.reproduction.scales import MARKED_SST, Locations, Scale, TaskData, family_of, scale_of
+from engine.training.config import TrainConfig
+
+VERSION = 4
+"""Raised whenever the numbers of a report change."""
+FOLDER = "reproduction"
+SPLITS = ("train", "validation")
+MARKS_SEED = 0
+SECONDS = {
+    "t5-mini": 0.6, "t5-small": 0.9, "t5": 1.6, "t5-deep": 4.5, "bert": 1.2, "roberta": 1.5, "gpt2": 1.7,
+}  # fmt: skip
+"""Of one processor core, for an example of either data set: all methods, and what is measured by removal. By the run
+of the shipped report."""
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """A model that is still to be fine-tuned: what `exegesis train` is told. `source`: of the marked reviews."""
+
+    name: str
+    base: str
+    dataset: str
+    out: str
+    source: str = ""
+
+    @property
+    def config(self) -> TrainConfig:
+        """The defaults of `exegesis train` are the thesis's recipe."""
+        return TrainConfig(base=self.base, dataset=self.dataset, out=self.out)
+
+    def run(self, report: Report = silent) -> None:
+        """Go on from its checkpoint where it was stopped. Errors: those of the base, the data set, the training."""
+        from engine.training.finetuning import train
+
+        if self.source:
+            write_marked_reviews(self.source, Path(self.dataset))
+        train(self.config, report, token_here())
+
+
+@dataclass(frozen=True)
+class ModelRole:
+    """A model and the parts it plays on one data set. `place`: its folder or name. `why`: why it is not there, else
+    empty. `revision`: a hash of its weights, empty where it is not there.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    data: TaskData
+    place: str
+    why: str
+    revision: str = ""
+
+    @property
+    def available(self) -> bool:
+        return not self.why
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The models of one comparison on one data set. `source`: what is done. `request`: for any models."""
+
+    name: str
+    data: TaskData
+    source: Source
+    roles: tuple[ModelRole, ...]
+    request: ExperimentRequest
+
+    @property
+    def kind(self) -> ExperimentKind:
+        """How it is done."""
+        return KINDS[self.source]
+
+    @property
+    def plan(self) -> Any:
+        """The plan for the models that are there; None where none is."""
+        models = tuple(dict.fromkeys(role.place for role in self.roles if role.available))
+        return self.kind.plan(replace(self.request, models=models)) if models else None
+
+
+Result = tuple[Experiment, Any]
+"""An experiment with its result, or why there is none."""
+
+
+@dataclass(frozen=True)
+class ThesisQuery(ReproductionQuery):
+    """`folder`: of models that are fine-tuned for it. `topic`: which claims are meant."""
+
+    folder: str = FOLDER
+    topic: str = THESIS_TOPICS[0]
+
+    job: ClassVar[str] = "reproduce"
+
+    @property
+    def topic_id(self) -> str:
+        return self.topic
+
+    def check(self) -> None:
+        if self.topic not in THESIS_TOPICS:
+            raise unknown("topic", self.topic, THESIS_TOPICS)
+        super().check()
+
+    @property
+    def selected_claims(self) -> tuple[Claim, ...]:
+        return self.declaration.select(self.claims)
+
+    @property
+    def locations(self) -> Locations:
+        return Locations(scale_of(self.scale), self.places, Path(self.folder))
+
+    def request(self, source: Source, data: TaskData, metrics: tuple[str, ...] = ()) -> ExperimentRequest:
+        """What an experiment is told: of its examples as many fewer as is declared, but two at least."""
+        settings = dict(self.declaration.settings.get(self.scale, {}).get(source, {}))
+        declared = self.declaration.examples[self.scale]
+        count = max(2, round(self.count * settings.pop("examples", declared) / declared))
+        return ExperimentRequest((), self.locations.dataset(data.dataset), metrics, count, self.seed, settings)
+
+    def experiments(self) -> tuple[Experiment, ...]:
+        """The experiments that the selected claims need. Looks where the models are; loads none."""
+        scale = scale_of(self.scale)
+        parts: dict[tuple[TaskData, str, Source], list[tuple[str, str]]] = {}
+        for task, part, source in _needs(self.selected_claims):
+            parts.setdefault((scale.tasks[task], family_of(part), source), []).append((task, part))
+        return tuple(self._experiment(*key, own) for key, own in parts.items())
+
+    def _experiment(self, data: TaskData, family: str, source: Source, parts: Sequence[tuple[str, str]]) -> Experiment:
+        scale, locations = scale_of(self.scale), self.locations
+        by_model: dict[str, list[str]] = {}
+        for task, part in parts:
+            by_model.setdefault(scale.model(part, task), []).append(part)
+        roles = tuple(
+            ModelRole(
+                name, tuple(dict.fromkeys(own)), data, locations.model(name), *_availability(locations.model(name))
+            )
+            for name, own in by_model.items()
+        )
+        # Of all tasks that the data set stands for, whichever claims are chosen, so that all share their work.
+        tasks = [task for task, own in scale.tasks.items() if own == data]
+        metrics = tuple(dict.fromkeys(metric for task in tasks for metric in self.declaration.tasks[task]))
+        return Experiment(
+            _experiment_name(data, family, source), data, source, roles, self.request(source, data, metrics)
+        )
+
+    def pending_fine_tunings(self) -> tuple[FineTuning, ...]:
+        """The fine-tunings that the selected claims need and that are not there."""
+        if not scale_of(self.scale).trains:
+            return ()
+        roles = (role for experiment in self.experiments() for role in experiment.roles)
+        locations, pending = self.locations, []
+        for role in roles:
+            if not role.available:
+                name = role.data.dataset
+                base = locations.base(locations.scale.bases[role.parts[0]])
+                source = locations.dataset("sst2") if name == MARKED_SST and name not in locations.given else ""
+                pending.append(FineTuning(role.name, base, locations.dataset(name), role.place, source))
+        return tuple(dict.fromkeys(pending))
+
+    def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
+        """A model or data set that is not there, and a fine-tuning that fails, are told as reasons."""
+        failed = self._fine_tune(report)
+        results = []
+        for experiment in self.experiments():
+            roles = tuple(replace(role, why=failed.get(role.name, role.why)) for role in experiment.roles)
+            results.append(_run(replace(experiment, roles=roles), report))
+        summaries = tuple(_summary(experiment, result) for experiment, result in results)
+        return Evidence(findings_of(results, scale_of(self.scale)), _model_summaries(results), summaries)
+
+    def _fine_tune(self, report: Report) -> dict[str, str]:
+        """Why those that failed did, by name."""
+        failed = {}
+        for one in self.pending_fine_tunings():
+            try:
+                one.run(lambda done, total, label, name=one.name: report(done, total, f"{name}, {label}"))  # type: ignore[misc]
+            except Cancelled:
+                raise
+            except ExegesisError as error:
+                failed[one.name] = f"not fine-tuned: {reason(error)}"
+        return failed
+
+    def key_parts(self) -> dict[str, Any]:
+        experiments = self.experiments()
+        return {
+            "kind": "reproduction",
+            "version": [VERSION, product_version()],
+            "absent": [role.name for one in experiments for role in one.roles if not role.available],
+            "evaluations": [key for one in experiments for key in _result_keys(one)],
+        }
+
+    def models_of_claims(self, models: Sequence[ModelSummary]) -> dict[str, list[ModelSummary]]:
+        scale, by_name = scale_of(self.scale), {(one.name, one.data): one for one in models}
+
+        def used(claim: Claim) -> Iterator[tuple[str, str]]:
+            for term in claim.terms:
+                for part in term.models:
+                    yield scale.model(part, term.task), scale.tasks[term.task].dataset
+
+        return {
+            claim.id: [by_name[key] for key in dict.fromkeys(used(claim)) if key in by_name]
+            for claim in self.selected_claims
+        }
+
+    def duplicates(self) -> dict[str, str]:
+        """Claims on different tasks that one data set stands for, and whose numbers are the same but for the sign."""
+        scale = scale_of(self.scale)
+        first: dict[object, Claim] = {}
+        duplicates = {}
+        for claim in self.selected_claims:
+            sums = frozenset(_unsigned_sum(contrast, scale) for contrast in claim.contrasts)
+            earlier = first.setdefault(sums, claim)
+            if earlier.tasks != claim.tasks:
+                duplicates[claim.id] = earlier.id
+        return duplicates
+
+    def seconds(self) -> float | None:
+        """Time of all that the selected claims need on the models that are here; None where a model's is not known."""
+        names = {role.name for experiment in self.experiments() for role in experiment.roles if role.available}
+        bases = [name.rpartition("-")[0] for name in names]
+        if self.places or self.topic != THESIS_TOPICS[0] or not bases or not SECONDS.keys() >= set(bases):
+            return None
+        return self.count * sum(SECONDS[base] for base in bases)
+
+
+def split_topics(whole: ThesisQuery, topics: Sequence[str] = THESIS_TOPICS) -> tuple[ThesisQuery, ...]:
+    """The query of each topic of which claims are chosen. Of all but the first at most as many examples as declared.
+
+    Errors: an unknown scale or claim.
+    """
+    scale_of(whole.scale)
+    ids = {topic: declaration(topic).ids for topic in topics}
+    every = [id for own in ids.values() for id in own]
+    for id in whole.claims:
+        if id not in every:
+            raise unknown("claims", id, every)
+    chosen = {topic: tuple(id for id in whole.claims if id in own) for topic, own in ids.items()}
+    queries = [replace(whole, topic=topic, claims=own) for topic, own in chosen.items() if own or not whole.claims]
+    for place, query in enumerate(queries[1:], 1):
+        if query.examples is not None and query.examples >= query.declaration.examples[query.scale]:
+            queries[place] = replace(query, examples=None)
+    return tuple(queries)
+
+
+def experiment_names(claim: Claim, scale: Scale) -> tuple[str, ...]:
+    """The experiments that the claim rests on."""
+    needs = ((scale.tasks[task], family_of(part), source) for task, part, source in _needs([claim]))
+    return tuple(dict.fromkeys(_experiment_name(*one) for one in needs))
+
+
+def findings_of(results: Sequence[Result], scale: Scale) -> ExampleFindings:
+    """The values of the experiments by example; where there is no result, why."""
+    values: dict[ValueKey, dict[int, float]] = {}
+    absent: dict[tuple[str, str, Source], str] = {}
+    for experiment, result in results:
+        why = result if isinstance(result, str) else ""
+        parts: dict[str, list[str]] = {}
+        for role in experiment.roles:
+            parts.setdefault(role.place, []).extend(role.parts if role.available else ())
+            for part in role.parts if role.why or why else ():
+                absent[experiment.data.key, part, experiment.source] = f"{role.name}: {role.why or why}"
+        for row in () if isinstance(result, str) else experiment.kind.rows(result):
+            for part in parts[row.of.model]:
+                key = (experiment.data.key, part, row.of.method, row.of.metric)
+                values.setdefault(key, {})[row.example] = row.value
+    return ExampleFindings(values, absent, scale)
+
+
+def _needs(claims: Sequence[Claim]) -> list[tuple[str, str, Source]]:
+    """Tasks with the parts of models that are tried on them, and what is done to these; each once, as declared."""
+    terms = (term for claim in claims for term in claim.terms)
+    return list(
+        dict.fromkeys((term.task, model, measure(term.metric).source) for term in terms for model in term.models)
+    )
+
+
+def _experiment_name(data: TaskData, family: str, source: Source) -> str:
+    return f"{data.key}, {family}" if source == "evaluation" else f"{data.key}, {family}, {source}"
+
+
+def _availability(place: str) -> tuple[str, str]:
+    """Why the model is not there, and its revision where it is."""
+    try:
+        return "", catalog.revision(place)
+    except ExegesisError as error:
+        return " ".join(str(error).split()), ""
+
+
+def _run(experiment: Experiment, report: Report) -> Result:
+    plan = experiment.plan
+    if plan is None:
+        return experiment, "none of its models is there"
+    try:
+        return experiment, experiment.kind.carry_out(plan, report)
+    except Cancelled:
+        raise
+    except ExegesisError as error:
+        return experiment, reason(error)
+
+
+def _summary(experiment: Experiment, result: Any) -> ExperimentSummary:
+    plan = experiment.plan
+    if isinstance(result, str) or plan is None:
+        return ExperimentSummary(experiment.name, {}, str(result), 0, experiment.source)
+    skipped = experiment.kind.skipped(result)
+    return ExperimentSummary(experiment.name, plain(plan.as_plain()), "", skipped, experiment.source)
+
+
+def _model_summaries(results: Sequence[Result]) -> tuple[ModelSummary, ...]:
+    """Each model once on each data set: with how often it is right on the most examples that an experiment used."""
+    models: dict[tuple[str, str], ModelSummary] = {}
+    for experiment, result in results:
+        done = not isinstance(result, str)
+        correct = list(experiment.kind.correctness(result)) if done else []
+        classes = len(experiment.kind.sample(experiment.plan).source.labels) if done else 0
+        for role in experiment.roles:
+            own = [right for model, right in correct if model == role.place and right is not None]
+            accuracy = sum(own) / len(own) if own else None
+            name, data = role.name, role.data.dataset
+            one = ModelSummary(name, data, role.why, accuracy, len(own), role.revision, classes)
+            if (name, data) not in models or one.n > models[name, data].n:
+                models[name, data] = one
+    return tuple(models.values())
+
+
+def _result_keys(experiment: Experiment) -> list[str]:
+    """The cache keys of its results; where the data set cannot be read, why."""
+    plan = experiment.plan
+    if plan is None:
+        return []
+    try:
+        return experiment.kind.keys(plan)
+    except ExegesisError as error:
+        return [reason(error)]
+
+
+def _unsigned_sum(contrast: Contrast, scale: Scale) -> object:
+    """The terms on the data sets that stand for their tasks; the same of a sum and of the sum with all signs turned."""
+    terms = [
+        (scale.tasks[term.task].key, term.metric, term.methods, term.models, term.take, term.times)
+        for term in contrast.terms
+    ]
+    negated = [(*rest, -times) for *rest, times in terms]
+    return contrast.oriented, frozenset([frozenset(terms), frozenset(map(tuple, negated))])
+
+
+def write_marked_reviews(source: str, folder: Path) -> None:
+    """Write SST-2 with a label by chance, and the word of that label at the end: the one word that decides.
+
+    A JSONL file a split, unless they are there. `source`: `sst2`, or a folder with train.tsv and dev.tsv. Source:
+    section 3.1 of the thesis, after Zhou et al. (2022).
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for split in SPLITS:
+        file = folder / f"{split}.jsonl"
+        if not file.is_file():
+            partial = file.with_suffix(f".{os.getpid()}.partial")
+            data = (
+                load(source, split)
+                if registered_name(source)
+                else load(source, split, SST2_COLUMNS, label_names=SENTIMENT_LABELS)
+            )
+            partial.write_text("".join(_marked_lines(data, split)), encoding="utf-8")
+            os.replace(partial, file)
+
+
+def _marked_lines(data: Dataset, split: str) -> Iterator[str]:
+    labels = draw_balanced(f"{MARKS_SEED}/{split}/marks", len(data))
+    for one, label in zip(data.examples, labels, strict=True):
+        text, word = one.text.rstrip(), SENTIMENT_LABELS[label]
+        row = {"text": f"{text} {word}", "label": word, "rationale": [[len(text) + 1, len(text) + 1 + len(word)]]}
+        yield json.dumps(row, ensure_ascii=False) + "\n"

@@ -1,0 +1,127 @@
+"""What the thesis's experiments are told, and randomizations and attacks from the job to the report, in few steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+import engine.attacks.attack
+import engine.randomization.work
+from engine import jobs
+from engine.attacks.experiment import attack_examples
+from engine.attacks.findings import METRICS
+from engine.attacks.params import METHODS, OBJECTIVES
+from engine.errors import UsageError
+from engine.jobs.reproducing import query_of
+from engine.randomization.experiment import randomize
+from engine.randomization.plan import MODES, THESIS_METHODS
+from engine.reproduction import experiments, query
+from engine.reproduction.claims import Declaration, declaration
+from engine.reproduction.experiments import GRADIENTS, RANDOMIZED
+from engine.reproduction.measures import ATTACKS, MEASURES
+from engine.reproduction.papers import THESIS_TOPICS
+from engine.reproduction.run import cached_report, reproduce
+from engine.reproduction.scales import EMBEDDED
+from engine.reproduction.thesis import ThesisQuery, split_topics
+from tests.unit.reproduction.stand_ins import take_as_learned, without_models
+
+STEPS = 2
+CLAIMS = ("families-random-gpt2", "families-attack-unconstrained-gpt2")
+SANITY = ThesisQuery(topic="sanity")
+
+
+def test_measures_are_those_of_both_engines() -> None:
+    assert (set(GRADIENTS) <= set(METHODS), ATTACKS, experiments.MODES) == (True, OBJECTIVES, MODES)
+    assert set(RANDOMIZED) == {*THESIS_METHODS, "gradient_l2"} - {"gradient"}, (
+        "the L2 norm stands for the thesis's Gradients"
+    )
+    ours = {id for id, one in MEASURES.items() if one.source == "attack"}
+    assert ours < {f"{objective}_{id}" for objective in OBJECTIVES for id in METRICS}
+
+
+def test_every_experiment_is_told_what_was_declared() -> None:
+    plans = {one.name: one.plan for one in SANITY.experiments()}
+    assert list(plans) == [
+        "marked, T5 sizes, randomization", "nli, T5 sizes, randomization", "marked, T5 sizes, attack",
+        "marked, architectures, randomization", "marked, architectures, attack", "nli, architectures, attack",
+    ]  # fmt: skip
+    random, attack = plans["marked, T5 sizes, randomization"], plans["nli, architectures, attack"]
+    assert (random.examples, random.seeds, random.modes) == (50, 3, MODES)
+    assert (attack.examples, attack.attack["steps"], attack.attack["alpha"], attack.dataset) == (16, 100, 1.0, "nli")
+
+
+def test_the_full_scale_is_that_of_the_thesis() -> None:
+    full = ThesisQuery("full", topic="sanity")
+    random, attack = (full.request(source, EMBEDDED.data[0]) for source in ("randomization", "attack"))
+    assert (random.examples, random.settings) == (50, {"seeds": 1})
+    assert (attack.examples, attack.settings) == (16, {"attack": {"steps": 500}})
+
+
+def test_fewer_examples_are_fewer_of_each() -> None:
+    counts = {
+        given: [
+            ThesisQuery(examples=given, topic="sanity").request(source, EMBEDDED.data[0]).examples
+            for source in ("randomization", "attack")
+        ]
+        for given in (2, 25, 100)
+    }
+    assert counts == {2: [2, 2], 25: [25, 8], 100: [100, 32]}
+
+
+def test_one_command_asks_both_topics() -> None:
+    both = split_topics(ThesisQuery(examples=100))
+    assert [one.topic for one in both] == list(THESIS_TOPICS)
+    assert [one.count for one in both] == [100, 50], "of randomizations at most as many as declared"
+    assert both[0].command() == "exegesis reproduce thesis --scale embedded --examples 100 --seed 0"
+    assert both[1].command() == "exegesis reproduce thesis --topic sanity --scale embedded --examples 50 --seed 0"
+    [one] = split_topics(ThesisQuery(examples=100, claims=("attack-rank",)))
+    assert (one.topic, one.count) == ("sanity", 100)
+    for given in (both[1], one):
+        assert query_of("reproduce", given.as_plain()) == given
+    with pytest.raises(UsageError, match=r"claims: unknown name 'attack-rnk'. Did you mean 'attack-rank'"):
+        split_topics(ThesisQuery(claims=("attack-rnk",)))
+    with pytest.raises(UsageError, match="topic: unknown name 'all'"):
+        ThesisQuery(topic="all").check()
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As declared, but one seed and two steps; what is random has learned enough."""
+    take_as_learned(monkeypatch)
+
+    def shorter(topic: str) -> Declaration:
+        settings = {"embedded": {"randomization": {"seeds": 1}, "attack": {"attack": {"steps": STEPS}}}}
+        return dataclasses.replace(declaration(topic), settings=settings)
+
+    monkeypatch.setattr(query, "declaration", shorter)
+
+
+@pytest.mark.usefixtures("home", "short")
+def test_a_run_finds_what_both_engines_find(small: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {name: small[name] for name in ("gpt2-marked", "reviews-marked")}
+    asked = ThesisQuery(examples=3, claims=CLAIMS, places=places, topic="sanity")
+    job = jobs.run_now(jobs.create("reproduce", asked.as_plain()))
+    assert (job.state, job.error, job.title) == ("done", "", "Reproduce the thesis at embedded scale, sanity")
+    report = cached_report(asked)
+    assert report is not None
+    assert report.command.startswith("exegesis reproduce thesis --topic sanity --scale embedded --examples 3 --seed 0 ")
+    assert [one.source for one in report.experiments] == ["randomization", "attack"]
+    [model] = report.models
+    assert (model.name, model.n, model.classes) == ("gpt2-marked", 3, 2), "how often it is right"
+    random, attack = report.outcomes
+    given: Any = (places["gpt2-marked"],), places["reviews-marked"]
+    [one] = randomize(*given, RANDOMIZED, examples=3, seeds=1).models
+    last = next(at for at, stage in enumerate(one.stages) if len(stage.parts) == one.blocks)
+    by_hand = one.likeness[last, 0, one.methods.index("attention_mean"), 0].mean()
+    assert random.numbers[0].name == "cascading_end, attention_mean"
+    assert random.numbers[0].value == pytest.approx(by_hand)
+    moved = attack_examples(*given, GRADIENTS, examples=3, attack={"steps": STEPS})
+    wanted = ("probability_distance", "unconstrained")
+    own = [row.value for row in moved.rows if (row.of.metric, row.of.objective) == wanted]
+    assert attack.numbers[0].value == pytest.approx(sum(own) / len(own))
+    without_models(monkeypatch)
+    for module in (engine.attacks.attack, engine.randomization.work):
+        monkeypatch.setattr(module, "load_classifier", lambda *asked: pytest.fail("nothing is left to run"))
+    assert reproduce(asked) == report
