@@ -187,8 +187,8 @@ def lime(task: Task, params: LimeParams) -> list[Attribution]:
     draws = [
         draw_samples(g.count, params.n_samples, item.generator()) for g, item in zip(groups, task.items, strict=True)
     ]
-    unique = [np.unique(kept, axis=0, return_inverse=True) for kept in draws]
-    masks = [group.features(kept) for group, (kept, _) in zip(groups, unique, strict=True)]
+    unique = [np.unique(draw, axis=0, return_inverse=True) for draw in draws]
+    masks = [group.features(rows) for group, (rows, _) in zip(groups, unique, strict=True)]
     attributions = []
     for i, value in enumerate(task.masked_values(masks, params.removal)):
         weights = proximity(draws[i], params.kernel_width)
@@ -204,21 +204,21 @@ def draw_samples(n: int, count: int, generator: np.random.Generator) -> Bool[np.
     return np.vstack([np.ones((1, n), dtype=bool), ranks >= removed[:, None]])
 
 
-def proximity(kept: Bool[np.ndarray, "sample feature"], width: float) -> Float[np.ndarray, "sample"]:
+def proximity(keep: Bool[np.ndarray, "sample feature"], width: float) -> Float[np.ndarray, "sample"]:
     """`sqrt(exp(-d²/w²))` with the cosine distance `d = 100 (1 - sqrt(kept/n))` to the whole input."""
-    distance = 100 * (1 - np.sqrt(kept.mean(axis=1)))
+    distance = 100 * (1 - np.sqrt(keep.mean(axis=1)))
     return np.sqrt(np.exp(-(distance**2) / width**2))
 
 
 def weighted_ridge(
-    kept: Bool[np.ndarray, "sample feature"],
+    keep: Bool[np.ndarray, "sample feature"],
     values: Float[np.ndarray, "sample"],
     weights: Float[np.ndarray, "sample"],
     penalty: float,
 ) -> Float[np.ndarray, "feature"]:
     """Coefficients of `min sum w (y - b - Xa)² + penalty |a|²`; the intercept b is not penalized."""
     total = weights.sum()
-    x = kept - weights @ kept / total
+    x = keep - weights @ keep / total
     y = values - weights @ values / total
     gram = x.T @ (weights[:, None] * x) + penalty * np.eye(x.shape[1])
     return np.linalg.lstsq(gram, x.T @ (weights * y), rcond=None)[0]

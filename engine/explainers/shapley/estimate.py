@@ -157,8 +157,8 @@ def candidate_pairs(n: int) -> Bool[np.ndarray, "pair feature"]:
     count = max(POOL, 4 * n) - n - 1
     small = generator.integers(2, n // 2 + 1, size=count // 2)
     size = np.concatenate([small, generator.binomial(n, 0.5, size=count - len(small)).clip(1, n - 1)])
-    drawn = generator.random((count, n)).argsort(axis=1).argsort(axis=1) < size[:, None]
-    return np.concatenate([full, distinct_pairs(np.concatenate([left_out, drawn]))])
+    spread = generator.random((count, n)).argsort(axis=1).argsort(axis=1) < size[:, None]
+    return np.concatenate([full, distinct_pairs(np.concatenate([left_out, spread]))])
 
 
 def solve(plan: CoalitionPlan, values: Float[np.ndarray, "coalition"]) -> ShapleyEstimate:

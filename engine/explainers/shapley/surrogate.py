@@ -112,9 +112,9 @@ def interaction_shapley(
     up, down = np.log1p(t * w), np.log1p(-t * w)
     level, slope = (up + down).sum(axis=0) / 2, x @ ((up - down) / 2)
     same, flipped = np.exp(level + slope - log_d), np.exp(level - slope - log_d)
-    over, under = share / (1 + t * w), share / (1 - t * w)
-    kept, removed = same @ over.T + flipped @ under.T, same @ under.T + flipped @ over.T
-    return x * w[:, 0] * np.where(x > 0, kept, removed)
+    plus, minus = share / (1 + t * w), share / (1 - t * w)
+    member, other = same @ plus.T + flipped @ minus.T, same @ minus.T + flipped @ plus.T
+    return x * w[:, 0] * np.where(x > 0, member, other)
 
 
 def posterior_shapley(
