@@ -23,7 +23,7 @@ from components.picture.styles import use_picture_styles
 from components.picture.variables import picture_style
 from components.styles import use_styles
 from components.text.focus import Focus
-from engine.heads.readings import HeadAblation, HeadReading, from_cache_or
+from engine.heads.readings import HeadAblation, HeadReading, _cached_or
 from engine.heads.scores import SCORES
 from tests.head_readings import (
     GRID,
@@ -61,7 +61,7 @@ def noisy() -> HeadReading | None:
         own = {name: getattr(made, name) for name in OWN}
         return {}, own | {name: made.scores[name] for name in CACHED}
 
-    _, arrays, _ = from_cache_or(f"noise.{clicks}", compute)
+    _, arrays, _ = _cached_or(f"noise.{clicks}", compute)
     scores = {name: arrays[name] for name in CACHED}
     attention, slope, weighted, reads = (arrays[name] for name in OWN)
     return HeadReading(explained(tokens, GRID), attention, scores, slope, weighted, reads, causal=False)

@@ -21,7 +21,7 @@ from engine.scaffold.plan import Plan
 from engine.scaffold.result import Outcome
 from engine.scaffold.run import finished, scaffold
 from engine.store import result_store
-from tests.unit.randomization import test_executors as neighbours
+from tests.unit.randomization import test_cluster as neighbours
 from tests.unit.scaffold.plans import plan as small
 
 pytestmark = pytest.mark.usefixtures("home")
