@@ -1,178 +1,201 @@
-"""Ballots and votes of a study of guesses: the model's answer stays on the server."""
+"""What guesses say, against counts by hand, published intervals, and people whose skill is known."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 
 from engine.errors import UsageError
-from engine.request import Example
-from engine.result import Prediction
-from engine.study import snapshot
-from engine.study.access import new_token
-from engine.study.annotators import Participant, admit
-from engine.study.ballots import Ballot, next_ballot
-from engine.study.counted_votes import WITHOUT, GuessTarget, counted_rankings, counted_votes, guess_target
-from engine.study.database import study_database
-from engine.study.design import Design
-from engine.study.results import results
-from engine.study.snapshot import SelectedItem
-from engine.study.tables import Study
-from engine.study.votes import Answer, Guess, confirm
-from tests.unit.study.polls import METHODS, agreed, answer, open_study
+from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget
+from engine.study.guesses import (
+    GuessSummary,
+    gain_interval,
+    pool_ratios,
+    share_interval,
+    summarize_guesses,
+    wilson_interval,
+)
+from engine.study.simulation import GuessSimulation, simulate_guesses
 
-pytestmark = pytest.mark.usefixtures("store")
+NORMAL = 1.959964
+SKILL = {WITHOUT: 0.6, "lime": 0.85, "gradient": 0.6, "random": 0.35}
 
 
-def guess(ballot: Ballot, label: int = 1, sure: int = 3) -> Answer:
-    return Answer(ballot.token, new_token(), None, 2.0, Guess(label, sure))
+def guess(who: str, condition: str, label: int | None, sure: int = 3, item: str = "1", **more: int) -> GuessAnswer:
+    """The model said 1, and the truth is 0."""
+    return GuessAnswer(who, item, condition, label, None if label is None else sure, GuessTarget(1, False), **more)
 
 
-def walked(person: Participant) -> list[Ballot]:
-    """All ballots of a person who guesses."""
-    seen = []
-    while ballot := next_ballot(person.id):
-        seen.append(ballot)
-        confirm(person.id, guess(ballot))
-    return seen
+def found_in(made: GuessSimulation) -> GuessSummary:
+    return summarize_guesses(simulate_guesses(made), tuple(made.accuracy)[1:])
 
 
-def started() -> tuple[Study, Participant, Ballot]:
-    study = open_study(mode="predict", practice=0)
-    person = agreed(study.token)
-    ballot = next_ballot(person.id)
-    assert ballot is not None
-    return study, person, ballot
+ANSWERS = [
+    guess("a", WITHOUT, 1, sure=5),
+    guess("a", WITHOUT, 0, sure=1, item="2"),
+    guess("b", WITHOUT, None, item="3"),
+    guess("a", "lime", 1, sure=4, item="4", seconds=10),
+    guess("b", "lime", 1, sure=4, seconds=20),
+    guess("b", "lime", 0, sure=5, item="2", seconds=30),
+    guess("b", "lime", 1, sure=5, item="2", repeat=1),
+    guess("b", "lime", 1, sure=5, repeat=1),
+]
 
 
-def test_a_ballot_tells_the_classes_and_not_the_models_answer() -> None:
-    study = open_study(items=8, mode="predict", items_per_annotator=8, repeats=0)
-    seen = walked(agreed(study.token))
-    assert len(seen) == 9
-    assert {ballot.classes for ballot in seen} == {("bad", "good")}
-    for ballot in seen:
-        assert ballot.prediction is None
-        assert "0.73" not in repr(dataclasses.asdict(ballot))
-        assert [one.place for one in ballot.maps] in ([], ["A"])
-    assert Counter(len(ballot.maps) for ballot in seen[1:]) == {0: 2, 1: 6}, "three methods and nothing, equally often"
-    assert seen[0].practice
-    assert seen[0].maps == ()
+def test_the_numbers_are_those_counted_by_hand() -> None:
+    found = summarize_guesses(ANSWERS, ["lime", "random"], "random")
+    without, lime, random = found.conditions
+    assert without.share is not None
+    assert lime.share is not None
+    assert (without.share.right, without.share.guesses, without.cannot_tell, without.answers) == (1, 2, 1, 3)
+    assert (lime.share.right, lime.share.guesses, lime.cannot_tell) == (2, 3, 0)
+    assert without.sure == 3
+    assert lime.sure == pytest.approx(13 / 3)
+    assert lime.gain is not None
+    assert lime.gain.accuracy == pytest.approx(2 / 3 - 1 / 2)
+    assert lime.gain.sure == pytest.approx(13 / 3 - 3)
+    assert {level: (share.right, share.guesses) for level, share in found.by_sureness.items()} == {
+        1: (0, 1),
+        4: (2, 2),
+        5: (1, 2),
+    }
+    assert {level: share.accuracy for level, share in lime.by_sureness.items()} == {4: 1, 5: 0}
+    assert lime.seconds is not None
+    assert lime.seconds.median == 20
+    assert (without.seconds, without.gain) == (None, None)
+    assert (random.share, random.sure, random.gain, random.answers) == (None, None, None, 0)
+    assert found.consistency == (0.5, 2)
+    assert (found.guesses, found.cannot_tell, found.annotators, found.items) == (5, 1, 2, 4)
 
 
-def test_a_ranking_has_no_classes_and_tells_the_models_answer() -> None:
-    ballot = next_ballot(agreed(open_study().token).id)
-    assert ballot is not None
-    assert ballot.classes == ()
-    assert ballot.prediction is not None
-    assert ballot.prediction.label == "good"
+def test_right_is_what_the_model_said_and_not_the_truth() -> None:
+    found = summarize_guesses(ANSWERS, ["lime"])
+    assert found.truthful == 0
+    assert found.commonest == 1
+    known = [dataclasses.replace(one, target=GuessTarget(1)) for one in ANSWERS]
+    assert summarize_guesses(known, ["lime"]).truthful is None
 
 
-def test_a_guess_is_kept_with_the_explanation_that_was_seen() -> None:
-    study = open_study(items=8, mode="predict", practice=0, items_per_annotator=8, repeats=2)
-    person = agreed(study.token)
-    walked(person)
-    votes = counted_votes(study.id)
-    assert [vote.guess for vote in votes] == [{"label": 1, "sure": 3}] * 10
-    assert Counter(vote.order for vote in votes if not vote.repeat) == Counter(2 * [(), *((name,) for name in METHODS)])
-    orders = {(vote.item, vote.order) for vote in votes}
-    assert len(orders) == 8, "a repeated item is seen as it was"
-    assert counted_rankings(study.id) == []
-
-
-def test_people_who_take_part_after_another_fill_what_lacks_answers() -> None:
-    study = open_study(items=4, mode="predict", practice=0, items_per_annotator=4, repeats=0, votes_per_item=1)
-    for _ in range(4):
-        walked(agreed(study.token))
-    cells = Counter((vote.item, vote.order) for vote in counted_votes(study.id))
-    assert set(cells.values()) == {1}
-    assert len(cells) == 16
-    assert next_ballot(agreed(study.token).id) is None
-
-
-def test_cannot_tell_is_an_answer_and_no_guess() -> None:
-    study, person, ballot = started()
-    confirm(person.id, Answer(ballot.token, new_token(), None))
-    (vote,) = counted_votes(study.id)
-    assert (vote.ranks, vote.guess) == (None, None)
-    again = next_ballot(person.id)
-    assert again is not None
-    assert again.token != ballot.token
-
-
-@pytest.mark.parametrize("label", [-1, 2, True])
-def test_a_guess_of_no_class_is_refused(label: int) -> None:
-    study, person, ballot = started()
-    with pytest.raises(UsageError, match=r"guess\.label: must be a whole number from 0"):
-        confirm(person.id, guess(ballot, label))
-    assert counted_votes(study.id) == []
-
-
-@pytest.mark.parametrize("sure", [0, 6, True])
-def test_how_sure_is_one_to_five(sure: int) -> None:
-    with pytest.raises(UsageError, match=r"guess\.sure: must be a whole number from 1 to 5"):
-        Guess(0, sure)
-
-
-def test_ranks_are_no_guess_and_a_guess_no_ranking() -> None:
-    _, person, ballot = started()
-    with pytest.raises(UsageError, match="ranks: must be left out in a study of guesses"):
-        confirm(person.id, answer(ballot, 1))
-    ranking = agreed(open_study().token)
-    shown = next_ballot(ranking.id)
-    assert shown is not None
-    with pytest.raises(UsageError, match="guess: must be left out in a study of rankings"):
-        confirm(ranking.id, guess(shown))
-
-
-def test_the_same_token_with_another_guess_is_refused() -> None:
-    study, person, ballot = started()
-    given = guess(ballot)
-    confirm(person.id, given)
-    assert confirm(person.id, given).before
-    with pytest.raises(UsageError, match="stands for another answer"):
-        confirm(person.id, dataclasses.replace(given, guess=Guess(0, 3)))
-    confirm(person.id, guess(ballot, label=0))
-    assert [vote.guess for vote in counted_votes(study.id)] == [{"label": 0, "sure": 3}], "a changed answer"
-
-
-def test_asking_again_waits_for_nobody() -> None:
-    _, person, ballot = started()
-    with study_database().writing() as session:
-        admit(session, person.id)  # nobody else may write meanwhile
-        again = next_ballot(person.id)
-    assert again is not None
-    assert again.token == ballot.token
+def test_the_commonest_class_is_counted_over_the_answers() -> None:
+    answers = [dataclasses.replace(guess("a", WITHOUT, 1, item=str(n)), target=GuessTarget(n % 3)) for n in range(7)]
+    assert summarize_guesses(answers, ["lime"]).commonest == pytest.approx(3 / 7)
 
 
 @pytest.mark.parametrize(
-    ("labels", "regression", "what"), [(("score",), True, "a score"), (("only",), False, "one class")]
+    ("right", "count", "low", "high"), [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611)]
 )
-def test_a_model_without_classes_to_guess_from_opens_no_study_of_guesses(
-    labels: tuple[str, ...], regression: bool, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chosen = [SelectedItem(0, False, Example("A text"), None, Prediction(labels, (0.5,), (1.0,), regression))]
-    monkeypatch.setattr(snapshot, "select_items", lambda *_: chosen)
-    with pytest.raises(UsageError, match=rf"design\.mode: must be rank for a model that answers with {what}"):
-        snapshot.take_snapshot(Design(mode="predict"))
+def test_one_persons_interval_is_wilsons(right: int, count: int, low: float, high: float) -> None:
+    """The published figures of Newcombe (1998), Statistics in Medicine 17, page 857, table I, method 3."""
+    assert wilson_interval(right / count, count, NORMAL) == pytest.approx((low, high), abs=5e-5)
+    alone = pool_ratios(np.array([[float(right)]]), np.array([[float(count)]]))
+    assert share_interval(alone, 0) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_what_people_guessed_is_summed_up() -> None:
-    study = open_study(items=8, mode="predict", items_per_annotator=8, repeats=1)
-    assert results(study.id).forward is None
-    walked(agreed(study.token))
-    found = results(study.id)
-    assert found.summary is None
-    assert found.forward is not None
-    assert [one.name for one in found.forward.conditions] == [WITHOUT, *METHODS]
-    assert [one.share.accuracy if one.share else None for one in found.forward.conditions] == [1.0] * 4
-    assert (found.forward.guesses, found.forward.consistency, found.forward.placebo) == (8, (1.0, 1), "random")
+def test_wilsons_ends_solve_the_equation_of_the_score_test() -> None:
+    for end in wilson_interval(0.7, 33, 2.5):
+        assert abs(0.7 - end) == pytest.approx(2.5 * np.sqrt(end * (1 - end) / 33))
 
 
-@pytest.mark.parametrize(
-    ("label", "correct"), [("good", True), ("Good", True), ("bad", False), ("positive", None), (None, None)]
-)
-def test_what_is_to_be_guessed_is_the_models_answer(label: str | None, correct: bool | None) -> None:
-    said = Prediction(("bad", "good"), (0.0, 1.0), (0.27, 0.73))
-    assert guess_target(said, label) == GuessTarget(1, correct)
+def test_one_persons_difference_is_agresti_and_caffos() -> None:
+    right, count = np.array([[48.0, 56.0]]), np.array([[80.0, 70.0]])
+    shares, counts = np.array([49 / 82, 57 / 72]), np.array([82, 72])
+    error = np.sqrt((shares * (1 - shares) / counts).sum())
+    middle = 57 / 72 - 49 / 82
+    wanted = (middle - NORMAL * error, middle + NORMAL * error)
+    assert gain_interval(pool_ratios(right, count), 1, 0, 1) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_people_who_agree_by_luck_make_no_interval_narrower_than_independent_answers() -> None:
+    for right in (5.0, 8.0, 10.0):
+        alike = pool_ratios(np.full((6, 2), right), np.full((6, 2), 10.0))
+        low, high = wilson_interval(right / 10, 60, 2.570582)
+        assert share_interval(alike, 0) == pytest.approx((low, high), abs=1e-6)
+        assert np.ptp(gain_interval(alike, 1, 0, 1)) > 0.1
+
+
+def test_people_who_differ_make_the_interval_wider() -> None:
+    counts = np.full((10, 2), 10.0)
+    differ = pool_ratios(np.repeat([[2.0, 2.0], [10.0, 10.0]], 5, axis=0), counts)
+    alike = pool_ratios(np.full((10, 2), 6.0), counts)
+    assert np.ptp(share_interval(differ, 0)) > 2 * np.ptp(share_interval(alike, 0))
+    assert gain_interval(differ, 1, 0, 1) == pytest.approx(gain_interval(alike, 1, 0, 1)), "each is as good in both"
+
+
+def test_a_known_skill_is_found() -> None:
+    found = found_in(GuessSimulation(SKILL, annotators=150, items=40, seed=3))
+    for one in found.conditions:
+        assert one.share is not None
+        assert one.share.interval[0] <= SKILL[one.name] <= one.share.interval[1]
+        assert np.ptp(one.share.interval) < 0.1
+    gains = {one.name: one.gain for one in found.conditions if one.gain}
+    assert gains["lime"].interval[0] > 0.15
+    assert gains["random"].interval[1] < -0.15
+    assert gains["gradient"].interval[0] < 0 < gains["gradient"].interval[1]
+    assert found.meanings["helpful"] == (
+        "People guess the model's answer more often with lime than without an explanation. They guess it less often "
+        "with random. Not shown to help or to harm: gradient."
+    )
+
+
+def made_counts(annotators: int, taste: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Right guesses and all of them, by person and condition, of people who differ in skill."""
+    chance = np.random.default_rng(seed)
+    general = ndtri(list(SKILL.values())) * np.sqrt(1 + taste**2)
+    own = chance.standard_normal((annotators, 1)) + chance.standard_normal((annotators, len(SKILL)))
+    counts = np.full(own.shape, 5)
+    return chance.binomial(counts, ndtr(general + taste * np.sqrt(0.5) * own)).astype(float), counts.astype(float)
+
+
+@pytest.mark.parametrize(("annotators", "taste"), [(2, 0.5), (5, 0.0), (10, 1.0), (20, 0.5)])
+def test_the_intervals_hold_as_often_as_they_say(annotators: int, taste: float) -> None:
+    true = list(SKILL.values())
+    each, together = [], []
+    for seed in range(200):
+        found = pool_ratios(*made_counts(annotators, taste, seed))
+        shares = [share_interval(found, one) for one in range(len(true))]
+        gains = [gain_interval(found, one, 0, 3) for one in range(1, len(true))]
+        each += [low <= share <= high for (low, high), share in zip(shares, true, strict=True)]
+        together.append(all(low <= share - true[0] <= high for (low, high), share in zip(gains, true[1:], strict=True)))
+    assert np.mean(each) > 0.93, "95 % less what 800 draws may be off"
+    assert np.mean(together) > 0.91, "95 % less what 200 draws may be off"
+
+
+def test_a_convincing_explanation_that_does_not_help_is_called_so() -> None:
+    made = GuessSimulation({WITHOUT: 0.7, "lime": 0.7, "random": 0.7}, 40, 30, air={"lime": 1.0})
+    found = found_in(made)
+    lime = found.conditions[1]
+    assert lime.gain is not None
+    assert lime.gain.sure_interval[0] > 0.5
+    assert "surer with lime, and not shown to be right more often" in found.meanings["plausible"]
+    assert found.meanings["helpful"] == "Not shown to help or to harm: lime and random."
+
+
+def test_people_who_cannot_tell_are_counted_and_uneven_ones_told() -> None:
+    answers = [guess(f"p{n}", WITHOUT, None if n < 4 else 1) for n in range(10)]
+    answers += [guess(f"p{n}", "lime", 1, item="2") for n in range(10)]
+    said = summarize_guesses(answers, ["lime"]).meanings["cannot_tell"]
+    assert "4 answers" in said
+    assert "40% with no explanation and 0% with lime" in said
+
+
+@pytest.mark.parametrize("answers", [[guess("a", WITHOUT, None)], [guess("a", "lime", 1)], [guess("a", WITHOUT, 1)]])
+def test_the_first_answer_can_be_shown(answers: Sequence[GuessAnswer]) -> None:
+    found = summarize_guesses(answers, ["lime"])
+    assert all(found.meanings.values())
+    assert [one.gain for one in found.conditions] == [None, None]
+    assert "not known" in found.meanings["helpful"]
+
+
+def test_what_cannot_be_summed_up_is_told() -> None:
+    with pytest.raises(UsageError, match="answers: must hold at least one, got none"):
+        summarize_guesses([], ["lime"])
+    with pytest.raises(UsageError, match="method"):
+        summarize_guesses([guess("a", "lrp", 1)], ["lime"])
+    with pytest.raises(UsageError, match="accuracy: must be a number between 0 and 1 for each condition"):
+        simulate_guesses(GuessSimulation({WITHOUT: 1.0}))
+    with pytest.raises(UsageError, match="annotators: must be a whole number of at least 1"):
+        simulate_guesses(GuessSimulation(SKILL, annotators=0))
