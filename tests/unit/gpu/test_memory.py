@@ -130,7 +130,7 @@ def test_models_in_memory_make_room_for_another(cuda: FakeCuda) -> None:
 def test_free_memory_goes_back_after_a_turn(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other programs use the same GPU."""
     now = 100.0
-    monkeypatch.setattr(malloc, "_last", 0.0)
+    monkeypatch.setattr(malloc, "_last_release", 0.0)
     monkeypatch.setattr(malloc.time, "monotonic", lambda: now)
     for expected in (1, 1, 2):
         with runtime.turn():
