@@ -12,6 +12,8 @@ from components.request_link import differing
 from engine.registry import Explainer
 
 Persists = Literal["page", "session"]
+WIDTH = 190
+"""Of a widget in pixels, where several stand in a row."""
 
 
 def has_parameters(method: Explainer) -> bool:
@@ -29,7 +31,7 @@ def field_widgets(params: type, prefix: str, persists: Persists = "page") -> Non
     hints = typing.get_type_hints(params)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         for field in dataclasses.fields(params):
-            _widget(field, hints[field.name], f"{prefix}{field.name}", persists)
+            option_widget(field, hints[field.name], f"{prefix}{field.name}", persists)
 
 
 def held_parameters(method: Explainer, prefix: str) -> dict[str, object]:
@@ -53,25 +55,42 @@ def _key(method: Explainer, field: dataclasses.Field, prefix: str) -> str:
     return f"{prefix}{method.id}.{field.name}"
 
 
-def _widget(field: dataclasses.Field, hint: object, key: str, persists: Persists) -> None:
+def option_widget(
+    field: dataclasses.Field, hint: object, key: str, persists: Persists, width: int | Literal["stretch"] = WIDTH
+) -> None:
+    """The widget of an option: its title, help, bounds and choices are in the field's metadata.
+
+    A plan's option may have a `label`, a help `about` it on the page, the `most` that the page takes, `titles` of its
+    choices and a `placeholder`.
+    """
     meta, kind = field.metadata, _number_or_text(hint)
-    label, help = _label(field.name), meta["help"]
+    label, help = meta.get("label") or _label(field.name), meta.get("about", meta["help"]) or None
     st.session_state.setdefault(key, field.default)
-    if meta["choices"]:
-        st.selectbox(label, meta["choices"], key=key, help=help, width=190, persist_state=persists)
+    if meta["choices"] and typing.get_origin(hint) is tuple:
+        titles = meta.get("titles", {})
+        st.multiselect(
+            label, meta["choices"], key=key, help=help, format_func=lambda one: titles.get(one, one), wrap=True,
+            placeholder=meta.get("placeholder", "Choose some"), persist_state=persists,
+        )  # fmt: skip
+    elif meta["choices"]:
+        st.selectbox(label, meta["choices"], key=key, help=help, width=width, persist_state=persists)
     elif kind is bool:
         st.checkbox(label, key=key, help=help, persist_state=persists)
     elif type(None) in typing.get_args(hint):
-        st.text_input(label, key=key, help=f"{help} (empty: none)", width=190, persist_state=persists)
+        help = help if "about" in meta else f"{help} (empty: none)"
+        st.text_input(
+            label, key=key, help=help, width=width, placeholder=meta.get("placeholder"), persist_state=persists
+        )  # fmt: skip
     elif kind in (int, float):
-        low, high = (None if bound is None else kind(bound) for bound in (meta["low"], meta["high"]))
+        high = meta.get("most", meta["high"])
+        low, high = (None if bound is None else kind(bound) for bound in (meta["low"], high))
         shape = "%d" if kind is int else "%g"
         step = _step(kind, low, high, field.default)
         st.number_input(
-            label, low, high, key=key, help=help, format=shape, step=step, width=190, persist_state=persists
+            label, low, high, key=key, help=help, format=shape, step=step, width=width, persist_state=persists
         )  # fmt: skip
     else:
-        st.text_input(label, key=key, help=help, width=190, persist_state=persists)
+        st.text_input(label, key=key, help=help, width=width, persist_state=persists)
 
 
 def _step(kind: type, low: int | float | None, high: int | float | None, default: object) -> int | float:

@@ -29,9 +29,9 @@ from components.adversarial.words import (
     TRANSFER,
 )
 from components.evaluate.charts.frame import PICKED, Frame, Span
-from components.evaluate.controls import models_control
 from components.evaluate.keep_chart import keep_chart
 from components.evaluate.words import left_out_html
+from components.experiment.controls import models_control
 from components.job_panel import FINDS, JobPanel
 from components.kept import KEPT
 from components.numbers import count, percent, plain

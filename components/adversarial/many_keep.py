@@ -14,8 +14,8 @@ import streamlit as st
 from components.adversarial.session import key
 from components.adversarial.words import CITED
 from components.citing import cited_html
-from components.evaluate.keep import TYPES
 from components.evaluate.keep_chart import light_colours
+from components.experiment.export import TYPES
 from components.keeping import REPEATS, cite_box, file_button
 from engine.attacks.findings import METRICS
 from engine.home import product_version

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from components.adversarial.strength import Strength, as_texts, chosen, given_of, read_strength
 from components.adversarial.words import BOTH
-from components.evaluate.state import read_models
+from components.experiment.state import read_models
 from components.link_choice import choice, whole
 from components.picture.focus import PictureFocus, read_picture_focus, write_picture_focus
 from components.picture.open_pictures import OpenPictures

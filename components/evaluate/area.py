@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.evaluate.board import Board, boards
-from components.evaluate.controls import Places, say_beside
 from components.evaluate.examples import examples_area
 from components.evaluate.keep import keep_area
 from components.evaluate.known import Held, known, trouble_of
@@ -18,6 +17,7 @@ from components.evaluate.state import EvaluateState, plan_of
 from components.evaluate.views import view_area
 from components.evaluate.words import how, left_out, left_out_html, measured_against, metrics_html, without_words
 from components.evaluate.work import work_area
+from components.experiment.controls import Places, say_beside
 from components.kept import KEPT
 from components.tables import table_styles
 from components.trouble import literal, say_note, sentence

@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from components.evaluate.session import key, put
 from components.evaluate.state import ENSEMBLES, METHODS, MOST_EXAMPLES, QUICK, SEVEN, UNITS
+from components.experiment.controls import Places, data_control, models_control
 from components.kept import KEPT
 from components.method_picker import all_methods, chosen_methods
 from components.request_link import MOST_SEED
-from components.trouble import say_error
-from engine.data.sources import list_datasets
 from engine.metrics.catalog import METRICS
-from engine.models.catalog import list_models
 from engine.registry import Explainer
 from engine.removal_operators import operators_of
 
@@ -25,15 +22,6 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "With ensembles": (*SEVEN, *ENSEMBLES, "random"),
     "Quick ones": QUICK,
 }
-MODELS_HELP = "Embedded models, folders of saved checkpoints, or hub ids such as owner/name. Type to add one."
-DATA_HELP = {
-    "text": "A name, perhaps with options (reviews-generated:seed=7), a file (JSONL, CSV, TSV, parquet), a folder, or "
-    "hub:owner/name.",
-    "image": "A name, perhaps with options (scenes-marked:count=50), a zip, a folder, or hub:owner/name.",
-}
-PLACES = {"model": "model", "models": "model", "dataset": "data", "data": "data", "split": "data", "column": "data"}
-"""Beside which control an error is said that begins with this name; the others below the methods."""
-Places = Mapping[str, DeltaGenerator]
 
 
 def plan_controls(kind: str, methods: Mapping[str, Explainer]) -> Places:
@@ -58,40 +46,6 @@ def plan_controls(kind: str, methods: Mapping[str, Explainer]) -> Places:
         with st.popover("More settings", key=key(kind, "more")):
             _more(kind)
     return {"model": model.empty(), "data": data.empty(), "other": st.empty()}
-
-
-def say_beside(places: Places, trouble: str) -> None:
-    """An error beside the control that it is about, which its first word names."""
-    about = trouble.partition(":")[0].split(" ")[0]
-    say_error(trouble, places[PLACES.get(about, "other")])
-
-
-def models_control(kind: str, name: str) -> None:
-    """Several models that read this kind. `name`: the key of the control, which has a value."""
-    known = list_models(kind)
-    st.multiselect(
-        "Models",
-        _with(known, st.session_state[name]),
-        key=name,
-        accept_new_options=True,
-        placeholder="Pick some, or type a folder or hub id",
-        help=MODELS_HELP,
-        persist_state=KEPT,
-        wrap=True,
-    )
-
-
-def data_control(kind: str, name: str) -> None:
-    """A data set of this kind. `name`: the key of the control, which has a value."""
-    known = list_datasets(kind)
-    st.selectbox(
-        "Data set",
-        _with(known, [st.session_state[name]]),
-        key=name,
-        accept_new_options=True,
-        help=DATA_HELP[kind],
-        persist_state=KEPT,
-    )
 
 
 def _more(kind: str) -> None:
@@ -122,7 +76,3 @@ def _choice(kind: str, name: str, label: str, known: Sequence[str], help: str) -
         label, ["", *known], key=key(kind, name), help=help, persist_state=KEPT,
         format_func=lambda one: one.capitalize() or f"Usual ({known[0]})",
     )  # fmt: skip
-
-
-def _with(known: Sequence[str], chosen: Sequence[object]) -> list[str]:
-    return list(dict.fromkeys([*known, *(str(one) for one in chosen if one)]))

@@ -14,6 +14,7 @@ from components.evaluate.board import Board, board_html
 from components.evaluate.leaderboard import LEGEND, board_sheet, shown
 from components.evaluate.session import key
 from components.evaluate.words import how
+from components.experiment.export import TYPES
 from components.export_page import standing_page
 from components.keeping import REPEATS, cite_box, file_button
 from engine.evaluation.plan import EXAMPLES
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
     from engine.evaluation.result import Evaluation
 
-TYPES = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
 NAMED = {"parquet": "Parquet"}
 ROWS_HELP = "A row a model, example, method and metric, with its value: what `exegesis evaluate --out` writes."
 SCORES_HELP = "Every mean with its interval, n and what was left out: what `exegesis evaluate --json` prints."

@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from components.evaluate.cost import evaluations
+from components.experiment.runs import is_timed_here, seconds_of
 from engine.errors import ExegesisError
 from engine.jobs import Job
-from engine.jobs.owner import me
-from engine.jobs.runner import device_queue
 from engine.registry import Explainer
 
 if TYPE_CHECKING:
     from components.evaluate.known import Evaluated
     from engine.evaluation.plan import Plan
-
-MOST_FOUND = 0.1
-"""Of a job's parts: where more were found than computed, its time says little about the work."""
 
 
 def pace_of(plan: Plan, before: Sequence[Evaluated], methods: Mapping[str, Explainer]) -> float | None:
@@ -38,24 +34,13 @@ def pace_of(plan: Plan, before: Sequence[Evaluated], methods: Mapping[str, Expla
 
 def _pace(job: Job, of: Plan, plan: Plan, methods: Mapping[str, Explainer]) -> float | None:
     """That of one job; None where it was on other models or another device, did not end well, or found much."""
-    if not set(of.models) <= set(plan.models) or of.dtype != plan.dtype or not timed_here(job):
+    if not set(of.models) <= set(plan.models) or of.dtype != plan.dtype or not is_timed_here(job):
         return None
     try:
         whole = evaluations(of, methods, _examples(job, of))
     except (ExegesisError, KeyError):  # a method or a parameter of another version
         return None
     return whole * job.computed / job.total / seconds_of(job)
-
-
-def timed_here(job: Job) -> bool:
-    """Whether how long the job took tells how long such work takes on this device."""
-    here = job.queue == device_queue() and job.owner.host == me().host
-    return here and job.state == "done" and job.computed >= (1 - MOST_FOUND) * job.total > 0 and seconds_of(job) > 0
-
-
-def seconds_of(job: Job) -> float:
-    """How long the job took."""
-    return 0.0 if job.started is None or job.finished is None else job.finished - job.started
 
 
 def _examples(job: Job, of: Plan) -> int:

@@ -13,21 +13,14 @@ import streamlit as st
 
 from components.evaluate.look import LOOK, Look, Point, as_fields
 from components.evaluate.state import EvaluateState, read, write
+from components.experiment.session import Apart
 from components.input_kind import KINDS, InputKind
-from components.looking import Looking
 from components.page_session import PageSession
 from engine.registry import Explainer
 
 INPUT_KIND = InputKind("evaluate", {})
 chosen_kind, kind_switch = INPUT_KIND.chosen, INPUT_KIND.switch
 FIELDS = ("models", "data", "methods", "examples", "split", "metrics", "seed", "unit", "removal", "shares")
-
-
-class Apart(Looking):
-    """Many models on many examples are not what the other pages look at: nothing is carried to or from them."""
-
-    def carry(self, link: Mapping[str, list[str]]) -> None:
-        """Nothing."""
 
 
 APART = Apart("evaluate_apart.", "evaluate_apart", ())

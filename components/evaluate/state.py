@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from components.evaluate.look import Look, read_look, read_metrics, write_look
+from components.experiment.state import read_models, typed_params
 from components.link_choice import whole
 from components.request_link import (
     Params,
@@ -19,7 +20,6 @@ from components.request_link import (
 )
 from components.text.focus import Query
 from engine.errors import not_allowed, unknown
-from engine.params import from_mapping
 from engine.registry import Explainer
 from engine.removal_operators import operators_of
 
@@ -40,7 +40,6 @@ METHODS = {"text": (*SEVEN, *ENSEMBLES, "random"), "image": QUICK}
 EXAMPLES = {"text": 40, "image": 20}
 SHARES = "5,10,20,50"
 MOST_EXAMPLES = 100_000
-MOST_MODELS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +107,7 @@ def plan_of(state: EvaluateState, methods: Mapping[str, Explainer]) -> Plan:
     """What is asked of the engine, the same as `exegesis evaluate` asks. Errors: shares that are no numbers."""
     from engine.evaluation.plan import Plan
 
-    typed = typed_params(state.params, state.methods, methods)
+    typed = typed_params({id: own for id, own in state.params.items() if id in state.methods}, methods)
     return Plan(
         models=state.models,
         dataset=state.data,
@@ -151,26 +150,6 @@ def read_shares(given: str) -> tuple[int, ...]:
         allowed = "different whole percentages from 1 to 100 between commas"
         raise not_allowed("shares", allowed, given, f"Example: {SHARES}.")
     return found
-
-
-def typed_params(
-    params: Params, chosen: Sequence[str], methods: Mapping[str, Explainer]
-) -> dict[str, dict[str, bool | int | float | str | None]]:
-    """The parameters of the chosen methods as they are computed with, from texts."""
-    return {id: _typed(methods[id], own) for id, own in params.items() if id in chosen}
-
-
-def _typed(method: Explainer, given: Mapping[str, str]) -> dict[str, bool | int | float | str | None]:
-    made = from_mapping(method.params, given, method.id)
-    return {name: getattr(made, name) for name in given}
-
-
-def read_models(given: Sequence[str], start: tuple[str, ...], said: list[str]) -> tuple[str, ...]:
-    """The models that a link names, else those of the start."""
-    named = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
-    if len(named) > MOST_MODELS:
-        said.append(f"model: at most {MOST_MODELS} at once, got {len(named)}. The first ones are taken.")
-    return named[:MOST_MODELS] if given else start
 
 
 def read_examples(last: Mapping[str, str], start: int, said: list[str]) -> int:

@@ -1,1 +1,1 @@
-"""The Randomization page: a model made random block by block, and whether its explanations notice."""
+"""The Randomization page: curves and verdicts of each model, models over each other, one example stage by stage."""

@@ -1,6 +1,8 @@
-"""Charts of a randomization: how like the original each method's maps are at each stage, and what the model then says.
+"""Charts of a randomization: how like the original maps are at each stage, and what the model then predicts.
 
-They stand above each other with the same stages across: "original" on the left, then part by part.
+They stand above each other with the same stages across: "original" on the left, then part by part. A line a method, or
+of one method a line a model: models of as many parts stand on the same stages, others on the share of the parts, so
+that small and large compare.
 """
 
 from __future__ import annotations
@@ -12,21 +14,20 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from components.charts import finished, line_legend
+from components.charts import again, finished, line_legend
 from components.evaluate.charts.axes import Axis
 from components.evaluate.charts.blank import blank_chart
-from components.evaluate.charts.frame import Frame, Span, picked, picked_size
+from components.evaluate.charts.frame import COLUMNS, LABEL, Frame, Span, picked, picked_size
 from components.evaluate.charts.lines import AT, BAND, WIDTH
 from components.evaluate.charts.words import short
 from components.numbers import count, hundredths
 from components.palette import PALETTES
-from components.randomization.look import MEASURES
-from components.randomization.words import MODE_TITLES, ORIGINAL
+from components.randomization.view import MEASURES, ORIGINAL
 from engine.experiments.options import RANDOM
 from engine.randomization.curves import Curve, CurvePoint
-from engine.randomization.plan import MODES
+from engine.randomization.plan import MODE_TITLES, MODES
 
-PREDICTION = {"probability": "Probability of the original class", "class_changed": "Share with another class"}
+PREDICTION_TITLES = {"probability": "Probability of the original class", "class_changed": "Share with another class"}
 SCORE = "Score"
 """What a regression head gives instead."""
 PREDICTION_HEIGHT = 200
@@ -43,26 +44,38 @@ SHARE = Axis(
 )
 ACROSS = {MODES[0]: "all parts from the last down to this one", MODES[1]: "this part alone"}
 """What is random at each place."""
+SHARES = {
+    MODES[0]: "share of the parts that are random, from the last down",
+    MODES[1]: "how far down the one random part is, 100 %: the first",
+}
+"""What is random at each place, where models have different parts."""
+LIKELY = Axis(
+    ["Probability of", "the class"],
+    alt.Scale(domain=[0, 1]),
+    alt.Axis(minExtent=LABELS, values=[0, 0.5, 1], format="%"),
+)
+LEGEND_ROW, LONG_NAME = 22, 26
+"""Pixels of a row of the legend; letters of a name that is too long for columns."""
 
 
 def likeness_chart(curves: Sequence[Curve], frame: Frame, company: Sequence[str], span: Span) -> alt.LayerChart:
     """A line a method, random's dotted, with bands. The curves are of one model, one mode and one measure."""
-    table = likeness_data(curves, frame)
+    table = likeness_table(curves, frame)
     if table.empty or table["random"].all():
         return blank_chart(frame)
     seen, curve, click = frame.seen(company, table), curves[0], picked()
     legend = frame.legend(seen)
-    x, y = across(curve), up([MEASURES[curve.metric], "with the original map"], span)
+    x, y = stage_axis(curve), likeness_axis([MEASURES[curve.metric], "with the original map"], span)
     base = alt.Chart(table).encode(x=x.x(AT), color=frame.colour(company, legend))
     lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=frame.dash(company, legend))
-    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=picked_size(click), tooltip=tips())
-    layers = [zero(frame), *bands(base, table, y), lines, points.add_params(click)]
+    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=picked_size(click), tooltip=tooltips())
+    layers = [zero_line(frame), *band_layers(base, table, y), lines, points.add_params(click)]
     return finished(alt.LayerChart(layer=layers), frame.height(seen), frame.theme)
 
 
 def prediction_chart(curves: Sequence[Curve], frame: Frame, regression: bool) -> alt.LayerChart:
     """What the model says at each stage: how likely the class is that it predicted, and how often it is another."""
-    table = prediction_data(curves, regression)
+    table = prediction_table(curves, regression)
     if table.empty:
         return blank_chart(frame)
     palette, names = PALETTES[frame.theme], list(dict.fromkeys(table["name"]))
@@ -71,26 +84,26 @@ def prediction_chart(curves: Sequence[Curve], frame: Frame, regression: bool) ->
     legend.symbolOpacity = 1
     y = _score_axis(table) if regression else SHARE
     base = alt.Chart(table).encode(
-        x=across(curves[0], told=False).x(AT),
+        x=stage_axis(curves[0], titled=False).x(AT),
         color=alt.Color("name:N", scale=tones, title=None, legend=legend),
     )
     dash = alt.StrokeDash("name:N", scale=dash_of, title=None, legend=legend)
     lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=dash)
-    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=alt.value(30), tooltip=tips())
-    chart = alt.LayerChart(layer=[*bands(base, table, y), lines, points])
+    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=alt.value(30), tooltip=tooltips())
+    chart = alt.LayerChart(layer=[*band_layers(base, table, y), lines, points])
     return finished(chart, PREDICTION_HEIGHT, frame.theme)
 
 
-def likeness_data(curves: Sequence[Curve], frame: Frame) -> pd.DataFrame:
+def likeness_table(curves: Sequence[Curve], frame: Frame) -> pd.DataFrame:
     """A row a method and stage with a value, the original first."""
-    rows = [row for curve in curves for row in rows_of(curve, frame.title(curve.method))]
+    rows = [row for curve in curves for row in chart_rows(curve, frame.title(curve.method))]
     return pd.DataFrame([{**row, "random": row["method"] == RANDOM} for row in rows])
 
 
-def prediction_data(curves: Sequence[Curve], regression: bool) -> pd.DataFrame:
+def prediction_table(curves: Sequence[Curve], regression: bool) -> pd.DataFrame:
     """A row a number of the prediction and stage, that of the model as it is first."""
-    names = {"probability": SCORE} if regression else PREDICTION
-    return pd.DataFrame([row for curve in curves for row in rows_of(curve, names[curve.metric])])
+    names = {"probability": SCORE} if regression else PREDICTION_TITLES
+    return pd.DataFrame([row for curve in curves for row in chart_rows(curve, names[curve.metric])])
 
 
 def numbers_table(curves: Sequence[Curve], titles: Mapping[str, str], models: bool = False) -> pd.DataFrame:
@@ -121,17 +134,17 @@ def stage_names(curve: Curve) -> list[str]:
     return [ORIGINAL, *(point.stage.block for point in curve.points)]
 
 
-def across(curve: Curve, told: bool = True) -> Axis:
-    """The stages; `told`: with words below them."""
+def stage_axis(curve: Curve, titled: bool = True) -> Axis:
+    """The stages; `titled`: with words below them."""
     names = stage_names(curve)
     ticks = alt.Axis(
         values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", labelOverlap="greedy", grid=False
     )
     scale = alt.Scale(domain=[0, len(names) - 1], nice=False, padding=12)
-    return Axis([f"{MODE_TITLES[curve.mode]}:", ACROSS[curve.mode]] if told else [], scale, ticks)
+    return Axis([f"{MODE_TITLES[curve.mode]}:", ACROSS[curve.mode]] if titled else [], scale, ticks)
 
 
-def up(words: Sequence[str], span: Span) -> Axis:
+def likeness_axis(words: Sequence[str], span: Span) -> Axis:
     """The axis of likeness."""
     return Axis(words, alt.Scale(domain=list(span), nice=False), alt.Axis(minExtent=LABELS, tickCount=7))
 
@@ -142,13 +155,13 @@ def _score_axis(table: pd.DataFrame) -> Axis:
     return Axis([SCORE, "of the model"], scale, alt.Axis(minExtent=LABELS, tickCount=4))
 
 
-def zero(frame: Frame) -> alt.Chart:
+def zero_line(frame: Frame) -> alt.Chart:
     """A line where nothing is alike."""
     line = alt.Chart(pd.DataFrame({"zero": [0.0]}))
     return line.mark_rule(color=PALETTES[frame.theme].muted, strokeWidth=1).encode(y="zero:Q")
 
 
-def bands(base: alt.Chart, table: pd.DataFrame, y: Axis) -> list[alt.Chart]:
+def band_layers(base: alt.Chart, table: pd.DataFrame, y: Axis) -> list[alt.Chart]:
     """Behind the lines, of the points that have an interval; none where none has."""
     known = table[table["low"].notna()]
     if known.empty:
@@ -156,16 +169,16 @@ def bands(base: alt.Chart, table: pd.DataFrame, y: Axis) -> list[alt.Chart]:
     return [base.properties(data=known).mark_area(opacity=BAND, line=False).encode(y=y.y("low"), y2="high:Q")]
 
 
-def tips(line: str = "Line") -> list[alt.Tooltip]:
-    """What a point tells. `line`: what each line is of."""
-    told = {
+def tooltips(line: str = "Line") -> list[alt.Tooltip]:
+    """What a point says on hovering. `line`: what each line is of."""
+    columns = {
         "name": line, "words": "Stage", "shown": "Mean", "interval": "95 % interval",
         "seeds": "By randomization", "examples": "Examples", "skipped": "Without a value",
     }  # fmt: skip
-    return [alt.Tooltip(f"{column}:N", title=title) for column, title in told.items()]
+    return [alt.Tooltip(f"{column}:N", title=title) for column, title in columns.items()]
 
 
-def rows_of(curve: Curve, name: str) -> list[dict[str, object]]:
+def chart_rows(curve: Curve, name: str) -> list[dict[str, object]]:
     """As charts take them; `percent` and `slice` say the stage and the mode to a click."""
     click = {"model": curve.model, "method": curve.method, "metric": curve.metric, "slice": curve.mode, "name": name}
     start = {
@@ -202,7 +215,7 @@ def skipped_words(point: CurvePoint) -> str:
 def _row(curve: Curve, point: CurvePoint, titles: Mapping[str, str]) -> dict[str, object]:
     low, high = point.interval or (None, None)
     return {
-        "Line": titles.get(curve.method, curve.method) or PREDICTION[curve.metric],
+        "Line": titles.get(curve.method, curve.method) or PREDICTION_TITLES[curve.metric],
         "Randomized": point.stage.words.removesuffix(" randomized"),
         "Mean": short(point.value),
         "95 % from": short(low),
@@ -211,3 +224,68 @@ def _row(curve: Curve, point: CurvePoint, titles: Mapping[str, str]) -> dict[str
         "Maps without a value": sum(point.skipped.values()),
         **({"Why": skipped_words(point)} if point.skipped else {}),
     }
+
+
+def models_chart(curves: Sequence[Curve], frame: Frame, span: Span) -> alt.LayerChart:
+    """A line a model, with bands. The curves are of one method, one mode and one measure, each of another `model`."""
+    table = models_table(curves)
+    if table.empty:
+        return blank_chart(frame)
+    click, measure = picked(), MEASURES[curves[0].metric]
+    names = _names(table)
+    layers, points = _layers(curves, table, likeness_axis([measure, "with the original map"], span), titled=True)
+    shown = points.encode(size=picked_size(click)).add_params(click)
+    return finished(alt.LayerChart(layer=[zero_line(frame), *layers, shown]), frame.height(names), frame.theme)
+
+
+def class_chart(curves: Sequence[Curve], frame: Frame) -> alt.LayerChart:
+    """How likely each model finds the class that it predicted, at each stage."""
+    table = models_table(curves)
+    if table.empty:
+        return blank_chart(frame)
+    layers, points = _layers(curves, table, LIKELY, titled=False)
+    chart = alt.LayerChart(layer=[*layers, points.encode(size=alt.value(30))])
+    return finished(chart, PREDICTION_HEIGHT + LEGEND_ROW * max(0, len(_names(table)) - 2), frame.theme)
+
+
+def models_table(curves: Sequence[Curve]) -> pd.DataFrame:
+    """A row a model and stage with a value, the original first."""
+    table = pd.DataFrame(
+        [{**row, "parts": len(curve.points)} for curve in curves for row in chart_rows(curve, curve.model)]
+    )
+    if not table.empty and not same_stages(curves):
+        table[AT] = table["percent"] / table["parts"]
+    return table
+
+
+def same_stages(curves: Sequence[Curve]) -> bool:
+    """Whether all have the same stages."""
+    return len({tuple(stage_names(curve)) for curve in curves}) == 1
+
+
+def _layers(
+    curves: Sequence[Curve], table: pd.DataFrame, y: Axis, titled: bool
+) -> tuple[list[alt.Chart], alt.Chart]:  # fmt: skip
+    """Bands and lines, then the points."""
+    names = _names(table)
+    long = max(map(len, names)) > LONG_NAME
+    legend = line_legend(1, 2 * LABEL) if long else line_legend(alt.ExprRef(COLUMNS), LABEL)
+    legend.symbolOpacity = 1
+    x = stage_axis(curves[0], titled) if same_stages(curves) else _share_axis(curves[0].mode, titled)
+    tones, dashes = alt.Scale(domain=names), alt.Scale(domain=names, range=list(map(again, range(len(names)))))
+    base = alt.Chart(table).encode(x=x.x(AT), color=alt.Color("name:N", scale=tones, title=None, legend=legend))
+    dash = alt.StrokeDash("name:N", scale=dashes, title=None, legend=legend)
+    lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=dash)
+    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), tooltip=tooltips("Model"))
+    return [*band_layers(base, table, y), lines], points
+
+
+def _names(table: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(table["name"]))
+
+
+def _share_axis(mode: str, titled: bool) -> Axis:
+    labels = f"datum.value == 0 ? '{ORIGINAL}' : format(datum.value, '.0%')"
+    ticks = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], labelExpr=labels, labelOverlap="greedy", grid=False)
+    words = [f"{MODE_TITLES[mode]}:", SHARES[mode]] if titled else []
+    return Axis(words, alt.Scale(domain=[0, 1], nice=False, padding=12), ticks)

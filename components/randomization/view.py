@@ -1,83 +1,147 @@
-"""How the curves are drawn: by which measure, whose lines, which models and methods, and what stands beside them."""
+"""How a randomization is looked at: which measure, whose lines, whose maps of which example at which stage."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import streamlit as st
 
+from components.experiment.session import VIEW, ExperimentSession
+from components.experiment.state import ExperimentState, choices_of
 from components.kept import KEPT
-from components.randomization.choose import one_of, take
-from components.randomization.entries import Entry, words_of
-from components.randomization.look import LOOK, MEASURES, measures_of
-from components.randomization.session import key, put
-from components.randomization.words import BESIDE, BESIDE_HELP, NONE_BESIDE
+from components.request_link import MOST_PLACE
+from engine.experiments.options import options_of
+from engine.params import option
+from engine.randomization.plan import MODES, RANDOMIZE
 
-if TYPE_CHECKING:
-    from components.randomization.state import RandomizationState
-    from engine.randomization.plan import RandomizationPlan
+MEASURES = {
+    "spearman": "Rank correlation",
+    "spearman_abs": "Rank correlation of sizes",
+    "top_k": "Shared top 15 %",
+    "ssim": "Structural similarity",
+}
+SIGNS = {"spearman": "ρ", "spearman_abs": "ρ of sizes", "top_k": "top shared", "ssim": "SSIM"}
+"""What stands before the number beside a map."""
+ORDERS = {"index": "As in the data set", "most": "Most changed first", "least": "Least changed first"}
+SCALES = {"own": "Each its own", "shared": "One a method"}
+MOST_STAGE = 9_999
 
+ORIGINAL = "original"
+NO_VERDICT = "A verdict needs the cascading mode. Choose it above."
+COMPARE_WITH = "Compare with"
+COMPARE_HELP = (
+    "Other data sets, sizes or settings: every check that was finished here, by this page or as a job of the command, "
+    "can be drawn with this one. To compare data sets, randomize on each in turn."
+)
+NONE_TO_COMPARE = "no other finished check yet"
 EVERY = "All models"
 METHOD_LINES = "A line a method"
 LINES_HELP = "Or one method with a line a model, over each other: to compare sizes, architectures and data sets."
+WIDTH, WIDE, LONG = 210, 330, 26
+"""Pixels: five controls in a row; one of long names, which have more letters than this."""
+Value = TypeVar("Value", int, str)
+
+
+@dataclass(frozen=True)
+class RandomizationView:
+    """`model`: the one drawn, empty for all. `only`: the methods drawn, none for all. `beside`: other checks, by their
+    marks. `lines`: the method of which each model has a line; empty where each method has one.
+
+    The maps: `of` which model, empty for the first; in which mode, its `way`; at which `stage` of it, 0 for all; of
+    which `example`, its place in the data set, empty for the first of the `order`, which is `by` a method; by which
+    randomization, `draw`, from 1; and on which `scale` their colors are.
+    """
+
+    measure: str = option("spearman", choices=tuple(MEASURES), only={"ssim": "image"})
+    model: str = option("", link="drawn")
+    only: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    lines: str = ""
+    of: str = ""
+    way: str = option(MODES[0], choices=MODES)
+    stage: int = option(0, low=0, high=MOST_STAGE)
+    example: str = option(
+        "", high=MOST_PLACE, allowed="a place in the data set", fallback="The first one is shown."
+    )  # fmt: skip
+    order: str = option("index", choices=tuple(ORDERS))
+    by: str = ""
+    draw: int = option(1, low=1, high=MOST_STAGE)
+    scale: str = option("own", choices=tuple(SCALES))
+
+
+SESSION = ExperimentSession(RANDOMIZE, "randomization", RandomizationView)
 
 
 def view_controls(
-    state: RandomizationState,
-    entries: Sequence[Entry],
-    titles: Mapping[str, str],
-    offered: Mapping[str, RandomizationPlan],
-) -> str:
-    """All of them. Returns the method of which each model is to have a line; empty where each method has one."""
-    lines = ""
+    state: ExperimentState, names: Sequence[str], company: Sequence[str], titles: Mapping[str, str],
+    offered: Mapping[str, str],
+) -> str:  # fmt: skip
+    """All controls of the curves. Returns the method of which each model is to have a line; empty where each method
+    has one. `names`: of the models that are there; `company`: the methods; `offered`: other checks, by their marks.
+    """
+    lines, kind = "", state.kind
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         st.segmented_control(
-            "Measure", measures_of(state.kind), key=key(state.kind, f"{LOOK}measure"), required=True,
-            format_func=MEASURES.__getitem__, persist_state=KEPT,
+            "Measure", choices_of(options_of(RandomizationView)["measure"], kind), required=True,
+            key=SESSION.key(kind, f"{VIEW}measure"), format_func=MEASURES.__getitem__, persist_state=KEPT,
         )  # fmt: skip
-        company = company_of(entries)
-        if len(entries) > 1:
+        if len(names) > 1:
             known = {"": METHOD_LINES} | {id: f"A line a model: {titles.get(id, id)}" for id in company}
-            lines = one_of(state, "Lines", "lines", known, help=LINES_HELP)
+            lines = choose(state, "Lines", "lines", known, help=LINES_HELP)
             if not lines:
-                names = {one.name: one.name for one in entries}
-                one_of(state, "Models drawn", "model", {"": EVERY} | names)
+                choose(state, "Models drawn", "model", {"": EVERY} | {name: name for name in names})
         _methods_control(state, company, titles)
-        _beside_control(state, offered)
+        _compare_control(state, offered)
     return lines
 
 
-def company_of(entries: Sequence[Entry]) -> list[str]:
-    """The methods of all that is drawn."""
-    return list(dict.fromkeys(method for one in entries for method in one.held.plan.company))
+def choose(
+    state: ExperimentState, label: str, name: str, known: Mapping[Value, str], width: int | None = None,
+    help: str | None = None,
+) -> Value:  # fmt: skip
+    """A choice of one of these, held in the field of the view of this name; the first where that holds none of them."""
+    held = getattr(state.view, name)
+    now = held if held in known else next(iter(known))
+    widget = SESSION.key(state.kind, f"view.{name}")
+    st.session_state[widget] = now
+    wide = max(map(len, known.values())) > LONG
+    st.selectbox(
+        label, list(known), key=widget, width=width or (WIDE if wide else WIDTH), help=help,
+        format_func=known.__getitem__, persist_state=KEPT, on_change=partial(_take, state.kind, name, widget),
+    )  # fmt: skip
+    return now
 
 
-def _methods_control(state: RandomizationState, company: list[str], titles: Mapping[str, str]) -> None:
-    widget = key(state.kind, "view.only")
-    shown = [method for method in company if method in state.look.only] or company
-    st.session_state[widget] = shown
-    with st.popover(f"Methods drawn: {len(shown)} of {len(company)}", key=key(state.kind, "methods_drawn")):
+def _methods_control(state: ExperimentState, company: Sequence[str], titles: Mapping[str, str]) -> None:
+    widget = SESSION.key(state.kind, "view.only")
+    drawn = [method for method in company if method in state.view.only] or list(company)
+    st.session_state[widget] = drawn
+    key = SESSION.key(state.kind, "methods_drawn")
+    with st.popover(f"Methods drawn: {len(drawn)} of {len(company)}", key=key):
         st.pills(
             "Methods drawn", company, selection_mode="multi", key=widget, persist_state=KEPT,
-            format_func=lambda id: titles.get(id, id), on_change=_take_methods,
-            args=(state.kind, widget, len(company)),
+            format_func=lambda id: titles.get(id, id),
+            on_change=partial(_take, state.kind, "only", widget, len(company)),
         )  # fmt: skip
 
 
-def _take_methods(kind: str, widget: str, all: int) -> None:
-    """All of them is nothing chosen, so that the link stays short."""
-    wanted = list(st.session_state[widget])
-    put(kind, f"{LOOK}only", [] if len(wanted) == all else wanted)
-
-
-def _beside_control(state: RandomizationState, offered: Mapping[str, RandomizationPlan]) -> None:
-    widget = key(state.kind, "view.beside")
-    st.session_state[widget] = [mark for mark in state.look.beside if mark in offered]
+def _compare_control(state: ExperimentState, offered: Mapping[str, str]) -> None:
+    widget = SESSION.key(state.kind, "view.beside")
+    st.session_state[widget] = [mark for mark in state.view.beside if mark in offered]
     st.multiselect(
-        BESIDE, list(offered), key=widget, width=400, help=BESIDE_HELP, persist_state=KEPT,
-        format_func=lambda mark: words_of(offered[mark]), disabled=not offered,
-        placeholder="other finished checks" if offered else NONE_BESIDE,
-        on_change=partial(take, state.kind, "beside", widget),
+        COMPARE_WITH, list(offered), key=widget, width=400, help=COMPARE_HELP, persist_state=KEPT,
+        format_func=offered.__getitem__, disabled=not offered,
+        placeholder="other finished checks" if offered else NONE_TO_COMPARE,
+        on_change=partial(_take, state.kind, "beside", widget),
     )  # fmt: skip
+
+
+def _take(kind: str, name: str, widget: str, all: int = -1) -> None:
+    """What a widget now holds becomes a field of the view: a callback. All of a list is nothing chosen, so that the
+    link stays short.
+    """
+    value = st.session_state[widget]
+    SESSION.put_view(kind, name, [] if isinstance(value, list) and len(value) == all else value)

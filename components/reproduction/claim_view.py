@@ -13,9 +13,9 @@ from components.adversarial.state import write as attack_link
 from components.evaluate.look import Look
 from components.evaluate.state import of_plan as evaluation_state
 from components.evaluate.state import write as evaluation_link
+from components.experiment.state import state_of, write_state
 from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, SCAFFOLD, PageEntry
-from components.randomization.state import of_plan as randomization_state
-from components.randomization.state import write as randomization_link
+from components.randomization.view import RandomizationView
 from components.reproduction.state import OPEN, SCALE, key
 from components.reproduction.words import BADGES, NO_FINDINGS, SECTIONS, SIGNS
 from components.scaffold.state import of_plan as students_state
@@ -243,7 +243,7 @@ def _evaluation_link(experiment: ExperimentSummary, metric: str) -> Query:
 
 
 def _randomization_link(experiment: ExperimentSummary, metric: str) -> Query:
-    return randomization_link(randomization_state(RANDOMIZE.plan_of(experiment.plan)))
+    return write_state(state_of(RANDOMIZE.plan_of(experiment.plan), RandomizationView))
 
 
 def _attack_link(experiment: ExperimentSummary, metric: str) -> Query:

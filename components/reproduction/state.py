@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from components.evaluate.session import Apart
+from components.experiment.session import Apart
 from components.link_choice import whole
 from components.page_session import PageSession
 from components.request_link import last_values, read_seed, write_unusual

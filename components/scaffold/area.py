@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from components.compact import compact_css
-from components.evaluate.controls import Places
+from components.experiment.controls import Places
 from components.numbers import count
 from components.scaffold.about import TITLE, about_html
 from components.scaffold.charted import Chart, draw

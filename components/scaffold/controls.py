@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from components.evaluate.controls import Places, data_control
+from components.experiment.controls import Places, data_control
 from components.kept import KEPT
 from components.parameters import field_widgets
 from components.scaffold.session import key, put, turn_to

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.citing import cited_html
-from components.evaluate.keep import TYPES
+from components.experiment.export import TYPES
 from components.keeping import REPEATS, cite_box, file_button
 from components.library_html import note_html
 from components.organizer import is_organizer

@@ -9,7 +9,8 @@ import dataclasses
 
 import streamlit as st
 
-from components.evaluate.session import Apart, as_widget, held, trimmed
+from components.evaluate.session import as_widget, held, trimmed
+from components.experiment.session import Apart
 from components.input_kind import KINDS, InputKind
 from components.page_session import PageSession
 from components.scaffold.look import LOOK, Look

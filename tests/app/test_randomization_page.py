@@ -11,16 +11,15 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from components.experiment.runs import AGAIN, spec_of
+from components.experiment.state import plan_of, read_state
 from components.frame import RANDOMIZATION
-from components.randomization.entries import mark_of
-from components.randomization.known import spec_of
-from components.randomization.session import key
-from components.randomization.state import plan_of, read
-from components.randomization.words import BESIDE
-from components.randomization.work import AGAIN
+from components.randomization.checks import mark_of
+from components.randomization.view import COMPARE_WITH, SESSION, RandomizationView
 from engine import jobs
 from engine.classifiers import AnyClassifier
 from engine.randomization.model_copy import ModelCopy, Weights, reinitialize
+from engine.randomization.plan import RANDOMIZE
 from engine.registry import all_explainers
 from engine.shipped.experiments import RANDOMIZATION_PLANS
 from tests.alerts import errors
@@ -52,8 +51,9 @@ def opened(**query: str | Sequence[str]) -> AppTest:
 
 def spec(link: dict[str, str]) -> dict[str, Any]:
     """What the page asks of the jobs when it shows this link."""
-    state, _ = read("text", {name: [value] for name, value in link.items()}, all_explainers("text"))
-    return spec_of(plan_of(state, all_explainers("text")))
+    query = {name: [value] for name, value in link.items()}
+    state, _ = read_state(RANDOMIZE, RandomizationView, "text", query, all_explainers("text"))
+    return spec_of(plan_of(state))
 
 
 def press(page: AppTest, label: str) -> AppTest:
@@ -91,19 +91,21 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     assert html.count('<th scope="col">') == 4
     assert html.count("ρ ") >= 9
     assert "Randomize" not in [button.label for button in page.button]
-    page.selectbox(key("text", "view.stage")).select(2).run()
+    page.selectbox(SESSION.key("text", "view.stage")).select(2).run()
     html = html_of(page)
     assert html.count('<th scope="col">') == 2
     assert "Blocks 2 to 3 randomized" in html
     assert page.query_params["stage"] == "2"
-    page.selectbox(key("text", "view.order")).select("most").run()
+    page.selectbox(SESSION.key("text", "view.order")).select("most").run()
     assert "Changed by" in [box.label for box in page.selectbox]
-    assert any(text.startswith("#") and " ρ " in text for text in page.selectbox(key("text", "view.example")).options)
-    assert len(page.selectbox(key("text", "view.example")).options) == 5
+    assert any(
+        text.startswith("#") and " ρ " in text for text in page.selectbox(SESSION.key("text", "view.example")).options
+    )
+    assert len(page.selectbox(SESSION.key("text", "view.example")).options) == 5
     assert len(TEXTS) >= 5
     page = opened(**link, beside=mark_of(RANDOMIZATION_PLANS["text"]), lines="gradient_x_input")
     assert 'aria-label="Verdicts on Gradient x input"' in html_of(page)
-    assert "reviews-minilm on reviews" in page.selectbox(key("text", "view.of")).options
+    assert "reviews-minilm on reviews" in page.selectbox(SESSION.key("text", "view.of")).options
     assert page.query_params["lines"] == "gradient_x_input"
 
 
@@ -122,7 +124,7 @@ def test_what_ships_is_offered_beside_a_check_of_ones_own(model: str, tmp_path: 
     link = {"model": model, "data": reviews(tmp_path), "method": "gradient_l2", "examples": "3", "seeds": "1"}
     press(opened(**link), "Randomize")
     finish()
-    [beside] = [one for one in opened(**link).multiselect if one.label == BESIDE]
+    [beside] = [one for one in opened(**link).multiselect if one.label == COMPARE_WITH]
     assert "reviews-minilm on reviews" in beside.options[0]
     assert not beside.disabled
     assert beside.proto.placeholder == "other finished checks"

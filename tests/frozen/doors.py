@@ -21,9 +21,10 @@ from components.adversarial import state as adversarial
 from components.attention import state as attention
 from components.compare import state as compare
 from components.evaluate import state as evaluate
+from components.experiment import state as experiment
 from components.picture import state as picture_page
 from components.picture.open_pictures import OpenPictures, open_pictures
-from components.randomization import state as randomization
+from components.randomization.view import SESSION as RANDOMIZATION
 from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
 from components.text import state as text
@@ -186,11 +187,18 @@ def pages() -> dict[str, Page]:
             asks,
         )
     for kind, word in (("text", "text"), ("image", "picture")):
-        for name, page in (("evaluate", evaluate), ("randomization", randomization)):
+        found[f"evaluate, {word}"] = Page(
+            lambda query, kind=kind: evaluate.read(kind, query, _methods(kind)),
+            evaluate.write,
+            lambda state, kind=kind: _plain(evaluate.plan_of(state, _methods(kind))),
+        )
+        for name, page in (("randomization", RANDOMIZATION),):
             found[f"{name}, {word}"] = Page(
-                lambda query, page=page, kind=kind: page.read(kind, query, _methods(kind)),
-                page.write,
-                lambda state, page=page, kind=kind: _plain(page.plan_of(state, _methods(kind))),
+                lambda query, page=page, kind=kind: experiment.read_state(
+                    page.experiment, page.view, kind, query, _methods(kind)
+                ),
+                experiment.write_state,
+                lambda state: _plain(experiment.plan_of(state)),
             )
         found[f"scaffold, {word}"] = Page(
             lambda query, kind=kind: scaffold.read(kind, query),

@@ -14,14 +14,16 @@ from components.adversarial import state as adversarial
 from components.attention import state as attention
 from components.compare import state as compare
 from components.evaluate import state as evaluate
+from components.experiment.state import read_state, write_state
 from components.picture import state as picture
 from components.picture.open_pictures import OpenPictures, open_pictures
-from components.randomization import state as randomization
+from components.randomization.view import RandomizationView
 from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
 from components.text import state as text
 from components.text.open_data import OpenData, open_data
 from engine.models.catalog import embedded_image_models
+from engine.randomization.plan import RANDOMIZE
 from engine.registry import all_explainers
 
 Query = dict[str, list[str]]
@@ -121,7 +123,8 @@ def pages() -> dict[str, tuple[Read, Callable[[Any], Query]]]:
         found[f"{name}, image"] = (partial(page.read_picture, **of_pictures), page.write)
     for kind, methods in (("text", of_text), ("image", of_image)):
         found[f"evaluate, {kind}"] = (partial(evaluate.read, kind, methods=methods), evaluate.write)
-        found[f"randomization, {kind}"] = (partial(randomization.read, kind, methods=methods), randomization.write)
+        randomization = partial(read_state, RANDOMIZE, RandomizationView, kind, methods=methods)
+        found[f"randomization, {kind}"] = (randomization, write_state)
         found[f"scaffold, {kind}"] = (partial(scaffold.read, kind), scaffold.write)
     return found
 

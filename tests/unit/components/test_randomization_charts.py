@@ -12,10 +12,10 @@ from components.evaluate.charts.frame import Frame
 from components.randomization.charts import (
     LEAST,
     likeness_chart,
-    likeness_data,
+    likeness_table,
     numbers_table,
     prediction_chart,
-    prediction_data,
+    prediction_table,
     skipped_words,
     span_of,
     stage_names,
@@ -37,7 +37,7 @@ def own(mode: str, metric: str, *methods: str) -> list[Curve]:
 def test_a_line_begins_at_the_original_and_goes_block_by_block(mode: str) -> None:
     [curve] = own(mode, "spearman", "gradient_x_input")
     assert stage_names(curve) == ["original", "2", "1"]
-    data = likeness_data([curve], FRAME)
+    data = likeness_table([curve], FRAME)
     first = MODES.index(mode) * 2
     means = [1.0, *(0.8 - 0.2 * stage + 0.05 - 0.1 for stage in (first, first + 1))]
     assert data["value"].tolist() == pytest.approx(means)
@@ -70,7 +70,7 @@ def test_the_axis_reaches_as_low_as_an_interval_and_a_share_begins_at_zero() -> 
 
 def test_a_method_without_an_order_has_no_line_and_its_maps_are_counted() -> None:
     [flat] = own("cascading", "spearman", "gradient")
-    assert likeness_data([flat], FRAME).empty
+    assert likeness_table([flat], FRAME).empty
     assert skipped_words(flat.points[0]) == f"6 maps: {FLAT}"
     assert NOTHING in likeness_chart([flat], FRAME, PLAN.company, (0.0, 1.0)).to_json()
     table = numbers_table([flat], TITLES)
@@ -80,7 +80,7 @@ def test_a_method_without_an_order_has_no_line_and_its_maps_are_counted() -> Non
 
 def test_the_prediction_is_told_beside() -> None:
     curves = [*own("cascading", "probability"), *own("cascading", "class_changed")]
-    data = prediction_data(curves, regression=False)
+    data = prediction_table(curves, regression=False)
     assert data["value"].tolist() == pytest.approx([0.8, 0.6, 0.6, 0.0, 0.0, 1.0])
     assert set(data["name"]) == {"Probability of the original class", "Share with another class"}
     spec = prediction_chart(curves, FRAME, regression=False).to_dict()
@@ -90,7 +90,7 @@ def test_the_prediction_is_told_beside() -> None:
 def test_a_regression_head_has_a_score_whose_axis_is_its_own() -> None:
     known = found(regression=True, before=np.array([2.0, 3.0, 4.0]), after=found().after * 5)
     [curve] = [one for one in curves_of(known) if not one.method and one.mode == "cascading"]
-    assert prediction_data([curve], regression=True)["value"].tolist() == pytest.approx([3.0, 3.0, 3.0])
+    assert prediction_table([curve], regression=True)["value"].tolist() == pytest.approx([3.0, 3.0, 3.0])
     spec = prediction_chart([curve], FRAME, regression=True).to_dict()
     assert spec["layer"][-1]["encoding"]["y"]["scale"]["domain"] == [3.0, 3.0]
     assert spec["layer"][-1]["encoding"]["y"]["title"][0] == "Score"

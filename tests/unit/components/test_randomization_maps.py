@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from components.randomization.area import left_out
-from components.randomization.judged import verdicts_html, word_of
-from components.randomization.maps import Grid, Likeness, answer_words, grid_html, stage_title
-from components.randomization.stage import likeness_of
+from components.randomization.checks import DrawnModel
+from components.randomization.page import left_out
+from components.randomization.panels import verdict_words, verdicts_html
+from components.randomization.stage_maps import (
+    MapGrid,
+    MapLikeness,
+    grid_html,
+    likeness_of,
+    prediction_words,
+    stage_title,
+)
 from engine.randomization.curves import KINDS, Verdict, changes_of, order_examples, verdicts_of
 from engine.randomization.stage_maps import StageMaps
 from engine.registry import explainer
@@ -39,8 +47,8 @@ def shown(*scales: float, text: str = "not bad") -> list[StageMaps]:
 
 
 def grid(listed: list[StageMaps], shared: bool = False, text: str = "not bad") -> str:
-    numbers = {(1, METHOD.id): Likeness(0.5), (2, METHOD.id): Likeness(None, FLAT)}
-    return grid_html(Grid(listed, [METHOD], Example(text), numbers, "spearman", shared))
+    numbers = {(1, METHOD.id): MapLikeness(0.5), (2, METHOD.id): MapLikeness(None, FLAT)}
+    return grid_html(MapGrid(listed, [METHOD], Example(text), numbers, "spearman", shared))
 
 
 def test_a_column_a_stage_the_original_first_each_with_its_number() -> None:
@@ -75,15 +83,15 @@ def test_texts_labels_and_titles_are_escaped() -> None:
     html = grid([listed[0], evil], text=EVIL)
     assert "<img" not in html
     assert "&lt;b&gt;" in html
-    told = verdicts_html([Verdict("gradient", "high", False, 0, "<u>")], {"gradient": "<em>"}, "text", "<s>")
+    told = verdicts_html([("<em>", Verdict("gradient", "high", False, 0, "<u>"))], "text", "<s>")
     assert not {"s", "u", "em"} & set(re.findall(r"<(\w+)", told))
 
 
 def test_a_stage_and_an_answer_in_words() -> None:
     assert stage_title(None) == "Original"
     assert stage_title(STAGES[3]) == "Block 1 randomized"
-    assert answer_words(said(0.9), 1) == "positive 90.0\u00a0%"
-    assert answer_words(Prediction(("score",), (1.5,), (1.5,), regression=True), 0) == "score +1.5"
+    assert prediction_words(said(0.9), 1) == "positive 90.0\u00a0%"
+    assert prediction_words(Prediction(("score",), (1.5,), (1.5,), regression=True), 0) == "score +1.5"
 
 
 def test_the_number_of_a_map_is_that_of_its_example_stage_and_seed() -> None:
@@ -92,7 +100,7 @@ def test_the_number_of_a_map_is_that_of_its_example_stage_and_seed() -> None:
     made = likeness_of(known, listed, 1, 1, "spearman")
     assert made[1, "gradient_x_input"].value == pytest.approx(0.8 - 0.4 + 0.1 - 0.1)
     assert made[2, "gradient_x_input"].value == pytest.approx(0.8 - 0.6 + 0.1 - 0.1)
-    assert made[1, "gradient"] == Likeness(None, FLAT)
+    assert made[1, "gradient"] == MapLikeness(None, FLAT)
     assert (0, "gradient_x_input") not in made
 
 
@@ -113,18 +121,18 @@ def test_examples_by_how_much_they_change() -> None:
 
 def test_every_verdict_has_words_a_mark_and_its_reason() -> None:
     judged = verdicts_of(found())
-    html = verdicts_html(judged, {"gradient": "Plain gradient"}, "text", "model-a")
+    html = verdicts_html([("Plain gradient", one) for one in judged], "text", "Verdicts on model-a")
     assert [one.kind for one in judged] == ["unsure", "no_order", "baseline"]
     assert "Plain gradient" in html
     assert FLAT in html
-    assert all(word_of(Verdict("gradient", kind, None, 0, ""), "text") for kind in KINDS)
-    assert word_of(Verdict("lime", "falls", None, 0, ""), "text") == "falls to zero, not meant for it"
-    assert "✗" in verdicts_html([Verdict("gradient", "high", False, 0, "why")], {}, "text", "m")
+    assert all(verdict_words(Verdict("gradient", kind, None, 0, ""), "text") for kind in KINDS)
+    assert verdict_words(Verdict("lime", "falls", None, 0, ""), "text") == "falls to zero, not meant for it"
+    assert "✗" in verdicts_html([("gradient", Verdict("gradient", "high", False, 0, "why"))], "text", "m")
 
 
 def test_what_is_left_out_is_counted_with_its_reason_and_methods() -> None:
     known = found(failed={7: "It is too long.", 8: "It is too long."})
-    assert left_out([("model-a", known)], {"gradient": "Plain gradient"}) == [
+    assert left_out([DrawnModel(Mock(), known, "model-a")], {"gradient": "Plain gradient"}) == [
         ("It is too long.", "2 examples on model-a", "all methods"),
         (FLAT, "24 maps on model-a", "Plain gradient"),
     ]

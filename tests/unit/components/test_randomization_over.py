@@ -12,13 +12,12 @@ from streamlit.testing.v1 import AppTest
 
 from components.evaluate.charts.blank import NOTHING
 from components.evaluate.charts.frame import Frame
-from components.randomization import entries
-from components.randomization.charts import numbers_table
-from components.randomization.charts_over import alike, answers_chart, models_chart, models_data
-from components.randomization.entries import Entry, beside, entries_of, mark_of, offered, words_of
-from components.randomization.known import Held, Randomized
-from components.randomization.over import verdicts_on
-from components.randomization.words import NO_VERDICT
+from components.experiment.runs import CachedResults, Run
+from components.randomization import checks
+from components.randomization.charts import class_chart, models_chart, models_table, numbers_table, same_stages
+from components.randomization.checks import DrawnModel, compared_checks, drawn_models, mark_of, offered_checks, words_of
+from components.randomization.panels import method_verdicts
+from components.randomization.view import NO_VERDICT
 from engine.evaluation.sample import Sample
 from engine.jobs import Job
 from engine.randomization.curves import Curve, curves_of
@@ -32,8 +31,8 @@ FRAME = Frame({"gradient_x_input": "Input x gradient"})
 ONE_BLOCK = stages_of(PLAN, 1)
 
 
-def held(plan: RandomizationPlan, *models: ModelRandomization) -> Held:
-    return Held(plan, Mock(spec=Sample), models)
+def held(plan: RandomizationPlan, *models: ModelRandomization) -> CachedResults:
+    return CachedResults(plan, Mock(spec=Sample), models)
 
 
 def shallow() -> ModelRandomization:
@@ -53,8 +52,8 @@ def of(metric: str, *models: ModelRandomization, method: str = "gradient_x_input
 
 def test_models_of_one_depth_stand_on_the_same_stages() -> None:
     curves = of("spearman", found(), found(model="model-b"))
-    assert alike(curves)
-    data = models_data(curves)
+    assert same_stages(curves)
+    data = models_table(curves)
     assert data["name"].tolist() == ["model-a"] * 3 + ["model-b"] * 3
     assert data["at"].tolist() == [0, 1, 2] * 2
     spec = json.loads(models_chart(curves, FRAME, (-0.2, 1.0)).to_json())
@@ -63,8 +62,8 @@ def test_models_of_one_depth_stand_on_the_same_stages() -> None:
 
 def test_models_of_other_depths_stand_on_the_share_of_their_parts() -> None:
     curves = of("spearman", found(), shallow())
-    assert not alike(curves)
-    data = models_data(curves)
+    assert not same_stages(curves)
+    data = models_table(curves)
     assert data["at"].tolist() == pytest.approx([0, 0.5, 1, 0, 1])
     assert data["percent"].tolist() == [0, 1, 2, 0, 1], "a click still says the stage"
     assert data["value"].tolist()[-1] == pytest.approx(0.5)
@@ -75,7 +74,7 @@ def test_models_of_other_depths_stand_on_the_share_of_their_parts() -> None:
 
 
 def test_each_model_says_how_likely_its_own_class_is() -> None:
-    spec = answers_chart(of("probability", found(), shallow(), method=""), FRAME).to_dict()
+    spec = class_chart(of("probability", found(), shallow(), method=""), FRAME).to_dict()
     whole = max(spec["datasets"].values(), key=len)
     assert [row["value"] for row in whole] == pytest.approx([0.8, 0.6, 0.6, 0.8, 0.6])
 
@@ -92,12 +91,12 @@ def test_the_table_names_the_model_first() -> None:
 
 
 def test_a_verdict_a_model_of_one_method() -> None:
-    drawn = entries_of([held(PLAN, found(), shallow())])
-    judged = verdicts_on("gradient_x_input", drawn, "text")
+    drawn = drawn_models([held(PLAN, found(), shallow())])
+    judged = method_verdicts("gradient_x_input", drawn, "text")
     assert [(name, one.method) for name, one in judged] == [
         ("model-a", "gradient_x_input"), ("small", "gradient_x_input"),
     ]  # fmt: skip
-    assert verdicts_on("lime", drawn, "text") == []
+    assert method_verdicts("lime", drawn, "text") == []
 
 
 @pytest.mark.parametrize(
@@ -111,11 +110,11 @@ def test_a_verdict_a_model_of_one_method() -> None:
 def test_what_is_drawn_together_has_names_of_its_own(
     datasets: Sequence[str], models: Sequence[Sequence[str]], names: list[str]
 ) -> None:
-    checks = [
+    every = [
         held(RandomizationPlan(tuple(own), data), *(found(model=one, dataset=data) for one in own))
         for data, own in zip(datasets, models, strict=True)
     ]
-    assert [one.name for one in entries_of(checks)] == names
+    assert [one.name for one in drawn_models(every)] == names
 
 
 def test_other_checks_that_are_finished_are_offered_and_those_that_are_not_are_told(
@@ -124,29 +123,31 @@ def test_other_checks_that_are_finished_are_offered_and_those_that_are_not_are_t
     text = RANDOMIZATION_PLANS["text"]
     other = dataclasses.replace(text, dataset="nli")
     done, failed = (Mock(spec=Job, id=1, finished=1.0, state=state, over=True) for state in ("done", "failed"))
-    before: list[Randomized] = [(done, other), (failed, dataclasses.replace(text, seed=1))]
-    there = offered(dataclasses.replace(text, seed=2), before)
+    before: list[Run] = [(done, other), (failed, dataclasses.replace(text, seed=1))]
+    there = offered_checks(dataclasses.replace(text, seed=2), before)
     assert list(there.values()) == [other, text]
     assert words_of(other).startswith("reviews-minilm on nli: 16 examples, ")
-    monkeypatch.setattr(entries, "held", lambda plan, ended: held(plan, found()))
-    drawn, said = beside([mark_of(other), "0000000000"], there, before)
+    monkeypatch.setattr(checks, "results_of", lambda plan, ended: held(plan, found()))
+    drawn, said = compared_checks([mark_of(other), "0000000000"], there, before)
     assert [one.plan for one in drawn] == [other]
     assert len(said) == 1
     assert "0000000000" in said[0]
-    assert isinstance(entries_of(drawn)[0], Entry)
+    assert isinstance(drawn_models(drawn)[0], DrawnModel)
 
 
 def page(method: str) -> None:
-    from components.randomization.entries import entries_of
-    from components.randomization.over import over_area
-    from components.randomization.state import usual
+    from components.experiment.state import ExperimentState
+    from components.randomization.checks import drawn_models
+    from components.randomization.panels import method_area
+    from components.randomization.view import RandomizationView
     from engine.randomization.curves import curves_of
     from tests.unit.components.randomized import found
     from tests.unit.components.test_randomization_over import PLAN, held
 
-    drawn = entries_of([held(PLAN, found())])
+    drawn = drawn_models([held(PLAN, found())])
     curves = {one.name: curves_of(one.found) for one in drawn}
-    over_area(usual("text"), method, drawn, curves, {}, (-0.2, 1.0))
+    state = ExperimentState(kind="text", plan=PLAN, view=RandomizationView())
+    method_area(state, method, drawn, curves, {}, (-0.2, 1.0))
 
 
 @pytest.mark.parametrize(("method", "judged"), [("gradient_x_input", True), ("lime", False)])

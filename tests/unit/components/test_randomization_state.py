@@ -6,18 +6,16 @@ import dataclasses
 
 import pytest
 
-from components.randomization.keep import command
-from components.randomization.look import Look
-from components.randomization.state import RandomizationState, plan_of, read, usual, write
-from engine.randomization.plan import THESIS_METHODS, RandomizationPlan
+from components.experiment.export import command_line
+from components.experiment.state import ExperimentState, plan_of, read_state, write_state
+from components.randomization.view import RandomizationView
+from engine.randomization.plan import RANDOMIZE, THESIS_METHODS, RandomizationPlan
 from engine.registry import all_explainers
 from engine.shipped.experiments import RANDOMIZATION_PLANS
 
-TEXT = all_explainers("text")
-FULL = RandomizationState(
-    kind="text",
+PLAN = RandomizationPlan(
     models=("a folder/with spaces", "owner/name"),
-    data="hub:owner/set",
+    dataset="hub:owner/set",
     methods=("lime", "gradient_l2"),
     examples=7,
     seeds=5,
@@ -26,28 +24,38 @@ FULL = RandomizationState(
     embeddings=True,
     split="dev",
     seed=3,
-    params={"lime": {"n_samples": "64"}},
-    look=Look(
-        measure="top_k", model="owner/name", only=("lime",), beside=("0123456789",), lines="lime",
-        of="owner/name", way="independent", stage=2, example="17",
-        order="most", by="lime", draw=2, scale="shared",
-    ),
+    params={"lime": {"n_samples": 64}},
+)
+VIEW = RandomizationView(
+    measure="top_k", model="owner/name", only=("lime",), beside=("0123456789",), lines="lime", of="owner/name",
+    way="independent", stage=2, example="17", order="most", by="lime", draw=2, scale="shared",
 )  # fmt: skip
+FULL = ExperimentState(kind="text", plan=PLAN, view=VIEW)
+
+
+def usual(kind: str, **changed: object) -> ExperimentState:
+    """What the page opens with, or with fields of the plan that differ."""
+    plan = dataclasses.replace(RANDOMIZE.opens_with[kind], **changed)
+    return ExperimentState(kind=kind, plan=plan, view=RandomizationView())
+
+
+def read(kind: str, query: dict[str, list[str]]) -> tuple[ExperimentState, list[str]]:
+    return read_state(RANDOMIZE, RandomizationView, kind, query, all_explainers(kind))
 
 
 @pytest.mark.parametrize("state", [usual("text"), usual("image"), FULL], ids=["text", "image", "full"])
 def test_a_link_reopens_the_state(state: RandomizationState) -> None:
-    assert read(state.kind, write(state), all_explainers(state.kind)) == (state, [])
+    assert read(state.kind, write_state(state)) == (state, [])
 
 
 def test_what_is_usual_is_not_written() -> None:
-    assert write(usual("text")) == {"input": ["text"]}
-    assert write(dataclasses.replace(usual("text"), head=True)) == {"input": ["text"], "head": ["on"]}
+    assert write_state(usual("text")) == {"input": ["text"]}
+    assert write_state(usual("text", head=True)) == {"input": ["text"], "head": ["on"]}
 
 
 def test_no_model_no_method_and_no_mode_stay_none() -> None:
-    state = dataclasses.replace(usual("text"), models=(), methods=(), modes=())
-    assert read("text", write(state), TEXT) == (state, [])
+    state = usual("text", models=(), methods=(), modes=())
+    assert read("text", write_state(state)) == (state, [])
 
 
 def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> None:
@@ -56,32 +64,30 @@ def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> 
         "head": ["perhaps"], "seed": ["-1"], "measure": ["ssim"], "way": ["up"], "stage": ["x"], "example": ["first"],
         "draw": ["0"], "order": ["best"], "scale": ["log"],
     }  # fmt: skip
-    state, said = read("text", query, TEXT)
+    state, said = read("text", query)
     assert len(said) == len(query)
     assert any(one.startswith("measure: ") and "spearman, spearman_abs, top_k" in one for one in said)
-    assert state == dataclasses.replace(usual("text"), methods=("gradient",), modes=("cascading",))
+    assert state == usual("text", methods=("gradient",), modes=("cascading",))
 
 
 def test_a_picture_has_one_measure_more() -> None:
-    assert read("image", {"measure": ["ssim"]}, all_explainers("image"))[0].look.measure == "ssim"
+    assert read("image", {"measure": ["ssim"]})[0].view.measure == "ssim"
 
 
 def test_the_plan_is_that_of_the_command() -> None:
-    plan = plan_of(FULL, TEXT)
-    assert plan == RandomizationPlan(
-        models=FULL.models, dataset="hub:owner/set", methods=("lime", "gradient_l2"), examples=7, seed=3,
-        modes=("independent",), seeds=5, head=True, embeddings=True, split="dev", params={"lime": {"n_samples": 64}},
-    )  # fmt: skip
-    assert command(plan) == (
+    unchosen = {"gradient_x_input": {"quantity": "probability"}}
+    plan = plan_of(dataclasses.replace(FULL, plan=dataclasses.replace(PLAN, params={**PLAN.params, **unchosen})))
+    assert plan == PLAN, "parameters of methods that are not chosen are left out"
+    assert command_line(plan) == (
         "exegesis randomize --models 'a folder/with spaces,owner/name' --dataset hub:owner/set --methods "
         "lime,gradient_l2 --examples 7 --seed 3 --seeds 5 --mode independent --split dev --head --embeddings "
         "--param lime.n_samples=64 --out rows.csv"
     )
-    assert command(RandomizationPlan(("m",), "d")) == (
+    assert command_line(RandomizationPlan(("m",), "d")) == (
         f"exegesis randomize --models m --dataset d --methods {','.join(THESIS_METHODS)} --out rows.csv"
     )
 
 
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_the_page_opens_with_what_is_shipped(kind: str) -> None:
-    assert plan_of(usual(kind), all_explainers(kind)) == RANDOMIZATION_PLANS[kind]
+    assert plan_of(usual(kind)) == RANDOMIZATION_PLANS[kind]

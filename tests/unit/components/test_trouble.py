@@ -91,16 +91,15 @@ SAFE = {
     ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
     ("components/job_panel.py", "describe_end(last)"): "one of our states, and numbers",
-    ("components/randomization/area.py", "how(held)"): "numbers and our words",
-    ("components/randomization/area.py", "' '.join([CAUTION, APPLIES, *([ZERO] if flat else [])])"): "our sentences",
+    ("components/randomization/page.py", "how(results)"): "numbers and our words",
+    ("components/experiment/page.py", "page.about"): "our words",
+    ("components/experiment/runs.py", "EMPTY.format(id.capitalize())"): "our words",
+    ("components/experiment/runs.py", "cost(plan, status)"): "numbers",
+    ("components/randomization/page.py", "' '.join([CAUTION, APPLIES, *([ZERO] if flat else [])])"): "our sentences",
     (
-        "components/randomization/stage.py",
-        "f'{BELOW.format(MEASURES[state.look.measure].lower())} {ENDS[state.look.scale]}'",
+        "components/randomization/stage_maps.py",
+        "f'{BELOW.format(MEASURES[view.measure].lower())} {ENDS[view.scale]}'",
     ): "our words",
-    (
-        "components/randomization/work.py",
-        "cost_words(plan, stages_of_all(plan), len(seen.held.sample.indices), seen.before)",
-    ): "numbers",
     ("components/reproduction/claim_view.py", "f'Section {claim.section}'"): "of a declared claim",
     ("components/reproduction/page.py", "f'{section} {SECTIONS[section]}'"): "our words",
     (

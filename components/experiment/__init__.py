@@ -1,0 +1,1 @@
+"""The one frame of every experiment's page: controls, link, work, recent runs and files follow from its declaration."""

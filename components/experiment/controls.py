@@ -1,0 +1,119 @@
+"""The controls of an experiment's plan: models, data set, methods, and behind a button all that is seldom changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from components.experiment.session import ExperimentSession
+from components.experiment.state import Methods
+from components.kept import KEPT
+from components.method_picker import all_methods, chosen_methods
+from components.parameters import option_widget
+from components.trouble import say_error
+from engine.data.sources import list_datasets
+from engine.experiments.options import Option, is_wide, page_options
+from engine.models.catalog import list_models
+
+MODELS_HELP = "Embedded models, folders of saved checkpoints, or hub ids such as owner/name. Type to add one."
+DATA_HELP = {
+    "text": "A name, perhaps with options (reviews-generated:seed=7), a file (JSONL, CSV, TSV, parquet), a folder, or "
+    "hub:owner/name.",
+    "image": "A name, perhaps with options (scenes-marked:count=50), a zip, a folder, or hub:owner/name.",
+}
+PLACES = {"model": "model", "models": "model", "dataset": "data", "data": "data", "split": "data", "column": "data"}
+"""Beside which control an error is said that begins with this name; the others below the methods."""
+Places = Mapping[str, DeltaGenerator]
+
+
+def plan_controls(session: ExperimentSession, kind: str, methods: Methods) -> Places:
+    """All of them. Returns the places in which errors are said."""
+    own, options = session.experiment, page_options(session.experiment.plan)
+    first = ("models", "dataset", "methods")
+    by_place: dict[str, list[Option]] = {"top": [], "line": [], "more": []}
+    for one in options.values():
+        if one.name not in first:
+            by_place[one.get("place", "more")].append(one)
+    model, data, *others = st.columns([6, 4, *(2 for _ in by_place["top"])], gap="small")
+    with model:
+        models_control(kind, session.key(kind, "models"))
+    with data:
+        data_control(kind, session.key(kind, "dataset"))
+    for place, one in zip(others, by_place["top"], strict=True):
+        with place:
+            _control(session, kind, one)
+    chosen_methods(methods, session.key(kind, ""))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for one in by_place["line"]:
+            _pills(session, kind, one)
+        for name, ids in own.method_sets.items():
+            known = [id for id in ids if id in methods]
+            key, take = session.key(kind, f"set.{name}"), partial(session.put, kind, "methods", known)
+            st.button(name, key=key, type="tertiary", on_click=take)
+        models = st.session_state[session.key(kind, "models")]
+        all_methods(methods, own.opens_with[kind].methods, session.key(kind, ""), models)
+        with st.popover("More settings", key=session.key(kind, "more")):
+            _more(session, kind, by_place["more"])
+    return {"model": model.empty(), "data": data.empty(), "other": st.empty()}
+
+
+def say_beside(places: Places, error: str) -> None:
+    """An error beside the control that it is about, which its first word names."""
+    about = error.partition(":")[0].split(" ")[0]
+    say_error(error, places[PLACES.get(about, "other")])
+
+
+def models_control(kind: str, key: str) -> None:
+    """Several models that read this kind. `key`: of the control, which has a value."""
+    st.multiselect(
+        "Models",
+        _with(list_models(kind), st.session_state[key]),
+        key=key,
+        accept_new_options=True,
+        placeholder="Pick some, or type a folder or hub id",
+        help=MODELS_HELP,
+        persist_state=KEPT,
+        wrap=True,
+    )
+
+
+def data_control(kind: str, key: str) -> None:
+    """A data set of this kind. `key`: of the control, which has a value."""
+    st.selectbox(
+        "Data set",
+        _with(list_datasets(kind), [st.session_state[key]]),
+        key=key,
+        accept_new_options=True,
+        help=DATA_HELP[kind],
+        persist_state=KEPT,
+    )
+
+
+def _more(session: ExperimentSession, kind: str, options: Sequence[Option]) -> None:
+    for one in filter(is_wide, options):
+        _control(session, kind, one)
+    narrow = [one for one in options if not is_wide(one)]
+    for at in range(0, len(narrow), 2):
+        for place, one in zip(st.columns(2, gap="small"), narrow[at : at + 2], strict=False):
+            with place:
+                _control(session, kind, one)
+
+
+def _control(session: ExperimentSession, kind: str, one: Option) -> None:
+    option_widget(one.field, one.hint, session.key(kind, one.name), KEPT, "stretch")
+
+
+def _pills(session: ExperimentSession, kind: str, one: Option) -> None:
+    titles = one.get("titles", {})
+    st.pills(
+        one.name.capitalize(), one.get("choices"), selection_mode="multi", key=session.key(kind, one.name),
+        persist_state=KEPT, format_func=lambda name: titles.get(name, name), label_visibility="collapsed",
+        help=one.get("about"),
+    )  # fmt: skip
+
+
+def _with(known: Sequence[str], chosen: Sequence[object]) -> list[str]:
+    return list(dict.fromkeys([*known, *(str(one) for one in chosen if one)]))

@@ -1,0 +1,100 @@
+"""The page of an experiment from its title to its results: `experiment_page(PAGE)` is all that a page's file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from components.citing import cited_html
+from components.engine_room import explainers, warm_up
+from components.experiment.controls import Places, plan_controls, say_beside
+from components.experiment.export import export_area, references
+from components.experiment.runs import PlanStatus, error_of, status_of, work_area
+from components.experiment.session import ExperimentSession
+from components.experiment.state import ExperimentState, Methods, plan_of
+from components.frame import PageEntry, guard, heading
+from components.numbers import count
+from components.styles import use_styles
+from components.trouble import say_error, sentence
+from engine.home import product_version
+
+Results = Callable[[ExperimentState, PlanStatus, Methods], None]
+
+
+@dataclass(frozen=True)
+class NoView:
+    """For experiments whose results are looked at in one way."""
+
+
+def cost_words(plan: Any, status: PlanStatus) -> str:
+    """What is asked for, in numbers."""
+    sizes = (len(status.results.sample.indices), "example"), (len(plan.company), "method"), (len(plan.models), "model")
+    return ", ".join(count(size, noun) for size, noun in sizes) + "."
+
+
+@dataclass(frozen=True)
+class ExperimentPage:
+    """`about`: what the experiment is, below the title. `results`: draws what the cache holds; a table if left out.
+
+    `cost`, `failed`: see `components.experiment.runs.work_area`.
+    """
+
+    session: ExperimentSession
+    about: str
+    results: Results | None = None
+    cost: Callable[[Any, PlanStatus], str] = cost_words
+    failed: str = "Something failed on {} and is left out of the numbers."
+    entry: PageEntry | None = None
+
+
+def experiment_page(page: ExperimentPage) -> None:
+    """The whole page."""
+    if page.entry is not None:
+        guard()
+        use_styles()
+        heading(page.entry)
+    st.markdown(page.about)
+    session = page.session
+    kind = session.input_kind.chosen()
+    session.input_kind.switch()
+    methods = explainers(kind)
+    loaded, wrong = session.load(kind, methods)
+    for one in wrong:
+        say_error(one)
+    places = plan_controls(session, kind, methods)
+    state = session.from_widgets(loaded, methods)
+    session.save(state, loaded)
+    plan = plan_of(state)
+    if error := error_of(plan):
+        say_beside(places, error)
+    else:
+        _results(page, state, plan, methods, places)
+    warm_up()  # last: see components/engine_room.py
+
+
+def _results(page: ExperimentPage, state: ExperimentState, plan: Any, methods: Methods, places: Places) -> None:
+    try:
+        status = status_of(plan)
+    except Exception as error:
+        say_beside(places, sentence(error))
+        return
+    work_area(page.session.page, plan, status, page.cost, page.failed)
+    if status.results.found:
+        if page.results is not None:
+            page.results(state, status, methods)
+        else:
+            _rows_area(page.session, state.kind, status, methods)
+
+
+def _rows_area(session: ExperimentSession, kind: str, status: PlanStatus, methods: Methods) -> None:
+    """For experiments that draw nothing of their own: the rows as a table, and the files."""
+    from engine.experiments.run import rows_of
+
+    own, plan = session.experiment, status.results.plan
+    result = own.steps.Result(plan, status.results.found)
+    st.dataframe(list(rows_of(result)), hide_index=True, key=session.key(kind, "rows"))
+    sentence = f"Exegesis {product_version()}. {own.title_of(plan.as_plain())}, seed {plan.seed}, {plan.dtype}."
+    export_area(session, kind, result, cited_html(sentence, references(plan, methods)))

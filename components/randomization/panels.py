@@ -1,0 +1,329 @@
+"""The curves on the page: a row of charts and the verdicts for each model, or one row of all models over each other."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from components.evaluate.chart_files import Told, chart_html, chart_svg
+from components.evaluate.charts.frame import PICKED, Frame, Span
+from components.evaluate.keep_chart import keep_chart, light_colours
+from components.experiment.export import command_line
+from components.experiment.state import ExperimentState
+from components.keeping import REPEATS
+from components.numbers import count
+from components.palette import Theme
+from components.randomization.charts import (
+    class_chart,
+    likeness_chart,
+    models_chart,
+    numbers_table,
+    prediction_chart,
+    span_of,
+)
+from components.randomization.checks import DrawnModel, cite
+from components.randomization.view import MEASURES, NO_VERDICT, SESSION
+from components.tables import draw_table
+from components.theme import shown_theme
+from components.trouble import literal, say_note
+from engine.randomization.curves import Curve, Verdict, curves_of, verdicts_of
+from engine.randomization.plan import MODE_TITLES, MODES, RandomizationPlan
+from engine.randomization.stages import not_applicable
+from engine.registry import method_order
+
+CLICK = "Click a point, or choose a stage below, to see an example's maps there."
+JUDGED = "By the rank correlation with sign and by that of sizes, in the cascading mode, whichever measure is drawn."
+VERDICTS = {
+    "at_once": "falls at once",
+    "falls": "falls to zero",
+    "partly": "falls in part",
+    "high": "stays high",
+    "invariant": "does not change",
+    "unsure": "cannot be told yet",
+    "no_order": "no correlation",
+    "same_model": "not tested: the model answers as before",
+    "baseline": "baseline",
+}
+"""By the kind of a verdict."""
+MARKS = {True: ("✓", "depends on the model"), False: ("✗", "does not as it should"), None: ("·", "")}
+NOT_MEANT = "not meant for it"
+
+
+@dataclass(frozen=True)
+class Panel(ABC):
+    """Charts of one mode. `curves`: all there are. `span`: where the axis of likeness ends."""
+
+    state: ExperimentState
+    mode: str
+    curves: Sequence[Curve]
+    frame: Frame
+    span: Span
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Of what it is."""
+
+    @property
+    @abstractmethod
+    def plans(self) -> Sequence[RandomizationPlan]:
+        """What was asked for."""
+
+    @property
+    @abstractmethod
+    def likeness(self) -> list[Curve]:
+        """The curves that are drawn."""
+
+    @property
+    @abstractmethod
+    def prediction(self) -> list[Curve]:
+        """The curves that are drawn below."""
+
+    @property
+    @abstractmethod
+    def table(self) -> pd.DataFrame:
+        """The numbers of both."""
+
+    @abstractmethod
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
+        """In a theme, that of the page where none is named."""
+
+    @abstractmethod
+    def prediction_chart(self) -> alt.LayerChart | None:
+        """Of the predictions; None where those of the models cannot be compared."""
+
+    @property
+    def measured(self) -> list[Curve]:
+        """Those of the chosen measure in this mode."""
+        return [one for one in self.curves if one.metric == self.state.view.measure and one.mode == self.mode]
+
+    @property
+    def file(self) -> str:
+        return f"exegesis-randomization-{self.mode}"
+
+    def key(self, kind: str) -> str:
+        """Of a widget of this chart."""
+        return SESSION.key(self.state.kind, f"{kind}.{self.name}.{self.mode}")
+
+    def spec(self) -> str:
+        """As it is on the page."""
+        return self.chart().to_json()
+
+    def svg(self) -> str:
+        """In the light theme, whichever the page is seen in."""
+        return chart_svg(self.chart("light"), self._caption(), self.table, light_colours())
+
+    def html(self) -> str:
+        """The same as a page."""
+        return chart_html(self.chart("light"), self._caption(), self.table, light_colours())
+
+    def _caption(self) -> Told:
+        """What the file says of it."""
+        what = MEASURES[self.state.view.measure].lower()
+        title = f"{MODE_TITLES[self.mode]} randomization, {what}, {self.name}"
+        return Told(title, [*map(cite, self.plans), f"{REPEATS}:"], [command_line(plan) for plan in self.plans])
+
+    def draw(self) -> None:
+        """The chart, what the model predicts at the same stages, and behind a fold the numbers and files."""
+        name, title, below = self.key("chart"), MODE_TITLES[self.mode], self.prediction_chart()
+        measure = MEASURES[self.state.view.measure].lower()
+        st.altair_chart(
+            self.chart(), key=name, on_select=partial(_pick, self.state.kind, name), selection_mode=PICKED,
+            alt=f"{title} randomization of {self.name}: {measure} by stage; its numbers stand below",
+        )  # fmt: skip
+        if below is not None:
+            words = f"Predictions of {self.name} by stage of the {title.lower()} randomization"
+            st.altair_chart(below, key=self.key("prediction"), alt=words)
+        with st.expander("Numbers and files", key=self.key("numbers"), on_change="rerun") as box:
+            if box.open:
+                draw_table(self.table, self.key("table"))
+                keep_chart(self)
+
+
+@dataclass(frozen=True)
+class ModelPanel(Panel):
+    """A model in one mode, a line a method."""
+
+    model: DrawnModel
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def plans(self) -> Sequence[RandomizationPlan]:
+        return [self.model.results.plan]
+
+    @property
+    def likeness(self) -> list[Curve]:
+        """Those of the methods that are drawn."""
+        return [one for one in self.measured if one.method in self.frame.drawn(self.model.results.plan.company)]
+
+    @property
+    def prediction(self) -> list[Curve]:
+        return [one for one in self.curves if not one.method and one.mode == self.mode]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        return numbers_table([*self.likeness, *self.prediction], self.frame.titles)
+
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
+        frame = replace(self.frame, theme=theme) if theme else self.frame
+        return likeness_chart(self.likeness, frame, self.model.results.plan.company, self.span)
+
+    def prediction_chart(self) -> alt.LayerChart:
+        return prediction_chart(self.prediction, self.frame, self.model.found.regression)
+
+
+@dataclass(frozen=True)
+class MethodPanel(Panel):
+    """A method on several models in one mode, a line a model."""
+
+    method: str
+    models: Sequence[DrawnModel]
+
+    @property
+    def name(self) -> str:
+        return f"{self.frame.title(self.method)}, {', '.join(one.name for one in self.models)}"
+
+    @property
+    def plans(self) -> list[RandomizationPlan]:
+        return [one.plan for one in {id(model.results): model.results for model in self.models}.values()]
+
+    @property
+    def likeness(self) -> list[Curve]:
+        return [one for one in self.measured if one.method == self.method]
+
+    @property
+    def prediction(self) -> list[Curve]:
+        return [one for one in self.curves if one.metric == "probability" and one.mode == self.mode]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        return numbers_table([*self.likeness, *self.prediction], self.frame.titles, models=True)
+
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
+        frame = replace(self.frame, theme=theme) if theme else self.frame
+        return models_chart(self.likeness, frame, self.span)
+
+    def prediction_chart(self) -> alt.LayerChart | None:
+        """None where one is a regression: a score is no probability."""
+        regression = any(one.found.regression for one in self.models)
+        return None if regression else class_chart(self.prediction, self.frame)
+
+
+def curves_area(
+    state: ExperimentState, models: Sequence[DrawnModel], method: str, titles: Mapping[str, str]
+) -> None:  # fmt: skip
+    """Charts and verdicts on the same axes: a row for each model that is drawn, or where a method is named, one row
+    with a line for each model.
+    """
+    alone = not method and any(one.name == state.view.model for one in models)
+    drawn = [one for one in models if not alone or one.name == state.view.model]
+    curves = {one.name: named_curves(one) for one in drawn}
+    measured = [curve for own in curves.values() for curve in own if curve.metric == state.view.measure]
+    span = span_of([curve for curve in measured if curve.method == method] or measured)
+    st.caption(CLICK)
+    if method:
+        method_area(state, method, drawn, curves, titles, span)
+        return
+    for one in drawn:
+        _model_area(state, one, curves[one.name], titles, span)
+
+
+def named_curves(model: DrawnModel) -> list[Curve]:
+    """Its curves, each under the name by which a click is understood."""
+    return [replace(curve, model=model.name) for curve in curves_of(model.found, model.results.plan.seed)]
+
+
+def _model_area(
+    state: ExperimentState, model: DrawnModel, curves: Sequence[Curve], titles: Mapping[str, str], span: Span
+) -> None:  # fmt: skip
+    """The modes side by side, on a telephone one below the other; then the verdicts."""
+    plan = model.results.plan
+    st.markdown(f"**{literal(model.name)}**, {count(model.found.blocks, 'block')}")
+    modes = [mode for mode in plan.modes if any(one.mode == mode for one in curves)]
+    frame = _frame(state, titles, plan.company)
+    for place, mode in zip(st.columns(len(modes), gap="medium"), modes, strict=True):
+        with place:
+            ModelPanel(state, mode, curves, frame, span, model).draw()
+    if MODES[0] not in plan.modes:
+        say_note(NO_VERDICT)
+        return
+    verdicts = verdicts_of(model.found, plan.kind, plan.seed)
+    named = [(titles.get(one.method, one.method), one) for one in verdicts]
+    st.html(verdicts_html(named, plan.kind, f"Verdicts on {model.name}"))
+
+
+def method_area(
+    state: ExperimentState, method: str, models: Sequence[DrawnModel], curves: Mapping[str, Sequence[Curve]],
+    titles: Mapping[str, str], span: Span,
+) -> None:  # fmt: skip
+    """The modes that there are, then the verdict on each model. `curves`: of each model by its name."""
+    st.markdown(f"**{literal(titles.get(method, method))}**, a line a model")
+    every = [one for model in models for one in curves[model.name]]
+    modes = [mode for mode in MODES if any(one.mode == mode for one in every)]
+    frame = _frame(state, titles, (method,))
+    for place, mode in zip(st.columns(len(modes), gap="medium"), modes, strict=True):
+        with place:
+            MethodPanel(state, mode, every, frame, span, method, models).draw()
+    if judged := method_verdicts(method, models, state.kind):
+        st.html(verdicts_html(judged, state.kind, f"Verdicts on {titles.get(method, method)}"))
+    else:
+        say_note(NO_VERDICT)
+
+
+def method_verdicts(method: str, models: Sequence[DrawnModel], kind: str) -> list[tuple[str, Verdict]]:
+    """By the name of each model; none of those without the cascading mode or the method."""
+    each = ((one.name, verdicts_of(one.found, kind, one.results.plan.seed)) for one in models)
+    return [(name, verdict) for name, verdicts in each for verdict in verdicts if verdict.method == method]
+
+
+def verdicts_html(verdicts: Sequence[tuple[str, Verdict]], kind: str, label: str) -> str:
+    """A row a verdict, by what it is of: a mark in words, and the reason. Everything that is not ours is escaped."""
+    rows = "".join(_verdict_html(name, one, kind) for name, one in verdicts)
+    return (
+        f'<div class="xg"><div class="xg-judged" role="list" aria-label="{escape(label)}">{rows}</div>'
+        f'<p class="xg-small">{JUDGED}</p></div>'
+    )
+
+
+def verdict_words(one: Verdict, kind: str) -> str:
+    """The verdict in two or three words."""
+    words = VERDICTS[one.kind]
+    return f"{words}, {NOT_MEANT}" if not_applicable(one.method, kind) else words
+
+
+def _verdict_html(name: str, one: Verdict, kind: str) -> str:
+    mark, meaning = MARKS[one.passes]
+    side = {True: " xg-good", False: " xg-fails", None: ""}[one.passes]
+    explained = f'<span class="xg-small"> · {meaning}</span>' if meaning else ""
+    return (
+        f'<div class="xg-judgement{side}" role="listitem"><p class="xg-title"><i aria-hidden="true">{mark}</i> '
+        f"{escape(name)}</p><p><b>{escape(verdict_words(one, kind))}</b>{explained}</p>"
+        f'<p class="xg-small">{escape(one.reason)}</p></div>'
+    )
+
+
+def _frame(state: ExperimentState, titles: Mapping[str, str], company: Sequence[str]) -> Frame:
+    """What the charts have in common: the methods drawn are those chosen, all where none of the company is chosen."""
+    wanted = tuple(method for method in company if method in state.view.only) or None
+    return Frame(titles, shown_theme(), wanted, method_order())
+
+
+def _pick(kind: str, name: str) -> None:
+    """Opens the stage that was clicked below; a click beside all points shows all stages."""
+    picked = st.session_state[name].selection.get(PICKED) or [{}]
+    model, mode, stage, method = (picked[-1].get(field) for field in ("model", "slice", "percent", "method"))
+    if not isinstance(model, str) or mode not in MODES or not isinstance(stage, int | float):
+        SESSION.put_view(kind, "stage", 0)
+        return
+    for field, value in {"of": model, "way": mode, "stage": int(stage), "by": method}.items():
+        SESSION.put_view(kind, field, value)

@@ -1,0 +1,300 @@
+"""One example's maps by stage, below the curves: a row a method, a column a stage, each map with its number below it.
+
+So a number can be seen in what it is made of. The maps are the project's own, of tokens or of patches; only how they
+stand is of this page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from components.experiment.runs import CachedResults, Ended, PlanStatus, ended_of, spec_of
+from components.experiment.state import ExperimentState, Methods
+from components.job_panel import JobPanel
+from components.method_row import token_map
+from components.numbers import hundredths, percent, plain, signed
+from components.picture.patch_card import patch_map
+from components.picture.patch_card_html import layers_html
+from components.picture.patch_map import PatchMap
+from components.picture.patch_map import sentence as sentence_of
+from components.picture.variables import picture_style
+from components.randomization.checks import DrawnModel
+from components.randomization.view import MEASURES, ORDERS, ORIGINAL, SCALES, SESSION, SIGNS, choose
+from components.text.token_map import TokenMap, token_map_html
+from components.trouble import say_error, say_note, sentence
+from engine.errors import ExegesisError
+from engine.home import home
+from engine.randomization.curves import changes_of, order_examples
+from engine.randomization.plan import MODE_TITLES
+from engine.randomization.result import MEASURES as MEASURED
+from engine.registry import Explainer
+from engine.request import Example, Picture
+from engine.result import Explanation, Prediction
+from engine.vision.view import read_view as eyes_of
+
+if TYPE_CHECKING:
+    from engine.randomization.result import ModelRandomization
+    from engine.randomization.stage_maps import StageMaps
+    from engine.randomization.stages import Stage
+
+MapView = TokenMap | PatchMap
+ALL = "All stages"
+LABEL = "Maps by stage, a row for each method"
+NO_MAP = "no map"
+LONGEST = 70
+MOST_CACHED = 24
+NO_MAPS = "The maps of this randomization are not in the cache; the numbers are. They are computed again when you ask."
+MAPS_APART = (
+    "The maps of this randomization are not in the cache; the numbers are. Open it alone, by its models, data set and "
+    "methods above, to compute them again."
+)
+BELOW = "Below each map: its {} with the original map, and the score at which its colours are strongest."
+ENDS = {
+    "own": "Each map has a scale of its own, on which a correlation does not depend: compare where it is strong, not "
+    "how strong its colours are.",
+    "shared": "All maps of a method are on one scale, so that the colours of a row compare; a map of small scores is "
+    "pale.",
+}
+"""By the chosen scale of the colors."""
+
+
+def stage_maps_area(
+    state: ExperimentState, status: PlanStatus, models: Sequence[DrawnModel], methods: Methods
+) -> None:  # fmt: skip
+    """The controls, then the maps."""
+    st.subheader("One example, stage by stage", anchor=False)
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        drawn = _model(state, models)
+        results, found = drawn.results, drawn.found
+        way = choose(state, "Mode", "way", {mode: MODE_TITLES[mode] for mode in results.plan.modes})
+        stages = [stage for stage in found.stages if stage.mode == way]
+        wanted = choose(state, "Stage", "stage", {0: ALL} | {one.number: stage_title(one) for one in stages})
+        draw = choose(state, "Randomization", "draw", {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)})
+        choose(state, "Colours", "scale", SCALES)
+    index = _example(state, drawn, methods, way, wanted)
+    if index is None:
+        return
+    ended = ended_of(results.plan, status.runs)
+    try:
+        every = _stage_maps(
+            repr(spec_of(results.plan)), found.model, index, found.seeds[draw - 1], ended, str(home()), results
+        )
+    except ExegesisError as error:
+        say_error(sentence(error))
+        return
+    listed = [one for one in every if one.stage is None or (one.stage.mode == way and wanted in (0, one.stage.number))]
+    _draw(state, drawn, listed, index, draw - 1, methods)
+    if len(listed) < 1 + (1 if wanted else len(stages)):
+        _offer_missing(status, results)
+
+
+def _model(state: ExperimentState, models: Sequence[DrawnModel]) -> DrawnModel:
+    by_name = {one.name: one for one in models}
+    if len(by_name) == 1:
+        return models[0]
+    return by_name[choose(state, "Model", "of", {name: name for name in by_name})]
+
+
+def _example(state: ExperimentState, drawn: DrawnModel, methods: Methods, way: str, stage: int) -> int | None:
+    """The chosen one, its place in the data set; None after saying why there is none."""
+    found, view = drawn.found, state.view
+    if not found.examples:
+        say_note("No example could be explained, so that there are no maps. Below, the reasons are listed.")
+        return None
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        order, by = choose(state, "Examples", "order", ORDERS), found.methods[0]
+        if order != "index":
+            titles = {id: methods[id].title if id in methods else id for id in found.methods}
+            by = choose(state, "Changed by", "by", titles)
+        changes = changes_of(found, by, way, stage, view.measure)
+        measure = "" if order == "index" else view.measure
+        listed = dict(_labels(drawn, order_examples(found, changes, order), changes, measure))
+        return int(choose(state, "Example", "example", listed, width=560))
+
+
+def _labels(
+    drawn: DrawnModel, places: Sequence[int], changes: np.ndarray, measure: str
+) -> Iterator[tuple[str, str]]:  # fmt: skip
+    """What each example is called: the number first that decides the order, then the text or the label."""
+    for at in places:
+        index, number = drawn.found.examples[at], ""
+        if measure:
+            value = float(changes[at])
+            number = "no number · " if np.isnan(value) else f"{SIGNS[measure]} {hundredths(value)} · "
+        yield str(index), f"#{index} {number}{_title(drawn.results, index)}"
+
+
+def _title(results: CachedResults, index: int) -> str:
+    try:
+        candidate = results.sample.source.read(index)
+    except ExegesisError:
+        return ""
+    given = candidate.input
+    words = (candidate.label or "") if isinstance(given, Picture) else " ".join(given.text.split())
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
+def _draw(
+    state: ExperimentState, drawn: DrawnModel, listed: Sequence[StageMaps], index: int, draw: int, methods: Methods
+) -> None:
+    if not listed:
+        return
+    found, view = drawn.found, state.view
+    given = drawn.results.sample.source.read(index).input
+    wanted = [methods[id] for id in found.methods if not view.only or id in view.only]
+    likeness = likeness_of(found, listed, index, draw, view.measure)
+    if isinstance(given, Picture):
+        st.html(picture_style(eyes_of(found.model).transform(given.pixels)))
+    st.html(grid_html(MapGrid(listed, wanted, given, likeness, view.measure, view.scale == "shared")))
+    st.caption(f"{BELOW.format(MEASURES[view.measure].lower())} {ENDS[view.scale]}")
+
+
+def likeness_of(
+    found: ModelRandomization, listed: Sequence[StageMaps], index: int, draw: int, measure: str
+) -> dict[tuple[int, str], MapLikeness]:
+    """By place among those listed and method: this example's own number at this randomization."""
+    at, which = found.examples.index(index), MEASURED.index(measure)
+    numbers: dict[tuple[int, str], MapLikeness] = {}
+    for place, one in enumerate(listed):
+        if one.stage is None:
+            continue
+        stage = found.stages.index(one.stage)
+        for number, method in enumerate(found.methods):
+            value = float(found.likeness[stage, draw, number, which, at])
+            why = found.reason(stage, draw, number, at)
+            numbers[place, method] = MapLikeness(None if np.isnan(value) else value, why)
+    return numbers
+
+
+def _offer_missing(status: PlanStatus, results: CachedResults) -> None:
+    """The numbers are there and maps are not: a job makes them again, of the check that the page is of."""
+    if status.running is not None:
+        return
+    if results.plan != status.results.plan:
+        say_note(MAPS_APART)
+        return
+    say_note(NO_MAPS)
+    area, tried_above = JobPanel(SESSION.page), bool(status.results.missing or status.results.incomplete)
+    if not tried_above and not area.go_on(status.last):
+        area.offer("Compute the maps", "maps", SESSION.experiment.id, spec_of(results.plan))
+
+
+@st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the maps …")
+def _stage_maps(
+    written: str, model: str, index: int, seed: int, ended: Ended, home: str, _results: CachedResults
+) -> list[StageMaps]:
+    # Here and not above: it imports what runs models.
+    from engine.randomization.stage_maps import stage_maps
+
+    return stage_maps(_results.plan, model, _results.sample, index, seed)
+
+
+@dataclass(frozen=True)
+class MapLikeness:
+    """What stands below a map: a value, or why there is none."""
+
+    value: float | None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class MapGrid:
+    """What is drawn. `stages`: the model as it is, then stages. `likeness`: by place among them and method.
+
+    `shared`: the maps of a method are on one scale, else each on its own.
+    """
+
+    stages: Sequence[StageMaps]
+    methods: Sequence[Explainer]
+    given: Example | Picture
+    likeness: Mapping[tuple[int, str], MapLikeness]
+    measure: str
+    shared: bool
+
+
+def grid_html(grid: MapGrid) -> str:
+    """The table. Everything that is not ours is escaped."""
+    heads = "".join(f'<th scope="col">{_head(grid, place)}</th>' for place in range(len(grid.stages)))
+    rows = "".join(_row(grid, method) for method in grid.methods)
+    kind = "xg-pictures" if isinstance(grid.given, Picture) else "xg-texts-of"
+    few = " xg-few" if len(grid.stages) < 3 else ""
+    return (
+        f'<div class="xg"><div class="xg-stages-box" tabindex="0" role="region" aria-label="{LABEL}">'
+        f'<table class="xg-stages {kind}{few}"><thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody>'
+        f"</table></div></div>"
+    )
+
+
+def stage_title(stage: Stage | None) -> str:
+    """A stage in words; None is the model as it is."""
+    return ORIGINAL.capitalize() if stage is None else f"{stage.words[:1].upper()}{stage.words[1:]}"
+
+
+def view_of(method: Explainer, explanation: Explanation, given: Example | Picture, end: float | None = None) -> MapView:
+    """The map of an explanation. `end`: where its scale ends, None for its own."""
+    view: MapView = (
+        patch_map(method, explanation) if isinstance(given, Picture) else token_map(method, explanation, given, "token")
+    )
+    return view if end is None else replace(view, end=end)
+
+
+def prediction_words(prediction: Prediction, target: int) -> str:
+    """What the model predicts, and how likely it then finds the explained class."""
+    if prediction.regression:
+        return f"score {signed(prediction.logits[0])}"
+    label = prediction.labels[prediction.index]
+    if prediction.index == target:
+        return f"{label} {percent(prediction.probabilities[target])}"
+    return f"{label}; {prediction.labels[target]} {percent(prediction.probabilities[target])}"
+
+
+def _head(grid: MapGrid, place: int) -> str:
+    one, first = grid.stages[place], grid.stages[0].prediction
+    changed = not first.regression and one.prediction.index != first.index
+    mark = ' <span class="xg-changed">another class</span>' if changed else ""
+    words = escape(prediction_words(one.prediction, first.index))
+    return f'<p class="xg-title">{escape(stage_title(one.stage))}</p><p class="xg-small"><bdi>{words}</bdi>{mark}</p>'
+
+
+def _row(grid: MapGrid, method: Explainer) -> str:
+    views = list(_views(grid, method))
+    cells = "".join(_cell(grid, method, place, view) for place, view in enumerate(views))
+    return f'<tr><th scope="row">{escape(method.title)}</th>{cells}</tr>'
+
+
+def _views(grid: MapGrid, method: Explainer) -> Iterator[MapView | None]:
+    """Its map at each place; None where it has none."""
+    explanations = [one.maps.get(method.id) for one in grid.stages]
+    own = [None if one is None else view_of(method, one, grid.given) for one in explanations]
+    end = max((view.largest for view in own if view is not None), default=0.0) if grid.shared else None
+    yield from (None if view is None else view if end is None else replace(view, end=end) for view in own)
+
+
+def _cell(grid: MapGrid, method: Explainer, place: int, view: MapView | None) -> str:
+    if view is None:
+        return f'<td><p class="xg-small">{NO_MAP}</p></td>'
+    return f"<td>{_map(method, grid, place, view)}{_foot(grid, method, place, view)}</td>"
+
+
+def _map(method: Explainer, grid: MapGrid, place: int, view: MapView) -> str:
+    if isinstance(view, TokenMap):
+        return token_map_html(view)
+    words = escape(f"{method.title}, {stage_title(grid.stages[place].stage)}. {sentence_of(view)}")
+    return f'<div class="xg-patches" role="img" aria-label="{words}">{layers_html(view)}</div>'
+
+
+def _foot(grid: MapGrid, method: Explainer, place: int, view: MapView) -> str:
+    size = f"to {'±' if view.signed else ''}{plain(view.scale)}" if view.largest else "all zero"
+    if place == 0:
+        return f'<p class="xg-small">{size}</p>'
+    one = grid.likeness.get((place, method.id), MapLikeness(None, NO_MAP))
+    if one.value is None:
+        return f'<p class="xg-small" title="{escape(one.why)}"><b>no order</b> · {size}</p>'
+    number = f"{SIGNS[grid.measure]} {hundredths(one.value, sign=grid.measure != 'top_k')}"
+    return f'<p class="xg-small"><b>{number}</b> · {size}</p>'
