@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.unit.reproduction.standing_in import keep_report
 
 from components.frame import EVALUATE, REPRODUCTION
 from engine.reproduction.claims import declaration, thesis_claims
@@ -18,6 +17,7 @@ from engine.reproduction.words import count_text
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import settled
+from tests.unit.reproduction.stand_ins import store_report
 
 Open = Callable[..., Page]
 CLAIM = declaration().claims[0]
@@ -27,7 +27,7 @@ def test_verdicts_lead_to_numbers_and_to_the_evaluation(
     server: Server, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
-    reports = [keep_report(ThesisQuery(topic=topic)) for topic in THESIS_TOPICS]
+    reports = [store_report(ThesisQuery(topic=topic)) for topic in THESIS_TOPICS]
     counts_of = {verdict: sum(found.counts[verdict] for found in reports) for verdict in VERDICTS}
     assert sum(counts_of.values()) == len(thesis_claims())
     page = open_page(f"{server.url}/{REPRODUCTION.url_path}")

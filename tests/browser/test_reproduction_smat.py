@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.unit.reproduction.smat_standing_in import keep_report
 
 from components.frame import REPRODUCTION, SCAFFOLD
 from components.reproduction.words import PAPER_TITLES
@@ -16,6 +15,7 @@ from engine.reproduction.words import count_text
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import settled
+from tests.unit.reproduction.student_reports import store_report
 
 Open = Callable[..., Page]
 CLAIM = "text-smat-baseline"
@@ -25,7 +25,7 @@ def test_the_paper_is_chosen_and_its_numbers_lead_to_the_students(
     server: Server, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
-    made = keep_report(SmatQuery())
+    made = store_report(SmatQuery())
     page = open_page(f"{server.url}/{REPRODUCTION.url_path}")
     page.get_by_text(PAPER_TITLES["smat"], exact=True).click()
     counts = page.locator(".st-key-reproduction_counts")

@@ -17,7 +17,8 @@ from engine.evaluation.plan import Plan
 from engine.evaluation.reasons import SAME
 from engine.metrics.results import MetricKey, MetricRow
 from engine.metrics.sensitivity import FLAT
-from engine.reproduction.thesis import ThesisQuery, experiments, findings_of
+from engine.reproduction.scales import EMBEDDED
+from engine.reproduction.thesis import ThesisQuery, findings_of
 from tests.explaining import checkpoint
 from tests.unit.evaluation.by_hand import by_hand
 from tests.unit.evaluation.making import REVIEWS, written
@@ -65,15 +66,15 @@ def test_of_inputs_of_one_unit_nothing_is_taken_back() -> None:
 
 
 def test_in_the_reproduction_the_random_order_stands_for_it() -> None:
-    experiment = experiments(ThesisQuery(claims=("marked-gradients-behind",)))[0]
-    player = dataclasses.replace(experiment.players[0], why="")
-    experiment = dataclasses.replace(experiment, players=(player,))
+    experiment = ThesisQuery(claims=("marked-gradients-behind",)).experiments()[0]
+    role = dataclasses.replace(experiment.roles[0], why="")
+    experiment = dataclasses.replace(experiment, roles=(role,))
     found = by_hand({
-        (player.place, "gradient", "mean_rank_pct"): [SAME, "too long", SAME],
-        (player.place, "random", "mean_rank_pct"): [0.5, 0.25, 0.75],
+        (role.place, "gradient", "mean_rank_pct"): [SAME, "too long", SAME],
+        (role.place, "random", "mean_rank_pct"): [0.5, 0.25, 0.75],
     })  # fmt: skip
-    values = findings_of([(experiment, found)]).values
-    assert values[experiment.data.key, player.parts[0], "gradient", "mean_rank_pct"] == {0: 0.5, 2: 0.75}
+    values = findings_of([(experiment, found)], EMBEDDED).values
+    assert values[experiment.data.key, role.parts[0], "gradient", "mean_rank_pct"] == {0: 0.5, 2: 0.75}
 
 
 def _maps(index: int, **scores: np.ndarray) -> Maps:
