@@ -14,8 +14,6 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
-    ("components/reproduction/page.py", "f\"{DECLARED.format('')} {asked.declared.revised}\""): "our words",
-    ("components/reproduction/page.py", "f'{section} {SMAT_SECTIONS[section]}'"): "our words",
     ("components/scaffold/area.py", "' '.join([MARKS if has_base else NO_BASELINE, *few, CAUTION])"): "our words",
     ("components/scaffold/area.py", "' '.join([METRIC_HELP[found.metric], READS, SOURCE])"): "our words",
     ("components/scaffold/heads.py", "active_words(weights)"): "numbers",
@@ -38,7 +36,6 @@ SAFE = {
         "components/scaffold/plausible.py",
         "f\"**{TITLES_OF_SIDES[side.name].removeprefix(', ').capitalize()}**\"",
     ): "ours",
-    ("components/scaffold/plausible.py", "f'{literal(skipped_words(made))} {SUPERVISED}'"): "a literal and our words",
     (
         "components/scaffold/protocols.py",
         "f'{literal(skipped_words(made))} In brackets 95 % intervals over examples.{note}'",
@@ -101,13 +98,6 @@ SAFE = {
         "f'{BELOW.format(MEASURES[view.measure].lower())} {ENDS[view.scale]}'",
     ): "our words",
     ("components/reproduction/claim_view.py", "f'Section {claim.section}'"): "of a declared claim",
-    ("components/reproduction/page.py", "f'{section} {SECTIONS[section]}'"): "our words",
-    (
-        "components/reproduction/page.py",
-        "f'{DECLARED.format(FILE_OF[asked.topic])} {asked.declared.revised}'",
-    ): "our words",
-    ("components/reproduction/page.py", "f'{OF_TOPIC[topic]} {NOTHING.format(RUN[topic])}'.strip()"): "our words",
-    ("components/reproduction/page.py", "seen.time"): "a number and our words",
     ("components/library/cache.py", "message"): "numbers",
     ("components/library/datasets.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
     ("components/library/jobs.py", "f'Job {job.id} is in the list below.'"): "a number",
@@ -147,6 +137,20 @@ SAFE = {
     ("components/results/answers.py", "results.summary.meanings['by_annotator']"): "our words",
     ("components/results/answers.py", "results.summary.meanings['by_item']"): "our words",
     ("components/results/sections.py", "f\"{summary.meanings['needed']} {FORECAST}\""): "numbers and our words",
+    ("components/reproduction/page.py", "' '.join((topic.about for topic in topics))"): "our words",
+    (
+        "components/reproduction/page.py",
+        "' '.join(filter(None, (topics[0].level, NON_FINDING_RULES, topics[0].note)))",
+    ): "our words",
+    ("components/reproduction/page.py", "f'{section} {words.SECTIONS[section]}'"): "our words",
+    (
+        "components/reproduction/page.py",
+        "f'{words.DECLARED.format(words.FILE_OF[query.topic_id])} {query.declaration.revised}'",
+    ): "our words",
+    ("components/reproduction/page.py", "status.local.time"): "a number and our words",
+    ("components/reproduction/page.py", "words.ABOUT[paper]"): "our words",
+    ("components/reproduction/page.py", "words.FULL[state.paper]"): "our words",
+    ("components/reproduction/page.py", "words.NOTHING[topic]"): "our words",
     ("components/results/sections.py", "summary.meanings['course']"): "our words",
     ("components/results/sections.py", "summary.meanings['needed']"): "numbers and our words",
     ("components/results/sections.py", "summary.meanings['spread']"): "a number and our words",
