@@ -104,7 +104,8 @@ def test_others_stay_out_and_may_log_in_as_somebody_else(
     expect_outside(page, NOT_LISTED)
     button(page, "Log out").click()
     page.wait_for_url(f"{server.url}/", timeout=TIMEOUT_MS)
-    settled(page)  # logging out leads on once more
+    settled(page)
+    page.wait_for_load_state("networkidle")  # logging out leads on once more
     provider.claims = ADA
     page.goto(f"{server.url}/study")
     log_in(page, server)
