@@ -45,9 +45,8 @@ $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.made
 app: $(VENV)/.app
 	$(BIN)/exegesis app --port $(PORT)
 
-# Tests run in three processes for two cores, since most of a browser test is waiting: a file at a time, the longest
-# files first (tests/conftest.py), each process with one thread, so that they do not stand in each other's way. With
-# ARGS, pytest runs as it is told, in one process.
+# Tests run on all cores, a file at a time, the longest files first (tests/conftest.py), each process with one thread:
+# with a thread a core they would stand in each other's way. With ARGS, pytest runs as it is told, in one process.
 # Only test-all checks shapes and types at run time: compiling the checks takes every process seconds.
 PARALLEL := --numprocesses=auto --maxprocesses=8 --dist=loadfile --no-loadscope-reorder
 

@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
 
 # The same examples in every run: a run that is red is red for the next one too. Other examples:
 # make test ARGS="tests/unit --hypothesis-profile=default"
-hypothesis.settings.register_profile("same", derandomize=True)
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("same")
 
 LONGEST = (
@@ -90,11 +90,6 @@ def ray_cluster() -> Iterator[Any]:
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     yield made
     made.shutdown()
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Half as many again as there are cores: a browser test waits for its page most of the time."""
-    return 3 * len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)) // 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

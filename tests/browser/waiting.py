@@ -27,12 +27,13 @@ PAINTED = """async () => {
   const urls = [...document.querySelectorAll(".xg-seen, img")].map((one) =>
     one.src || getComputedStyle(one).backgroundImage.match(/^url\\("(.*)"\\)$/)?.[1]);
   const decoded = [...new Set(urls.filter(Boolean))].map((src) => Object.assign(new Image(), { src }).decode());
-  const moving = document.getAnimations().filter((one) => one.effect?.getComputedTiming().endTime < Infinity);
-  await Promise.all([document.fonts.ready, ...decoded, ...moving.map((one) => one.finished.catch(() => {}))]);
+  await Promise.all([document.fonts.ready, ...decoded]);
   for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
 }"""
-"""Pictures are there, what opens is open, and what was drawn has come to the screen: the second frame begins after the
-first."""
+"""Pictures are there, and what was drawn before has come to the screen: the second frame begins after the first."""
+GROWN = """() => !document.getAnimations().some((one) =>
+  one.playState === "running" && one.effect?.target?.closest("[data-testid=stExpander]"))"""
+"""No expander is opening or closing: while it grows, what lies in it is covered."""
 
 FITS = """() => {
   const main = document.querySelector("[data-testid=stMain]");

@@ -10,6 +10,8 @@ PARTS = units.parts()
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_nothing_has_changed(part: str) -> None:
+def test_nothing_has_changed(part: str, pytestconfig: pytest.Config) -> None:
+    if part == "refused_jobs" and pytestconfig.getoption("--jaxtyping-packages", default=None):
+        pytest.skip(reason="run-time type checks refuse values of other types first: `make test` compares these")
     with settings.fixed():
         golden.check(golden.read(part), PARTS[part]())

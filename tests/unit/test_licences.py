@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-PERMISSIVE = re.compile(r"MIT|BSD|Apache|ISC|PSF|Mozilla|MPL-2\.0")
+PERMISSIVE = re.compile(r"MIT|BSD|Apache|ISC|PSF|Python Software Foundation|Mozilla|MPL-2\.0")
 BINDING = re.compile(r"GPL|General Public|SSPL|Commons Clause|NonCommercial|Proprietary", re.IGNORECASE)
 """Terms that would bind the whole product, or forbid some of its uses."""
 CUDA = re.compile(r"nvidia-|cuda-")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from components.job_panel import PARTS, now_html
-from engine.experiments.base import known_ids
+from engine.experiments import base as experiments
 from engine.jobs.kinds import MODULES
 
 
@@ -15,4 +15,4 @@ def test_what_a_job_is_at_is_drawn_as_text_and_its_parts_are_explained() -> None
 
 
 def test_every_kind_of_job_says_what_its_parts_are() -> None:
-    assert set(PARTS) == {*MODULES, *known_ids()}
+    assert set(PARTS) == {*MODULES, *experiments.MODULES}

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+from components.experiment.runs import CachedResults
 from components.randomization.checks import DrawnModel
 from components.randomization.page import left_out
 from components.randomization.panels import verdict_words, verdicts_html
@@ -132,7 +133,7 @@ def test_every_verdict_has_words_a_mark_and_its_reason() -> None:
 
 def test_what_is_left_out_is_counted_with_its_reason_and_methods() -> None:
     known = found(failed={7: "It is too long.", 8: "It is too long."})
-    assert left_out([DrawnModel(Mock(), known, "model-a")], {"gradient": "Plain gradient"}) == [
+    assert left_out([DrawnModel(Mock(spec=CachedResults), known, "model-a")], {"gradient": "Plain gradient"}) == [
         ("It is too long.", "2 examples on model-a", "all methods"),
         (FLAT, "24 maps on model-a", "Plain gradient"),
     ]

@@ -111,7 +111,7 @@ train_images(ImageTrainConfig(**json.loads(sys.argv[1])), report)
 @pytest.mark.slow(reason="trains twice, once in a process of its own")
 def test_sigkill_in_mid_epoch_changes_no_bit(config: Train) -> None:
     whole, cut = config("whole", checkpoint_steps=4), config("cut", checkpoint_steps=4)
-    command = [sys.executable, "-c", KILLED, json.dumps(cut.as_plain()), str(torch.get_num_threads())]
+    command = [sys.executable, "-c", KILLED, json.dumps(dataclasses.asdict(cut)), str(torch.get_num_threads())]
     ended = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False)
     assert ended.returncode == -signal.SIGKILL
     steps: list[int] = []
