@@ -41,7 +41,7 @@ def test_the_home_page_leads_to_the_text_page(server: Server, open_page: Callabl
     page = open_page(server.url)
     page.get_by_test_id("stMain").get_by_role("link", name="Explain a text").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
-    assert page.url == f"{server.url}/{TEXT.url_path}"
+    expect(page).to_have_url(f"{server.url}/{TEXT.url_path}")
 
 
 def test_a_card_of_the_gallery_opens_its_text_with_every_map_from_the_cache(

@@ -13,7 +13,6 @@ from components.organizer import ADMINS, BACK, NOT_LISTED, PASSWORD
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.provider import CLIENT, Provider, providing
 from tests.browser.server import Server, running
-from tests.browser.waiting import settled
 
 ADA = {"email": "Ada@lab.example", "email_verified": True}
 EVE = {"email": "eve@lab.example", "email_verified": True}
@@ -62,11 +61,21 @@ def button(page: Page, name: str) -> Locator:
 
 
 def log_in(page: Page, server: Server) -> None:
-    """Through the provider and back to Home, then on to the Study page, as the page says."""
+    """Through the provider and back to Home, then on to the Study page, as the page says.
+
+    Streamlit shows a page before it writes its address: who then waits for another one waits for this one first.
+    """
     expect(page.get_by_text(BACK)).to_be_visible(timeout=TIMEOUT_MS)
     button(page, LOG_IN).click()
     page.wait_for_url(f"{server.url}/", timeout=TIMEOUT_MS)
     page.get_by_role("link", name="Study", exact=True).click(timeout=TIMEOUT_MS)
+    page.wait_for_url(f"{server.url}/study", timeout=TIMEOUT_MS)
+
+
+def log_out(page: Page, server: Server) -> None:
+    """Through the provider and back to Home."""
+    button(page, "Log out").click()
+    page.wait_for_url(f"{server.url}/", timeout=TIMEOUT_MS)
 
 
 def expect_inside(page: Page) -> None:
@@ -87,8 +96,7 @@ def test_an_organiser_logs_in_and_out(server: Server, provider: Provider, open_p
     expect(button(stranger, LOG_IN)).to_be_visible(timeout=TIMEOUT_MS)
     expect(button(stranger, NEW)).to_have_count(0)
 
-    button(page, "Log out").click()
-    page.wait_for_url(f"{server.url}/", timeout=TIMEOUT_MS)
+    log_out(page, server)
     assert provider.ended == [CLIENT]
     page.goto(f"{server.url}/study")
     expect(button(page, LOG_IN)).to_be_visible(timeout=TIMEOUT_MS)
@@ -102,10 +110,8 @@ def test_others_stay_out_and_may_log_in_as_somebody_else(
     page = open_page(f"{server.url}/study")
     log_in(page, server)
     expect_outside(page, NOT_LISTED)
-    button(page, "Log out").click()
-    page.wait_for_url(f"{server.url}/", timeout=TIMEOUT_MS)
-    settled(page)
-    page.wait_for_load_state("networkidle")  # logging out leads on once more
+    log_out(page, server)
+    assert provider.ended == [CLIENT]
     provider.claims = ADA
     page.goto(f"{server.url}/study")
     log_in(page, server)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def test_an_organiser_makes_opens_sends_closes_copies_archives_and_deletes(
     press(page, "Open the study …")
     answer(page, "Open the study")
     expect(page.get_by_text("Opening:").or_(page.get_by_text("Join link")).first).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile("[?&]study=."))
     address = page.url
     page.close()
 
