@@ -152,7 +152,7 @@ def _measured(page: Questioned, methods: Sequence[str]) -> Sequence[RemovalCurve
 def _drawn(
     page: Questioned, curves: Sequence[RemovalCurve], titles: Mapping[str, str], target: str, score: bool
 ) -> None:
-    from components.charts import LEGEND_COLUMNS, area_table, curves_chart
+    from components.charts.comparisons import LEGEND_COLUMNS, area_table, curves_chart
 
     explained, ways = f"score {target}" if score else f"probability of {target}", page.words.ways
     columns = LEGEND_COLUMNS if len(ways) == 1 else COLUMNS_OF_TWO
@@ -198,7 +198,7 @@ def _compared(page: Questioned, made: Made) -> Agreement:
 
 
 def _matrix(page: Questioned, found: Agreement, titles: Mapping[str, str]) -> None:
-    from components.charts import agreement_figure
+    from components.charts.comparisons import agreement_figure
 
     st.plotly_chart(agreement_figure(found, titles, shown_theme()), key=f"{page.page}_agreement_chart")
     if found.constant:

@@ -9,12 +9,8 @@ import altair as alt
 import pandas as pd
 
 from components.adversarial.words import OBJECTIVE_TITLES
-from components.charts import finished
-from components.evaluate.charts.axes import evenly
-from components.evaluate.charts.bars import GROUP, bar_chart
-from components.evaluate.charts.blank import blank_chart
-from components.evaluate.charts.frame import Frame, Span
-from components.evaluate.charts.words import short
+from components.charts.frame import AxisRange, ChartFrame, blank_chart, linear_axis, style_chart
+from components.charts.scores import GROUP, bar_chart, round_number
 from components.numbers import plain
 from components.palette import Theme
 from engine.attacks.findings import METRICS, Score
@@ -60,7 +56,7 @@ def trail_chart(attacks: Sequence[Along], curve: str, theme: Theme, regression: 
     """One of `CURVES`; a large point at the step that is kept, small ones where the class was another."""
     table = trail_data(attacks, curve)
     if table.empty:
-        return blank_chart(Frame({}, theme))
+        return blank_chart(ChartFrame({}, theme))
     names = [OBJECTIVE_TITLES[one.objective] for one in attacks]
     share = curve in SHARES and not (regression and curve == "probability")
     legend = alt.Legend(orient="bottom", columns=1, symbolType="stroke", symbolSize=420) if len(names) > 1 else None
@@ -81,15 +77,15 @@ def trail_chart(attacks: Sequence[Along], curve: str, theme: Theme, regression: 
     for shown, size in ((table[table["class"] == DIFFERENT], 26), (table[table["kept"]], 110)):
         if len(shown):
             layers.append(base.properties(data=shown).mark_point(filled=True, opacity=1, size=size))
-    return finished(alt.LayerChart(layer=layers), TRAIL_HEIGHT + 24 * (len(names) if legend else 0) + 40, theme)
+    return style_chart(alt.LayerChart(layer=layers), TRAIL_HEIGHT + 24 * (len(names) if legend else 0) + 40, theme)
 
 
 def means_chart(
     scores: Sequence[Score],
-    frame: Frame,
+    frame: ChartFrame,
     company: Sequence[str],
     objectives: Sequence[str],
-    span: Span,
+    span: AxisRange,
     models: Sequence[str] = (),
 ) -> alt.LayerChart:
     """A group of bars an objective, a bar a method, all of one metric. `models`: a group each, where several."""
@@ -104,10 +100,10 @@ def means_chart(
     table = pd.DataFrame([_record(score, frame, several) for score in ordered])
     of = METRICS[having[0].of.metric]
     unit = "" if of.unit in of.title.lower() else f" ({of.unit})"
-    return bar_chart(table, company, frame, evenly([f"{of.title}{unit}"], span), {"group": "Objective"})
+    return bar_chart(table, company, frame, linear_axis([f"{of.title}{unit}"], span), {"group": "Objective"})
 
 
-def span_of(scores: Iterable[Score]) -> Span:
+def span_of(scores: Iterable[Score]) -> AxisRange:
     """Where the axis of charts that are to be compared ends; bars start at 0."""
     ends = [end for one in scores if one.value is not None for end in (one.value, *(one.interval or ()))]
     low, high = min([0.0, *ends]), max([0.0, *ends])
@@ -120,7 +116,7 @@ def table_of(scores: Sequence[Score], titles: Mapping[str, str]) -> pd.DataFrame
     return pd.DataFrame([_row(score, titles) for score in scores])
 
 
-def _record(score: Score, frame: Frame, named: bool) -> dict[str, object]:
+def _record(score: Score, frame: ChartFrame, named: bool) -> dict[str, object]:
     """As charts take it; `slice` says the objective to a click. `named`: its group says the model too."""
     low, high = score.interval or (None, None)
     of = score.of
@@ -145,9 +141,9 @@ def _row(score: Score, titles: Mapping[str, str]) -> dict[str, object]:
         "Objective": OBJECTIVE_TITLES[of.objective],
         "Model": of.model,
         "Measure": METRICS[of.metric].title,
-        "Mean": short(score.value),
-        "95 % from": short(low),
-        "95 % to": short(high),
+        "Mean": round_number(score.value),
+        "95 % from": round_number(low),
+        "95 % to": round_number(high),
         "Examples": score.n,
         "Without a value": sum(score.skipped.values()),
     }

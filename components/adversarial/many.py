@@ -28,10 +28,10 @@ from components.adversarial.words import (
     OWN_MAPS,
     TRANSFER,
 )
-from components.evaluate.charts.frame import PICKED, Frame, Span
-from components.evaluate.keep_chart import keep_chart
-from components.evaluate.words import left_out_html
+from components.charts.files import chart_file_buttons
+from components.charts.frame import PICKED, AxisRange, ChartFrame
 from components.experiment.controls import models_control
+from components.experiment.results import skip_reasons_html
 from components.job_panel import FINDS, JobPanel
 from components.kept import KEPT
 from components.numbers import count, percent, plain
@@ -140,7 +140,7 @@ def _found(
     titles = {id: method.title for id, method in methods.items()}
     _view_controls(state, whole, titles)
     found = whole if state.many.which == "all" else whole.slice(lambda one: one.right is (state.many.which == "right"))
-    means = Means(state, found, Frame(titles, shown_theme(), None, method_order()))
+    means = Means(state, found, ChartFrame(titles, shown_theme(), None, method_order()))
     if not means.scores:
         say_note(f"No example is left: {WHICH[state.many.which].lower()} there is none. Choose All.")
         return
@@ -149,12 +149,12 @@ def _found(
     with st.expander("Numbers and files", key="adversarial.many.numbers", on_change="rerun") as box:
         if box.open:
             draw_table(means.table, "adversarial.means")
-            keep_chart(means)
+            chart_file_buttons(means)
             keep_many(state, whole)
     lines = left_out(whole, titles)
     if lines:
         with st.expander(f"Left out somewhere: {count(len(lines), 'reason')}", key="adversarial.left_out"):
-            st.html(left_out_html(lines))
+            st.html(skip_reasons_html(lines))
 
 
 def _view_controls(state: AdversarialState, whole: Findings, titles: Mapping[str, str]) -> None:
@@ -197,7 +197,7 @@ def _charts(state: AdversarialState, means: Means) -> None:
     st.caption(summary(means.scores, means.frame.titles))
 
 
-def _chart(state: AdversarialState, means: Means, model: str, span: Span) -> None:
+def _chart(state: AdversarialState, means: Means, model: str, span: AxisRange) -> None:
     st.markdown(f"**{literal(model)}**")
     name = key(state.kind, f"view.bars.{model}")
     st.altair_chart(

@@ -13,8 +13,8 @@ import streamlit as st
 
 from components.adversarial.session import key
 from components.adversarial.words import CITED
+from components.charts.files import light_colors
 from components.citing import cited_html
-from components.evaluate.keep_chart import light_colours
 from components.experiment.export import TYPES
 from components.keeping import REPEATS, cite_box, file_button
 from engine.attacks.findings import METRICS
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from components.adversarial.state import AdversarialState
-    from components.evaluate.chart_files import Told
-    from components.evaluate.charts.frame import Frame
+    from components.charts.files import ChartCaption
+    from components.charts.frame import ChartFrame
     from components.palette import Theme
     from engine.attacks.findings import Findings, Score
     from engine.attacks.plan import AttackPlan
@@ -41,7 +41,7 @@ class Means:
 
     state: AdversarialState
     found: Findings
-    frame: Frame
+    frame: ChartFrame
 
     @property
     def plan(self) -> AttackPlan:
@@ -99,24 +99,24 @@ class Means:
 
     def svg(self) -> str:
         """In the light theme, whichever the page is seen in."""
-        from components.evaluate.chart_files import chart_svg
+        from components.charts.files import chart_svg
 
-        return chart_svg(self.chart("light"), self.told(), self.table, light_colours())
+        return chart_svg(self.chart("light"), self.told(), self.table, light_colors())
 
     def html(self) -> str:
         """The same as a page."""
-        from components.evaluate.chart_files import chart_html
+        from components.charts.files import chart_html
 
-        return chart_html(self.chart("light"), self.told(), self.table, light_colours())
+        return chart_html(self.chart("light"), self.told(), self.table, light_colors())
 
-    def told(self) -> Told:
+    def told(self) -> ChartCaption:
         """What the file says of it."""
-        from components.evaluate.chart_files import Told
+        from components.charts.files import ChartCaption
 
         what = f"{METRICS[self.state.many.measure].title} under attack"
         of = f" on {self.frame.title(self.attacked)}" if self.attacked else ""
         title = f"{what}{of}, {', '.join(self.models)}, {self.plan.dataset}"
-        return Told(title, [cite(self.plan), f"{REPEATS}:"], [command(self.plan)])
+        return ChartCaption(title, [cite(self.plan), f"{REPEATS}:"], [command(self.plan)])
 
 
 def keep_many(state: AdversarialState, found: Findings) -> None:

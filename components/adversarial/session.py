@@ -11,7 +11,7 @@ from typing import Any
 
 from components.adversarial.state import SECTIONS, AdversarialState, Many, read_picture, read_text, write
 from components.adversarial.strength import NAMES, as_held, as_texts
-from components.evaluate.session import as_widget, held
+from components.experiment.session import as_widget, widget_values
 from components.input_kind import InputKind
 from components.page_session import PageSession
 from components.picture import focus_controls as picture_focus_controls
@@ -63,14 +63,14 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
 def from_widgets(loaded: AdversarialState, opened: Opened) -> AdversarialState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
     session, names = SESSIONS[loaded.kind], [field.name for field in dataclasses.fields(Many)]
-    strength = as_texts(loaded.kind, held(session, SET, NAMES))
-    many = held(session, MANY, names)
+    strength = as_texts(loaded.kind, widget_values(session, SET, NAMES))
+    many = widget_values(session, MANY, names)
     if "models" in many:
         many["models"] = tuple(dict.fromkeys(str(name).strip() for name in many["models"] if str(name).strip()))
     return dataclasses.replace(
         loaded,
         focus=_focus(opened),
-        **held(session, "", FIELDS),
+        **widget_values(session, "", FIELDS),
         strength=strength,
         opened=tuple(name for name in SECTIONS if session.value(f"{OPEN}{name}")),
         many=dataclasses.replace(loaded.many, **many),

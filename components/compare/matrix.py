@@ -109,7 +109,7 @@ def apart_words(apart: float, compared: Compared) -> str:
 
 def _matrix(compared: Compared, found: Agreement) -> None:
     # Here and not above: charts take long to import.
-    from components.charts import agreement_figure
+    from components.charts.comparisons import agreement_figure
 
     names = {column.letter: column.name for column in compared.there}
     figure = agreement_figure(found, names, shown_theme())

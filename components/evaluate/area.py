@@ -15,9 +15,10 @@ from components.evaluate.look import LOOK, VIEWS
 from components.evaluate.session import key
 from components.evaluate.state import EvaluateState, plan_of
 from components.evaluate.views import view_area
-from components.evaluate.words import how, left_out, left_out_html, measured_against, metrics_html, without_words
+from components.evaluate.words import how, left_out, measured_against, metrics_html, without_words
 from components.evaluate.work import work_area
 from components.experiment.controls import Places, say_beside
+from components.experiment.results import skip_reasons_html
 from components.kept import KEPT
 from components.tables import table_styles
 from components.trouble import literal, say_note, sentence
@@ -89,6 +90,6 @@ def _notes(held: Held, titles: Mapping[str, str]) -> None:
         return
     if lines := left_out(found.skips, titles):
         with st.expander(literal(without_words(found.skips, titles)), key="evaluate.left_out"):
-            st.html(left_out_html(lines))
+            st.html(skip_reasons_html(lines))
     with st.expander("What the metrics mean", key="evaluate.meanings"):
         st.html(metrics_html(found.plan.metrics))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from components.charts.files import CaptionedChart, ChartCaption, chart_file_buttons
 from components.evaluate.chosen import Chosen
-from components.evaluate.keep_chart import Kept, keep_chart
+from components.evaluate.keep import cite, command
 from components.evaluate.lead import lead_area
-from components.evaluate.look import Point
+from components.evaluate.look import VIEWS, Point
 from components.evaluate.session import key, point_at
+from components.evaluate.words import how
+from components.keeping import REPEATS
 from components.numbers import count
 from components.tables import draw_table
 from components.theme import shown_theme
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
-    from components.evaluate.charts.frame import Frame
+    from components.charts.frame import ChartFrame
+    from components.palette import Theme
     from engine.evaluation.plan import Plan
     from engine.evaluation.result import Evaluation
 
@@ -41,8 +45,8 @@ class Drawing:
     """
 
     name: str
-    chart: Callable[[Evaluation, Frame], alt.LayerChart]
-    table: Callable[[Evaluation, Frame], pd.DataFrame]
+    chart: Callable[[Evaluation, ChartFrame], alt.LayerChart]
+    table: Callable[[Evaluation, ChartFrame], pd.DataFrame]
     leads: bool = True
     plans: tuple[Plan, ...] = ()
 
@@ -56,15 +60,50 @@ def drawing(
     )
 
 
+@dataclass(frozen=True)
+class EvaluationChart(CaptionedChart):
+    """A chart as it is on the page: of `found`, the whole or a slice."""
+
+    chosen: Chosen
+    drawing: Drawing
+    found: Evaluation
+    frame: ChartFrame
+
+    @property
+    def file(self) -> str:
+        return f"exegesis-{self.drawing.name}{'-slice' if self.frame.slice else ''}"
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        return self.drawing.table(self.found, self.frame)
+
+    def key(self, kind: str) -> str:
+        return key(self.chosen.state.kind, f"keep.{kind}.{self.drawing.name}.{self.frame.slice}")
+
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
+        return self.drawing.chart(self.found, replace(self.frame, theme=theme) if theme else self.frame)
+
+    def caption(self) -> ChartCaption:
+        """A chart of several evaluations has a command for each."""
+        plans = self.drawing.plans or (self.chosen.found.plan,)
+        size = len({row.example for row in self.found.rows} | {skip.example for skip in self.found.skips})
+        notes = [*(cite(plan) for plan in plans), how(plans[0], size), f"{REPEATS}:"]
+        models = list(dict.fromkeys(self.table["Model"])) if "Model" in self.table else []
+        view, slice = VIEWS[self.chosen.state.look.view], self.frame.slice
+        title = ", ".join([view, *models, self.found.plan.dataset, *([slice] if slice else [])])
+        return ChartCaption(title, notes, [command(plan, self.chosen.state.metrics) for plan in plans])
+
+
 def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | None = None) -> None:
     """The chart of the whole, or of the `part` that a slice is."""
-    from components.evaluate.charts.frame import PICKED, Frame
-    from components.evaluate.charts.words import not_drawn
+    from components.charts.frame import PICKED, ChartFrame
+    from components.charts.scores import missing_values_text
 
     found = chosen.found if part is None else part
-    frame = Frame(chosen.titles, shown_theme(), chosen.shown, method_order(), slice)
+    frame = ChartFrame(chosen.titles, shown_theme(), chosen.shown, method_order(), slice)
     name = key(chosen.state.kind, f"chart.{drawing.name}.{slice}")
-    chart = drawing.chart(found, frame)
+    shown = EvaluationChart(chosen, drawing, found, frame)
+    chart = shown.chart()
     if slice:
         st.markdown(f"**{literal(slice)}**, {count(len(found.facts), 'example')}")
     take = partial(_pick, chosen.state.kind, name)
@@ -77,18 +116,17 @@ def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | N
         lead_area(chosen.state, f"{drawing.name}.{slice}", chart)
     else:
         st.caption(NO_EXAMPLES)
-    table = drawing.table(found, frame)
-    if missing := not_drawn(table):
+    if missing := missing_values_text(shown.table):
         say_note(missing)
     with st.expander("Numbers", key=f"{name}.numbers", on_change="rerun") as box:
         if box.open:
-            draw_table(table, f"evaluate.{drawing.name}.{slice}")
-    keep_chart(Kept(chosen, drawing, found, frame, table))
+            draw_table(shown.table, f"evaluate.{drawing.name}.{slice}")
+    chart_file_buttons(shown)
 
 
 def _pick(kind: str, name: str) -> None:
     """Takes the point that was clicked; a click beside all points takes it back."""
-    from components.evaluate.charts.frame import PICKED
+    from components.charts.frame import PICKED
 
     picked = st.session_state[name].selection.get(PICKED) or [{}]
     point_at(kind, read_point(picked[-1]))

@@ -48,7 +48,7 @@ def _rows(chart: alt.LayerChart) -> list[dict[Hashable, Any]]:
     """Of the layer that answers the click."""
     import pandas as pd
 
-    from components.evaluate.charts.frame import FIELDS
+    from components.charts.frame import FIELDS
 
     tables = (one.data for one in (*chart.layer, chart) if isinstance(one.data, pd.DataFrame))
     table = next((one for one in tables if set(FIELDS) <= set(one.columns)), pd.DataFrame())

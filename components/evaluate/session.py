@@ -6,14 +6,13 @@ Texts and pictures have a session of their own each, so that turning from one to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import streamlit as st
 
 from components.evaluate.look import LOOK, Look, Point, as_fields
 from components.evaluate.state import EvaluateState, read, write
-from components.experiment.session import Apart
+from components.experiment.session import Apart, as_widget, strip_names, widget_values
 from components.input_kind import KINDS, InputKind
 from components.page_session import PageSession
 from engine.registry import Explainer
@@ -47,8 +46,10 @@ def load(kind: str, methods: Mapping[str, Explainer]) -> tuple[EvaluateState, li
 def from_widgets(loaded: EvaluateState, methods: Mapping[str, Explainer]) -> EvaluateState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
     session = SESSIONS[loaded.kind]
-    look = dataclasses.replace(loaded.look, **held(session, LOOK, [one.name for one in dataclasses.fields(Look)]))
-    given = trimmed(held(session, "", FIELDS))
+    look = dataclasses.replace(
+        loaded.look, **widget_values(session, LOOK, [one.name for one in dataclasses.fields(Look)])
+    )
+    given = strip_names(widget_values(session, "", FIELDS))
     return dataclasses.replace(loaded, **given, params=session.params(methods), look=look)
 
 
@@ -86,21 +87,3 @@ def _values(state: EvaluateState) -> dict[str, object]:
         **{name: as_widget(getattr(state, name)) for name in FIELDS},
         **{f"{LOOK}{name}": as_widget(value) for name, value in vars(state.look).items()},
     }
-
-
-def held(session: PageSession, prefix: str, names: Sequence[str]) -> dict[str, Any]:
-    """What those of the controls hold that hold something."""
-    held = {name: session.value(prefix + name) for name in names}
-    return {name: tuple(one) if isinstance(one, list) else one for name, one in held.items() if one is not None}
-
-
-def as_widget(value: object) -> object:
-    """A value as a control holds it."""
-    return list(value) if isinstance(value, tuple) else value
-
-
-def trimmed(given: dict[str, Any]) -> dict[str, Any]:
-    """Names as they were typed, without the spaces around them."""
-    models = (str(name).strip() for name in given.get("models", ()))
-    names = {name: str(given[name]).strip() for name in ("data", "split", "shares") if name in given}
-    return given | names | ({"models": tuple(dict.fromkeys(filter(None, models)))} if "models" in given else {})

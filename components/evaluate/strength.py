@@ -36,7 +36,7 @@ def strengths(chosen: Chosen) -> int:
 
 def strength_area(chosen: Chosen) -> None:
     """The chart of what there is, and a button for what is missing."""
-    from components.evaluate.charts.strength import together_words
+    from components.evaluate.charts import equal_strengths_text
     from engine.evaluation.views.strength import strength_of, together
 
     founds, trained = _over_data(chosen), _trained(chosen)
@@ -46,7 +46,7 @@ def strength_area(chosen: Chosen) -> None:
             over = chosen.one_of("Strength of", "over", {id: name for id, name in OVER.items() if known[id]})
             if over == "data":
                 chosen.model()
-        if over == "data" and (words := together_words(together(founds, chosen.drawn))):
+        if over == "data" and (words := equal_strengths_text(together(founds, chosen.drawn))):
             say_note(words)
         draw(chosen, _of_data(chosen, founds) if over == "data" else _of_training(chosen))
     if strength_of(chosen.found.plan.dataset) is not None:
@@ -76,7 +76,7 @@ def _submit(plans: Sequence[Plan]) -> None:
 
 
 def _of_data(chosen: Chosen, founds: Sequence[Evaluation]) -> Drawing:
-    from components.evaluate.charts.strength import strength_chart, strength_table
+    from components.evaluate.charts import strength_chart, strength_table
     from engine.evaluation.views.strength import over_data
 
     graded, company = over_data(founds, chosen.drawn), chosen.found.plan.company
@@ -90,14 +90,14 @@ def _of_data(chosen: Chosen, founds: Sequence[Evaluation]) -> Drawing:
 
 
 def _of_training(chosen: Chosen) -> Drawing:
-    from components.evaluate.charts.strength import TRAINING, strength_chart, strength_table
+    from components.evaluate.charts import OVER_TRAINING, strength_chart, strength_table
     from engine.evaluation.views.strength import over_training
 
     graded, company = over_training(chosen.found, _trained(chosen)), chosen.found.plan.company
     return Drawing(
         "strength",
-        lambda _, frame: strength_chart(graded, company, frame, TRAINING),
-        lambda _, frame: strength_table(graded, frame, TRAINING),
+        lambda _, frame: strength_chart(graded, company, frame, OVER_TRAINING),
+        lambda _, frame: strength_table(graded, frame, OVER_TRAINING),
     )
 
 

@@ -66,7 +66,7 @@ def _curves(chosen: Chosen) -> None:
 
 
 def _plausibility(chosen: Chosen) -> None:
-    from components.evaluate.charts.plausibility import PLAUSIBLE
+    from components.evaluate.charts import PLAUSIBLE
     from engine.evaluation.views.which import faithful, plausible
 
     with st.container(horizontal=True, gap="small"):
@@ -87,7 +87,7 @@ def _cost(chosen: Chosen) -> None:
 
 
 def _scaling(chosen: Chosen) -> None:
-    from components.evaluate.charts.scaling import scaling_chart, scaling_table
+    from components.evaluate.charts import scaling_chart, scaling_table
     from engine.evaluation.views.sizes import ladders
     from engine.evaluation.views.which import qualities
 
@@ -98,12 +98,12 @@ def _scaling(chosen: Chosen) -> None:
 
 
 def _architecture(chosen: Chosen) -> None:
-    from components.evaluate.charts.architecture import architecture_chart, architecture_table, unlike_words
+    from components.evaluate.charts import architecture_chart, architecture_table, unequal_sizes_text
     from engine.evaluation.views.which import qualities
 
     with st.container(horizontal=True, gap="small"):
         across = chosen.metric("Metric", "metric", qualities(chosen.found))
-    if unlike := unlike_words(chosen.sizes):
+    if unlike := unequal_sizes_text(chosen.sizes):
         say_note(unlike)
     draw(chosen, drawing("architectures", architecture_chart, architecture_table, across, chosen.sizes))
 
@@ -130,7 +130,7 @@ def _slices(chosen: Chosen) -> None:
 
 def _inside(chosen: Chosen, name: str) -> Drawing:
     """The chart of each slice, with the metrics that the other views chose."""
-    from components.evaluate.charts.plausibility import PLAUSIBLE
+    from components.evaluate.charts import PLAUSIBLE
     from engine.evaluation.views.which import faithful, plausible, qualities
 
     look, found = chosen.state.look, chosen.found
@@ -153,25 +153,25 @@ def _held(wanted: str, known: Sequence[str]) -> str:
 
 
 def _bars_of(chosen: Chosen, metric: str, by: str) -> Drawing:
-    from components.evaluate.charts.slices import slices_chart, slices_table
+    from components.evaluate.charts import slice_chart, slice_table
 
-    return drawing("slices", slices_chart, slices_table, metric, by, chosen.drawn)
+    return drawing("slices", slice_chart, slice_table, metric, by, chosen.drawn)
 
 
 def _curves_of(chosen: Chosen, way: str) -> Drawing:
-    from components.evaluate.charts.curves import removal_chart, removal_table
+    from components.evaluate.charts import removal_chart, removal_table
 
     return drawing("curves", removal_chart, removal_table, chosen.drawn, way)
 
 
 def _plausibility_of(chosen: Chosen, across: str, up: str) -> Drawing:
-    from components.evaluate.charts.plausibility import plausibility_chart, plausibility_table
+    from components.evaluate.charts import plausibility_chart, plausibility_table
 
     return drawing("plausibility", plausibility_chart, plausibility_table, across, up, chosen.drawn)
 
 
 def _cost_of(chosen: Chosen, up: str, cost: str) -> Drawing:
-    from components.evaluate.charts.cost import cost_chart, cost_table
+    from components.evaluate.charts import cost_chart, cost_table
 
     return drawing("cost", cost_chart, cost_table, up, cost, chosen.drawn)
 

@@ -30,7 +30,6 @@ MODEL = (
     "people think."
 )
 MARKED = ("marks", "pair")
-REASONS_SHOWN = 40
 NAMED = 2
 """So many methods are named; of more it is said how many."""
 
@@ -71,17 +70,6 @@ def left_out(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> list[tup
     return [
         (why, f"{count(len(examples[why, of]), 'example')} on {of}", _of(by[why, of], titles)) for why, of in ordered
     ]
-
-
-def left_out_html(lines: Sequence[tuple[str, str, str]]) -> str:
-    """The same as a list; of very many reasons the first ones."""
-    rows = "".join(
-        f'<dt>{escape(number)}</dt><dd>{escape(why)} <span class="xg-small">{escape(of)}</span></dd>'
-        for why, number, of in lines[:REASONS_SHOWN]
-    )
-    rest = len(lines) - REASONS_SHOWN
-    more = f'<p class="xg-small">and {rest:,} more reasons</p>' if rest > 0 else ""
-    return f'<div class="xg"><dl class="xg-facts xg-small">{rows}</dl>{more}</div>'
 
 
 def metrics_html(metrics: Sequence[str]) -> str:

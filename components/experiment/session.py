@@ -6,7 +6,7 @@ Texts and pictures have a session of their own each, so that turning from one to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -89,8 +89,8 @@ class ExperimentSession:
 
     def _fill(self, state: ExperimentState) -> None:
         session = self.sessions[state.kind]
-        session.fill({name: _as_widget(getattr(state.plan, name)) for name in page_options(self.experiment.plan)})
-        session.fill({f"{VIEW}{name}": _as_widget(value) for name, value in as_plain(state.view).items()})
+        session.fill({name: _as_text_widget(getattr(state.plan, name)) for name in page_options(self.experiment.plan)})
+        session.fill({f"{VIEW}{name}": _as_text_widget(value) for name, value in as_plain(state.view).items()})
         session.fill({f"{id}.{name}": value for id, own in state.plan.params.items() for name, value in own.items()})
 
 
@@ -111,6 +111,24 @@ def _from_widget(one: Option, value: Any) -> Any:
     return value
 
 
-def _as_widget(value: Any) -> Any:
+def _as_text_widget(value: Any) -> Any:
+    """A value as a control holds it, an empty text for None."""
+    return "" if value is None else as_widget(value)
+
+
+def as_widget(value: Any) -> Any:
     """A value as a control holds it."""
-    return list(value) if isinstance(value, tuple) else "" if value is None else value
+    return list(value) if isinstance(value, tuple) else value
+
+
+def widget_values(session: PageSession, prefix: str, names: Sequence[str]) -> dict[str, Any]:
+    """What those of the controls hold that hold something, by name."""
+    held = {name: session.value(prefix + name) for name in names}
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in held.items() if one is not None}
+
+
+def strip_names(values: dict[str, Any]) -> dict[str, Any]:
+    """Names as they were typed, without the spaces around them."""
+    models = (str(name).strip() for name in values.get("models", ()))
+    names = {name: str(values[name]).strip() for name in ("data", "split", "shares") if name in values}
+    return values | names | ({"models": tuple(dict.fromkeys(filter(None, models)))} if "models" in values else {})

@@ -14,12 +14,20 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from components.charts import again, finished, line_legend
-from components.evaluate.charts.axes import Axis
-from components.evaluate.charts.blank import blank_chart
-from components.evaluate.charts.frame import COLUMNS, LABEL, Frame, Span, picked, picked_size
-from components.evaluate.charts.lines import AT, BAND, WIDTH
-from components.evaluate.charts.words import short
+from components.charts.files import LEGEND_COLUMNS
+from components.charts.frame import (
+    LABEL,
+    AxisRange,
+    ChartAxis,
+    ChartFrame,
+    blank_chart,
+    click_selection,
+    dash_at,
+    line_legend,
+    point_size,
+    style_chart,
+)
+from components.charts.scores import AT, WIDTH, band_layers, round_number
 from components.numbers import count, hundredths
 from components.palette import PALETTES
 from components.randomization.view import MEASURES, ORIGINAL
@@ -37,7 +45,7 @@ LEAST = -0.2
 CORRELATIONS = ("spearman", "spearman_abs", "ssim")
 LABELS = 34
 """Pixels that labels of an upward axis take at least, so that charts above each other are in line."""
-SHARE = Axis(
+SHARE = ChartAxis(
     ["Answer of", "the model"],
     alt.Scale(domain=[0, 1]),
     alt.Axis(minExtent=LABELS, values=[0, 0.5, 1], format="%"),
@@ -49,7 +57,7 @@ SHARES = {
     MODES[1]: "how far down the one random part is, 100 %: the first",
 }
 """What is random at each place, where models have different parts."""
-LIKELY = Axis(
+LIKELY = ChartAxis(
     ["Probability of", "the class"],
     alt.Scale(domain=[0, 1]),
     alt.Axis(minExtent=LABELS, values=[0, 0.5, 1], format="%"),
@@ -58,22 +66,24 @@ LEGEND_ROW, LONG_NAME = 22, 26
 """Pixels of a row of the legend; letters of a name that is too long for columns."""
 
 
-def likeness_chart(curves: Sequence[Curve], frame: Frame, company: Sequence[str], span: Span) -> alt.LayerChart:
+def likeness_chart(
+    curves: Sequence[Curve], frame: ChartFrame, company: Sequence[str], span: AxisRange
+) -> alt.LayerChart:
     """A line a method, random's dotted, with bands. The curves are of one model, one mode and one measure."""
     table = likeness_table(curves, frame)
     if table.empty or table["random"].all():
         return blank_chart(frame)
-    seen, curve, click = frame.seen(company, table), curves[0], picked()
-    legend = frame.legend(seen)
+    methods, curve, click = frame.methods_in(company, table), curves[0], click_selection()
+    legend = frame.legend(methods)
     x, y = stage_axis(curve), likeness_axis([MEASURES[curve.metric], "with the original map"], span)
-    base = alt.Chart(table).encode(x=x.x(AT), color=frame.colour(company, legend))
+    base = alt.Chart(table).encode(x=x.x(AT), color=frame.color(company, legend))
     lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=frame.dash(company, legend))
-    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=picked_size(click), tooltip=tooltips())
+    points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=point_size(click), tooltip=tooltips())
     layers = [zero_line(frame), *band_layers(base, table, y), lines, points.add_params(click)]
-    return finished(alt.LayerChart(layer=layers), frame.height(seen), frame.theme)
+    return style_chart(alt.LayerChart(layer=layers), frame.height(methods), frame.theme)
 
 
-def prediction_chart(curves: Sequence[Curve], frame: Frame, regression: bool) -> alt.LayerChart:
+def prediction_chart(curves: Sequence[Curve], frame: ChartFrame, regression: bool) -> alt.LayerChart:
     """What the model says at each stage: how likely the class is that it predicted, and how often it is another."""
     table = prediction_table(curves, regression)
     if table.empty:
@@ -91,10 +101,10 @@ def prediction_chart(curves: Sequence[Curve], frame: Frame, regression: bool) ->
     lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=dash)
     points = base.mark_point(filled=True, opacity=1).encode(y=y.y("value"), size=alt.value(30), tooltip=tooltips())
     chart = alt.LayerChart(layer=[*band_layers(base, table, y), lines, points])
-    return finished(chart, PREDICTION_HEIGHT, frame.theme)
+    return style_chart(chart, PREDICTION_HEIGHT, frame.theme)
 
 
-def likeness_table(curves: Sequence[Curve], frame: Frame) -> pd.DataFrame:
+def likeness_table(curves: Sequence[Curve], frame: ChartFrame) -> pd.DataFrame:
     """A row a method and stage with a value, the original first."""
     rows = [row for curve in curves for row in chart_rows(curve, frame.title(curve.method))]
     return pd.DataFrame([{**row, "random": row["method"] == RANDOM} for row in rows])
@@ -120,7 +130,7 @@ def numbers_table(curves: Sequence[Curve], titles: Mapping[str, str], models: bo
     )
 
 
-def span_of(curves: Iterable[Curve]) -> Span:
+def span_of(curves: Iterable[Curve]) -> AxisRange:
     """Where the axis of charts that are to be compared ends: at 1, and below zero where values can be."""
     curves = list(curves)
     least = LEAST if any(curve.metric in CORRELATIONS for curve in curves) else 0.0
@@ -134,39 +144,31 @@ def stage_names(curve: Curve) -> list[str]:
     return [ORIGINAL, *(point.stage.block for point in curve.points)]
 
 
-def stage_axis(curve: Curve, titled: bool = True) -> Axis:
+def stage_axis(curve: Curve, titled: bool = True) -> ChartAxis:
     """The stages; `titled`: with words below them."""
     names = stage_names(curve)
     ticks = alt.Axis(
         values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", labelOverlap="greedy", grid=False
     )
     scale = alt.Scale(domain=[0, len(names) - 1], nice=False, padding=12)
-    return Axis([f"{MODE_TITLES[curve.mode]}:", ACROSS[curve.mode]] if titled else [], scale, ticks)
+    return ChartAxis([f"{MODE_TITLES[curve.mode]}:", ACROSS[curve.mode]] if titled else [], scale, ticks)
 
 
-def likeness_axis(words: Sequence[str], span: Span) -> Axis:
+def likeness_axis(words: Sequence[str], span: AxisRange) -> ChartAxis:
     """The axis of likeness."""
-    return Axis(words, alt.Scale(domain=list(span), nice=False), alt.Axis(minExtent=LABELS, tickCount=7))
+    return ChartAxis(words, alt.Scale(domain=list(span), nice=False), alt.Axis(minExtent=LABELS, tickCount=7))
 
 
-def _score_axis(table: pd.DataFrame) -> Axis:
+def _score_axis(table: pd.DataFrame) -> ChartAxis:
     ends = table[["low", "value", "high"]].to_numpy(dtype=np.float64)
     scale = alt.Scale(domain=[float(np.nanmin(ends)), float(np.nanmax(ends))])
-    return Axis([SCORE, "of the model"], scale, alt.Axis(minExtent=LABELS, tickCount=4))
+    return ChartAxis([SCORE, "of the model"], scale, alt.Axis(minExtent=LABELS, tickCount=4))
 
 
-def zero_line(frame: Frame) -> alt.Chart:
+def zero_line(frame: ChartFrame) -> alt.Chart:
     """A line where nothing is alike."""
     line = alt.Chart(pd.DataFrame({"zero": [0.0]}))
     return line.mark_rule(color=PALETTES[frame.theme].muted, strokeWidth=1).encode(y="zero:Q")
-
-
-def band_layers(base: alt.Chart, table: pd.DataFrame, y: Axis) -> list[alt.Chart]:
-    """Behind the lines, of the points that have an interval; none where none has."""
-    known = table[table["low"].notna()]
-    if known.empty:
-        return []
-    return [base.properties(data=known).mark_area(opacity=BAND, line=False).encode(y=y.y("low"), y2="high:Q")]
 
 
 def tooltips(line: str = "Line") -> list[alt.Tooltip]:
@@ -217,35 +219,35 @@ def _row(curve: Curve, point: CurvePoint, titles: Mapping[str, str]) -> dict[str
     return {
         "Line": titles.get(curve.method, curve.method) or PREDICTION_TITLES[curve.metric],
         "Randomized": point.stage.words.removesuffix(" randomized"),
-        "Mean": short(point.value),
-        "95 % from": short(low),
-        "95 % to": short(high),
+        "Mean": round_number(point.value),
+        "95 % from": round_number(low),
+        "95 % to": round_number(high),
         "Examples": point.n,
         "Maps without a value": sum(point.skipped.values()),
         **({"Why": skipped_words(point)} if point.skipped else {}),
     }
 
 
-def models_chart(curves: Sequence[Curve], frame: Frame, span: Span) -> alt.LayerChart:
+def models_chart(curves: Sequence[Curve], frame: ChartFrame, span: AxisRange) -> alt.LayerChart:
     """A line a model, with bands. The curves are of one method, one mode and one measure, each of another `model`."""
     table = models_table(curves)
     if table.empty:
         return blank_chart(frame)
-    click, measure = picked(), MEASURES[curves[0].metric]
+    click, measure = click_selection(), MEASURES[curves[0].metric]
     names = _names(table)
     layers, points = _layers(curves, table, likeness_axis([measure, "with the original map"], span), titled=True)
-    shown = points.encode(size=picked_size(click)).add_params(click)
-    return finished(alt.LayerChart(layer=[zero_line(frame), *layers, shown]), frame.height(names), frame.theme)
+    shown = points.encode(size=point_size(click)).add_params(click)
+    return style_chart(alt.LayerChart(layer=[zero_line(frame), *layers, shown]), frame.height(names), frame.theme)
 
 
-def class_chart(curves: Sequence[Curve], frame: Frame) -> alt.LayerChart:
+def class_chart(curves: Sequence[Curve], frame: ChartFrame) -> alt.LayerChart:
     """How likely each model finds the class that it predicted, at each stage."""
     table = models_table(curves)
     if table.empty:
         return blank_chart(frame)
     layers, points = _layers(curves, table, LIKELY, titled=False)
     chart = alt.LayerChart(layer=[*layers, points.encode(size=alt.value(30))])
-    return finished(chart, PREDICTION_HEIGHT + LEGEND_ROW * max(0, len(_names(table)) - 2), frame.theme)
+    return style_chart(chart, PREDICTION_HEIGHT + LEGEND_ROW * max(0, len(_names(table)) - 2), frame.theme)
 
 
 def models_table(curves: Sequence[Curve]) -> pd.DataFrame:
@@ -264,15 +266,15 @@ def same_stages(curves: Sequence[Curve]) -> bool:
 
 
 def _layers(
-    curves: Sequence[Curve], table: pd.DataFrame, y: Axis, titled: bool
+    curves: Sequence[Curve], table: pd.DataFrame, y: ChartAxis, titled: bool
 ) -> tuple[list[alt.Chart], alt.Chart]:  # fmt: skip
     """Bands and lines, then the points."""
     names = _names(table)
     long = max(map(len, names)) > LONG_NAME
-    legend = line_legend(1, 2 * LABEL) if long else line_legend(alt.ExprRef(COLUMNS), LABEL)
+    legend = line_legend(1, 2 * LABEL) if long else line_legend(alt.ExprRef(LEGEND_COLUMNS), LABEL)
     legend.symbolOpacity = 1
     x = stage_axis(curves[0], titled) if same_stages(curves) else _share_axis(curves[0].mode, titled)
-    tones, dashes = alt.Scale(domain=names), alt.Scale(domain=names, range=list(map(again, range(len(names)))))
+    tones, dashes = alt.Scale(domain=names), alt.Scale(domain=names, range=list(map(dash_at, range(len(names)))))
     base = alt.Chart(table).encode(x=x.x(AT), color=alt.Color("name:N", scale=tones, title=None, legend=legend))
     dash = alt.StrokeDash("name:N", scale=dashes, title=None, legend=legend)
     lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=dash)
@@ -284,8 +286,8 @@ def _names(table: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(table["name"]))
 
 
-def _share_axis(mode: str, titled: bool) -> Axis:
+def _share_axis(mode: str, titled: bool) -> ChartAxis:
     labels = f"datum.value == 0 ? '{ORIGINAL}' : format(datum.value, '.0%')"
     ticks = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], labelExpr=labels, labelOverlap="greedy", grid=False)
     words = [f"{MODE_TITLES[mode]}:", SHARES[mode]] if titled else []
-    return Axis(words, alt.Scale(domain=[0, 1], nice=False, padding=12), ticks)
+    return ChartAxis(words, alt.Scale(domain=[0, 1], nice=False, padding=12), ticks)

@@ -10,9 +10,9 @@ import streamlit as st
 
 from components.citing import cited_html
 from components.compact import compact_css
-from components.evaluate.words import left_out_html
 from components.experiment.export import export_area, references
 from components.experiment.page import ExperimentPage
+from components.experiment.results import skip_reasons_html
 from components.experiment.runs import CachedResults, PlanStatus, is_timed_here, seconds_of
 from components.experiment.state import ExperimentState, Methods
 from components.frame import RANDOMIZATION
@@ -85,7 +85,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -
     stage_maps_area(state, status, models, methods)
     if lines := left_out(models, titles):
         with st.expander(f"Left out somewhere: {count(len(lines), 'reason')}", key="randomization.left_out"):
-            st.html(left_out_html(lines))
+            st.html(skip_reasons_html(lines))
     cited = cited_html(cite(results.plan), references(results.plan, methods, [CITED]))
     curves = "Curves, JSON", "exegesis-randomization-curves.json", CURVES_HELP
     export_area(SESSION, state.kind, RandomizationResult(results.plan, results.found), cited, ROWS_HELP, curves)

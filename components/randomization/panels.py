@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,9 +12,8 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from components.evaluate.chart_files import Told, chart_html, chart_svg
-from components.evaluate.charts.frame import PICKED, Frame, Span
-from components.evaluate.keep_chart import keep_chart, light_colours
+from components.charts.files import CaptionedChart, ChartCaption, chart_file_buttons
+from components.charts.frame import PICKED, AxisRange, ChartFrame
 from components.experiment.export import command_line
 from components.experiment.state import ExperimentState
 from components.keeping import REPEATS
@@ -57,14 +56,14 @@ NOT_MEANT = "not meant for it"
 
 
 @dataclass(frozen=True)
-class Panel(ABC):
+class Panel(CaptionedChart):
     """Charts of one mode. `curves`: all there are. `span`: where the axis of likeness ends."""
 
     state: ExperimentState
     mode: str
     curves: Sequence[Curve]
-    frame: Frame
-    span: Span
+    frame: ChartFrame
+    span: AxisRange
 
     @property
     @abstractmethod
@@ -86,15 +85,6 @@ class Panel(ABC):
     def prediction(self) -> list[Curve]:
         """The curves that are drawn below."""
 
-    @property
-    @abstractmethod
-    def table(self) -> pd.DataFrame:
-        """The numbers of both."""
-
-    @abstractmethod
-    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
-        """In a theme, that of the page where none is named."""
-
     @abstractmethod
     def prediction_chart(self) -> alt.LayerChart | None:
         """Of the predictions; None where those of the models cannot be compared."""
@@ -112,23 +102,10 @@ class Panel(ABC):
         """Of a widget of this chart."""
         return SESSION.key(self.state.kind, f"{kind}.{self.name}.{self.mode}")
 
-    def spec(self) -> str:
-        """As it is on the page."""
-        return self.chart().to_json()
-
-    def svg(self) -> str:
-        """In the light theme, whichever the page is seen in."""
-        return chart_svg(self.chart("light"), self._caption(), self.table, light_colours())
-
-    def html(self) -> str:
-        """The same as a page."""
-        return chart_html(self.chart("light"), self._caption(), self.table, light_colours())
-
-    def _caption(self) -> Told:
-        """What the file says of it."""
+    def caption(self) -> ChartCaption:
         what = MEASURES[self.state.view.measure].lower()
         title = f"{MODE_TITLES[self.mode]} randomization, {what}, {self.name}"
-        return Told(title, [*map(cite, self.plans), f"{REPEATS}:"], [command_line(plan) for plan in self.plans])
+        return ChartCaption(title, [*map(cite, self.plans), f"{REPEATS}:"], [command_line(plan) for plan in self.plans])
 
     def draw(self) -> None:
         """The chart, what the model predicts at the same stages, and behind a fold the numbers and files."""
@@ -144,7 +121,7 @@ class Panel(ABC):
         with st.expander("Numbers and files", key=self.key("numbers"), on_change="rerun") as box:
             if box.open:
                 draw_table(self.table, self.key("table"))
-                keep_chart(self)
+                chart_file_buttons(self)
 
 
 @dataclass(frozen=True)
@@ -164,7 +141,7 @@ class ModelPanel(Panel):
     @property
     def likeness(self) -> list[Curve]:
         """Those of the methods that are drawn."""
-        return [one for one in self.measured if one.method in self.frame.drawn(self.model.results.plan.company)]
+        return [one for one in self.measured if one.method in self.frame.drawn_methods(self.model.results.plan.company)]
 
     @property
     def prediction(self) -> list[Curve]:
@@ -244,7 +221,7 @@ def named_curves(model: DrawnModel) -> list[Curve]:
 
 
 def _model_area(
-    state: ExperimentState, model: DrawnModel, curves: Sequence[Curve], titles: Mapping[str, str], span: Span
+    state: ExperimentState, model: DrawnModel, curves: Sequence[Curve], titles: Mapping[str, str], span: AxisRange
 ) -> None:  # fmt: skip
     """The modes side by side, on a telephone one below the other; then the verdicts."""
     plan = model.results.plan
@@ -264,7 +241,7 @@ def _model_area(
 
 def method_area(
     state: ExperimentState, method: str, models: Sequence[DrawnModel], curves: Mapping[str, Sequence[Curve]],
-    titles: Mapping[str, str], span: Span,
+    titles: Mapping[str, str], span: AxisRange,
 ) -> None:  # fmt: skip
     """The modes that there are, then the verdict on each model. `curves`: of each model by its name."""
     st.markdown(f"**{literal(titles.get(method, method))}**, a line a model")
@@ -312,10 +289,10 @@ def _verdict_html(name: str, one: Verdict, kind: str) -> str:
     )
 
 
-def _frame(state: ExperimentState, titles: Mapping[str, str], company: Sequence[str]) -> Frame:
+def _frame(state: ExperimentState, titles: Mapping[str, str], company: Sequence[str]) -> ChartFrame:
     """What the charts have in common: the methods drawn are those chosen, all where none of the company is chosen."""
     wanted = tuple(method for method in company if method in state.view.only) or None
-    return Frame(titles, shown_theme(), wanted, method_order())
+    return ChartFrame(titles, shown_theme(), wanted, method_order())
 
 
 def _pick(kind: str, name: str) -> None:

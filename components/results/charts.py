@@ -8,7 +8,8 @@ from html import escape
 import altair as alt
 import pandas as pd
 
-from components.charts import DOTTED, SOLID, finished, interval_chart, line_legend
+from components.charts.comparisons import interval_chart
+from components.charts.frame import DOTTED, SOLID, line_legend, style_chart
 from components.numbers import percent, plain, signed
 from components.palette import PALETTES, Theme, step_of
 from components.results.descriptions import rank_span
@@ -87,7 +88,7 @@ def course_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
     tips = [alt.Tooltip("Method:N"), alt.Tooltip("Votes:Q"), alt.Tooltip("skill:N")]
     points = base.mark_point(filled=True, opacity=0, size=40).encode(tooltip=tips)
     chart = alt.LayerChart(layer=[base.mark_line(strokeWidth=2.2).encode(strokeDash=dashed), points])
-    return finished(chart, CHART_HEIGHT, theme)
+    return style_chart(chart, CHART_HEIGHT, theme)
 
 
 def power_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
@@ -110,7 +111,7 @@ def power_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
         now.mark_rule(strokeDash=[4, 4], color=muted),
         now.mark_text(align="left", dx=5, color=muted).encode(text="words:N", y=alt.value(8)),
     ]
-    return finished(alt.LayerChart(layer=layers), CHART_HEIGHT, theme)
+    return style_chart(alt.LayerChart(layer=layers), CHART_HEIGHT, theme)
 
 
 def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
@@ -121,7 +122,7 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
         y=alt.Y("Votes:Q", title="votes", axis=alt.Axis(tickMinStep=1, format="d")),
         tooltip=["Seconds:N", "Votes:Q"],
     )
-    return finished(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)
+    return style_chart(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)
 
 
 def wins_html(summary: RankingSummary) -> str:
@@ -215,7 +216,7 @@ def sureness_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
         base.mark_line(strokeDash=[4, 4]).encode(y="Accuracy:Q"),
         base.mark_point(filled=True, opacity=1, size=130).encode(y="Accuracy:Q", tooltip=tips),
     ]
-    return finished(alt.LayerChart(layer=layers), CHART_HEIGHT, theme)
+    return style_chart(alt.LayerChart(layer=layers), CHART_HEIGHT, theme)
 
 
 def sureness_rows(summary: GuessSummary) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.evaluate.keep_chart import keep_chart, light_colours
+from components.charts.files import chart_file_buttons, light_colors
 from components.keeping import REPEATS
 from components.numbers import count
 from components.scaffold.keep import cite, command
@@ -65,15 +65,15 @@ class Chart:
 
     def svg(self) -> str:
         """In the light theme, whichever the page is seen in."""
-        from components.evaluate.chart_files import Told, chart_svg
+        from components.charts.files import ChartCaption, chart_svg
 
-        return chart_svg(self.chart("light"), Told(self.title, *self._notes()), self.table, light_colours())
+        return chart_svg(self.chart("light"), ChartCaption(self.title, *self._notes()), self.table, light_colors())
 
     def html(self) -> str:
         """The same as a page."""
-        from components.evaluate.chart_files import Told, chart_html
+        from components.charts.files import ChartCaption, chart_html
 
-        return chart_html(self.chart("light"), Told(self.title, *self._notes()), self.table, light_colours())
+        return chart_html(self.chart("light"), ChartCaption(self.title, *self._notes()), self.table, light_colors())
 
     def _notes(self) -> tuple[list[str], list[str]]:
         plan = self.found.plan
@@ -122,4 +122,4 @@ def draw(one: Chart) -> None:
     with st.expander("Numbers and files", key=one.key("numbers"), on_change="rerun") as box:
         if box.open:
             draw_table(one.table, one.key("table"))
-            keep_chart(one)
+            chart_file_buttons(one)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from components.charts import finished, line_legend
-from components.evaluate.charts.frame import COLUMNS, FOOT, LABEL, LEGEND_ROW, PLOT
+from components.charts.files import LEGEND_COLUMNS
+from components.charts.frame import FOOT, LABEL, LEGEND_ROW, PLOT, line_legend, style_chart
 from components.numbers import count, fixed
 from components.palette import PALETTES, Theme
 from components.scaffold.words import SETTING_TITLES
@@ -33,13 +33,13 @@ def simulability_chart(found: Scaffold, theme: Theme) -> alt.LayerChart:
     if not cells.empty:
         layers += _settings(cells, seeds)
     height = PLOT + FOOT + LEGEND_ROW * (len(set(cells["name"])) if not cells.empty else 0)
-    return finished(alt.LayerChart(layer=layers), height, theme)
+    return style_chart(alt.LayerChart(layer=layers), height, theme)
 
 
 def blank(theme: Theme) -> alt.LayerChart:
     """The words alone: no frame that looks like zeros."""
     words = alt.Chart(pd.DataFrame({"words": [NOTHING]})).mark_text(fontSize=14, color=PALETTES[theme].muted)
-    return finished(alt.LayerChart(layer=[words.encode(text="words:N")]), BLANK_HEIGHT, theme)
+    return style_chart(alt.LayerChart(layer=[words.encode(text="words:N")]), BLANK_HEIGHT, theme)
 
 
 def cells_data(found: Scaffold) -> pd.DataFrame:
@@ -121,7 +121,7 @@ def _row(found: Scaffold, cell: Cell) -> dict[str, object]:
 def _settings(cells: pd.DataFrame, seeds: pd.DataFrame) -> list[alt.Chart]:
     seen = set(cells["name"])
     names = [SETTING_TITLES[one] for one in SETTINGS if one != NONE]
-    legend = line_legend(alt.ExprRef(COLUMNS), LABEL)
+    legend = line_legend(alt.ExprRef(LEGEND_COLUMNS), LABEL)
     legend.symbolType, legend.symbolSize, legend.symbolStrokeWidth = alt.Undefined, POINT, 1.5
     legend.values, legend.symbolOpacity = [name for name in names if name in seen], 1
     x = alt.X("size:O", sort=_sizes(cells), title=SIZE, axis=alt.Axis(labelAngle=0))

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import altair as alt
 import pandas as pd
 
-from components.charts import DASHED, SOLID, finished, line_legend
-from components.evaluate.charts.frame import FOOT, LEGEND_ROW
+from components.charts.frame import DASHED, FOOT, LEGEND_ROW, SOLID, line_legend, style_chart
 from components.numbers import plain
 from components.palette import PALETTES, Theme
 from components.scaffold.words import MEASURES
@@ -64,7 +63,7 @@ def curves_chart(lines: Sequence[Line], measure: str, metric: str, theme: Theme)
     tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in told.items()]
     points = base.mark_point(filled=True, opacity=1).encode(size=size, tooltip=tips)
     layers = [base.mark_line(strokeWidth=1.8).encode(strokeDash=dash), points]
-    return finished(alt.LayerChart(layer=layers), PLOT + FOOT + 2 * LEGEND_ROW, theme)
+    return style_chart(alt.LayerChart(layer=layers), PLOT + FOOT + 2 * LEGEND_ROW, theme)
 
 
 def curves_data(lines: Sequence[Line], measure: str) -> pd.DataFrame:
@@ -104,4 +103,4 @@ def titled(measure: str, metric: str) -> str:
 
 def _blank(theme: Theme) -> alt.LayerChart:
     words = alt.Chart(pd.DataFrame({"words": [NOTHING]})).mark_text(fontSize=14, color=PALETTES[theme].muted)
-    return finished(alt.LayerChart(layer=[words.encode(text="words:N")]), BLANK_HEIGHT, theme)
+    return style_chart(alt.LayerChart(layer=[words.encode(text="words:N")]), BLANK_HEIGHT, theme)

@@ -65,7 +65,7 @@ def heads_figure(weights: Weights, theme: Theme) -> go.Figure:
     # Here and not above: charts take long to import.
     import plotly.graph_objects as go
 
-    from components.charts import scale
+    from components.charts.comparisons import scale
 
     rows, columns = np.indices(weights.shape)
     both_signs, end = bool((weights < 0).any()), float(np.abs(weights).max()) or 1.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from components.charts import interval_chart
+from components.charts.comparisons import interval_chart
 from components.numbers import hundredths
 from components.palette import PALETTES, Theme
 from components.scaffold.section_words import TITLES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.evaluate.keep_chart import keep_chart, light_colours
+from components.charts.files import chart_file_buttons, light_colors
 from components.keeping import REPEATS
 from components.scaffold.keep import cite, command
 from components.scaffold.session import key
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
-    from components.evaluate.chart_files import Told
+    from components.charts.files import ChartCaption
     from components.palette import Theme
     from engine.scaffold.plan import Plan
 
@@ -49,20 +49,20 @@ class SectionChart:
 
     def svg(self) -> str:
         """In the light theme, whichever the page is seen in."""
-        from components.evaluate.chart_files import chart_svg
+        from components.charts.files import chart_svg
 
-        return chart_svg(self.build("light"), self._told(), self.table, light_colours())
+        return chart_svg(self.build("light"), self._told(), self.table, light_colors())
 
     def html(self) -> str:
         """The same as a page."""
-        from components.evaluate.chart_files import chart_html
+        from components.charts.files import chart_html
 
-        return chart_html(self.build("light"), self._told(), self.table, light_colours())
+        return chart_html(self.build("light"), self._told(), self.table, light_colors())
 
-    def _told(self) -> Told:
-        from components.evaluate.chart_files import Told
+    def _told(self) -> ChartCaption:
+        from components.charts.files import ChartCaption
 
-        return Told(self.title, [self.note, cite(self.plan), f"{REPEATS} of students:"], [command(self.plan)])
+        return ChartCaption(self.title, [self.note, cite(self.plan), f"{REPEATS} of students:"], [command(self.plan)])
 
 
 def draw(one: SectionChart, open: bool = False) -> None:
@@ -74,4 +74,4 @@ def draw(one: SectionChart, open: bool = False) -> None:
         if box.open:
             if not open:
                 draw_table(one.table, one.key("table"))
-            keep_chart(one)
+            chart_file_buttons(one)

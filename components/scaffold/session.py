@@ -9,8 +9,7 @@ import dataclasses
 
 import streamlit as st
 
-from components.evaluate.session import as_widget, held, trimmed
-from components.experiment.session import Apart
+from components.experiment.session import Apart, as_widget, strip_names, widget_values
 from components.input_kind import KINDS, InputKind
 from components.page_session import PageSession
 from components.scaffold.look import LOOK, Look
@@ -51,11 +50,13 @@ def load(kind: str) -> tuple[ScaffoldState, list[str]]:
 def from_widgets(loaded: ScaffoldState) -> ScaffoldState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
     session = SESSIONS[loaded.kind]
-    look = dataclasses.replace(loaded.look, **held(session, LOOK, [one.name for one in dataclasses.fields(Look)]))
-    given = trimmed(held(session, "", FIELDS))
+    look = dataclasses.replace(
+        loaded.look, **widget_values(session, LOOK, [one.name for one in dataclasses.fields(Look)])
+    )
+    given = strip_names(widget_values(session, "", FIELDS))
     given |= {name: str(given[name]).strip() for name in NAMES if name in given}
     given |= {"settings": tuple(one for one in SETTINGS if one in given.get("settings", loaded.settings))}
-    recipe = differing(held(session, PREFIX, list(USUAL_RECIPE)) or loaded.recipe)
+    recipe = differing(widget_values(session, PREFIX, list(USUAL_RECIPE)) or loaded.recipe)
     return dataclasses.replace(loaded, **given, recipe=recipe, look=look)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from components.evaluate.words import left_out_html
+from components.experiment.results import skip_reasons_html
 from components.job_panel import FINDS, JobPanel
 from components.library_html import duration
 from components.numbers import count
@@ -90,6 +90,6 @@ def reasons(failures: tuple[Failure, ...]) -> list[tuple[str, str, str]]:
 def _failed(seen: Known) -> None:
     plan: Plan = seen.found.plan
     say_note(f"{count(len(seen.failed), 'student')} could not be taught.")
-    st.html(left_out_html(reasons(tuple(seen.failed))))
+    st.html(skip_reasons_html(reasons(tuple(seen.failed))))
     if not AREA.go_on(seen.last, AGAIN):
         AREA.offer(AGAIN, "again", KIND, spec_of(plan), help=FINDS)

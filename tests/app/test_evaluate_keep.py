@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.evaluate import drawn
-from components.evaluate.keep_chart import Kept
+from components.evaluate.drawn import EvaluationChart
 from engine.evaluation.evaluate import evaluate
 from tests.app.test_evaluate_page import opened
 from tests.tiny import save_checkpoint
@@ -41,16 +41,16 @@ def test_each_chart_is_offered_as_every_file(asked: dict[str, Any]) -> None:
 def test_a_file_says_what_was_evaluated_and_by_which_command(
     asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[Kept] = []
-    monkeypatch.setattr(drawn, "keep_chart", kept.append)
+    kept: list[EvaluationChart] = []
+    monkeypatch.setattr(drawn, "chart_file_buttons", kept.append)
     page = opened(**asked, view="slices", inside="curves", slice="correctness")
     parts = {one.frame.slice: one for one in kept}
     right = {fact.example for fact in kept[0].chosen.found.facts if fact.right}
     assert set(parts) == {name for name, there in (("right", right), ("wrong", len(right) < 6)) if there}
     slice, one = next(iter(parts.items()))
-    told, n = one.told(), len(right) if slice == "right" else 6 - len(right)
-    assert told.title == f"Slices, {asked['model']}, {asked['data']}, {slice}"
-    assert f"on {asked['data']} with {asked['model']}, seed 0" in told.notes[0]
-    assert told.notes[1].startswith(f"{n} example")
-    assert told.commands == [code.value for code in page.code]
+    caption, n = one.caption(), len(right) if slice == "right" else 6 - len(right)
+    assert caption.title == f"Slices, {asked['model']}, {asked['data']}, {slice}"
+    assert f"on {asked['data']} with {asked['model']}, seed 0" in caption.notes[0]
+    assert caption.notes[1].startswith(f"{n} example")
+    assert caption.commands == [code.value for code in page.code]
     assert asked["model"] in one.spec()

@@ -12,7 +12,7 @@ from components.adversarial.charts import Along, means_chart, span_of, table_of,
 from components.adversarial.live import Live, forget, live_of
 from components.adversarial.many import behind
 from components.adversarial.many_words import how, left_out, summary
-from components.evaluate.charts.frame import Frame
+from components.charts.frame import ChartFrame
 from engine.attacks.findings import AttackOutcome, Findings, Of, Row, Skip
 from engine.attacks.plan import AttackPlan
 from engine.attacks.trail import Moment
@@ -21,7 +21,7 @@ from tests.unit.components.attacked import TRAIL
 
 TITLES = {"gradient_l2": "Gradient, size", "gradient_x_input": "Gradient x input"}
 PLAN = AttackPlan(("m",), "reviews", ("gradient_l2", "gradient_x_input"), examples=2)
-FRAME = Frame(TITLES)
+FRAME = ChartFrame(TITLES)
 
 
 def of(method: str, objective: str, metric: str = "rank_change") -> Of:

@@ -17,7 +17,7 @@ from components.adversarial.many import behind
 from components.adversarial.many_keep import Means
 from components.adversarial.state import AdversarialState, Many
 from components.adversarial.views import maps_of
-from components.evaluate.charts.frame import Frame
+from components.charts.frame import ChartFrame
 from components.picture.focus import PictureFocus
 from components.picture.open_pictures import Shown
 from components.text.focus import Focus
@@ -111,7 +111,7 @@ FOUND = Findings(
 
 def means(attacked: str = "") -> Means:
     state = dataclasses.replace(STATE, many=Many(of=attacked))
-    return Means(state, FOUND, Frame({id: method.title for id, method in METHODS.items()}))
+    return Means(state, FOUND, ChartFrame({id: method.title for id, method in METHODS.items()}))
 
 
 def test_a_file_holds_the_bars_of_all_models() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from components.charts import area_table, curve_table, curves_chart
+from components.charts.comparisons import area_table, curve_table, curves_chart
 from components.palette import PALETTES, THEMES, Theme, contrast
 from engine.metrics.faithfulness import PERCENTS, RemovalCurve
 

@@ -7,17 +7,21 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from components.charts import DASH_DOT, DASHED, DOTTED, SOLID
-from components.evaluate.charts.architecture import architecture_chart, architecture_table, unlike_words
-from components.evaluate.charts.bars import CHANCE, FULL
-from components.evaluate.charts.frame import Frame
-from components.evaluate.charts.slices import slices_chart, slices_points, slices_table
-from components.evaluate.charts.words import axis_words, from_zero, not_drawn
+from components.charts.frame import DASH_DOT, DASHED, DOTTED, SOLID, ChartFrame
+from components.charts.scores import CHANCE, FULL, axis_title, missing_values_text, range_from_zero
+from components.evaluate.charts import (
+    architecture_chart,
+    architecture_table,
+    slice_chart,
+    slice_scores,
+    slice_table,
+    unequal_sizes_text,
+)
 from engine.metrics.results import EQUAL, ONE
 from engine.models.sizes import ModelSize
 from tests.unit.evaluation.by_hand import by_hand, fact
 
-FRAME = Frame({"lime": "LIME", "random": "Random"})
+FRAME = ChartFrame({"lime": "LIME", "random": "Random"})
 SIZES = {"t5": ModelSize(2_000, 4, 4, "T5"), "bert": ModelSize(1_000, 4, 4, "BERT")}
 MODELS = by_hand(
     {
@@ -55,23 +59,23 @@ def test_a_group_for_each_model_by_architecture() -> None:
 
 
 def test_models_of_unlike_size_are_told() -> None:
-    assert "has 2.0 times as many parameters as the smallest" in unlike_words(SIZES)
+    assert "has 2.0 times as many parameters as the smallest" in unequal_sizes_text(SIZES)
     assert (
-        unlike_words({"bert": ModelSize(1_000, 4, 4, "BERT"), "t5": ModelSize(1_400, 4, 4, "T5")})
-        == unlike_words({})
+        unequal_sizes_text({"bert": ModelSize(1_000, 4, 4, "BERT"), "t5": ModelSize(1_400, 4, 4, "T5")})
+        == unequal_sizes_text({})
         == ""
     )
 
 
 def test_bars_start_at_nothing() -> None:
-    scores = [score for _, score in slices_points(SLICED, FRAME, "complexity", "label")]
-    assert from_zero(scores, FRAME)[0] == 0
-    assert from_zero(scores, Frame({}, span=(2, 4))) == (0, 4)
-    assert from_zero(scores, Frame({}, span=(-4, -2))) == (-4, 0)
+    scores = [score for _, score in slice_scores(SLICED, FRAME, "complexity", "label")]
+    assert range_from_zero(scores, FRAME)[0] == 0
+    assert range_from_zero(scores, ChartFrame({}, value_range=(2, 4))) == (0, 4)
+    assert range_from_zero(scores, ChartFrame({}, value_range=(-4, -2))) == (-4, 0)
 
 
 def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
-    made = slices_chart(SLICED, FRAME, "complexity", "label").to_dict()
+    made = slice_chart(SLICED, FRAME, "complexity", "label").to_dict()
     assert list(dict.fromkeys(data(made, "bar")["group"])) == ["bad: 3 examples", "good: 1 example"]
     points = data(made, "bar").set_index(["slice", "method"])
     assert points.loc[("bad", "lime"), "value"] == 4
@@ -79,7 +83,7 @@ def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
     assert points.loc[("good", "lime"), "interval"] == ONE
     rules = data(made, "rule")
     assert list(zip(rules["slice"], rules["method"], strict=True)) == [("bad", "lime"), ("bad", "random")]
-    table = slices_table(SLICED, FRAME, "complexity", "label")
+    table = slice_table(SLICED, FRAME, "complexity", "label")
     assert set(table["Interval"].dropna()) == {EQUAL, ONE}
     assert table.loc[0].drop("Interval").to_dict() == {
         "Slice": "bad", "Method": "LIME", "Model": "m", "Value": 4.0, "95 % from": table.loc[0, "95 % from"],
@@ -88,14 +92,14 @@ def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
 
 
 def test_a_method_without_a_value_in_one_slice_is_told_with_the_slice() -> None:
-    table = slices_table(LOST, FRAME, "complexity", "label")
-    assert not_drawn(table) == "Not drawn, for no example has a value: LIME on m, bad (1: flat)."
-    bars = slices_chart(LOST, FRAME, "complexity", "label").to_dict()
+    table = slice_table(LOST, FRAME, "complexity", "label")
+    assert missing_values_text(table) == "Not drawn, for no example has a value: LIME on m, bad (1: flat)."
+    bars = slice_chart(LOST, FRAME, "complexity", "label").to_dict()
     assert data(bars, "bar")[["slice", "method"]].to_numpy().tolist() == [["good", "lime"]]
 
 
 def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
-    made = slices_chart(SLICED, FRAME, "complexity", "label").to_dict()
+    made = slice_chart(SLICED, FRAME, "complexity", "label").to_dict()
     titles = [tip["title"] for tip in layer(made, "bar")["encoding"]["tooltip"]]
     assert titles.count("Slice") == 1
     assert made["params"][0]["select"]["fields"][-1] == "slice"
@@ -103,7 +107,7 @@ def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
 
 def test_bars_of_one_colour_differ_in_their_edges_and_each_has_its_name() -> None:
     found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(17)})
-    made = architecture_chart(found, Frame({}), "complexity", SIZES).to_dict()
+    made = architecture_chart(found, ChartFrame({}), "complexity", SIZES).to_dict()
     bars = layer(made, "bar")["encoding"]
     assert bars["strokeDash"]["scale"]["range"] == [SOLID, DOTTED, *[SOLID] * 6, *[DASHED] * 8, *[DASH_DOT] * 2]
     assert bars["opacity"]["scale"]["range"] == [FULL[0], CHANCE, *[FULL[0]] * 6, *[FULL[1]] * 8, *[FULL[2]] * 2]
@@ -114,12 +118,12 @@ def test_bars_of_one_colour_differ_in_their_edges_and_each_has_its_name() -> Non
 
 
 def test_charts_grow_with_their_bars() -> None:
-    one = slices_chart(SLICED, FRAME, "complexity", "correctness").to_dict()["height"]
-    two = slices_chart(SLICED, FRAME, "complexity", "label").to_dict()["height"]
+    one = slice_chart(SLICED, FRAME, "complexity", "correctness").to_dict()["height"]
+    two = slice_chart(SLICED, FRAME, "complexity", "label").to_dict()["height"]
     assert 0 < two - one < one
 
 
 def test_axes_say_what_they_measure_and_which_way_is_better() -> None:
-    assert axis_words("comprehensiveness") == ["Comprehensiveness (fall of the probability)", "higher is better"]
-    assert axis_words("mean_rank") == ["Mean rank", "lower is better"]
-    assert axis_words("seconds") == ["Seconds (seconds an example)", "lower is better"]
+    assert axis_title("comprehensiveness") == ["Comprehensiveness (fall of the probability)", "higher is better"]
+    assert axis_title("mean_rank") == ["Mean rank", "lower is better"]
+    assert axis_title("seconds") == ["Seconds (seconds an example)", "lower is better"]

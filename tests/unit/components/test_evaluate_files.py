@@ -11,17 +11,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from components.evaluate.chart_files import Told, chart_html, chart_svg
-from components.evaluate.charts.curves import removal_chart, removal_table
-from components.evaluate.charts.frame import Frame
-from components.evaluate.charts.words import skipped_words
+from components.charts.files import ChartCaption, chart_html, chart_svg
+from components.charts.frame import ChartFrame
+from components.charts.scores import skips_text
+from components.evaluate.charts import removal_chart, removal_table
 from engine.metrics.results import MetricScore
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 EVIL = "</script><script>alert(1)</script>&\x01 模型"
 SHOWN = EVIL.replace("\x01", "\ufffd")
 COLOURS = ("#0072b2", "#d55e00")
-FRAME = Frame({"lime": EVIL, "random": "Random"})
+FRAME = ChartFrame({"lime": EVIL, "random": "Random"})
 FOUND = by_hand(
     {
         ("m", method, "without_top", percent): [1 - share * percent / 100, 1.0]
@@ -31,7 +31,7 @@ FOUND = by_hand(
     [fact(0), fact(1)],
 )
 CHART, TABLE = removal_chart(FOUND, FRAME), removal_table(FOUND, FRAME)
-TOLD = Told(EVIL, ["2 examples, seed 0."], [f"exegesis evaluate --models '{EVIL}' --seed 0"])
+TOLD = ChartCaption(EVIL, ["2 examples, seed 0."], [f"exegesis evaluate --models '{EVIL}' --seed 0"])
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -91,4 +91,4 @@ def test_the_page_holds_the_chart_its_numbers_and_the_command(page: str) -> None
 
 def test_a_chart_groups_reasons_that_differ_in_numbers_alone() -> None:
     score = MetricScore("comprehensiveness", "lime", None, None, 0, {"of 3": 1, "of 5": 2, "no": 4})
-    assert skipped_words(score) == "4: no; 3: such as: of 3"
+    assert skips_text(score) == "4: no; 3: such as: of 3"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from components.evaluate.charts.blank import blank_chart
-from components.evaluate.charts.cost import cost_chart
-from components.evaluate.charts.curves import removal_chart
-from components.evaluate.charts.frame import Frame
-from components.evaluate.charts.slices import slices_chart
+from components.charts.frame import ChartFrame, blank_chart
+from components.evaluate.charts import cost_chart, removal_chart, slice_chart
 from components.evaluate.chosen import Chosen
 from components.evaluate.fill import FILLS, fillable
 from components.evaluate.lead import places_of
@@ -15,7 +12,7 @@ from components.evaluate.state import EvaluateState, usual
 from engine.models.catalog import card, embedded_models
 from tests.unit.evaluation.by_hand import by_hand, fact
 
-FRAME = Frame({"lime": "LIME", "random": "Random"})
+FRAME = ChartFrame({"lime": "LIME", "random": "Random"})
 FOUND = by_hand(
     {
         **{("m", "lime", "without_top", percent): [1.0, 1 - percent / 100] for percent in (0, 50)},
@@ -38,7 +35,7 @@ def test_each_point_of_a_chart_can_be_chosen_from_a_list() -> None:
         (Point("m", "lime", "without_top", percent="50"), "LIME, 50 % of the tokens: 0.75"),
     ]
     assert places_of(cost_chart(FOUND, FRAME, "complexity")) == [(Point("m", "lime", "complexity"), "LIME: 1.5")]
-    bars = places_of(slices_chart(FOUND, FRAME, "complexity"))
+    bars = places_of(slice_chart(FOUND, FRAME, "complexity"))
     assert [point.slice for point, _ in bars] == ["bad", "bad", "good", "good"]
     assert [words for _, words in bars] == ["LIME, bad: 2", "Random, bad: 4", "LIME, good: 1", "Random, good: 3"]
     assert places_of(blank_chart(FRAME)) == []

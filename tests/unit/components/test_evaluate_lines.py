@@ -8,27 +8,36 @@ import altair as alt
 import pandas as pd
 import pytest
 
-from components.charts import DASHED, DOTTED, SOLID
-from components.evaluate.charts.blank import NOTHING
-from components.evaluate.charts.cost import cost_chart, cost_table
-from components.evaluate.charts.curves import removal_chart, removal_table
-from components.evaluate.charts.frame import (
+from components.charts.frame import (
+    DASHED,
+    DOTTED,
     FIELDS,
     LEGEND_ROW,
+    NOTHING,
     PICKED,
     PICKED_POINT,
     POINT,
-    Frame,
-    picked,
-    picked_size,
+    SOLID,
+    ChartFrame,
+    click_selection,
+    point_size,
     shapes,
-    spread,
+    spread_colors,
 )
-from components.evaluate.charts.lines import MOST_BANDS
-from components.evaluate.charts.plausibility import plausibility_chart
-from components.evaluate.charts.scaling import scaling_chart, scaling_table
-from components.evaluate.charts.strength import TRAINING, strength_chart, strength_table, together_words
-from components.evaluate.charts.words import not_drawn
+from components.charts.scores import MOST_BANDS, missing_values_text
+from components.evaluate.charts import (
+    OVER_TRAINING,
+    cost_chart,
+    cost_table,
+    equal_strengths_text,
+    plausibility_chart,
+    removal_chart,
+    removal_table,
+    scaling_chart,
+    scaling_table,
+    strength_chart,
+    strength_table,
+)
 from components.palette import PALETTES, THEMES, Theme, contrast
 from engine.evaluation.views.strength import Graded
 from engine.metrics.results import BY_BATCH, ONE, MetricScore
@@ -36,7 +45,7 @@ from engine.models.sizes import ModelSize
 from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
 
 LONG = "A method whose name is much longer than that of any other one"
-FRAME = Frame({"lime": "LIME", "gradient": LONG, "random": "Random"})
+FRAME = ChartFrame({"lime": "LIME", "gradient": LONG, "random": "Random"})
 CURVES: dict[Key, Found] = {
     ("m", method, "without_top", percent): [1 - share * percent / 100, 1.0]
     for method, share in (("lime", 0.8), ("random", 0.2))
@@ -94,12 +103,12 @@ def test_probabilities_have_the_whole_axis_and_scores_their_own() -> None:
     assert y["scale"]["domain"][1] > 200
     x = layer(spec(removal_chart(scored, FRAME, id="with_top")), "line")["encoding"]["x"]
     assert x["title"] == ["share of tokens kept,", "highest score first"]
-    told = spec(removal_chart(FOUND, Frame(FRAME.titles, span=(0.2, 0.9))))
+    told = spec(removal_chart(FOUND, ChartFrame(FRAME.titles, value_range=(0.2, 0.9))))
     assert layer(told, "line")["encoding"]["y"]["scale"]["domain"] == [0.2, 0.9]
 
 
 def test_hovering_and_clicking_tell_all_there_is() -> None:
-    made = spec(removal_chart(FOUND, Frame(FRAME.titles, slice="good")))
+    made = spec(removal_chart(FOUND, ChartFrame(FRAME.titles, slice="good")))
     tips = {tip["field"]: tip["title"] for tip in layer(made, "point")["encoding"]["tooltip"]}
     assert list(tips.values()) == [
         "Method", "Model", "Slice", "removed", "Value", "95 % interval", "Examples", "Without a value",
@@ -121,17 +130,19 @@ def test_hovering_and_clicking_tell_all_there_is() -> None:
 def test_a_method_without_values_is_told_and_not_drawn() -> None:
     assert set(data(spec(removal_chart(FOUND, FRAME)), "point")["method"]) == {"lime", "random"}
     table = removal_table(FOUND, FRAME)
-    assert not_drawn(table) == f"Not drawn, for no example has a value: {LONG} on m (2: too long)."
+    assert missing_values_text(table) == f"Not drawn, for no example has a value: {LONG} on m (2: too long)."
     assert table[table["Method"] == LONG]["Value"].isna().all()
     assert table[table["Method"] == LONG]["Without a value"].tolist() == [2, 2, 2]
-    assert not_drawn(table[table["Method"] == "LIME"]) == not_drawn(pd.DataFrame()) == ""
+    assert missing_values_text(table[table["Method"] == "LIME"]) == missing_values_text(pd.DataFrame()) == ""
 
 
 def test_a_chart_of_nothing_says_so() -> None:
-    made = spec(removal_chart(FOUND, Frame({}, methods=("gradient",))))
+    made = spec(removal_chart(FOUND, ChartFrame({}, methods=("gradient",))))
     assert data(made, "text")["words"].tolist() == [NOTHING]
     assert made["params"][0]["name"] == PICKED
-    assert spec(cost_chart(FOUND, Frame({}, methods=("gradient",)), "comprehensiveness"))["height"] == made["height"]
+    assert (
+        spec(cost_chart(FOUND, ChartFrame({}, methods=("gradient",)), "comprehensiveness"))["height"] == made["height"]
+    )
 
 
 def test_one_example_has_a_point_and_no_band() -> None:
@@ -143,7 +154,7 @@ def test_one_example_has_a_point_and_no_band() -> None:
 
 def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
     found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(10)})
-    made = spec(removal_chart(found, Frame({}, methods=("m1", "m9", "random"))))
+    made = spec(removal_chart(found, ChartFrame({}, methods=("m1", "m9", "random"))))
     line = layer(made, "line")["encoding"]
     names = [f"m{place}" for place in range(10)]
     assert line["color"]["scale"]["domain"] == [*names[:2], "random", *names[2:]], "random has a colour of its own"
@@ -157,10 +168,10 @@ def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
 def test_colours_come_again_only_where_there_are_more_methods_than_colours() -> None:
     order = [f"m{place}" for place in range(20)]
     company = ["m0", "m2", "m4", "m8", "m10", "m16"]
-    places = {method: spread(order, company).index(method) for method in company}
+    places = {method: spread_colors(order, company).index(method) for method in company}
     assert places == {"m0": 0, "m2": 2, "m4": 4, "m8": 1, "m10": 3, "m16": 5}, "m8, m10, m16: the next free colour"
-    assert sorted(spread(order, company)) == sorted(order)
-    many = spread(order, order[:10])
+    assert sorted(spread_colors(order, company)) == sorted(order)
+    many = spread_colors(order, order[:10])
     assert many[:8] == order[:8]
     assert [many.index(method) % 8 for method in order[8:10]] == [0, 1]
 
@@ -168,7 +179,7 @@ def test_colours_come_again_only_where_there_are_more_methods_than_colours() -> 
 def test_the_legend_names_what_is_drawn() -> None:
     made = spec(removal_chart(FOUND, FRAME))
     assert layer(made, "line")["encoding"]["color"]["legend"]["values"] == ["LIME", "Random"]
-    shorter = spec(removal_chart(FOUND, Frame(FRAME.titles, methods=("lime",))))["height"]
+    shorter = spec(removal_chart(FOUND, ChartFrame(FRAME.titles, methods=("lime",))))["height"]
     assert made["height"] - shorter == LEGEND_ROW
 
 
@@ -177,7 +188,7 @@ def test_a_method_has_one_colour_in_every_company() -> None:
     looks = []
     for company in (("lime", "occlusion"), ("occlusion", "gradient")):
         found = by_hand({("m", method, "without_top", 0): [1.0, 0.5] for method in company})
-        line = layer(spec(removal_chart(found, Frame({}, order=order))), "line")["encoding"]
+        line = layer(spec(removal_chart(found, ChartFrame({}, order=order))), "line")["encoding"]
         assert line["color"]["legend"]["values"] == list(company)
         looks.append((line["color"]["scale"]["domain"], line["strokeDash"]["scale"]["range"]))
     assert looks[0] == looks[1] == (list(order), [*[SOLID] * 3, DOTTED])
@@ -185,8 +196,8 @@ def test_a_method_has_one_colour_in_every_company() -> None:
 
 def test_many_bands_over_each_other_are_not_drawn() -> None:
     found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(MOST_BANDS + 1)})
-    assert [one["mark"]["type"] for one in spec(removal_chart(found, Frame({})))["layer"]] == ["line", "point"]
-    few = Frame({}, methods=("m0", "m1"))
+    assert [one["mark"]["type"] for one in spec(removal_chart(found, ChartFrame({})))["layer"]] == ["line", "point"]
+    few = ChartFrame({}, methods=("m0", "m1"))
     assert [one["mark"]["type"] for one in spec(removal_chart(found, few))["layer"]] == ["area", "line", "point"]
 
 
@@ -200,7 +211,7 @@ def test_cost_goes_by_factors_and_what_costs_nothing_stands_at_zero() -> None:
     points = data(made, "point").set_index("method")
     assert (points.loc["lime", "x"], points.loc["lime", "value"]) == (1000, 0.5)
     assert points.loc["random", "x"] == 0
-    lime = spec(cost_chart(FOUND, Frame({}, methods=("lime",)), "comprehensiveness"))
+    lime = spec(cost_chart(FOUND, ChartFrame({}, methods=("lime",)), "comprehensiveness"))
     scale = layer(lime, "point")["encoding"]["x"]["scale"]
     assert (scale["type"], scale["domain"][0] > 0) == ("log", True)
     table = cost_table(FOUND, FRAME, "comprehensiveness").set_index("Method")
@@ -245,12 +256,12 @@ def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
         Graded(at, MetricScore("truth_mass", "lime", at / 2, (at / 4, at), 10, model="m"), ideal)
         for at, ideal in ((0.5, 0.6), (1.0, 0.9))
     ]
-    made = spec(strength_chart(graded, ("lime", "random"), FRAME, TRAINING))
+    made = spec(strength_chart(graded, ("lime", "random"), FRAME, OVER_TRAINING))
     grey = data({**made, "layer": [made["layer"][0]]}, "line")
     assert grey.to_numpy().tolist() == [[0.5, 0.6], [1.0, 0.9]]
     assert data(made, "text")["words"].tolist() == ["what the mark decides"]
     assert data(made, "point")["ideal"].tolist() == ["60.0\u00a0%", "90.0\u00a0%"]
-    assert strength_table(graded, FRAME, TRAINING)["What the mark decides"].tolist() == [0.6, 0.9]
+    assert strength_table(graded, FRAME, OVER_TRAINING)["What the mark decides"].tolist() == [0.6, 0.9]
     unknown = [Graded(1.0, graded[0].score, None)]
     assert [one["mark"]["type"] for one in spec(strength_chart(unknown, ("lime",), FRAME))["layer"]] == [
         "area", "line", "point",
@@ -259,13 +270,13 @@ def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
 
 
 def test_strengths_at_one_place_are_told() -> None:
-    assert together_words([]) == ""
-    assert together_words([[0.5, 0.75], [0.1, 0.25]]).startswith("Strengths 0.5 and 0.75; 0.1 and 0.25: of the")
+    assert equal_strengths_text([]) == ""
+    assert equal_strengths_text([[0.5, 0.75], [0.1, 0.25]]).startswith("Strengths 0.5 and 0.75; 0.1 and 0.25: of the")
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_words_are_legible_in_both_themes(theme: Theme) -> None:
-    frame = Frame(FRAME.titles, theme)
+    frame = ChartFrame(FRAME.titles, theme)
     for chart in (removal_chart(FOUND, frame), cost_chart(FOUND, frame, "comprehensiveness")):
         config = spec(chart)["config"]
         colours = [config["axis"]["labelColor"], config["axis"]["titleColor"], config["legend"]["labelColor"]]
@@ -273,6 +284,6 @@ def test_words_are_legible_in_both_themes(theme: Theme) -> None:
 
 
 def test_a_point_grows_when_it_is_picked_and_none_before() -> None:
-    size = alt.Chart().mark_point().encode(size=picked_size(picked())).to_dict()["encoding"]["size"]
+    size = alt.Chart().mark_point().encode(size=point_size(click_selection())).to_dict()["encoding"]["size"]
     assert size["value"] == POINT
     assert size["condition"] == [{"empty": False, "param": PICKED, "value": PICKED_POINT}]

@@ -26,11 +26,11 @@ from components.evaluate.words import (
     TRUTH,
     how,
     left_out,
-    left_out_html,
     measured_against,
     metrics_html,
     without_words,
 )
+from components.experiment.results import skip_reasons_html
 from engine.data.sources import load_source
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts
@@ -81,7 +81,7 @@ def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
         (EVIL, "2 examples on m", "LIME: comprehensiveness, sufficiency"),
         ("rare", "1 example on m", "LIME: comprehensiveness"),
     ]
-    assert "<img" not in left_out_html(lines)
+    assert "<img" not in skip_reasons_html(lines)
     assert without_words(skips, {"lime": "LIME"}) == "Values that are missing, and why: LIME (by 2 metrics)"
     many = [MetricSkip(dataclasses.replace(OF, method=method), 1, "rare") for method in "abc"]
     assert without_words(many, {}) == "Values that are missing, and why: 3 methods"

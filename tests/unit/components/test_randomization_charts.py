@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from components.evaluate.charts.blank import NOTHING
-from components.evaluate.charts.frame import Frame
+from components.charts.frame import NOTHING, ChartFrame
 from components.randomization.charts import (
     LEAST,
     likeness_chart,
@@ -25,7 +24,7 @@ from engine.randomization.plan import MODES
 from tests.unit.components.randomized import FLAT, PLAN, found
 
 TITLES = {"gradient_x_input": "Input x gradient", "gradient": "Gradient", "random": "Random"}
-FRAME = Frame(TITLES)
+FRAME = ChartFrame(TITLES)
 
 
 def own(mode: str, metric: str, *methods: str) -> list[Curve]:

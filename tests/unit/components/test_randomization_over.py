@@ -10,8 +10,7 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.evaluate.charts.blank import NOTHING
-from components.evaluate.charts.frame import Frame
+from components.charts.frame import NOTHING, ChartFrame
 from components.experiment.runs import CachedResults, Run
 from components.randomization import checks
 from components.randomization.charts import class_chart, models_chart, models_table, numbers_table, same_stages
@@ -27,7 +26,7 @@ from engine.randomization.stages import stages_of
 from engine.shipped.experiments import RANDOMIZATION_PLANS
 from tests.unit.components.randomized import PLAN, found
 
-FRAME = Frame({"gradient_x_input": "Input x gradient"})
+FRAME = ChartFrame({"gradient_x_input": "Input x gradient"})
 ONE_BLOCK = stages_of(PLAN, 1)
 
 

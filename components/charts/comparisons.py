@@ -1,4 +1,4 @@
-"""Statistical charts that several pages draw: curves as lines, points with intervals, agreement as a matrix."""
+"""Charts that compare methods: removal curves of one example, points with intervals, agreement as a matrix."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import altair as alt
 import pandas as pd
 import plotly.graph_objects as go
 
+from components.charts.frame import dashes, line_legend, style_chart
 from components.numbers import hundredths, plain
 from components.palette import PALETTES, STEPS, Theme, colour
 from components.question_words import plural
 from engine.metrics.agreement import Agreement
 from engine.metrics.faithfulness import PERCENTS, RemovalCurve
 
-COLOURS = 8
-"""The theme has so many colours for lines; after that they come again with another dash."""
-SOLID, DASHED, DASH_DOT, DOTTED = [1, 0], [9, 3], [9, 3, 2, 3], [2, 3]
-DASHES = (SOLID, DASHED, DASH_DOT)
 CHART_HEIGHT, CELL, MARGIN = 460, 46, 190
 LEGEND_COLUMNS = 4
 INTERVAL_HEIGHT, AXIS_HEIGHT, NAME_ABOVE = 52, 60, -15
@@ -57,41 +54,14 @@ def curves_chart(
     lines = base.mark_line(strokeWidth=2.2).encode(
         strokeDash=alt.StrokeDash("method:N", sort=names, scale=dashed, title=None, legend=legend)
     )
-    return finished(alt.LayerChart(layer=[lines, _points(base, moved, score)]), CHART_HEIGHT, theme)
-
-
-def line_legend(columns: int | alt.ExprRef, label: int) -> alt.Legend:
-    """The legend of a chart of lines, below it; `label`: pixels after which a name is cut."""
-    return alt.Legend(
-        orient="bottom", columns=columns, labelLimit=label, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5
-    )
-
-
-def finished(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerChart:
-    """The chart at this height, with words that can be read in the theme."""
-    words = PALETTES[theme].muted  # Streamlit's own grey is too faint to read on a light ground
-    return (
-        chart.properties(height=height)
-        .configure_axis(labelColor=words, titleColor=words)
-        .configure_legend(labelColor=words)
-    )
+    return style_chart(alt.LayerChart(layer=[lines, _points(base, moved, score)]), CHART_HEIGHT, theme)
 
 
 def _points(base: alt.Chart, moved: str, score: bool) -> alt.Chart:
     """Only the points answer the mouse: a line would tell the values of its first point everywhere."""
-    told = {"method": "method", moved: moved, "shown": "score" if score else "probability"}
-    tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in told.items()]
+    titles = {"method": "method", moved: moved, "shown": "score" if score else "probability"}
+    tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
     return base.mark_point(filled=True, opacity=1, size=55).encode(tooltip=tips)
-
-
-def dashes(methods: Sequence[str]) -> list[list[int]]:
-    """Solid lines, other dashes each time that the colours come again, dots for random."""
-    return [DOTTED if method == "random" else again(place) for place, method in enumerate(methods)]
-
-
-def again(place: int) -> list[int]:
-    """The dashes of a method by its place among all."""
-    return DASHES[place // COLOURS % len(DASHES)]
 
 
 def curve_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str], unit: str = "token") -> pd.DataFrame:
@@ -146,7 +116,7 @@ def interval_chart(
     if shaded is not None:
         ground = alt.Chart(table[table["Method"] == shaded]).mark_rect(color=palette.line, opacity=0.6)
         layers.insert(0, ground.encode(x="Low:Q", x2="High:Q"))
-    return finished(alt.LayerChart(layer=layers), INTERVAL_HEIGHT * len(table) + AXIS_HEIGHT, theme)
+    return style_chart(alt.LayerChart(layer=layers), INTERVAL_HEIGHT * len(table) + AXIS_HEIGHT, theme)
 
 
 def _text_above(base: alt.Chart, field: str, x: int | str, align: Literal["left", "right"], color: str) -> alt.Chart:

@@ -1,0 +1,193 @@
+"""A chart as files that stand alone: SVG, HTML and PNG with title, notes and commands; Vega-Lite; its numbers as CSV.
+
+Each is made when its button is pressed. Loads nothing that draws charts.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import streamlit as st
+
+from components import vega
+from components.export_page import standing_page
+from components.keeping import file_button
+from components.palette import PALETTES
+from components.png_button import png_button
+from components.svg_sheet import EDGE, LINE, WIDTH, Sheet, clean, heading, sentence, whole
+from components.tables import table_html, table_styles
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
+
+    from components.palette import Theme
+
+FONT = "system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif"
+SMALL, LARGE = 12, 13
+"""Sizes of labels and titles in pixels."""
+LEGEND_COLUMNS = "width < 460 ? 1 : width < 700 ? 2 : width < 900 ? 3 : 4"
+"""Of a legend, by the width of the plot: an expression of Vega."""
+FILE_COLUMNS = 3
+"""Of a legend in a file: where the width decides, it is not known at layout, and the last names are lost."""
+BOX = "chart"
+"""The id of the element that holds the chart."""
+PNG_HELP = (
+    "The chart with its title, what was evaluated and the command, in the light theme. Your browser draws it from SVG."
+)
+SVG_HELP = "The same as lines and letters, for papers. The numbers stand in it as CSV, unseen."
+HTML_HELP = "A page with the chart, which answers the mouse, and its numbers. It loads nothing from the internet."
+SPEC_HELP = "The chart with its numbers as Vega-Lite, which Altair and Vega's editor read."
+CSV_HELP = "What the chart draws."
+
+
+@dataclass(frozen=True)
+class ChartCaption:
+    """Plain text around a chart in its file. `notes`: what was evaluated; `commands`: to repeat it."""
+
+    title: str
+    notes: Sequence[str]
+    commands: Sequence[str]
+
+
+@runtime_checkable
+class ChartFiles(Protocol):
+    """A chart that can be exported. `file`: the name of its files, without an ending."""
+
+    @property
+    def file(self) -> str: ...
+
+    @property
+    def table(self) -> pd.DataFrame: ...
+
+    def key(self, kind: str) -> str: ...
+
+    def spec(self) -> str: ...
+
+    def svg(self) -> str: ...
+
+    def html(self) -> str: ...
+
+
+class CaptionedChart(ABC):
+    """A chart that is exported with a caption: what it looks like and says makes its files."""
+
+    @property
+    @abstractmethod
+    def file(self) -> str:
+        """The name of its files, without an ending."""
+
+    @property
+    @abstractmethod
+    def table(self) -> pd.DataFrame:
+        """The numbers that it draws."""
+
+    @abstractmethod
+    def key(self, kind: str) -> str:
+        """Of a widget of this chart."""
+
+    @abstractmethod
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
+        """In a theme, that of the page where none is named."""
+
+    @abstractmethod
+    def caption(self) -> ChartCaption:
+        """The text around the chart in its files."""
+
+    def spec(self) -> str:
+        """As it is on the page."""
+        return self.chart().to_json()
+
+    def svg(self) -> str:
+        """In the light theme, whichever the page is seen in."""
+        return chart_svg(self.chart("light"), self.caption(), self.table, light_colors())
+
+    def html(self) -> str:
+        """The same as a page."""
+        return chart_html(self.chart("light"), self.caption(), self.table, light_colors())
+
+
+def chart_file_buttons(chart: ChartFiles) -> None:
+    """A button a file."""
+    files: dict[str, tuple[str, str, Callable[[], str], str]] = {
+        "SVG": ("svg", "image/svg+xml", chart.svg, SVG_HELP),
+        "HTML": ("html", "text/html", chart.html, HTML_HELP),
+        "Vega-Lite, JSON": ("vl.json", "application/json", chart.spec, SPEC_HELP),
+        "Numbers, CSV": ("csv", "text/csv", lambda: chart.table.to_csv(index=False), CSV_HELP),
+    }
+    with st.container(horizontal=True, gap="small"):
+        for label, (ending, kind, build, help) in files.items():
+            file_button(label, f"{chart.file}.{ending}", kind, build, help, chart.key(label))
+        png_button("PNG", f"{chart.file}.png", chart.svg, PNG_HELP, chart.key("png"))
+
+
+def light_colors() -> Sequence[str]:
+    """Of the methods, as the light theme has them."""
+    return st.get_option("theme.light.chartCategoricalColors") or ()
+
+
+def chart_svg(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame, colors: Sequence[str]) -> str:
+    """The chart between its title and its notes; the table's numbers are in it unseen, as CSV."""
+    drawn = vega.svg(_spec(chart, colors))
+    sheet = Sheet()
+    sheet.parts.append(f"<desc>{_numbers(table)}</desc>")
+    heading(sheet, caption.title)
+    sheet.parts.append(drawn.replace("<svg ", f'<svg x="{EDGE:g}" y="{sheet.y:g}" ', 1))
+    sheet.y += float(drawn.partition(' height="')[2].partition('"')[0]) + LINE
+    for line in (*caption.notes, *caption.commands):
+        sentence(sheet, line)
+    return whole(sheet, dark=False)
+
+
+def chart_html(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame, colors: Sequence[str]) -> str:
+    """A page where the chart answers the mouse as on the dashboard; without scripts, it is the picture."""
+    spec = _spec(chart, colors)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in caption.notes)
+    commands = "".join(f"<pre>{escape(command)}</pre>" for command in caption.commands)
+    drawn = f'<div class="xg-scroll" id="{BOX}">{vega.svg(spec)}</div>'
+    sections = [drawn, notes + commands, table_html(table)]
+    return standing_page(caption.title, sections, table_styles(), "light", _script(spec))
+
+
+def _spec(chart: alt.LayerChart, colors: Sequence[str]) -> dict[str, Any]:
+    """As the page draws it: the height holds the legend, and the theme's colors are those of the methods."""
+    by_width = json.dumps({"expr": LEGEND_COLUMNS})
+    spec = json.loads(json.dumps(vega.cleaned(chart.to_dict())).replace(by_width, str(FILE_COLUMNS)))
+    config = _merge(_config(colors), spec.get("config", {}))
+    return spec | {"width": WIDTH - 2 * EDGE, "autosize": {"type": "fit", "contains": "padding"}, "config": config}
+
+
+def _config(colors: Sequence[str]) -> dict[str, Any]:
+    palette = PALETTES["light"]
+    sizes = {"labelFontSize": SMALL, "titleFontSize": LARGE, "titleFontWeight": "normal"}
+    return {
+        "font": FONT,
+        "background": palette.ground,
+        "range": {"category": list(colors)} if colors else {},
+        "view": {"stroke": None},
+        "axis": {"gridColor": palette.line, "domainColor": palette.line, "tickColor": palette.line, **sizes},
+        "legend": sizes,
+    }
+
+
+def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Two configurations whose parts are mappings or values; `over` wins."""
+    both = {name: {**under[name], **over[name]} for name in under if isinstance(over.get(name), Mapping)}
+    return {**under, **over, **both}
+
+
+def _numbers(table: pd.DataFrame) -> str:
+    lines = table.to_csv(index=False).splitlines()
+    return "\n".join(escape(clean(line)) for line in lines)
+
+
+def _script(spec: Mapping[str, Any]) -> str:
+    """Vega and the call that draws. No text of the chart can end the script; Vega interprets, so nothing is eval'd."""
+    safe = json.dumps(spec).replace("<", r"\u003c")
+    options = json.dumps({"actions": False, "ast": True, "renderer": "svg"})
+    return f'{vega.library()}\nvegaEmbed("#{BOX}", {safe}, {options});'

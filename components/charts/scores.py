@@ -1,0 +1,315 @@
+"""Charts of means over examples with their 95 % intervals: lines, bars, points of two metrics; and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import altair as alt
+import pandas as pd
+
+from components.charts.frame import (
+    COLORS,
+    FOOT,
+    TICKS,
+    AxisRange,
+    ChartAxis,
+    ChartFrame,
+    blank_chart,
+    click_selection,
+    dashes,
+    linear_axis,
+    log_axis,
+    point_size,
+    style_chart,
+)
+from components.numbers import plain
+from components.palette import PALETTES
+from engine.evaluation.reasons import counted
+from engine.evaluation.views.pairs import Pair
+from engine.experiments.options import RANDOM
+from engine.metrics.catalog import Better, metric
+from engine.metrics.results import MetricScore
+
+BETTER: dict[Better, str] = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
+WHY = "Why"
+"""The column of tables that says why examples have no value, where there are such."""
+DOUBT = "Interval"
+"""The one that says why there is none, where there is none."""
+AT = "at"
+"""The column of the x axis of lines."""
+BAND, WIDTH = 0.14, 2.2
+"""How opaque a band is, and how wide a line in pixels."""
+MOST_BANDS = 4
+"""More bands over each other cannot be told apart: then hovering alone tells the intervals."""
+GROUP = "group"
+"""The column of the group's name, which is above its bars."""
+BAR, NAME = 17, 34
+"""Height in pixels: of a bar, of a group's name with the room above it."""
+FULL, CHANCE = (0.8, 0.6, 0.45), 0.3
+"""How opaque a bar is: at first, and each time that the colors come again; random's."""
+BESIDE, LETTERS = 132, 11.5
+"""Of a bar's name in pixels: the room for it, and the size of its letters."""
+
+
+def axis_title(id: str) -> list[str]:
+    """A metric on an axis, a line each: its title and unit, and which way is better."""
+    of = metric(id)
+    unit = "" if of.unit in of.title.lower() else f" ({of.unit})"
+    return [f"{of.title}{unit}", BETTER[of.better]]
+
+
+def interval_text(score: MetricScore) -> str:
+    """The ends of the 95 % interval, or why there is none."""
+    return score.doubt or " to ".join(map(plain, score.interval or ()))
+
+
+def skips_text(score: MetricScore) -> str:
+    """How many examples have no value, and why."""
+    return counted(score.skipped) or "none"
+
+
+def missing_values_text(table: pd.DataFrame) -> str:
+    """A sentence about what a chart of that table cannot draw, empty where it draws all. Not escaped."""
+    if table.empty:
+        return ""
+    without = table[table["Value"].isna()]
+    places = ("Slice", "Method", "Model", WHY)
+    rows = without[[name for name in places if name in table]].drop_duplicates().to_dict("records")
+    each = []
+    for row in rows:
+        slice = f", {row['Slice']}" if isinstance(row.get("Slice"), str) else ""
+        each.append(f"{row['Method']} on {row['Model']}{slice} ({row[WHY]})")
+    return f"Not drawn, for no example has a value: {', '.join(each)}." if each else ""
+
+
+def score_tooltips(frame: ChartFrame, more: Mapping[str, str]) -> list[alt.Tooltip]:
+    """Columns shown on hovering with their titles; `more` is between the names and the numbers."""
+    slice = {"slice": "Slice"} if frame.slice else {}
+    numbers = {"shown": "Value", "interval": "95 % interval", "examples": "Examples", "skipped": "Without a value"}
+    titles = {"name": "Method", "model": "Model", **slice, **more, **numbers}
+    return [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items()]
+
+
+def chart_row(score: MetricScore, frame: ChartFrame) -> dict[str, object]:
+    """A point of a chart: what a click says, its place, and what hovering shows."""
+    assert score.value is not None
+    low, high = score.interval or (None, None)
+    return {
+        "model": score.model,
+        "method": score.method,
+        "metric": score.metric,
+        "percent": score.percent,
+        "slice": frame.slice,
+        "name": frame.title(score.method),
+        "value": score.value,
+        "low": low,
+        "high": high,
+        "shown": plain(score.value),
+        "interval": interval_text(score),
+        "examples": f"{score.n:,}",
+        "skipped": skips_text(score),
+    }
+
+
+def table_row(score: MetricScore, frame: ChartFrame, more: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The same for reading and for files: plain numbers, and nothing in the place of a value that is missing."""
+    low, high = (None if score.doubt else score.interval) or (None, None)
+    return {
+        **({"Slice": frame.slice} if frame.slice else {}),
+        "Method": frame.title(score.method),
+        "Model": score.model,
+        **(more or {}),
+        "Value": round_number(score.value),
+        "95 % from": round_number(low),
+        "95 % to": round_number(high),
+        "Examples": score.n,
+        "Without a value": sum(score.skipped.values()),
+        **({DOUBT: score.doubt} if score.doubt else {}),
+        **({WHY: skips_text(score)} if score.skipped else {}),
+    }
+
+
+def round_number(value: float | None) -> float | None:
+    """Four significant digits: more than an interval leaves certain."""
+    return None if value is None else float(f"{value:.4g}")
+
+
+def range_of(scores: Iterable[MetricScore], room: float = 0.04) -> tuple[float, float] | None:
+    """From the lowest end of an interval to the highest with a little room; None of nothing."""
+    ends = _ends(one for one in scores if one.value is not None)
+    if not ends:
+        return None
+    beside = room * (max(ends) - min(ends)) or room
+    return min(ends) - beside, max(ends) + beside
+
+
+def range_from_zero(scores: Iterable[MetricScore], frame: ChartFrame) -> AxisRange:
+    """The range of bars, which start at 0; the frame's where it has one, widened to hold 0."""
+    low, high = frame.value_range or range_of(scores) or (0.0, 1.0)
+    return min(0.0, low), max(0.0, high)
+
+
+def _ends(scores: Iterable[MetricScore]) -> list[float]:
+    """Values, and the ends of their intervals."""
+    return [end for one in scores for end in (*(one.interval or ()), one.value) if end is not None]
+
+
+def line_chart(
+    table: pd.DataFrame,
+    company: Sequence[str],
+    frame: ChartFrame,
+    axes: tuple[ChartAxis, ChartAxis],
+    more: Mapping[str, str],
+    bands: bool = True,
+) -> alt.LayerChart:
+    """A line a method, with a band of its intervals behind and points that answer the mouse.
+
+    `table`: a row a point, as `chart_row` makes it, with its place `AT` on the x axis. `more`: columns on hovering.
+    Only the points answer the mouse: a line would tell the values of its first point everywhere.
+    """
+    x, y = axes
+    methods, click = frame.methods_in(company, table), click_selection()
+    legend = frame.legend(methods)
+    base = alt.Chart(table).encode(x=x.x(AT), color=frame.color(company, legend))
+    lines = base.mark_line(strokeWidth=WIDTH).encode(y=y.y("value"), strokeDash=frame.dash(company, legend))
+    points = base.mark_point(filled=True, opacity=1).encode(
+        y=y.y("value"), size=point_size(click), tooltip=score_tooltips(frame, more)
+    )
+    clear = bands and table["method"].nunique() <= MOST_BANDS
+    layers = [*(band_layers(base, table, y) if clear else []), lines, points.add_params(click)]
+    return style_chart(alt.LayerChart(layer=layers), frame.height(methods), frame.theme)
+
+
+def band_layers(base: alt.Chart, table: pd.DataFrame, y: ChartAxis) -> list[alt.Chart]:
+    """Bands behind lines, of the points that have an interval (one example has none); no layer where none has."""
+    known = table[table["low"].notna()]
+    if known.empty:
+        return []
+    return [base.properties(data=known).mark_area(opacity=BAND, line=False).encode(y=y.y("low"), y2="high:Q")]
+
+
+def bar_chart(
+    table: pd.DataFrame, company: Sequence[str], frame: ChartFrame, x: ChartAxis, more: Mapping[str, str]
+) -> alt.LayerChart:
+    """Horizontal bars in groups, a method each with its name before it, with a rule for the 95 % interval.
+
+    `table`: a row a bar, as `chart_row` makes it, with its `GROUP`; groups come in the order of the table.
+    The axis must hold 0, from which the bars start: a bar's length is its value. `more`: columns on hovering.
+    """
+    groups = list(dict.fromkeys(table[GROUP]))
+    names = [frame.title(method) for method in frame.methods_in(company, table)]
+    step = len(names) * BAR + NAME
+    base = alt.Chart(table).encode(y=_group_axis(groups, NAME / step))
+    scale = alt.Scale(domain=names, paddingInner=0.15)
+    inside = alt.YOffset("name:N", sort=names, scale=scale)
+    middle = alt.YOffset("name:N", sort=names, scale=scale, bandPosition=0.5)
+    x = replace(x, ticks=alt.Axis(tickCount=TICKS, titleAnchor="end"))  # its title has no room in the middle
+    bars = _bars(base, company, frame, x, more).encode(yOffset=inside)
+    layers = [bars, _group_names(base, frame), _bar_names(base, frame).encode(yOffset=middle)]
+    if (known := table[table["low"].notna()]).size:
+        rules = base.properties(data=known).mark_rule(strokeWidth=1.5, color=PALETTES[frame.theme].text)
+        tooltips = score_tooltips(frame, more)
+        layers.insert(1, rules.encode(x=x.x("low"), x2="high:Q", yOffset=middle, tooltip=tooltips))
+    return style_chart(alt.LayerChart(layer=layers), len(groups) * step + FOOT, frame.theme)
+
+
+def opacities(methods: Sequence[str]) -> list[float]:
+    """How opaque each method's bars are."""
+    return [CHANCE if method == RANDOM else FULL[place // COLORS % len(FULL)] for place, method in enumerate(methods)]
+
+
+def _group_axis(groups: Sequence[str], name: float) -> alt.Y:
+    """`name`: the room for a group's name above its bars, as a share of the group."""
+    scale = alt.Scale(domain=list(groups), paddingInner=name, paddingOuter=name / 2, align=1)
+    room = alt.Axis(labels=False, ticks=False, domain=False, grid=False, minExtent=BESIDE)
+    return alt.Y(f"{GROUP}:N", sort=list(groups), title=None, axis=room, scale=scale)
+
+
+def _bars(
+    base: alt.Chart, company: Sequence[str], frame: ChartFrame, x: ChartAxis, more: Mapping[str, str]
+) -> alt.Chart:  # fmt: skip
+    click, order = click_selection(), frame.color_order(company)
+    opaque, edges = frame.scale(company, opacities(order)), frame.scale(company, dashes(order))
+    return (
+        base.mark_bar(height=alt.RelativeBandSize(1), stroke=PALETTES[frame.theme].text)
+        .encode(
+            x=x.x("value"),
+            color=frame.color(company, None),
+            opacity=alt.Opacity("name:N", scale=opaque, legend=None),
+            strokeDash=alt.StrokeDash("name:N", scale=edges, legend=None),
+            strokeWidth=alt.when(click).then(alt.value(4)).otherwise(alt.value(1)),
+            tooltip=score_tooltips(frame, more),
+        )
+        .add_params(click)
+    )
+
+
+def _bar_names(base: alt.Chart, frame: ChartFrame) -> alt.Chart:
+    """The method of each bar, to its left."""
+    names = base.mark_text(
+        align="right", baseline="middle", fontSize=LETTERS, limit=BESIDE - 8, color=PALETTES[frame.theme].text
+    )
+    return names.encode(x=alt.value(-6), text="name:N")
+
+
+def _group_names(base: alt.Chart, frame: ChartFrame) -> alt.Chart:
+    """The name of each group, once, above its first bar."""
+    names = base.transform_aggregate(groupby=[GROUP]).mark_text(
+        align="left", baseline="bottom", dy=-4, fontSize=13, fontWeight=600, color=PALETTES[frame.theme].text
+    )
+    return names.encode(x=alt.value(6 - BESIDE), text=f"{GROUP}:N", y=alt.Y(f"{GROUP}:N", bandPosition=0))
+
+
+def scatter_chart(
+    pairs: Sequence[Pair], company: Sequence[str], frame: ChartFrame, log: bool = False
+) -> alt.LayerChart:  # fmt: skip
+    """Two metrics against each other: a point a method, with its 95 % intervals as a cross.
+
+    `pairs`: of one model. `log`: the x axis is logarithmic, as far as there are values above 0.
+    """
+    drawn = [one for one in pairs if one.x.value is not None]
+    if not drawn:
+        return blank_chart(frame)
+    x, y = drawn[0].x.metric, drawn[0].y.metric
+    at = [one.x for one in drawn]
+    across = log_axis(axis_title(x), _ends(at)) if log else linear_axis(axis_title(x), range_of(at))
+    up = linear_axis(axis_title(y), frame.value_range or range_of(one.y for one in drawn))
+    return _crosses(pd.DataFrame([_pair_row(one, frame) for one in drawn]), company, frame, across, up, metric(x).title)
+
+
+def scatter_table(pairs: Sequence[Pair], frame: ChartFrame) -> pd.DataFrame:
+    """A row a method, those without values too: the metric on the y axis, and the one on the x axis."""
+    return pd.DataFrame(
+        [table_row(one.y, frame, {metric(one.x.metric).title: round_number(one.x.value)}) for one in pairs]
+    )
+
+
+def _crosses(
+    table: pd.DataFrame, company: Sequence[str], frame: ChartFrame, x: ChartAxis, y: ChartAxis, across: str
+) -> alt.LayerChart:
+    methods, click = frame.methods_in(company, table), click_selection()
+    legend = frame.legend(methods, "points")
+    base = alt.Chart(table).encode(color=frame.color(company, legend))
+    whiskers = {
+        "low": {"x": x.x("x"), "y": y.y("low"), "y2": "high:Q"},
+        "left": {"x": x.x("left"), "x2": "right:Q", "y": y.y("value")},
+    }
+    layers = [
+        base.properties(data=known).mark_rule(strokeWidth=1.5, opacity=0.7).encode(**places)
+        for end, places in whiskers.items()
+        if (known := table[table[end].notna()]).size
+    ]
+    tooltips = score_tooltips(frame, {"across": across, "around": f"{across}, 95 % interval"})
+    points = base.mark_point(filled=True, opacity=1).encode(
+        x=x.x("x"), y=y.y("value"), size=point_size(click), shape=frame.shape(company, legend), tooltip=tooltips
+    )
+    chart = alt.LayerChart(layer=[*layers, points.add_params(click)])
+    return style_chart(chart, frame.height(methods), frame.theme)
+
+
+def _pair_row(pair: Pair, frame: ChartFrame) -> dict[str, object]:
+    value, (left, right) = pair.x.value, pair.x.interval or (None, None)
+    assert value is not None
+    across = {"x": value, "left": left, "right": right, "across": plain(value), "around": interval_text(pair.x)}
+    return {**chart_row(pair.y, frame), **across}
