@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.picture_memory import held, peak
 from benchmarks.timing import ratio
-from engine.classifiers import AnyClassifier
+from engine.models.classifier import AnyClassifier
 
 
 class Beside:

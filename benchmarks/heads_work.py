@@ -25,11 +25,11 @@ from benchmarks.limits import Limit, judge, load
 from benchmarks.model_work import TEXT, bare_forward, bare_gradient, task_on
 from benchmarks.timing import in_turn, ratio, show
 from engine import runtime
-from engine.classifiers import AnyClassifier
 from engine.data.image_datasets import load_images
 from engine.explain import explain
 from engine.heads.readings import plain_probe, read_heads, switch_off_each
 from engine.heads.scaling import layers_and_heads
+from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_model
 from engine.request import Example, Picture, Request
 from engine.store import result_store

@@ -19,7 +19,7 @@ from benchmarks.limits import Limit, judge
 from benchmarks.timing import show
 from benchmarks.vit_base import random_vit_base, task_on
 from engine import runtime
-from engine.classifiers import AnyClassifier
+from engine.models.classifier import AnyClassifier
 from engine.task import Task
 
 MASKS = 500

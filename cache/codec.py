@@ -41,7 +41,7 @@ def encode(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray], key: str =
 
 
 def decode(body: object, key: str = "") -> tuple[Meta, Arrays]:
-    """What `encode` was given. Raises CorruptEntry, and nothing else, for any other bytes."""
+    """Return the arguments of `encode`. Raises CorruptEntry, and nothing else, for any other bytes."""
     body = verify(body, key)
     try:
         payload = body[_BODY:]

@@ -41,7 +41,7 @@ _BROKEN = {
 
 
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite raises; the second where its message quotes damaged text."""
+"""Errors of SQLite; the second where its message quotes damaged text."""
 
 
 def is_damage(error: BaseException | None, path: Path) -> bool:
@@ -221,7 +221,7 @@ def _schema(link: sqlite3.Connection) -> list[bytes | None]:
 
 @functools.cache
 def _schema_made() -> list[bytes | None]:
-    """The same of tables that nothing has happened to."""
+    """The schema of intact tables."""
     with contextlib.closing(sqlite3.connect(":memory:")) as link:
         link.executescript(_TABLES)
         return _schema(link)

@@ -1,4 +1,4 @@
-"""Single flight: however many ask for a result at once, it is computed once."""
+"""Single flight: a result that many request at once is computed once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.05
 
 
 class _Call:
-    """One computation that is under way, and what came of it."""
+    """A running computation and its result."""
 
     def __init__(self) -> None:
         self.over = threading.Event()
@@ -38,14 +38,14 @@ def single_flight(
 ) -> tuple[Meta, Arrays, bool]:
     """(meta, arrays, hit): from the store, from somebody who is computing it now, or from `compute`.
 
-    hit is False only for the one who computed. An Exception of `compute` reaches all who wait in this
-    process, except those in `alone` (a cancellation, say), which concern one asker: then the next computes.
-    `check` is called while waiting and may raise in order to give up. A miss returns what a later hit does.
+    hit is False only for the caller that computed. An exception of `compute` is raised in all waiting threads of this
+    process, except those in `alone` (such as a cancellation), which concern one caller: then the next one computes.
+    `check` is called while waiting and may raise to give up. A miss returns the same as a later hit.
     """
     while True:
-        found = store.get(key)
-        if found is not None:
-            return *found, True
+        entry = store.get(key)
+        if entry is not None:
+            return *entry, True
         call, first = _join((os.getpid(), str(store.folder.absolute()), key))
         if first:
             return _lead(store, key, compute, call, alone, check)
@@ -75,9 +75,9 @@ def _lead(
 ) -> tuple[Meta, Arrays, bool]:
     try:
         with _held(_lock_path(store.folder, key), check):
-            found = store.get(key)
-            if found is not None:
-                return *found, True
+            entry = store.get(key)
+            if entry is not None:
+                return *entry, True
             call.body = codec.encode(*compute(), key)
             store.put_body(key, call.body)
         return *codec.decode(call.body, key), False
@@ -98,9 +98,9 @@ def _await(call: _Call, check: Callable[[], None] | None) -> None:
 
 @contextlib.contextmanager
 def _held(path: Path, check: Callable[[], None] | None) -> Iterator[None]:
-    """The turn of this process at one key. The system frees it if the process dies.
+    """Hold the lock of a key among processes. The system frees it if the process dies.
 
-    Where no lock file can be made (a read-only or full folder), the turn holds among threads only.
+    Where no lock file can be made (a read-only or full folder), only the threads of this process are kept apart.
     """
     handle = None
     while handle is None:

@@ -26,7 +26,7 @@ def key_for(parts: Mapping[str, object]) -> str:
 
 
 def plain(value: object, where: str = "value") -> Any:
-    """The same value in dicts and lists only. TypeError or ValueError names the place that is not plain."""
+    """Return the value in dicts and lists only. TypeError or ValueError names the place that is not plain."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value

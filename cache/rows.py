@@ -1,4 +1,4 @@
-"""What is done to the rows of the store, inside a connection that somebody else lends."""
+"""Statements on the rows of the store, run on a connection of the caller."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cache.database import PAGE_BYTES, Link
 T = TypeVar("T")
 
 ROW_BYTES = 200
-"""What an entry takes beside its body: its row and its place in two indexes."""
+"""Bytes of an entry besides its body: its row and its place in two indexes."""
 
 _FIND = "SELECT e.id, b.body FROM entries e LEFT JOIN bodies b ON b.id = e.id WHERE e.key = ?"
 _ENTER = (
@@ -48,7 +48,7 @@ def writing(link: Link, action: Callable[[Link], T]) -> T:
 
 
 def charge(size: int) -> int:
-    """What a body of `size` bytes takes on the disk, with the unused rest of the page that it shares."""
+    """Disk space of a body of `size` bytes, with the unused rest of the page that it shares."""
     per_page = (PAGE_BYTES - 40) // (size + 12)
     return ROW_BYTES + (PAGE_BYTES // per_page if per_page else -(-size // PAGE_BYTES) * PAGE_BYTES)
 
@@ -93,7 +93,7 @@ def delete(link: Link, identities: list[int]) -> None:
 
 
 def totals(link: Link) -> tuple[int, int]:
-    """How many entries there are and how many bytes they count."""
+    """Return the number of entries and of their bytes."""
     row = link.execute("SELECT entries, bytes FROM totals").fetchone()
     if row is None or not all(isinstance(number, int) for number in row):
         recount(link)

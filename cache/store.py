@@ -88,18 +88,18 @@ class Store:
         return self._trouble or news
 
     def get(self, key: str) -> tuple[Meta, Arrays] | None:
-        """What was put under `key`, or None. A corrupt entry is dropped and counts as a miss."""
+        """Return the entry of `key`, or None. A corrupt entry is dropped and counts as a miss."""
         row = self._try(rows.find, _valid(key))
         if row is not None:
             try:
-                found = codec.decode(row[1], key)
+                entry = codec.decode(row[1], key)
             except CorruptEntry:
                 self._write(rows.delete, [row[0]])
             else:
                 self._hits += 1
                 if self._uses.note(row[0]):
                     threading.Thread(target=self._write_uses, daemon=True).start()
-                return found
+                return entry
         self._misses += 1
         return None
 
@@ -116,22 +116,22 @@ class Store:
         return True
 
     def put(self, key: str, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
-        """Keeps the entry; the least recently used make room. False if it could not be kept (see `status`).
+        """Store the entry; the least recently used ones make room. False if it could not be stored (see `status`).
 
         Values that are not plain raise TypeError or ValueError: that is an error of the caller.
         """
         return self.put_body(_valid(key), codec.encode(meta, arrays, key))
 
     def put_body(self, key: str, body: bytes) -> bool:
-        """`put` for what `codec.encode` has already sealed under this key."""
+        """Store what `codec.encode` has sealed under this key."""
         size = rows.charge(len(body))
         if size > min(self.max_bytes, _LARGEST):
             self._trouble = f"A result of {size:,} bytes was not kept: the cache holds {self.max_bytes:,} bytes."
             return False
-        kept = self._write(self._put, key, body, size) is not None
-        if kept:
+        stored = self._write(self._put, key, body, size) is not None
+        if stored:
             self._trouble = ""
-        return kept
+        return stored
 
     def stats(self) -> Stats:
         """Counts of the folder, and the hits and misses of this process."""
@@ -194,10 +194,10 @@ class Store:
         if uses:
             self._write(rows.touch, uses)
 
-    def _write(self, action: Callable[..., T], *given: Any) -> T | None:
-        return self._try(rows.writing, lambda link: action(link, *given))
+    def _write(self, action: Callable[..., T], *arguments: Any) -> T | None:
+        return self._try(rows.writing, lambda link: action(link, *arguments))
 
-    def _try(self, action: Callable[..., T], *given: Any) -> T | None:
+    def _try(self, action: Callable[..., T], *arguments: Any) -> T | None:
         """The action on a connection; None, and a status, when the disk or the file fails.
 
         A file beyond use has been replaced by the time that its error arrives here: then once more.
@@ -206,7 +206,7 @@ class Store:
             link = None
             try:
                 with self._database.lend() as link:
-                    result = action(link, *given)
+                    result = action(link, *arguments)
                 self._say(link.hindrance)
                 return result
             except (OSError, *FAULTS) as error:
@@ -217,7 +217,7 @@ class Store:
 
     def _say(self, error: Exception | None) -> None:
         if error is not None:
-            self._trouble = told(self.folder, error)
+            self._trouble = describe_fault(self.folder, error)
 
 
 class _Uses:
@@ -247,7 +247,7 @@ class _Uses:
 
 
 def _leave(database: Database, uses: _Uses) -> None:
-    """What `close` does, for a store that nobody closed: when it is collected or the process exits."""
+    """Close a store that was not closed, when it is collected or the process exits."""
     taken = uses.take()
     if taken:
         with contextlib.suppress(OSError, *FAULTS), database.lend() as link:
@@ -256,7 +256,7 @@ def _leave(database: Database, uses: _Uses) -> None:
     database.close()
 
 
-def told(folder: Path, error: Exception) -> str:
+def describe_fault(folder: Path, error: Exception) -> str:
     """One sentence for a person: what is wrong with the cache and what to do about it."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):

@@ -21,7 +21,7 @@ from components.picture.patch_map import PatchMap, place
 from components.picture.styles import use_picture_styles
 from components.picture.variables import picture_style
 from components.text.token_map import TokenMap, direction, token_map_html
-from engine.request import Example, Input
+from engine.request import Example, Input, Picture
 from engine.study.ballots import BallotMap
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE
 from engine.word_units import units
@@ -73,7 +73,7 @@ def scale_html(target: str | None, colors: str) -> str:
 def draw_input(model_input: Input) -> None:
     """Draw the input, with the style sheets of everything here; once on a page, before its explanations."""
     use_ballot_styles()
-    if not isinstance(model_input, Example):
+    if isinstance(model_input, Picture):
         st.html(picture_style(model_input.pixels))
     st.html(input_html(model_input))
 

@@ -9,7 +9,7 @@ from html import escape
 
 from components.looked_at import TEXT_FILE, from_stdin
 from components.styles import Wanted, stylesheet
-from engine.request import Example, Input, Picture
+from engine.request import Example, Input
 
 _CSS = (
     "body{margin:0;background:var(--xg-ground);color:var(--xg-text);font:16px/1.5 system-ui,sans-serif}"
@@ -45,7 +45,7 @@ def _allowed(script: str) -> str:
 def command_html(example: Input, *commands: str) -> str:
     """The commands that make it again, and the file that they read where they read one."""
     shown = "".join(f"<pre>{escape(command)}</pre>" for command in commands)
-    return shown if isinstance(example, Picture) else shown + _stdin_html(example)
+    return shown + _stdin_html(example) if isinstance(example, Example) else shown
 
 
 def _stdin_html(example: Example) -> str:

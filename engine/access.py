@@ -15,8 +15,8 @@ OPEN, STUDY_ONLY = "EXEGESIS_OPEN", "EXEGESIS_STUDY_ONLY"
 """Set to 1 by `exegesis app --open`, which lets everybody open the pages that are not the organiser's, and by
 `--study-only`, which serves the page Take part and nothing else."""
 MODELS, DATASETS = "EXEGESIS_MODELS", "EXEGESIS_DATASETS"
-"""What the operator offers to visitors from elsewhere beside the embedded ones: names, folders, files and hub ids,
-separated by spaces, in quotation marks where they contain one."""
+"""Models and data sets that the operator offers to visitors from elsewhere, besides the embedded ones: names, folders,
+files and hub ids, separated by spaces, in quotation marks where they contain one."""
 MODEL_FIELDS, DATASET_FIELDS = ("model", "models", "teacher", "base"), ("dataset", "data")
 """The fields of a job's specification that name models and data sets."""
 
@@ -60,10 +60,9 @@ def check_model(name: str) -> None:
 def check_dataset(name: str) -> None:
     """Refuse a data set that is neither registered nor offered, before its file is looked at."""
     if _is_restricted():
-        from engine.data import datasets
-        from engine.data import image_datasets as pictures
+        from engine.input_kinds import INPUT_KINDS
 
-        if not datasets.registered_name(name) and not pictures.registered_name(name):
+        if not any(kind.is_registered(name) for kind in INPUT_KINDS.values()):
             _check("dataset", name, DATASETS)
 
 

@@ -70,7 +70,7 @@ def _opposite(
 
 
 def _steps(old: Sequence[Name], new: Sequence[Name]) -> list[tuple[str, int, int, int, int]]:
-    """What to do from the old names to the new ones, as difflib's opcodes."""
+    """Edit operations from the old names to the new ones, as difflib's opcodes."""
     # Else one word changed in "good good good good" would be found as the longest block shifted by one.
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
@@ -85,6 +85,6 @@ def _steps(old: Sequence[Name], new: Sequence[Name]) -> list[tuple[str, int, int
 
 
 def _shared(old: Sequence[Name], new: Sequence[Name]) -> int:
-    """How many names both begin with."""
+    """Length of the common prefix."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))

@@ -22,7 +22,7 @@ from engine.store import result_store
 
 EXECUTORS = ("local", "ray")
 RETRIES = 5
-"""How often a task is given to another worker when its own is gone."""
+"""Retries of a task on another worker when its own is lost."""
 LOOK_SECONDS = 0.5
 
 CacheEntries = dict[str, bytes]
@@ -72,15 +72,15 @@ def run_tasks(
 def worker_cache() -> Iterator[CacheEntries]:
     """A cache of its own, thrown away afterwards; all that is put into it inside is noted."""
     with tempfile.TemporaryDirectory() as folder, _own_home(folder), result_store() as store:
-        found = result_store().heard = {}
-        yield found
+        entries = result_store().heard = {}
+        yield entries
         store.close()
 
 
-def store_entries(task: ClusterTask, found: CacheEntries) -> None:
-    """What a worker handed over is put into the cache here."""
+def store_entries(task: ClusterTask, entries: CacheEntries) -> None:
+    """Put the entries that a worker computed into the cache of this machine."""
     store = result_store()
-    stored = [store.put_body(key, body) for key, body in found.items()]
+    stored = [store.put_body(key, body) for key, body in entries.items()]
     if all(stored):
         store.put(task.key, {"done": True}, {})
 
@@ -119,10 +119,10 @@ def _cluster(address: str | None) -> Iterator[Any]:
     try:
         ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        told = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
         where = address or "this machine"
         raise ExegesisError(
-            f"address: no Ray cluster answers at {where} ({told}). Start one: ray start --head."
+            f"address: no Ray cluster answers at {where} ({reason}). Start one: ray start --head."
         ) from None
     try:
         yield ray
@@ -144,9 +144,9 @@ def _check_reachable(address: str | None) -> None:
 
 
 def _no_cluster(address: str | None, error: Exception) -> ExegesisError:
-    told = " ".join(str(error).split())[:200]
+    reason = " ".join(str(error).split())[:200]
     where = f"no Ray cluster answers at {address or 'this machine'}"
-    return ExegesisError(f"address: {where} ({told}). Start one: ray start --head.")
+    return ExegesisError(f"address: {where} ({reason}). Start one: ray start --head.")
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-"""What the CUDA runtime itself loads first; without it `torch.cuda.is_available()` is False."""
+"""The driver library that the CUDA runtime loads first; without it `torch.cuda.is_available()` is False."""
 
 
 def gpu_possible() -> bool:

@@ -1,4 +1,4 @@
-"""From a request to an explanation: from the cache, or computed in the device's turn, checked, stored."""
+"""Explanations of requests: read from the cache, or computed on the device, checked and stored."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from cache import key_for, single_flight
 from engine import runtime, serialization, shipped
-from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.heads.scaling import scaled_model
+from engine.input_kinds import input_kind, load_classifier
 from engine.lazy import torch
 from engine.models import catalog
+from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import Explainer, explainer
@@ -32,7 +33,7 @@ HEADS_NAMED = 4
 
 
 def explain(request: Request) -> Explanation:
-    """The explanation of one example; a cached one touches no model.
+    """Explain one example. A cached explanation loads no model.
 
     Errors: `UsageError` for an unknown model, method, parameter or target, `ExegesisError` for what fails.
     """
@@ -42,30 +43,33 @@ def explain(request: Request) -> Explanation:
 def explain_many(
     requests: Sequence[Request], report: Report = silent, cancel: CancelToken | None = None
 ) -> list[Explanation]:
-    """Explanations in the order asked. Examples that share model, method and parameters share passes."""
-    plans = [_Plan(request) for request in requests]
-    made: dict[int, Explanation] = {}
+    """Explain many examples, in the order of the requests.
+
+    Examples that share model, method and parameters share passes. Errors: as `explain`.
+    """
+    queries = [_Query(request) for request in requests]
+    done: dict[int, Explanation] = {}
     with cancellable(cancel):
-        for group in _groups(plans):
+        for group in _groups(queries):
             check_cancelled()
-            report(len(made), len(plans), group[0].method.title)
-            made.update({id(plan): answer for plan, answer in zip(group, _answer(group), strict=True)})
-    report(len(made), len(plans), "")
-    return [made[id(plan)] for plan in plans]
+            report(len(done), len(queries), group[0].method.title)
+            done.update({id(query): one for query, one in zip(group, _explain_group(group), strict=True)})
+    report(len(done), len(queries), "")
+    return [done[id(query)] for query in queries]
 
 
 def shipped_explanation(request: Request) -> Explanation | None:
-    """The one that comes with the project, made on a CPU whatever the device here; None where it is not current."""
-    entry = shipped.find(_Plan(request, "cpu").key)
+    """Return the explanation that comes with the project, computed on a CPU; None where there is no current one."""
+    entry = shipped.find(_Query(request, "cpu").key)
     return None if entry is None else serialization.unpack(*entry)
 
 
 def key_of(request: Request) -> str:
-    """The cache key of the request's explanation. Reads the model's files, never loads it."""
-    return _Plan(request).key
+    """Return the cache key of an explanation. Reads the model's files, never loads it."""
+    return _Query(request).key
 
 
-class _Plan:
+class _Query:
     """A request with its method, its full parameters and its cache key."""
 
     def __init__(self, request: Request, device: str | None = None) -> None:
@@ -95,14 +99,14 @@ class _Plan:
         )
 
     @property
-    def together(self) -> tuple[Any, ...]:
-        """Requests that agree in this can be computed in one task."""
-        asked = self.request
-        return asked.model, self.revision, asked.dtype, asked.example.kind, self.method.id, self.params, asked.heads
+    def task_key(self) -> tuple[Any, ...]:
+        """Identifies the task: queries with the same one are computed together."""
+        own = self.request
+        return own.model, self.revision, own.dtype, own.example.kind, self.method.id, self.params, own.heads
 
 
 def versions_of(method: Explainer) -> list[int]:
-    """The method's version; an ensemble changes with its members too."""
+    """Return the method's version, and for an ensemble those of its members too."""
     from engine.explainers.ensemble import SEVEN
 
     if method.family != "ensemble":
@@ -110,10 +114,10 @@ def versions_of(method: Explainer) -> list[int]:
     return [method.version, *(explainer(member, method.kind).version for member in SEVEN)]
 
 
-def told_of(method: Explainer, given: Mapping[str, Plain], model: str) -> list[int | str]:
-    """What a key tells of a method at these parameters besides them: its versions, and what it is on this model.
+def method_key(method: Explainer, given: Mapping[str, Plain], model: str) -> list[int | str]:
+    """Method versions and model-specific state for the cache key; the parameters themselves are not part of it.
 
-    Where it cannot be used on the model, why not: the key of what cannot be made can be asked for.
+    Where the method cannot be used on the model, the reason stands in: a key exists for every request.
     """
     if method.settle is None:
         return [*versions_of(method)]
@@ -123,129 +127,129 @@ def told_of(method: Explainer, given: Mapping[str, Plain], model: str) -> list[i
         return [*versions_of(method), str(error)]
 
 
-def _groups(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
-    groups: dict[tuple[Any, ...], list[_Plan]] = {}
-    for plan in plans:
-        groups.setdefault(plan.together, []).append(plan)
+def _groups(queries: Sequence[_Query]) -> Iterator[list[_Query]]:
+    groups: dict[tuple[Any, ...], list[_Query]] = {}
+    for query in queries:
+        groups.setdefault(query.task_key, []).append(query)
     for group in groups.values():
         for start in range(0, len(group), EXAMPLES_AT_ONCE):
             yield group[start : start + EXAMPLES_AT_ONCE]
 
 
-def _answer(group: list[_Plan]) -> list[Explanation]:
-    answers = _found(group)
-    missing = list({plan.key: plan for plan in group if plan.key not in answers}.values())
+def _explain_group(group: list[_Query]) -> list[Explanation]:
+    explanations = _load_cached(group)
+    missing = list({query.key: query for query in group if query.key not in explanations}.values())
     if missing:
-        answers.update(_fly(missing[0]) if len(missing) == 1 else _together(missing))
-    return [answers[plan.key] for plan in group]
+        explanations.update(_compute_once(missing[0]) if len(missing) == 1 else _compute_on_device(missing))
+    return [explanations[query.key] for query in group]
 
 
-def _found(plans: list[_Plan]) -> dict[str, Explanation]:
+def _load_cached(queries: list[_Query]) -> dict[str, Explanation]:
     store = result_store()
-    return {p.key: serialization.unpack(*entry) for p in plans if (entry := store.get(p.key)) is not None}
+    return {q.key: serialization.unpack(*entry) for q in queries if (entry := store.get(q.key)) is not None}
 
 
-def _fly(plan: _Plan) -> dict[str, Explanation]:
-    """One computation for all who ask for this explanation now, in this process and in others.
+def _compute_once(query: _Query) -> dict[str, Explanation]:
+    """Compute one explanation once for all who request it now, in this process and in others.
 
-    The turn is taken inside the flight: who waits for a flight holds no turn, and who holds the turn (an ensemble
-    that asks for its members) waits for no flight.
+    The device is taken inside the flight: who waits for a flight does not hold the device, and who holds the device
+    (an ensemble that requests its members) waits for no flight.
     """
 
     def compute() -> tuple[serialization.Meta, serialization.Arrays]:
-        return serialization.pack(_together([plan])[plan.key])
+        return serialization.pack(_compute_on_device([query])[query.key])
 
-    meta, arrays, hit = single_flight(result_store(), plan.key, compute, alone=(Cancelled,), check=check_cancelled)
-    return {plan.key: dataclasses.replace(serialization.unpack(meta, arrays), cached=hit)}
+    meta, arrays, hit = single_flight(result_store(), query.key, compute, alone=(Cancelled,), check=check_cancelled)
+    return {query.key: dataclasses.replace(serialization.unpack(meta, arrays), cached=hit)}
 
 
-def _together(missing: list[_Plan]) -> dict[str, Explanation]:
+def _compute_on_device(queries: list[_Query]) -> dict[str, Explanation]:
     with runtime.turn(lends=True):
-        return _rest(missing)
+        return _compute_missing(queries)
 
 
-def _rest(missing: list[_Plan]) -> dict[str, Explanation]:
-    """What nobody made while we waited for the turn is computed."""
-    answers = _found(missing)
-    left = [plan for plan in missing if plan.key not in answers]
-    return answers | (_compute_and_store(left) if left else {})
+def _compute_missing(queries: list[_Query]) -> dict[str, Explanation]:
+    """Compute what others have not stored meanwhile. The caller must hold the device."""
+    explanations = _load_cached(queries)
+    missing = [query for query in queries if query.key not in explanations]
+    return explanations | (_compute_and_store(missing) if missing else {})
 
 
-def _compute_and_store(missing: list[_Plan]) -> dict[str, Explanation]:
-    answers = {}
-    for plan, answer in zip(missing, _compute(missing), strict=True):
-        _store_by_class(plan, answer)  # first: a process that is killed in between makes both again
-        result_store().put(plan.key, *serialization.pack(answer))
-        answers[plan.key] = answer
-    return answers
+def _compute_and_store(queries: list[_Query]) -> dict[str, Explanation]:
+    explanations = {}
+    for query, explanation in zip(queries, _compute(queries), strict=True):
+        _store_by_class(query, explanation)  # first: a process that is killed in between computes both again
+        result_store().put(query.key, *serialization.pack(explanation))
+        explanations[query.key] = explanation
+    return explanations
 
 
-def _store_by_class(plan: _Plan, answer: Explanation) -> None:
-    """The same result under the index of its class: who names the predicted class finds it too."""
-    named = _Plan(dataclasses.replace(plan.request, target=answer.provenance.target))
-    if named.key != plan.key:
-        result_store().put(named.key, *serialization.pack(answer))
+def _store_by_class(query: _Query, explanation: Explanation) -> None:
+    """Store the explanation under the index of its class too, for requests that name the predicted class."""
+    by_class = _Query(dataclasses.replace(query.request, target=explanation.provenance.target))
+    if by_class.key != query.key:
+        result_store().put(by_class.key, *serialization.pack(explanation))
 
 
-def _compute(plans: list[_Plan]) -> list[Explanation]:
-    """Explanations of plans that belong together. The caller holds the turn."""
-    first = plans[0]
+def _compute(queries: list[_Query]) -> list[Explanation]:
+    """Run the method on queries of one task. The caller must hold the device."""
+    first = queries[0]
     loaded = load_classifier(first.method.kind, first.request.model, first.request.dtype, runtime.device())
     with scaled_model(loaded, first.request.heads) as model, runtime.noting() as notes:
         started = runtime.clock()
-        encoded = [model.encode(plan.request.example) for plan in plans]
-        items = _items(model, plans, encoded)
-        members = _Members(plans, items)
-        made = first.method.function(Task(model, items, members.of), first.params)
-        own = (runtime.clock() - started - members.waited) / len(plans)
+        encoded = [model.encode(query.request.example) for query in queries]
+        items = _items(model, queries, encoded)
+        members = _Members(queries, items)
+        attributions = first.method.function(Task(model, items, members.attributions), first.params)
+        own = (runtime.clock() - started - members.waited) / len(queries)
         return [
-            _explanation(model, plan, item, attribution, own + theirs, tuple(notes))
-            for plan, item, attribution, theirs in zip(plans, items, made, members.seconds, strict=True)
+            _explanation(model, query, item, attribution, own + theirs, tuple(notes))
+            for query, item, attribution, theirs in zip(queries, items, attributions, members.seconds, strict=True)
         ]
 
 
 class _Members:
-    """Other methods' attributions on the same items, from the cache where they are.
+    """Attributions of the same items by other methods, for ensembles.
 
-    `seconds`: what they took for each item where they were made. `waited`: the seconds that passed here instead.
+    `seconds`: what the members took for each item when they were computed. `waited`: what they took now.
     """
 
-    def __init__(self, plans: list[_Plan], items: list[Item]) -> None:
-        self.plans, self.items = plans, items
-        self.seconds, self.waited = [0.0] * len(plans), 0.0
+    def __init__(self, queries: list[_Query], items: list[Item]) -> None:
+        self.queries, self.items = queries, items
+        self.seconds, self.waited = [0.0] * len(queries), 0.0
 
-    def of(self, method: str) -> list[Attribution]:
-        """Those by one method, at its defaults."""
+    def attributions(self, method: str) -> list[Attribution]:
+        """Attributions by one method at its defaults, from the cache where they are."""
         started = runtime.clock()
-        asked = [
-            _Plan(dataclasses.replace(p.request, method=method, params={}, target=item.target))
-            for p, item in zip(self.plans, self.items, strict=True)
+        queries = [
+            _Query(dataclasses.replace(q.request, method=method, params={}, target=item.target))
+            for q, item in zip(self.queries, self.items, strict=True)
         ]
-        found = _rest(list({p.key: p for p in asked}.values()))
-        answers = [found[p.key] for p in asked]
-        self.seconds = [before + answer.seconds for before, answer in zip(self.seconds, answers, strict=True)]
+        by_key = _compute_missing(list({q.key: q for q in queries}.values()))
+        explanations = [by_key[q.key] for q in queries]
+        self.seconds = [before + one.seconds for before, one in zip(self.seconds, explanations, strict=True)]
         self.waited += runtime.clock() - started
-        return [_as_member(answer, item) for answer, item in zip(answers, self.items, strict=True)]
+        return [_member_attribution(one, item) for one, item in zip(explanations, self.items, strict=True)]
 
 
-def _as_member(answer: Explanation, item: Item) -> Attribution:
-    """Its own notes come along; what the ensemble says anyway (a cut text, a flat map) does not."""
-    made = Attribution(answer.scores, answer.evaluations)
-    said = {*_warnings(item.encoded, made), *_scaled(answer.provenance.heads)}
-    return dataclasses.replace(made, notes=tuple(note for note in answer.notes if note not in said))
+def _member_attribution(explanation: Explanation, item: Item) -> Attribution:
+    """A member's attribution with its own notes, without those that the ensemble gives anyway."""
+    attribution = Attribution(explanation.scores, explanation.evaluations)
+    repeated = {*_warnings(item, attribution), *_scaling_notes(explanation.provenance.heads)}
+    return dataclasses.replace(attribution, notes=tuple(note for note in explanation.notes if note not in repeated))
 
 
-def _items(model: AnyClassifier, plans: list[_Plan], encoded: list[Coded]) -> list[Item]:
+def _items(model: AnyClassifier, queries: list[_Query], encoded: list[EncodedInput]) -> list[Item]:
     predictions = predict_encoded(model, encoded)
     require_finite(model, "logits", [prediction.logits for prediction in predictions])
     return [
-        Item(e, prediction, model.target_index(plan.request.target, prediction), plan.request.seed)
-        for plan, e, prediction in zip(plans, encoded, predictions, strict=True)
+        Item(e, prediction, model.target_index(query.request.target, prediction), query.request.seed)
+        for query, e, prediction in zip(queries, encoded, predictions, strict=True)
     ]
 
 
-def predict_encoded(model: AnyClassifier, encoded: Sequence[Coded]) -> list[Prediction]:
-    """Predictions, each example's remembered so that methods share the pass. The caller holds the turn."""
+def predict_encoded(model: AnyClassifier, encoded: Sequence[EncodedInput]) -> list[Prediction]:
+    """Predict encoded inputs. Memoized per example; the caller must hold the device."""
     memo: dict[bytes, Prediction] = model.memo.setdefault("predictions", {})
     if len(memo) > PREDICTIONS_REMEMBERED:
         memo.clear()
@@ -261,14 +265,14 @@ def predict_encoded(model: AnyClassifier, encoded: Sequence[Coded]) -> list[Pred
                 return model.predictions(model.logits(batch))
 
         chunks = runtime.in_chunks(compute, len(missing), runtime.rows_at_once(model, longest))
-        made = dict(zip((keys[i] for i in missing), (p for chunk in chunks for p in chunk), strict=True))
-        memo.update(made)
-        known |= made
+        computed = dict(zip((keys[i] for i in missing), (p for chunk in chunks for p in chunk), strict=True))
+        memo.update(computed)
+        known |= computed
     return [known[key] for key in keys]
 
 
 def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:
-    """Refuses NaN and infinity, and says what helps."""
+    """Refuse NaN and infinity. `what`: the name of the numbers in the error."""
     if not np.isfinite(np.asarray(numbers, dtype=np.float64)).all():
         dtype = str(model.dtype).removeprefix("torch.")
         raise ExegesisError(
@@ -278,54 +282,50 @@ def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:
 
 
 def _explanation(
-    model: AnyClassifier, plan: _Plan, item: Item, made: Attribution, seconds: float, notes: tuple[str, ...]
+    model: AnyClassifier, query: _Query, item: Item, attribution: Attribution, seconds: float, notes: tuple[str, ...]
 ) -> Explanation:
     provenance = Provenance(
-        model=plan.request.model,
+        model=query.request.model,
         revision=model.revision,
-        method=plan.method.id,
-        version=plan.method.version,
-        params=as_plain(plan.params),
+        method=query.method.id,
+        version=query.method.version,
+        params=as_plain(query.params),
         target=item.target,
         target_label=model.labels[item.target],
-        seed=plan.request.seed,
-        dtype=plan.request.dtype,
+        seed=query.request.seed,
+        dtype=query.request.dtype,
         device=model.device.type,
-        heads=plan.request.heads.scales,
+        heads=query.request.heads.scales,
     )
     encoded = item.encoded
-    require_finite(model, f"scores by {plan.method.id}", made.scores)
+    require_finite(model, f"scores by {query.method.id}", attribution.scores)
     return Explanation(
         tokens=encoded.tokens,
-        scores=np.asarray(made.scores, dtype=np.float64),
+        scores=np.asarray(attribution.scores, dtype=np.float64),
         prediction=item.prediction,
         provenance=provenance,
-        evaluations=made.evaluations,
+        evaluations=attribution.evaluations,
         seconds=seconds,
-        check=made.check,
-        notes=(*_scaled(provenance.heads), *_warnings(encoded, made), *made.notes, *notes),
+        check=attribution.check,
+        notes=(*_scaling_notes(provenance.heads), *_warnings(item, attribution), *attribution.notes, *notes),
         truncated=encoded.truncated,
-        extras=made.extras,
+        extras=attribution.extras,
         grid=encoded.grid,
     )
 
 
-def _scaled(heads: Sequence[tuple[int, int, float]]) -> Iterator[str]:
-    """What is not the model as it is must not be taken for it."""
+def _scaling_notes(heads: Sequence[tuple[int, int, float]]) -> Iterator[str]:
+    """Say which heads are scaled: the explained model is then not the model as it is."""
     named = [f"layer {layer} head {head} x {scale:g}" for layer, head, scale in heads]
     if named:
         more = f" and {len(named) - HEADS_NAMED} more" if len(named) > HEADS_NAMED else ""
         yield f"The model ran with heads scaled (counted from 0): {', '.join(named[:HEADS_NAMED])}{more}."
 
 
-def _warnings(encoded: Coded, made: Attribution) -> Iterator[str]:
+def _warnings(item: Item, attribution: Attribution) -> Iterator[str]:
+    encoded = item.encoded
     if encoded.truncated:
         total = len(encoded) + encoded.truncated
         yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
-    if not made.notes and not np.asarray(made.scores)[encoded.features].any():
-        yield f"All scores are zero: by this method no {noun(encoded)} matters to the prediction."
-
-
-def noun(encoded: Coded) -> str:
-    """What a feature of the input is called."""
-    return "token" if encoded.grid is None else "patch"
+    if not attribution.notes and not np.asarray(attribution.scores)[encoded.features].any():
+        yield f"All scores are zero: by this method no {input_kind(encoded.kind).feature} matters to the prediction."

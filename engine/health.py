@@ -120,10 +120,10 @@ def _memory() -> Finding:
     import psutil
 
     memory = psutil.virtual_memory()
-    told = f"{_gb(memory.available)} of {_gb(memory.total)} free"
+    text = f"{_gb(memory.available)} of {_gb(memory.total)} free"
     if memory.available < LITTLE_ROOM:
-        return Finding("memory", "note", told, "Close other programs before you use a large model.")
-    return Finding("memory", "ok", told)
+        return Finding("memory", "note", text, "Close other programs before you use a large model.")
+    return Finding("memory", "ok", text)
 
 
 def _weights() -> Finding:
@@ -156,11 +156,11 @@ def _models() -> Finding:
 def _cache() -> Finding:
     from engine.store import result_store
 
-    found = result_store().stats()
-    told = f"{found.entries:,} results, {_gb(found.bytes)} of {_gb(found.max_bytes)} in {found.folder}"
-    if found.status:
-        return Finding("cache", "broken", found.status, "Explanations still work, but are computed each time.")
-    return Finding("cache", "ok", told)
+    stats = result_store().stats()
+    text = f"{stats.entries:,} results, {_gb(stats.bytes)} of {_gb(stats.max_bytes)} in {stats.folder}"
+    if stats.status:
+        return Finding("cache", "broken", stats.status, "Explanations still work, but are computed each time.")
+    return Finding("cache", "ok", text)
 
 
 def _home() -> Finding:
@@ -192,10 +192,10 @@ def _hub() -> Finding:
 
 
 def _browser() -> Finding:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser is None:
         return Finding("browser", "note", "no Chromium here; only the project's own browser tests need one")
-    return Finding("browser", "ok", found)
+    return Finding("browser", "ok", browser)
 
 
 def _gb(count: int) -> str:

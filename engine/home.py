@@ -1,4 +1,4 @@
-"""Where Exegesis keeps what outlives a process: cache, jobs, trained models."""
+"""The home folder, which holds what outlives a process: cache, jobs, trained models."""
 
 from __future__ import annotations
 

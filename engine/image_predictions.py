@@ -9,7 +9,7 @@ import numpy as np
 from cache import key_for
 from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError
-from engine.predictions import found_predictions, keys_by_digest
+from engine.predictions import cached_by_key, keys_by_digest
 from engine.progress import check_cancelled
 from engine.request import DTYPES, Picture
 from engine.result import Prediction
@@ -35,10 +35,10 @@ def cached_digests(data: ImageDataset) -> list[str | None]:
 def cached_set_predictions(model: str, data: ImageDataset, dtype: str = DTYPES[0]) -> list[Prediction | None]:
     """Return the cached prediction of each picture, else None. Runs no model."""
     digests = cached_digests(data)
-    known = [digest for digest in digests if digest is not None]
-    keys = dict(zip(known, keys_by_digest(model, known, dtype), strict=True))
-    found = found_predictions(list(keys.values()))
-    return [None if digest is None else found.get(keys[digest]) for digest in digests]
+    readable = [digest for digest in digests if digest is not None]
+    keys = dict(zip(readable, keys_by_digest(model, readable, dtype), strict=True))
+    cached = cached_by_key(list(keys.values()))
+    return [None if digest is None else cached.get(keys[digest]) for digest in digests]
 
 
 def _parts(data: ImageDataset) -> Iterator[range]:
@@ -46,15 +46,15 @@ def _parts(data: ImageDataset) -> Iterator[range]:
 
 
 def _completed(data: ImageDataset, places: range) -> list[str | None]:
-    kept = _cached(data, places)
-    if None not in kept:
-        return kept
+    cached = _cached(data, places)
+    if None not in cached:
+        return cached
     check_cancelled()
-    made = [digest or _digest(data, place) for place, digest in zip(places, kept, strict=True)]
-    if made != kept:
-        rows = [list(bytes.fromhex(digest or NOT_READ)) for digest in made]
+    completed = [digest or _digest(data, place) for place, digest in zip(places, cached, strict=True)]
+    if completed != cached:
+        rows = [list(bytes.fromhex(digest or NOT_READ)) for digest in completed]
         result_store().put(_key(data, places), {}, {"digests": np.array(rows, dtype=np.uint8)})
-    return made
+    return completed
 
 
 def _cached(data: ImageDataset, places: range) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""Predictions of many examples: each is found in the cache, or made in passes of texts of about the same length."""
+"""Predictions of many examples: cached, or computed in passes of inputs of about the same length."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cache import key_for
 from engine import runtime
-from engine.classifiers import load_classifier
 from engine.errors import unknown
 from engine.explain import predict_encoded, require_finite
 from engine.heads.scales import PLAIN, HeadScales
 from engine.heads.scaling import scaled_model
+from engine.input_kinds import load_classifier
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
-from engine.request import DTYPES, Example, Input, plain_picture
+from engine.request import DTYPES, Input, plain_picture
 from engine.result import Prediction
 from engine.serialization import unpack_prediction
 from engine.store import result_store
@@ -22,7 +22,7 @@ from engine.store import result_store
 VERSION = 1
 """Raised whenever the numbers change."""
 EXAMPLES_AT_ONCE = 64
-"""After so many the device is given to whoever waits for it."""
+"""Examples after which others may have the device."""
 
 
 def predictions(
@@ -33,41 +33,41 @@ def predictions(
     cancel: CancelToken | None = None,
     heads: HeadScales = PLAIN,
 ) -> list[Prediction]:
-    """What the model, its heads so scaled, says to each example, in the order asked; each is kept once it is made."""
+    """Predict the examples, in their order, with the heads of the model scaled. Each prediction is cached."""
     keys = prediction_keys(model, examples, dtype, heads)
-    found = found_predictions(keys)
-    missing = {key: example for key, example in zip(keys, examples, strict=True) if key not in found}
+    cached = cached_by_key(keys)
+    missing = {key: example for key, example in zip(keys, examples, strict=True) if key not in cached}
     with cancellable(cancel):
         for group in _groups(missing):
             check_cancelled()
-            report(len(found), len(set(keys)), "examples")
-            found |= _answer(model, dtype, group, heads)
-    return [found[key] for key in keys]
+            report(len(cached), len(set(keys)), "examples")
+            cached |= _answer(model, dtype, group, heads)
+    return [cached[key] for key in keys]
 
 
 def cached_predictions(
     model: str, examples: Sequence[Input], dtype: str = DTYPES[0], heads: HeadScales = PLAIN
 ) -> list[Prediction | None]:
-    """What can be had without running the model; None for an example whose prediction has yet to be made."""
+    """Return the cached prediction of each example, else None. Runs no model."""
     keys = prediction_keys(model, examples, dtype, heads)
-    found = found_predictions(keys)
-    return [found.get(key) for key in keys]
+    cached = cached_by_key(keys)
+    return [cached.get(key) for key in keys]
 
 
 def prediction_keys(
     model: str, examples: Sequence[Input], dtype: str = DTYPES[0], heads: HeadScales = PLAIN
 ) -> list[str]:
-    """The cache key of each example's prediction. Reads the model's files, never loads it."""
+    """Return the cache key of each example's prediction. Reads the model's files, never loads it."""
     return _keys(model, [example.as_plain() for example in examples], dtype, heads)
 
 
 def keys_by_digest(model: str, digests: Sequence[str], dtype: str = DTYPES[0]) -> list[str]:
-    """The same for pictures of which only the digests are at hand."""
+    """Return the cache keys of predictions of pictures given by their digests."""
     return _keys(model, [plain_picture(digest) for digest in digests], dtype)
 
 
-def found_predictions(keys: Sequence[str]) -> dict[str, Prediction]:
-    """Those that the cache holds, by their keys."""
+def cached_by_key(keys: Sequence[str]) -> dict[str, Prediction]:
+    """Return the cached predictions by their keys."""
     store = result_store()
     return {key: unpack_prediction(entry[0]) for key in keys if (entry := store.get(key)) is not None}
 
@@ -87,22 +87,17 @@ def _keys(model: str, plain: Sequence[Mapping[str, str | None]], dtype: str, hea
 
 
 def _groups(missing: Mapping[str, Input]) -> Iterator[dict[str, Input]]:
-    """The short texts first, so that little of a pass is padding."""
-    order = sorted(missing, key=lambda key: length(missing[key]))
+    """Short inputs first, so that little of a pass is padding."""
+    order = sorted(missing, key=lambda key: missing[key].length)
     for start in range(0, len(order), EXAMPLES_AT_ONCE):
         yield {key: missing[key] for key in order[start : start + EXAMPLES_AT_ONCE]}
 
 
-def length(example: Input) -> int:
-    """Characters of both texts: about how long the model takes. To one model all pictures are of one length."""
-    return len(example.text) + len(example.text_pair or "") if isinstance(example, Example) else 0
-
-
 def _answer(model: str, dtype: str, missing: Mapping[str, Input], heads: HeadScales) -> dict[str, Prediction]:
     with runtime.turn(lends=True):
-        found = found_predictions(list(missing))
-        left = {key: example for key, example in missing.items() if key not in found}
-        return found | (_predict(model, dtype, left, heads) if left else {})
+        cached = cached_by_key(list(missing))  # others may have computed some meanwhile
+        rest = {key: example for key, example in missing.items() if key not in cached}
+        return cached | (_predict(model, dtype, rest, heads) if rest else {})
 
 
 def _predict(model: str, dtype: str, missing: Mapping[str, Input], heads: HeadScales) -> dict[str, Prediction]:
@@ -112,8 +107,8 @@ def _predict(model: str, dtype: str, missing: Mapping[str, Input], heads: HeadSc
     kind = next(iter(missing.values())).kind
     classifier = load_classifier(kind, model, dtype, runtime.device())
     with scaled_model(classifier, heads) as running:
-        made = predict_encoded(running, [classifier.encode(example) for example in missing.values()])
-    require_finite(classifier, "logits", [prediction.logits for prediction in made])
-    for key, prediction in zip(missing, made, strict=True):
+        computed = predict_encoded(running, [classifier.encode(example) for example in missing.values()])
+    require_finite(classifier, "logits", [prediction.logits for prediction in computed])
+    for key, prediction in zip(missing, computed, strict=True):
         result_store().put(key, dataclasses.asdict(prediction), {})
-    return dict(zip(missing, made, strict=True))
+    return dict(zip(missing, computed, strict=True))

@@ -1,4 +1,4 @@
-"""How long work reports its progress and is told to stop, without knowing who listens."""
+"""Progress reports and cancellation of long work, independent of who listens."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Report = Callable[[int, int, str], None]
 
 
 def silent(done: int, total: int, label: str) -> None:
-    """The report of somebody who does not listen."""
+    """A report that does nothing."""
 
 
 @dataclass
 class CancelToken:
-    """A flag that another thread raises; the work looks at it between units."""
+    """A flag that another thread sets; the work checks it between units."""
 
     _event: threading.Event = field(default_factory=threading.Event)
 
@@ -32,7 +32,7 @@ class CancelToken:
         return self._event.is_set()
 
     def check(self) -> None:
-        """Raises `Cancelled` once the flag is up."""
+        """Raise `Cancelled` if the flag is set."""
         if self.cancelled:
             raise Cancelled("Stopped on request. Finished parts are kept and will not be computed again.")
 
@@ -42,7 +42,7 @@ _token: ContextVar[CancelToken | None] = ContextVar("exegesis_cancel_token", def
 
 @contextlib.contextmanager
 def cancellable(token: CancelToken | None) -> Iterator[None]:
-    """Everything that runs inside, however deep, can be stopped by `token` (None: as outside)."""
+    """Let `token` cancel all work in the block; None keeps the outer token."""
     before = _token.set(token or _token.get())
     try:
         yield
@@ -55,7 +55,7 @@ _report: ContextVar[Report] = ContextVar("exegesis_report", default=silent)
 
 @contextlib.contextmanager
 def reporting(report: Report | None) -> Iterator[None]:
-    """What runs inside, however deep, tells `report` (None: as outside) how many model evaluations are done."""
+    """Send the number of model evaluations done in the block to `report`; None keeps the outer one."""
     before = _report.set(report or _report.get())
     try:
         yield
@@ -64,17 +64,17 @@ def reporting(report: Report | None) -> Iterator[None]:
 
 
 def tell(done: int, total: int, label: str) -> None:
-    """Tells whoever listens to the work of this thread."""
+    """Report progress of the work of this thread."""
     _report.get()(done, total, label)
 
 
 def token_here() -> CancelToken:
-    """The token by which the work of this thread is stopped; where there is none, one that nobody raises."""
+    """Return the cancel token of this thread's work, or one that is never set."""
     return _token.get() or CancelToken()
 
 
 def check_cancelled() -> None:
-    """Raises `Cancelled` if the work of this thread is to stop."""
+    """Raise `Cancelled` if the work of this thread is cancelled."""
     token = _token.get()
     if token is not None:
         token.check()

@@ -1,8 +1,9 @@
-"""The one list of explanation methods: what each is, what it can be asked, how it is told to people."""
+"""The registry of explanation methods, with their parameters and how they are described to people."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -41,10 +42,10 @@ class Explainer:
     citation: str
     caution: str
     settle: Callable[[Any, str], Any] | None = None
-    """Where parameters stand for something that a person may change: the same, with what it is on a model named."""
+    """Resolves parameters whose meaning depends on the model, such as the name of a learned explainer."""
 
     def settled(self, given: Mapping[str, object], model: str) -> Any:
-        """Its parameters from plain values, as they stand on that model: by them the cache knows the numbers.
+        """Return its parameters from plain values, resolved for that model, as they enter the cache key.
 
         Errors: a wrong parameter, or the method cannot be used on the model.
         """
@@ -52,7 +53,7 @@ class Explainer:
         return params if self.settle is None else self.settle(params, model)
 
     def why_not(self, model: str) -> str:
-        """Why it cannot be used on that model at its defaults, and what helps; empty where it can. Loads nothing."""
+        """Return why it cannot be used on that model at its defaults, and what helps, else "". Loads no model."""
         if self.settle is None:
             return ""
         try:
@@ -78,8 +79,9 @@ TYPICAL_LENGTH = 24
 EXHAUSTIVE = 2048
 A_PASS, WITH_GRADIENTS = 1, 2
 KINDS = ("text", "image")
-EXPLAINERS: dict[str, dict[str, Explainer]] = {kind: {} for kind in KINDS}
-"""The methods by the kind of input that they serve, and by id. A method may serve both, each in its own way."""
+"""The kinds that most methods serve: those of `engine.input_kinds`."""
+EXPLAINERS: dict[str, dict[str, Explainer]] = defaultdict(dict)
+"""The methods by the kind of input that they serve, and by id. A method may serve several, each in its own way."""
 
 
 def register(
@@ -99,7 +101,7 @@ def register(
     settle: Callable[[Any, str], Any] | None = None,
     variants: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Callable[[Any], Any]:
-    """Enter a method into the list of each kind of `inputs`. `version` is raised whenever its numbers change.
+    """Register a method for each kind of `inputs`. `version` is raised whenever its numbers change.
 
     `variants`: the arguments that differ for a kind, such as its parameters; all others hold for every kind.
     """
@@ -130,32 +132,45 @@ def register(
     return enter
 
 
+def serve(kind: str, ids: Iterable[str], like: str = KINDS[0], **differences: Any) -> None:
+    """Let methods serve the inputs of another kind as well.
+
+    `like`: a kind that they serve already. `differences`: what is not the same for the new kind, such as `params`.
+    Errors: a method does not serve the kind `like`, or serves the new one already.
+    """
+    for id in ids:
+        method = explainer(id, like)
+        if id in EXPLAINERS[kind]:
+            raise ValueError(f"explainer {id!r} is registered twice for {kind}")
+        EXPLAINERS[kind][id] = replace(method, kind=kind, **differences)
+
+
 def explainer(id: str, kind: str = "text") -> Explainer:
-    """The method of that id for inputs of that kind. Errors list the known ones."""
+    """Return the method of that id for inputs of that kind. Errors list the known ones."""
     methods = all_explainers(kind)
     if id not in methods:
-        raise unknown("method" if kind == "text" else f"method for {kind}s", id, methods)
+        raise unknown("method" if kind == KINDS[0] else f"method for {kind}s", id, methods)
     return methods[id]
 
 
 def all_explainers(kind: str = "text") -> dict[str, Explainer]:
-    """Every method for inputs of that kind, in the order in which people meet them."""
+    """Return all methods for inputs of that kind, in display order."""
     import engine.explainers  # noqa: F401  (registers the methods; kept out of the import of this module)
 
     return EXPLAINERS[kind]
 
 
 def method_order() -> tuple[str, ...]:
-    """The ids of all methods in one order for texts and pictures: each keeps its place, and by it its colour."""
-    return tuple(dict.fromkeys(id for kind in KINDS for id in all_explainers(kind)))
+    """Return the ids of all methods in one order for all kinds, by which each has its color."""
+    return tuple(dict.fromkeys(id for kind in [*KINDS, *EXPLAINERS] for id in all_explainers(kind)))
 
 
-def estimate_rows(method: Explainer, given: Mapping[str, object]) -> int:
+def estimate_rows(method: Explainer, params: Mapping[str, object]) -> int:
     """Estimate the number of model rows of one map; 0 for an ensemble, whose members are counted by themselves."""
-    params = as_plain(from_mapping(method.params, given, method.id))
+    filled = as_plain(from_mapping(method.params, params, method.id))
     for name in ("n_samples", "n_steps"):
-        if name in params:
-            return int(str(params[name]))
+        if name in filled:
+            return int(str(filled[name]))
     if method.family == "ensemble":
         return 0
     if method.cheap:

@@ -1,4 +1,4 @@
-"""How features are removed: one module for LIME, SHAP, occlusion, IG's baseline and the faithfulness metrics.
+"""Removal of features: one module for LIME, SHAP, occlusion, IG's baseline and the faithfulness metrics.
 
 Texts: `mask` puts the mask token in place (models without one: pad, else end of text), `pad` the pad token, `zero` and
 `mean` the zero or the mean word embedding. `delete` takes the token out: the model reads the sequence without it, those
@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.classifiers import AnyClassifier, Coded
+from engine.input_kinds import check_removal
 from engine.lazy import torch
-from engine.models.classifier import as_float64
-from engine.removal_operators import DELETE, HIDING, check_operator
+from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
+from engine.removal_operators import DELETE, HIDING
 from engine.runtime import in_chunks, rows_at_once
 
 
@@ -66,7 +66,9 @@ def _deleted(
     return moved, torch.where(nothing, model.removal_embedding(batch, "mask"), model.embed(moved))
 
 
-def token_masks(encoded: Coded, kept: Bool[np.ndarray, "row feature"], width: int) -> Bool[np.ndarray, "row seq"]:
+def token_masks(
+    encoded: EncodedInput, kept: Bool[np.ndarray, "row feature"], width: int
+) -> Bool[np.ndarray, "row seq"]:
     """Masks over features as masks over positions; special tokens and padding are always kept."""
     keep = np.ones((len(kept), width), dtype=bool)
     keep[:, encoded.features] = kept
@@ -75,7 +77,7 @@ def token_masks(encoded: Coded, kept: Bool[np.ndarray, "row feature"], width: in
 
 def coalition_values(
     model: AnyClassifier,
-    examples: Sequence[Coded],
+    examples: Sequence[EncodedInput],
     targets: Sequence[int],
     index: Int[np.ndarray, "row"],
     keep: Bool[np.ndarray, "row seq"],
@@ -90,7 +92,7 @@ def coalition_values(
 
 def coalition_quantities(
     model: AnyClassifier,
-    examples: Sequence[Coded],
+    examples: Sequence[EncodedInput],
     targets: Sequence[int],
     index: Int[np.ndarray, "row"],
     keep: Bool[np.ndarray, "row seq"],
@@ -98,7 +100,7 @@ def coalition_quantities(
 ) -> Float[np.ndarray, "row 2"]:
     """m as in `coalition_values`, and f, the logit of the target, from the same passes; of a regression both are the
     score."""
-    check_operator(operator, model.kind)
+    check_removal(operator, model.kind)
     order = np.argsort([len(examples[i]) for i in index], kind="stable")
     longest = max(len(e) for e in examples)
     of_row = torch.tensor([targets[i] for i in index[order]], device=model.device)

@@ -1,8 +1,9 @@
-"""What is asked: a frozen request of plain values, which is all that the cache key depends on."""
+"""Requests for explanations: frozen and of plain values, which is all that the cache key depends on."""
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,8 +20,27 @@ MAX_CHARACTERS = 1_000_000
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
+class Input(ABC):
+    """An input of a model. `kind`: the id of its `engine.input_kinds.InputKind`."""
+
+    kind: ClassVar[str]
+
+    @property
+    def length(self) -> int:
+        """About how long a model takes for it; 0 where all inputs take the same."""
+        return 0
+
+    @abstractmethod
+    def check_length(self) -> None:
+        """Refuse what no model here reads, before a model is loaded. Errors: it is too long."""
+
+    @abstractmethod
+    def as_plain(self) -> dict[str, str | None]:
+        """Plain values that stand for it in cache keys."""
+
+
 @dataclass(frozen=True)
-class Example:
+class Example(Input):
     """One text, or a pair of texts."""
 
     kind: ClassVar[str] = "text"
@@ -35,8 +55,13 @@ class Example:
             if value is not None and not _encodable(value):
                 raise UsageError(f"{name}: holds half a character (a lone surrogate). Write the whole character.")
 
+    @property
+    def length(self) -> int:
+        """Characters of both texts."""
+        return len(self.text) + len(self.text_pair or "")
+
     def check_length(self) -> None:
-        """Refuses what no model here reads, before a model is loaded or a tokenizer is kept busy for minutes."""
+        """Refuse what would keep a tokenizer busy for minutes."""
         for name, text in self.as_plain().items():
             if text is not None and len(text) > MAX_CHARACTERS:
                 raise UsageError(
@@ -57,7 +82,7 @@ def _encodable(text: str) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class Picture(Input):
     """One picture in sRGB, 0 to 255. Two of the same pixels are equal; the digest stands for them in keys."""
 
     kind: ClassVar[str] = "image"
@@ -90,9 +115,6 @@ class Picture:
 def plain_picture(digest: str) -> dict[str, str | None]:
     """A picture as plain values, known by its digest alone."""
     return {"picture": digest}
-
-
-Input = Example | Picture
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is answered: a frozen, validated explanation of CPU numpy arrays and plain metadata."""
+"""Explanations: frozen and validated, of CPU numpy arrays and plain metadata."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Everything needed to make the same numbers again."""
+    """Everything needed to reproduce the numbers."""
 
     model: str
     revision: str
@@ -88,7 +88,7 @@ class Provenance:
     dtype: str
     device: str
     heads: tuple[tuple[int, int, float], ...] = ()
-    """What was scaled, as (layer, head, scale) from 0: nothing, unless it was asked for."""
+    """Scaled heads as (layer, head, scale), counted from 0; empty by default."""
 
 
 def _share_held(parts: Mapping[str, float], regression: bool) -> str:
@@ -116,7 +116,7 @@ class Explanation:
     check: Check | None = None
     notes: tuple[str, ...] = ()
     truncated: int = 0
-    """How many tokens of the input did not fit into the model."""
+    """Number of tokens that did not fit into the model."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     cached: bool = False
     grid: tuple[int, int] | None = None

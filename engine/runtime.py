@@ -1,4 +1,4 @@
-"""The device, its turns and its memory: everything that runs on it comes through here."""
+"""The device, its queue and its memory: all that runs on the device goes through here."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from engine import device as accelerator
 from engine import malloc
-from engine.classifiers import AnyClassifier
 from engine.device_queue import DeviceQueue, is_background
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.lazy import torch
+from engine.models.classifier import AnyClassifier
 from engine.progress import check_cancelled, tell
 
 T = TypeVar("T")
@@ -25,11 +25,12 @@ T = TypeVar("T")
 CPU_TOKENS_AT_ONCE = 16_384
 """Small passes are slower a token (benchmarks/model_work.py compares); beyond this nothing is gained."""
 CPU_TOKENS_LENT = 4_096
-"""Where the turn may be lent: a pass is what a person waits for, and on a few cores the short ones cost no more."""
+"""As above, while interactive requests may interrupt: they wait for one pass, and on a few cores short passes cost no
+more."""
 CPU_BUDGET = 1 << 30
 CUDA_SHARE = 0.5
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
-"""What CUDA, the allocators of CPUs, cuBLAS and cuDNN say where they raise no error of memory."""
+"""Messages of CUDA, CPU allocators, cuBLAS and cuDNN that mean out of memory but have no error type of their own."""
 
 
 _NEXT_STEP = "Use a shorter text, a smaller model, or another device."
@@ -37,7 +38,7 @@ _NEXT_STEP = "Use a shorter text, a smaller model, or another device."
 
 @dataclass
 class _Turn:
-    """The turn of this thread. `away`: seconds for which it was lent."""
+    """This thread's use of the device. `away`: seconds for which it was lent to interactive requests."""
 
     lends: bool
     away: float = 0.0
@@ -49,13 +50,13 @@ _notes: ContextVar[list[str] | None] = ContextVar("exegesis_runtime_notes", defa
 
 
 def device_type() -> str:
-    """The kind of the device, by which results are kept. Where it can only be the CPU, nothing waits for torch."""
+    """Return the device type in cache keys. Does not import torch where only the CPU is possible."""
     return _asker.get() or ("cpu" if _only_cpu() else device().type)
 
 
 @contextlib.contextmanager
 def kept_for(asker: str) -> Iterator[None]:
-    """Results inside are kept as those of the kind of device that their asker has, whatever this machine has."""
+    """Cache the results of the block under the device type of who requested them, whatever this machine has."""
     token = _asker.set(asker)
     try:
         yield
@@ -94,17 +95,17 @@ def _usable(chosen: torch.device) -> bool:
 
 @functools.cache
 def turns() -> DeviceQueue:
-    """The line at the device: first come, first served, and people before jobs."""
+    """The queue of the device: first come, first served, interactive requests before jobs."""
     return DeviceQueue()
 
 
 @contextlib.contextmanager
 def turn(lends: bool = False) -> Iterator[None]:
-    """The device is the caller's inside, and then its free memory goes back. A cancelled caller waits no longer.
+    """Hold the device in the block, and then release its unused memory. A cancelled caller stops waiting.
 
-    Memory that runs out inside is an `ExegesisError`.
-    `lends`: between two chunks of `in_chunks` a job may let those pass behind whom a person waits. That is for work
-    which leaves the model as it is: what changes a model for longer than a chunk does so inside `unlent`.
+    `lends`: a job lets interactive requests pass between two chunks of `in_chunks`. Only for work that leaves the model
+    as it is: what changes a model for longer than a chunk runs inside `unlent`.
+    Errors: `ExegesisError` when memory runs out in the block.
     """
     turns().take(check_cancelled)
     token = _turn.set(_Turn(lends and is_background()))
@@ -122,7 +123,7 @@ def turn(lends: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unlent() -> Iterator[None]:
-    """The turn is not lent inside, whoever waits: for as long as a model has hooks, scales or other weights."""
+    """Do not lend the device in the block: for as long as a model has hooks, scaled heads or other weights."""
     mine = _turn.get() or _Turn(lends=False)
     before, mine.lends = mine.lends, False
     try:
@@ -132,22 +133,23 @@ def unlent() -> Iterator[None]:
 
 
 def clock() -> float:
-    """Seconds, as `time.perf_counter` has them, that stand still while the turn of this thread is lent."""
+    """Like `time.perf_counter`, but stopped while this thread lends the device."""
     mine = _turn.get()
     return time.perf_counter() - (mine.away if mine else 0.0)
 
 
 def lend() -> None:
-    """Those in front, whom people wait for, go first where the turn of this thread lends."""
+    """Let interactive requests pass, if this thread holds the device and lends it."""
     mine = _turn.get()
     if mine is not None and mine.lends:
         mine.away += turns().lend(check_cancelled)
 
 
 def memory_budget() -> int:
-    """Bytes that one pass may use: `EXEGESIS_MEMORY_BYTES`, else 1 GiB on a CPU, half of what is free on a GPU.
+    """Return the bytes that one pass may use: `EXEGESIS_MEMORY_BYTES`, else 1 GiB on a CPU, half of the free memory of
+    a GPU.
 
-    What torch holds of a GPU's memory and uses for nothing is free as well.
+    Memory that torch has reserved but does not use counts as free.
     """
     wanted = os.environ.get("EXEGESIS_MEMORY_BYTES")
     if wanted is not None:
@@ -161,7 +163,7 @@ def memory_budget() -> int:
 
 
 def rows_at_once(model: AnyClassifier, length: int, gradients: bool = False, attention: bool = False) -> int:
-    """How many rows of `length` tokens one pass takes within the budget, and on a CPU within what still gains speed."""
+    """Return how many rows of `length` tokens one pass takes: within the budget, on a CPU no more than gains speed."""
     rows = max(1, memory_budget() // _row_bytes(model, length, gradients, attention))
     if model.device.type == "cpu":
         mine = _turn.get()
@@ -182,7 +184,7 @@ def _row_bytes(model: AnyClassifier, length: int, gradients: bool, attention: bo
 
 
 def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
-    """`compute` over slices of at most `size` rows; on out-of-memory the size is halved, and that is noted.
+    """Run `compute` on slices of at most `size` rows; when memory runs out the size is halved, with a note.
 
     Before each slice the work can be cancelled, and a turn that lends is lent to those who wait in front.
     """
@@ -209,7 +211,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
 def attempt(compute: Callable[[], T]) -> tuple[T] | None:
     """Run `compute`; None where memory ran out.
 
-    The exception is gone then, whose traceback would hold the tensors while the work is tried again.
+    The exception is dropped, since its traceback would keep the tensors alive during the next attempt.
     """
     try:
         return (compute(),)
@@ -226,7 +228,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def free() -> None:
-    """Give back what nobody uses any more, on any device."""
+    """Release unused memory of all devices."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -234,7 +236,7 @@ def free() -> None:
 
 @contextlib.contextmanager
 def noting() -> Iterator[list[str]]:
-    """Collects the notes of everything that runs inside."""
+    """Collect the notes of all work in the block."""
     notes: list[str] = []
     token = _notes.set(notes)
     try:
@@ -244,7 +246,7 @@ def noting() -> Iterator[list[str]]:
 
 
 def note(text: str) -> None:
-    """A sentence that the user must read beside the result."""
+    """Add a note, which is shown beside the result."""
     notes = _notes.get()
     if notes is not None and text not in notes:
         notes.append(text)

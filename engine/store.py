@@ -1,4 +1,4 @@
-"""The one result store of this process: what comes with the project, and what the home folder holds."""
+"""The result store of this process: shipped results, and the cache in the home folder."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ BOUND = "EXEGESIS_CACHE_BYTES"
 
 
 class ResultStore(Store):
-    """The store in the home folder; the results that come with the project are found in it too.
+    """The store in the home folder, with the results that come with the project.
 
-    They are looked up and not copied into the folder: so they are there in a read-only or full home and after
-    `cache clear`, and a cache's size says what was computed here.
+    Shipped results are looked up and not copied into the folder: they are there in a read-only or full home and after
+    `cache clear`, and the size of the cache counts only what was computed here.
     """
 
     heard: dict[str, bytes] | None = None
-    """Where it is set, what is put is noted here too: a worker of another machine hands it over."""
+    """If set, records all that is put: a worker on another machine sends it back."""
 
     def get(self, key: str) -> tuple[Meta, Arrays] | None:
         return shipped.find(key) or super().get(key)
@@ -38,7 +38,7 @@ class ResultStore(Store):
 
 
 def result_store() -> ResultStore:
-    """Shared by all threads; a forked process, another `EXEGESIS_HOME` or another bound gets its own."""
+    """Return the store, shared by all threads; one each per process, `EXEGESIS_HOME` and bound."""
     name = (home() / "cache", _bound(), os.getpid())
     with _lock:
         if name not in _stores:

@@ -1,4 +1,4 @@
-"""What an explainer is given, a batch of examples on a model, and what it gives back."""
+"""The input of an explainer, a batch of examples on a model, and its output."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.classifiers import AnyClassifier, Coded
 from engine.lazy import torch
-from engine.models.classifier import EMBEDDING, as_float64
+from engine.models.classifier import EMBEDDING, AnyClassifier, EncodedInput, as_float64
 from engine.params import LOGIT
 from engine.removal import coalition_values, target_values, token_masks
 from engine.result import Check, Prediction
@@ -26,7 +25,7 @@ ATTENTION_SHARE = 0.25
 class Item:
     """One example with the class to explain and its seed."""
 
-    encoded: Coded
+    encoded: EncodedInput
     prediction: Prediction
     target: int
     seed: int
@@ -54,7 +53,7 @@ class Captured(NamedTuple):
     """Before the softmax: scaled, position bias included, not masked."""
     probabilities: Float[torch.Tensor, "layer head query key"]
     scales: Float[torch.Tensor, "layer head"] | None = None
-    """What the outputs of heads are multiplied by; None where none is scaled."""
+    """Factors of the heads' outputs; None where none is scaled."""
 
 
 Reduce = Callable[[slice, "torch.Tensor"], None]
@@ -71,7 +70,7 @@ class Task:
     """Runs another method, at its defaults, on the same items: for ensembles. Served from the cache where it can be."""
 
     @property
-    def examples(self) -> list[Coded]:
+    def examples(self) -> list[EncodedInput]:
         return [item.encoded for item in self.items]
 
     @property

@@ -47,9 +47,9 @@ UNSPACED = (
 
 @dataclass(frozen=True)
 class Unit:
-    """What is drawn, scored and ranked as one: its place in its own text, its score, the positions of its tokens.
+    """A token or word that is drawn, scored and ranked as one: its place in its own text, its score, its tokens.
 
-    `blank`: it is white space alone, and `text` is the mark that names it.
+    `blank`: it consists of white space, and `text` is the sign that is drawn for it.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Unit:
 def units(
     tokens: Sequence[Token], scores: Float[np.ndarray, "seq"], example: Example, kind: str = "token"
 ) -> tuple[Unit, ...]:
-    """Tokens or words in reading order; the scores add up to the same total in both."""
+    """Return tokens or words in reading order; the scores add up to the same total in both."""
     if kind not in UNITS:
         raise unknown("unit", kind, UNITS)
     texts = (example.text, example.text_pair or "")
@@ -73,29 +73,29 @@ def units(
     return tuple(_unit(tokens, scores, group, texts) for group in _groups(tokens, texts, joined))
 
 
-def units_of(made: Explanation, example: Example, kind: str = "token") -> tuple[Unit, ...]:
-    """The units of an explanation as they are drawn, ranked and removed.
+def units_of(explanation: Explanation, example: Example, kind: str = "token") -> tuple[Unit, ...]:
+    """Return the units of an explanation as they are drawn, ranked and removed.
 
-    Summed ranks would put words of several tokens first. So the words of a baseline get an order by chance of their
-    own: the order of their first tokens, which is any order of the words equally often, as 1 to the number of words.
+    Summed ranks would put words of several tokens first. So the words of the random baseline are ranked by their first
+    tokens, which gives every order of the words the same probability; their scores are 1 to the number of words.
     """
-    drawn = units(made.tokens, made.scores, example, kind)
-    by_chance = kind == "word" and explainer(made.provenance.method).family == BASELINE
-    return _by_first_token(drawn, made.scores) if by_chance else drawn
+    all_units = units(explanation.tokens, explanation.scores, example, kind)
+    by_chance = kind == "word" and explainer(explanation.provenance.method).family == BASELINE
+    return _by_first_token(all_units, explanation.scores) if by_chance else all_units
 
 
-def unit_scores(made: Explanation, example: Example, kind: str = "token") -> Float[np.ndarray, "unit"]:
-    """A score for each token or word that can be ranked, in reading order; special tokens cannot."""
+def unit_scores(explanation: Explanation, example: Example, kind: str = "token") -> Float[np.ndarray, "unit"]:
+    """Return a score for each token or word that can be ranked, in reading order; special tokens cannot."""
     if kind == "token":
-        return made.scores[made.features]
-    return np.array([unit.score for unit in units_of(made, example, kind) if not unit.special], dtype=np.float64)
+        return explanation.scores[explanation.features]
+    return np.array([unit.score for unit in units_of(explanation, example, kind) if not unit.special], dtype=np.float64)
 
 
-def _by_first_token(drawn: Sequence[Unit], scores: Float[np.ndarray, "seq"]) -> tuple[Unit, ...]:
-    places = [place for place, unit in enumerate(drawn) if not unit.special]
-    ordered = sorted(places, key=lambda place: scores[drawn[place].tokens[0]])
+def _by_first_token(all_units: Sequence[Unit], scores: Float[np.ndarray, "seq"]) -> tuple[Unit, ...]:
+    places = [place for place, unit in enumerate(all_units) if not unit.special]
+    ordered = sorted(places, key=lambda place: scores[all_units[place].tokens[0]])
     ranks = {place: float(rank) for rank, place in enumerate(ordered, start=1)}
-    return tuple(replace(unit, score=ranks.get(place, unit.score)) for place, unit in enumerate(drawn))
+    return tuple(replace(unit, score=ranks.get(place, unit.score)) for place, unit in enumerate(all_units))
 
 
 Joined = Callable[[str, int, int, Token], bool]
@@ -186,5 +186,5 @@ def _mark(text: str, start: int, end: int) -> str:
     """The name of the white space in the span; of what stands before it, else after it, where the span is empty."""
     # Stripped offsets of white space end where it ended, so that what the token read stands before.
     near = (text[start:end], text[max(0, start - 1) : start], text[end : end + 1])
-    found = next((white for white in near if white.isspace()), " ")
-    return BREAK if len(found.splitlines()[0]) < len(found) else TAB if "\t" in found else SPACE
+    white = next((part for part in near if part.isspace()), " ")
+    return BREAK if len(white.splitlines()[0]) < len(white) else TAB if "\t" in white else SPACE

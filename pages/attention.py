@@ -9,7 +9,7 @@ from components.engine_room import explainers, warm_up
 from components.frame import ATTENTION, guard, heading
 from components.styles import use_styles
 from components.trouble import say_error
-from engine.models.catalog import list_models
+from engine.input_kinds import list_models
 
 guard()
 use_styles()

@@ -21,7 +21,7 @@ from components.picture.truth import true_patches, truth_area
 from components.picture.without import without_area
 from components.styles import use_styles
 from components.trouble import say_error
-from engine.models.catalog import list_models
+from engine.input_kinds import list_models
 
 guard()
 use_styles()

@@ -17,7 +17,7 @@ from components.text.rationale import rationale_rows
 from components.text.results import method_rows, prediction_area
 from components.text.without import without_area
 from components.trouble import say_error
-from engine.models.catalog import list_models
+from engine.input_kinds import list_models
 
 guard()
 use_styles()

@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from engine.classifiers import AnyClassifier
 from engine.explain import predict_encoded
 from engine.home import home
+from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.params import Plain, from_mapping

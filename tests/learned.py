@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.classifiers import AnyClassifier
 from engine.home import home
 from engine.models import catalog
+from engine.models.classifier import AnyClassifier
 from engine.scaffold.artefact import Learned, explainers_folder, save
 from engine.scaffold.card import Card, Taught
 from engine.scaffold.plan import shape_of

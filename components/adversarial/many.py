@@ -42,7 +42,7 @@ from engine.attacks.findings import METRICS, TRANSFERRED
 from engine.attacks.params import METHODS
 from engine.errors import ExegesisError
 from engine.registry import Explainer, method_order
-from engine.request import Picture
+from engine.request import Example
 
 if TYPE_CHECKING:
     from components.adversarial.session import Opened
@@ -280,5 +280,5 @@ def _called(seen: Known, index: int) -> str:
     except ExegesisError:
         return ""
     given = candidate.input
-    words = (candidate.label or "") if isinstance(given, Picture) else " ".join(given.text.split())
+    words = " ".join(given.text.split()) if isinstance(given, Example) else candidate.label or ""
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"

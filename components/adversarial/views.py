@@ -12,7 +12,7 @@ from components.picture.patch_map import PatchMap
 from components.text.token_map import TokenMap
 from engine.attacks.result import Attacked
 from engine.registry import Explainer
-from engine.request import Example, Picture
+from engine.request import Example, Input
 from engine.word_units import units
 
 View = TokenMap | PatchMap
@@ -22,14 +22,14 @@ PALE = 0.25
 Scores = Float[np.ndarray, "seq"]
 
 
-def map_of(found: Attacked, scores: Scores, given: Example | Picture, signed: bool) -> View:
+def map_of(found: Attacked, scores: Scores, given: Input, signed: bool) -> View:
     """Scores of all positions as a map on its own scale. `signed`: they speak for or against the attacked class."""
     target = found.provenance.target_label
-    if isinstance(given, Picture):
-        assert found.grid is not None
-        return PatchMap(scores[found.features].reshape(found.grid), signed, target)
-    texts = (given.text,) if given.text_pair is None else (given.text, given.text_pair)
-    return TokenMap(units(found.tokens, scores, given), texts, signed, target)
+    if isinstance(given, Example):
+        texts = (given.text,) if given.text_pair is None else (given.text, given.text_pair)
+        return TokenMap(units(found.tokens, scores, given), texts, signed, target)
+    assert found.grid is not None
+    return PatchMap(scores[found.features].reshape(found.grid), signed, target)
 
 
 def on_one_scale(views: list[View]) -> list[View]:
@@ -38,7 +38,7 @@ def on_one_scale(views: list[View]) -> list[View]:
     return [replace(view, end=end, sharing=SHARING) for view in views]
 
 
-def maps_of(founds: list[Attacked], method: Explainer, given: Example | Picture, shared: bool = True) -> list[View]:
+def maps_of(founds: list[Attacked], method: Explainer, given: Input, shared: bool = True) -> list[View]:
     """The map before, then that after each attack. `shared`: on one scale, else each on its own."""
     signed = method.is_signed(founds[0].provenance.params)
     scores = [founds[0].before, *(found.after for found in founds)]
@@ -57,7 +57,7 @@ def pale_words(views: list[View]) -> str:
     )
 
 
-def sizes_of(founds: list[Attacked], given: Example | Picture) -> list[View]:
+def sizes_of(founds: list[Attacked], given: Input) -> list[View]:
     """How far each attack moved each token or patch: Euclidean lengths, on one scale."""
     views = [map_of(found, found.length.astype(np.float64), given, False) for found in founds]
     end = max(view.largest for view in views)

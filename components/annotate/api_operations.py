@@ -17,7 +17,7 @@ from components.annotate.seat import failure_message
 from components.ballot_maps import END
 from components.palette import step_of
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
-from engine.request import Example, Input
+from engine.request import Example, Input, Picture
 from engine.result import Prediction, Token
 from engine.study.access import TooManyAttempts, is_token
 from engine.study.annotators import StudyNotOpen, UnknownIdentifier, consent, identify, join
@@ -102,8 +102,8 @@ def ballot_json(ballot: Ballot) -> dict[str, Any]:
 
 
 def _input_json(model_input: Input) -> dict[str, Any]:
-    if isinstance(model_input, Example):
-        return {"text": model_input.text, "text_pair": model_input.text_pair}
+    if not isinstance(model_input, Picture):
+        return {**model_input.as_plain()}
     file = io.BytesIO()
     Image.fromarray(model_input.pixels).save(file, format="PNG")
     return {"png": base64.b64encode(file.getvalue()).decode()}

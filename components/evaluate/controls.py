@@ -8,14 +8,14 @@ from functools import partial
 import streamlit as st
 
 from components.evaluate.session import key, put
-from components.evaluate.state import ENSEMBLES, METHODS, MOST_EXAMPLES, QUICK, SEVEN, UNITS
+from components.evaluate.state import ENSEMBLES, METHODS, MOST_EXAMPLES, QUICK, SEVEN
 from components.experiment.controls import Places, data_control, models_control
 from components.kept import KEPT
 from components.method_picker import all_methods, chosen_methods
 from components.request_link import MOST_SEED
+from engine.input_kinds import input_kind
 from engine.metrics.catalog import METRICS
 from engine.registry import Explainer
-from engine.removal_operators import operators_of
 
 SETS: Mapping[str, tuple[str, ...]] = {
     "The thesis's seven": (*SEVEN, "random"),
@@ -62,9 +62,9 @@ def _more(kind: str) -> None:
         help="Draws the examples, breaks ties, and is the seed of methods that sample.",
     )  # fmt: skip
     with first:
-        _choice(kind, "unit", "Unit", UNITS[kind], "What is ranked, removed and compared with marks.")
+        _choice(kind, "unit", "Unit", input_kind(kind).units, "What is ranked, removed and compared with marks.")
     with second:
-        _choice(kind, "removal", "Removed by", operators_of(kind), "How units are taken away for the metrics.")
+        _choice(kind, "removal", "Removed by", input_kind(kind).removals, "How units are taken away for the metrics.")
     st.text_input(
         "Shares removed, in percent", key=key(kind, "shares"), persist_state=KEPT,
         help="Comprehensiveness and sufficiency are means over these.",

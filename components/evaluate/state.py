@@ -20,13 +20,12 @@ from components.request_link import (
 )
 from components.text.focus import Query
 from engine.errors import not_allowed, unknown
+from engine.input_kinds import input_kind
 from engine.registry import Explainer
-from engine.removal_operators import operators_of
 
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
 
-UNITS = {"text": ("token", "word"), "image": ("patch",)}
 MODELS = {"text": ("reviews-minilm",), "image": ("scenes-marked-vit",)}
 DATA = {"text": "reviews", "image": "scenes-marked"}
 QUICK = ("gradient_x_input", "integrated_gradients", "attention_rollout", "attn_lrp", "random")
@@ -81,8 +80,8 @@ def read(kind: str, query: Query, methods: Mapping[str, Explainer]) -> tuple[Eva
         split=last.get("split", ""),
         metrics=read_metrics("metric", query, said),
         seed=read_seed(last, said),
-        unit=_one_of("unit", last, UNITS[kind], said),
-        removal=_one_of("removal", last, operators_of(kind), said),
+        unit=_one_of("unit", last, input_kind(kind).units, said),
+        removal=_one_of("removal", last, input_kind(kind).removals, said),
         shares=last.get("shares", SHARES),
         params=read_params(last, methods, said),
         look=read_look(query, said),

@@ -16,7 +16,7 @@ from components.parameters import option_widget
 from components.trouble import say_error
 from engine.data.sources import list_datasets
 from engine.experiments.options import Option, is_wide, page_options
-from engine.models.catalog import list_models
+from engine.input_kinds import list_models
 
 MODELS_HELP = "Embedded models, folders of saved checkpoints, or hub ids such as owner/name. Type to add one."
 DATA_HELP = {

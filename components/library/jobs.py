@@ -19,8 +19,9 @@ from engine.data.datasets import load
 from engine.data.image_datasets import load_images
 from engine.data.sources import list_datasets
 from engine.errors import ExegesisError, UsageError, unknown
+from engine.input_kinds import list_models
 from engine.jobs import Job
-from engine.models.catalog import is_image_model, list_models
+from engine.models.catalog import is_image_model
 from engine.params import Plain
 from engine.registry import KINDS
 

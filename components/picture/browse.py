@@ -32,7 +32,7 @@ from components.picture.thumbnails import thumbnail_url
 from components.trouble import say_note
 from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError
-from engine.models.catalog import list_models
+from engine.input_kinds import list_models
 
 A_PAGE = 40
 SIDE, QUALITY = 64, 70

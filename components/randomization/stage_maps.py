@@ -34,7 +34,7 @@ from engine.randomization.curves import changes_of, order_examples
 from engine.randomization.plan import MODE_TITLES
 from engine.randomization.result import MEASURES as MEASURED
 from engine.registry import Explainer
-from engine.request import Example, Picture
+from engine.request import Example, Input, Picture
 from engine.result import Explanation, Prediction
 from engine.vision.view import read_view as eyes_of
 
@@ -136,7 +136,7 @@ def _title(results: CachedResults, index: int) -> str:
     except ExegesisError:
         return ""
     given = candidate.input
-    words = (candidate.label or "") if isinstance(given, Picture) else " ".join(given.text.split())
+    words = " ".join(given.text.split()) if isinstance(given, Example) else candidate.label or ""
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
 
@@ -212,7 +212,7 @@ class MapGrid:
 
     stages: Sequence[StageMaps]
     methods: Sequence[Explainer]
-    given: Example | Picture
+    given: Input
     likeness: Mapping[tuple[int, str], MapLikeness]
     measure: str
     shared: bool
@@ -236,10 +236,10 @@ def stage_title(stage: Stage | None) -> str:
     return ORIGINAL.capitalize() if stage is None else f"{stage.words[:1].upper()}{stage.words[1:]}"
 
 
-def view_of(method: Explainer, explanation: Explanation, given: Example | Picture, end: float | None = None) -> MapView:
+def view_of(method: Explainer, explanation: Explanation, given: Input, end: float | None = None) -> MapView:
     """The map of an explanation. `end`: where its scale ends, None for its own."""
     view: MapView = (
-        patch_map(method, explanation) if isinstance(given, Picture) else token_map(method, explanation, given, "token")
+        token_map(method, explanation, given, "token") if isinstance(given, Example) else patch_map(method, explanation)
     )
     return view if end is None else replace(view, end=end)
 

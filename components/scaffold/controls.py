@@ -22,7 +22,8 @@ from components.scaffold.words import (
     TEACHER_HELP,
 )
 from components.trouble import say_error
-from engine.models.catalog import embedded_bases, list_models
+from engine.input_kinds import list_models
+from engine.models.catalog import embedded_bases
 from engine.scaffold.opening import OPENING
 from engine.scaffold.plan import SETTINGS, Recipe
 

@@ -36,7 +36,7 @@ from components.study.fields import (
 from components.study.items import draw_items
 from components.trouble import say_note
 from engine.data.sources import list_datasets
-from engine.models.catalog import list_models
+from engine.input_kinds import list_models
 from engine.params import as_plain, from_mapping
 from engine.registry import KINDS, Explainer
 from engine.study.design import (

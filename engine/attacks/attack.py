@@ -18,10 +18,11 @@ from engine.attacks.ranks import order_of
 from engine.attacks.result import Attacked, pack, unpack
 from engine.attacks.trail import Watch
 from engine.attacks.words import nearest_words
-from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import not_allowed
 from engine.explain import predict_encoded, require_finite
+from engine.input_kinds import load_classifier
 from engine.models import catalog
+from engine.models.classifier import AnyClassifier
 from engine.models.text_classifier import EncodedText
 from engine.params import Plain, as_plain, from_mapping
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting

@@ -12,7 +12,7 @@ from engine.attacks.findings import ZERO, AttackOutcome, Findings, Of, Row, Skip
 from engine.attacks.plan import AttackPlan
 from engine.evaluation.result import Facts
 from engine.evaluation.sample import Sample, sample_of
-from engine.explain import told_of, versions_of
+from engine.explain import method_key, versions_of
 from engine.models import catalog
 from engine.registry import explainer
 from engine.store import result_store
@@ -41,7 +41,7 @@ def _told(plan: AttackPlan, method: str) -> list[object]:
     known = explainer(method, plan.kind)
     if known.settle is None:
         return [*versions_of(known)]
-    return [told_of(known, plan.params_of(method), model) for model in plan.models]
+    return [method_key(known, plan.params_of(method), model) for model in plan.models]
 
 
 def finished(plan: AttackPlan, sample: Sample | None = None) -> Findings | None:

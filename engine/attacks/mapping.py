@@ -16,13 +16,12 @@ from jaxtyping import Bool, Float, Int
 
 from engine.attacks.params import PATH_STEPS, PIXELS, AttackParams
 from engine.attacks.space import Space, space_of
-from engine.classifiers import AnyClassifier
 from engine.errors import UsageError
 from engine.explainers.gradients import ignores_constant_shift
 from engine.explainers.integrated_gradients import quadrature_nodes
 from engine.lazy import torch
 from engine.models.attention import twice_differentiable
-from engine.models.classifier import EMBEDDING
+from engine.models.classifier import EMBEDDING, AnyClassifier
 from engine.params import LOGIT, PROBABILITY, Plain, as_plain, from_mapping
 from engine.registry import explainer
 from engine.removal import removed, target_values

@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.attacks.ascent import Ascended
 from engine.attacks.params import MIXED, PIXELS, AttackParams
-from engine.explain import noun
+from engine.input_kinds import input_kind
 from engine.task import Item
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _notes(item: Item, params: AttackParams, ended: Ascended) -> Iterator[str]:
         total = len(encoded) + encoded.truncated
         yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
     if params.top_k > n:
-        yield f"top_k is {params.top_k:g}, but {_only(n, noun(encoded))} attacked."
+        yield f"top_k is {params.top_k:g}, but {_only(n, input_kind(encoded.kind).feature)} attacked."
     if not ended.before[encoded.features].any():
         yield FLAT
     for start, where in ended.broken.items():

@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.attacks.result import Shown
-from engine.classifiers import AnyClassifier, Coded
+from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture
 
 
-def shown_of(model: AnyClassifier, encoded: Coded, delta: Float[np.ndarray, "seq pixel"]) -> Shown:
+def shown_of(model: AnyClassifier, encoded: EncodedInput, delta: Float[np.ndarray, "seq pixel"]) -> Shown:
     """The picture before and after; `delta` in colours from 0 to 1, a row a position as the model reads patches."""
     reader, given = cast(ImageClassifier, model), cast(EncodedPicture, encoded)
     difference = _unfolded(delta[given.specials :], given, reader.patch)

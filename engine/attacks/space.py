@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.attacks.params import PIXELS, AttackParams
-from engine.classifiers import AnyClassifier
 from engine.lazy import torch
+from engine.models.classifier import AnyClassifier
 from engine.task import Item
 from engine.vision.classifier import ImageClassifier
 

@@ -19,12 +19,12 @@ from engine.attacks.params import PIXELS
 from engine.attacks.ranks import normalised_sum_change, order_of, rank_change, sum_change
 from engine.attacks.result import Attacked
 from engine.attacks.space import colours_to_numbers
-from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import Cancelled
 from engine.explain import explain, require_finite
 from engine.explain import key_of as explanation_key
+from engine.input_kinds import load_classifier
 from engine.lazy import torch
-from engine.models.classifier import EMBEDDING
+from engine.models.classifier import EMBEDDING, AnyClassifier
 from engine.params import Plain
 from engine.progress import check_cancelled
 from engine.registry import explainer

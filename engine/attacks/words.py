@@ -8,9 +8,9 @@ from typing import cast
 import numpy as np
 from jaxtyping import Float
 
-from engine.classifiers import AnyClassifier
 from engine.lazy import torch
 from engine.models import sandbox
+from engine.models.classifier import AnyClassifier
 from engine.models.text_classifier import EncodedText, TextClassifier
 
 NEAREST = 3

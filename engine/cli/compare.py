@@ -62,12 +62,12 @@ def compare(
 def _pairs(codes: list[str]) -> tuple[Pair, ...]:
     """Pairs for pictures where the first model reads those."""
     from engine.comparison.pairs import SHAPE, read_pair
-    from engine.models import catalog
+    from engine.input_kinds import kind_of_model
 
     if not codes:
         raise UsageError(f"--column: is missing. Give at least two of {SHAPE}.")
     model = codes[0].partition("@")[2].strip()
-    kind = "image" if model and catalog.is_image_model(model) else "text"
+    kind = kind_of_model(model) if model else "text"
     return tuple(read_pair(code, kind) for code in codes)
 
 
@@ -117,12 +117,12 @@ def _search(
     from engine.cli.progress import shown
     from engine.comparison.plain import search_as_plain
     from engine.comparison.search import Left, Search, disputed
-    from engine.models import catalog
+    from engine.input_kinds import kind_of_model
 
     if dataset is None:
         raise UsageError("--examples: belongs to --dataset, which is missing. Example: --dataset reviews.")
     pairs = _pairs(codes)
-    kind = "image" if catalog.is_image_model(pairs[0].model) else "text"
+    kind = kind_of_model(pairs[0].model)
     search = Search(dataset, pairs, kind, split, examples, seed, target)
     left: list[Left] = []
     with output.only_ours(), shown("comparing") as report:

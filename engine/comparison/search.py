@@ -132,6 +132,7 @@ def sheet_of(maps: Sequence[Explanation], example: Input, unit: str) -> Sheet:
         return text_sheet(maps, example, unit)
     from engine.comparison.patches import picture_sheet
 
+    assert isinstance(example, Picture)
     return picture_sheet(maps, [_box(made.provenance.model, example) for made in maps])
 
 

@@ -19,7 +19,7 @@ PHENOMENA = (
     "belief", "cause", "comparison", "condition", "disjunction", "hypernym", "modality", "negation", "place",
     "quantity", "roles", "time", "world",
 )  # fmt: skip
-"""What one must understand to predict the label; `world` is knowledge of the world."""
+"""The knowledge that the label depends on; `world` is knowledge of the world."""
 
 
 def read_pairs(path: Path = FOLDER / "sources" / "nli.txt") -> list[dict[str, Any]]:

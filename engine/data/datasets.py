@@ -60,7 +60,7 @@ registered_name = _LOADERS.registered_name
 
 @dataclass(frozen=True)
 class HubCopy:
-    """The same release on the hub, with its columns, its classes by number, and other names of its splits."""
+    """A copy of a release on the hub: its columns, its classes by number, and other names of its splits."""
 
     id: str
     columns: Mapping[str, str]
@@ -70,7 +70,7 @@ class HubCopy:
 
 @dataclass(frozen=True)
 class Release:
-    """Where a data set of others may lie below `EXEGESIS_DATA`, what its folder holds, and how it is recognized.
+    """A published data set below `EXEGESIS_DATA`: its folder, its files, and how it is recognized.
 
     `hub`: the copy that is taken where no folder is there.
     """

@@ -1,4 +1,4 @@
-"""What all generated data sets share: sizes, seeds, balanced classes, and examples that are made when first read."""
+"""Common ground of generated data sets: sizes, seeds, balanced classes, and examples that are made when first read."""
 
 from __future__ import annotations
 

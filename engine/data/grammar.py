@@ -122,7 +122,7 @@ def make_quotation(domain: ReviewDomain, sign: int, rng: Random) -> Clause:
 
 
 def make_expectation(domain: ReviewDomain, sign: int, rng: Random) -> Clause:
-    """What the writer had expected, and whether it turned out so."""
+    """A clause on what the writer expected, and whether it came true."""
     right = rng.random() < 0.5
     part = _choose_part(domain, rng)
     word = rng.choice(part.group.adjectives.by_sign(sign if right else -sign))

@@ -23,7 +23,7 @@ DEFAULT_SPLITS = ("validation", "test", "train")
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """What to load of a data set; None means the data set's own.
+    """Options for loading a data set; None means the data set's own.
 
     `tolerant`: leave out the rows that are no examples, and report the reasons.
     """
@@ -47,7 +47,7 @@ class LoadRequest:
 
 @dataclass(frozen=True)
 class DatasetCard:
-    """What a data set is, where it comes from and what it is good for: plain sentences, one a field."""
+    """The card of a data set: content, origin and uses in plain sentences, one a field."""
 
     title: str
     source: str

@@ -12,6 +12,7 @@ from engine.data import datasets, image_datasets
 from engine.data.examples import ImageExample, LabeledExample
 from engine.data.labels import NUMBERED_CLASS, UNNAMED_CLASS
 from engine.errors import ExegesisError, UsageError
+from engine.input_kinds import INPUT_KINDS, input_kind, kind_of_dataset
 from engine.request import Input, Picture
 
 
@@ -52,35 +53,33 @@ def load_source(kind: str, dataset: str, split: str | None = None, tolerant: boo
 
     `tolerant`: a row of texts that is no example fails when it is read, with its own error; the others can be read.
     """
-    texts, pictures = datasets.registered_name(dataset), image_datasets.registered_name(dataset)
-    if kind == "image" and texts and not pictures:
-        raise _other_kind(dataset, "texts", "pictures")
-    if kind == "text" and pictures and not texts:
-        raise _other_kind(dataset, "pictures", "texts")
-    return _load_pictures(dataset, split) if kind == "image" else _load_texts(dataset, split, tolerant)
-
-
-def _other_kind(dataset: str, holds: str, read: str) -> UsageError:
-    return UsageError(f"dataset: {dataset} holds {holds}, but the models read {read}. Name models that read {holds}.")
+    own = input_kind(kind)
+    for other in INPUT_KINDS.values():
+        if other.is_registered(dataset) and not own.is_registered(dataset):
+            raise UsageError(
+                f"dataset: {dataset} holds {other.plural}, but the models read {own.plural}. "
+                f"Name models that read {other.plural}."
+            )
+    return own.load_source(dataset, split, tolerant)
 
 
 def list_datasets(kind: str) -> list[str]:
-    """The data sets to choose from, "text" or "image": the registered ones, then those that the operator offers."""
-    registered = image_datasets.image_names() if kind == "image" else datasets.dataset_names()
-    offered = [name for name in access.offered(access.DATASETS) if _input_kind(name) == kind]
-    return list(dict.fromkeys([*registered, *offered]))
+    """The data sets of a kind to choose from: the registered ones, then those that the operator offers."""
+    offered = [name for name in access.offered(access.DATASETS) if _kind_or_default(name) == kind]
+    return list(dict.fromkeys([*input_kind(kind).registered_datasets(), *offered]))
 
 
 @functools.cache
-def _input_kind(dataset: str) -> str:
-    """The kind of a data set; "text" where its files cannot be read, which is reported when it is chosen."""
+def _kind_or_default(dataset: str) -> str:
+    """The kind of a data set; the default one where its files cannot be read, which is reported when it is chosen."""
     try:
-        return "image" if image_datasets.is_images(dataset) else "text"
+        return kind_of_dataset(dataset)
     except ExegesisError:
-        return "text"
+        return next(iter(INPUT_KINDS))
 
 
-def _load_texts(dataset: str, split: str | None, tolerant: bool) -> ExampleSource:
+def load_texts(dataset: str, split: str | None, tolerant: bool) -> ExampleSource:
+    """A data set of texts. `tolerant`: see `load_source`."""
     data = datasets.load(dataset, split, tolerant=tolerant)
     count = len(data) + len(data.faults)
     good = dict(zip((at for at in range(count) if at not in data.faults), range(len(data)), strict=True))
@@ -96,7 +95,8 @@ def _load_texts(dataset: str, split: str | None, tolerant: bool) -> ExampleSourc
     return ExampleSource(data.id, count, data.label_names, UNNAMED_CLASS, read, data.pairs, data.revision, data.exact)
 
 
-def _load_pictures(dataset: str, split: str | None) -> ExampleSource:
+def load_pictures(dataset: str, split: str | None) -> ExampleSource:
+    """A data set of pictures."""
     data = image_datasets.load_images(dataset, split)
 
     def read(index: int) -> SourceExample:

@@ -29,7 +29,7 @@ def parse_sides(good: str, bad: str) -> Sides:
 
 
 PLAIN_WEIGHT, STRONG_WEIGHT = 2, 3
-"""How much an adjective counts by itself."""
+"""The weight of an adjective by itself."""
 STRONG_ADJECTIVES = Sides(
     parse_list("excellent, superb, wonderful, brilliant, outstanding, magnificent, perfect, fantastic"),
     parse_list("terrible, awful, dreadful, horrible, appalling, atrocious, abysmal, disastrous"),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine import runtime
-from engine.classifiers import load_classifier
 from engine.data.labels import match_classes
 from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.judging import judge, withdraw_orders
@@ -17,6 +16,7 @@ from engine.evaluation.notes import Notes
 from engine.evaluation.plan import Plan, check
 from engine.evaluation.result import Evaluation, Facts, OfModel, joined
 from engine.evaluation.sample import Sample, Unread, reason, sample_of, with_metrics
+from engine.input_kinds import load_classifier
 from engine.metrics.faithfulness import RowCounts
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 

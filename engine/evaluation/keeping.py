@@ -13,7 +13,7 @@ from engine import runtime
 from engine.evaluation.plan import Plan
 from engine.evaluation.result import Evaluation, Facts, OfModel, joined
 from engine.evaluation.sample import Sample
-from engine.explain import told_of
+from engine.explain import method_key
 from engine.metrics import faithfulness, sensitivity
 from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 from engine.models import catalog
@@ -50,7 +50,7 @@ def _told(plan: Plan, method: str, model: str) -> list[object]:
     known = explainer(method, plan.kind)
     if known.settle is None:
         return [method, known.version]
-    return [method, *told_of(known, plan.params_of(method), model)]
+    return [method, *method_key(known, plan.params_of(method), model)]
 
 
 def kept(plan: Plan, model: str, sample: Sample) -> OfModel | None:

@@ -9,14 +9,13 @@ from functools import cached_property
 
 from engine.errors import UsageError, not_allowed, unknown
 from engine.explainers.ensemble import SEVEN, TOP_THREE
+from engine.input_kinds import check_removal, check_unit, input_kind, kind_of_model
 from engine.metrics.catalog import FALL_OF_LOGIT, METRICS, Needs, metric
-from engine.metrics.faithfulness import PERCENTS, SHARES, UNITS_OF, check_percents
+from engine.metrics.faithfulness import PERCENTS, SHARES, check_percents
 from engine.metrics.plausibility import K
 from engine.metrics.sensitivity import SAMPLES
-from engine.models import catalog
 from engine.params import Plain, from_mapping
 from engine.registry import explainer
-from engine.removal_operators import check_operator, operators_of
 from engine.request import DTYPES
 
 EXAMPLES = 500
@@ -52,7 +51,7 @@ class Plan:
     @cached_property
     def kind(self) -> str:
         """What the models read, "text" or "image"."""
-        return "image" if catalog.is_image_model(self.models[0]) else "text"
+        return kind_of_model(self.models[0])
 
     @property
     def company(self) -> tuple[str, ...]:
@@ -63,7 +62,7 @@ class Plan:
     @property
     def units(self) -> str:
         """What is ranked and removed: "token", "word" or "patch"."""
-        return self.unit or UNITS_OF[self.kind][0]
+        return self.unit or input_kind(self.kind).units[0]
 
     @property
     def percents(self) -> tuple[int, ...]:
@@ -92,7 +91,7 @@ def check(plan: Plan) -> None:
     _check_lists(plan)
     kind = plan.kind
     for model in plan.models:
-        if catalog.is_image_model(model) != (kind == "image"):
+        if kind_of_model(model) != kind:
             raise UsageError(f"models: {plan.models[0]} and {model} must both read texts or both read pictures.")
     for method in {*plan.methods, *plan.params}:
         known = explainer(method, kind)
@@ -102,9 +101,9 @@ def check(plan: Plan) -> None:
     for id in plan.metrics:
         metric(id)
     if plan.removal is not None:
-        check_operator(plan.removal, kind)
-    if plan.unit is not None and plan.unit not in UNITS_OF[kind]:
-        raise unknown("unit", plan.unit, UNITS_OF[kind])
+        check_removal(plan.removal, kind)
+    if plan.unit is not None:
+        check_unit(plan.unit, kind)
     _check_numbers(plan)
 
 
@@ -139,4 +138,4 @@ def _check_numbers(plan: Plan) -> None:
 
 def removal_of(plan: Plan) -> str:
     """The operator by which units are removed."""
-    return plan.removal or operators_of(plan.kind)[0]
+    return plan.removal or input_kind(plan.kind).removals[0]

@@ -13,8 +13,8 @@ from engine.data.examples import LabeledExample
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError
 from engine.evaluation.plan import Plan
+from engine.input_kinds import input_kind
 from engine.metrics.catalog import METRICS
-from engine.predictions import length
 
 AT_ONCE = 32
 """Examples that are held, explained and measured together."""
@@ -69,8 +69,10 @@ def drawn_sample(kind: str, dataset: str, split: str | None, examples: int, seed
     if not source.count:
         raise ExegesisError(f"dataset: {source.name} has no examples, so that nothing can be evaluated.")
     chosen = drawn(source.count, examples, seed)
-    # Pictures are all of one length to a model, and reading them takes long.
-    return Sample(source, tuple(chosen if kind == "image" else sorted(chosen, key=partial(_length, source))))
+    # Where all are of one length to a model, reading them only to sort them would take long.
+    return Sample(
+        source, tuple(sorted(chosen, key=partial(_length, source)) if input_kind(kind).varies_in_length else chosen)
+    )
 
 
 def drawn(count: int, examples: int, seed: int) -> list[int]:
@@ -81,7 +83,7 @@ def drawn(count: int, examples: int, seed: int) -> list[int]:
 
 def _length(source: ExampleSource, index: int) -> int:
     try:
-        return length(source.read(index).input)
+        return source.read(index).input.length
     except ExegesisError:
         return 0  # it is told when its turn comes
 

@@ -46,9 +46,9 @@ class ExperimentPlan:
     @cached_property
     def kind(self) -> str:
         """What the models read, "text" or "image"."""
-        from engine.models import catalog
+        from engine.input_kinds import kind_of_model
 
-        return "image" if catalog.is_image_model(self.models[0]) else "text"
+        return kind_of_model(self.models[0])
 
     @property
     def company(self) -> tuple[str, ...]:

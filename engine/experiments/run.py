@@ -20,7 +20,8 @@ from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.evaluation.sample import Sample
 from engine.experiments.base import Experiment, experiment_of
 from engine.experiments.options import Option, Spec, options_of
-from engine.explain import told_of
+from engine.explain import method_key
+from engine.input_kinds import kind_of_model
 from engine.jobs.kinds import Kind, Unit
 from engine.models import catalog
 from engine.params import allowed, from_mapping
@@ -111,7 +112,7 @@ def _check_lists(plan: Any) -> None:
 def _check_methods(plan: Any) -> None:
     kind = plan.kind
     for model in plan.models:
-        if catalog.is_image_model(model) != (kind == "image"):
+        if kind_of_model(model) != kind:
             raise UsageError(f"models: {plan.models[0]} and {model} must both read texts or both read pictures.")
     for method in {*plan.methods, *plan.params}:
         known = explainer(method, kind)
@@ -154,7 +155,7 @@ def key_of(plan: Any, model: str, sample: Sample) -> str:
 
 def _method_key(plan: Any, method: str, model: str) -> list[object]:
     given = plan.params_of(method)
-    return [method, told_of(explainer(method, plan.kind), given, model), keyed_params(given)]
+    return [method, method_key(explainer(method, plan.kind), given, model), keyed_params(given)]
 
 
 def find(plan: Any, model: str, sample: Sample) -> Any | None:

@@ -243,7 +243,7 @@ def _attribution(task: Task, scores: Float[torch.Tensor, "seq"]) -> Attribution:
 
 
 def mass_limit(dtype: torch.dtype) -> float:
-    """How far the total may be from 1 when the model runs in that precision."""
+    """Tolerance of the total against 1 in that precision."""
     # Rounding alone moves a row of probabilities by up to half an eps, and rollout multiplies the rows of all layers.
     return max(1e-4, 2 * torch.finfo(dtype).eps)
 
@@ -299,7 +299,7 @@ def smat(task: Task, params: SmatParams) -> list[Attribution]:
 
 
 def notes_on(learned: Learned, model: str, revision: str) -> tuple[str, ...]:
-    """What the map was made with, what that is worth, and whether it was learned for another model."""
+    """Notes on the learned explainer: origin, measured quality, and whether it was learned for another model."""
     card = learned.card
     origin = (
         f"The learned explainer {learned.name}, from {card.train_size:,} examples of {card.dataset}: it {card.worth}."
@@ -357,7 +357,7 @@ def gradient_weighted(
 def propagate(
     layers: list[Float[torch.Tensor, "batch query key"]], rows: Float[torch.Tensor, "batch query"]
 ) -> Float[torch.Tensor, "batch key"]:
-    """Those rows of `(I + A_L) ... (I + A_1) - I`, taken from the top: a row at a time, no product of matrices."""
+    """Rows of `(I + A_L) ... (I + A_1) - I`, taken from the top: a row at a time, no product of matrices."""
     reached = start = rows.to(layers[0].dtype)[:, None]
     for layer in reversed(layers):
         reached = reached + reached @ layer
@@ -365,7 +365,7 @@ def propagate(
 
 
 def pooled_rows(adapter: Any, batch: Any) -> Float[torch.Tensor, "batch seq"]:
-    """Where the model pools, as shares of 1 a row: its first tokens, the last position, or all that are visible."""
+    """Pooling weights, a row each, that sum to 1: on the first tokens, the last position, or all visible ones."""
     place = torch.arange(batch.visible.shape[1], device=batch.visible.device)
     last = batch.lengths[:, None] - 1
     read = {"module": place < adapter.tokens_read, "last": place == last, "mean": batch.visible}[adapter.reading]

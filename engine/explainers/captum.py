@@ -19,16 +19,15 @@ import numpy as np
 
 from engine.explainers.integrated_gradients import GAP_LIMIT, BaselineParams, PatchBaselineParams, path_endpoints
 from engine.explainers.perturbation import RemovalParams, SegmentParams, additive, at_features
+from engine.input_kinds import input_kind
 from engine.lazy import torch
 from engine.models.classifier import as_float64
 from engine.params import NoParams, option
 from engine.registry import KINDS, Axes, register
-from engine.removal_operators import BASELINES, PATCH_BASELINES
 from engine.result import Check
 from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Item, Task
 
-BASELINES_OF = {"text": BASELINES, "image": PATCH_BASELINES}
 _PLAIN = "Captum's rules act on few operations of a transformer: all others pass plain gradients."
 _RANDOM = "Another seed draws others at random: compare two seeds before you trust small differences."
 _REDUNDANT = "Features that say the same thing twice can each seem unimportant: removing one leaves the other."
@@ -85,7 +84,7 @@ def deep_lift(task: Task, params: BaselineParams) -> list[Attribution]:
 )  # fmt: skip
 def deep_lift_shap(task: Task, params: object) -> list[Attribution]:
     """DeepLift's contributions, mean over all baselines that removal has; signed, in logits."""
-    return _deep_lift(task, BASELINES_OF[task.model.kind])
+    return _deep_lift(task, input_kind(task.model.kind).baselines)
 
 
 def _deep_lift(task: Task, names: Sequence[str]) -> list[Attribution]:
@@ -121,7 +120,7 @@ def gradient_shap(task: Task, params: GradientShapParams) -> list[Attribution]:
 
     def compute(rows: slice) -> list[Attribution]:
         part = Task(task.model, task.items[rows])
-        starts = torch.cat([path_endpoints(part, name)[0] for name in BASELINES_OF[task.model.kind]])
+        starts = torch.cat([path_endpoints(part, name)[0] for name in input_kind(task.model.kind).baselines])
         end, (module, options) = part.model.embed(part.batch()).detach(), _classifier(part)
         options |= {"n_samples": params.n_samples, "return_convergence_delta": True}
         with _seeded(part.items[0]):

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from engine.classifiers import AnyClassifier
 from engine.lazy import torch
-from engine.models.classifier import EMBEDDING, as_float64
+from engine.models.classifier import EMBEDDING, AnyClassifier, as_float64
 from engine.params import LOGIT, QuantityParams, option
 from engine.registry import KINDS, Axes, register
 from engine.task import Attribution, Item, Task

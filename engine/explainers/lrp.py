@@ -74,6 +74,6 @@ def _attribution(logit: float, scores: np.ndarray, rest: dict[str, float], dtype
 
 
 def conservation_limit(dtype: torch.dtype) -> float:
-    """How far the parts may be from the logit when the model runs in that precision."""
+    """Tolerance of the sum of the parts against the logit in that precision."""
     # Each of a few dozen layers rounds once on the way there and once on the way back.
     return max(1e-3, 32 * torch.finfo(dtype).eps)

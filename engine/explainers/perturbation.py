@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from engine.classifiers import Coded
 from engine.errors import UsageError
 from engine.explainers import shapley
 from engine.feature_groups import FeatureGroups, singletons
+from engine.models.classifier import EncodedInput
 from engine.params import option
 from engine.registry import KINDS, Axes, register
 from engine.removal_operators import OPERATORS, PATCH_OPERATORS
@@ -37,17 +37,17 @@ _HOLES = (
 
 @dataclass(frozen=True)
 class RemovalParams:
-    """How features of a text are removed, each by itself."""
+    """Removal of the features of a text one by one."""
 
     removal: str = option("mask", "How features are removed", choices=OPERATORS)
 
-    def groups(self, example: Coded) -> FeatureGroups:
+    def groups(self, example: EncodedInput) -> FeatureGroups:
         """The features that are removed together."""
         return singletons(len(example.features))
 
     @property
     def noun(self) -> str:
-        """What the groups are called."""
+        """The name of the groups in errors."""
         return "text's tokens"
 
     def check_exact(self, groups: Sequence[FeatureGroups]) -> None:
@@ -56,19 +56,19 @@ class RemovalParams:
 
 @dataclass(frozen=True)
 class PatchRemovalParams(RemovalParams):
-    """How patches of a picture are removed."""
+    """Removal of the patches of a picture."""
 
     removal: str = option("mean", "How patches are removed", choices=PATCH_OPERATORS)
 
 
 @dataclass(frozen=True)
 class SegmentParams(PatchRemovalParams):
-    """How patches of a picture are removed, single ones or those of a superpixel together."""
+    """Removal of the patches of a picture, one by one or a superpixel at a time."""
 
     segments: str = option("patch", _SEGMENTS_HELP, choices=SEGMENTS)
     n_segments: int = option(24, _N_SEGMENTS_HELP, low=2, high=1000)
 
-    def groups(self, example: Coded) -> FeatureGroups:
+    def groups(self, example: EncodedInput) -> FeatureGroups:
         assert isinstance(example, EncodedPicture)
         return segment_picture(example, self.segments, self.n_segments)
 

@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float
 from cache import key_for, single_flight
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed, unknown
 from engine.explain import explain, key_of, require_finite
 from engine.explainers.attention import gradient_weighted, pooled_rows
@@ -33,10 +32,11 @@ from engine.heads.scores import (
     received,
     special_share,
 )
+from engine.input_kinds import load_classifier
 from engine.lazy import torch
 from engine.metrics.ablation import PROBE
 from engine.models.attention import scale_heads
-from engine.models.classifier import as_float64
+from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting, silent
 from engine.request import Request
 from engine.result import Explanation
@@ -149,7 +149,7 @@ def _cached_or(key: str, compute: Callable[[], tuple[Meta, Arrays]]) -> tuple[Me
     return single_flight(result_store(), key, in_turn, alone=(Cancelled,), check=check_cancelled)
 
 
-def _load(request: Request) -> tuple[AnyClassifier, Coded]:
+def _load(request: Request) -> tuple[AnyClassifier, EncodedInput]:
     """The request's model and its example as the model reads it. The caller holds the turn."""
     model = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
     return model, model.encode(request.example)
@@ -177,7 +177,7 @@ def _read(probe: HeadProbe) -> tuple[Meta, Arrays]:
 
 
 def _run_pass(
-    model: AnyClassifier, encoded: Coded, target: int, heads: HeadScales
+    model: AnyClassifier, encoded: EncodedInput, target: int, heads: HeadScales
 ) -> tuple[Attention, PerHead, Float[np.ndarray, "layer query key"]]:
     batch = model.collate([encoded])
     scales = _scales(model, heads).requires_grad_()

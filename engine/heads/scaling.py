@@ -7,10 +7,10 @@ import copy
 from collections.abc import Iterator
 
 from engine import runtime
-from engine.classifiers import AnyClassifier
 from engine.heads.scales import HeadScales
 from engine.lazy import torch
 from engine.models.attention import scale_heads
+from engine.models.classifier import AnyClassifier
 
 
 @contextlib.contextmanager

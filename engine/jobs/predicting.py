@@ -62,10 +62,10 @@ def _of_pictures(spec: Spec) -> bool:
 def _text_units(spec: Spec) -> Iterator[Unit]:
     from engine.data.datasets import load
     from engine.metrics.agreement import disagreement_keys, disagreements
-    from engine.predictions import length, prediction_keys, predictions
+    from engine.predictions import prediction_keys, predictions
 
     model, dtype, methods = spec["model"], spec.get("dtype", DTYPES[0]), spec.get("methods", [])
-    places = sorted(enumerate(load(spec["data"]).examples), key=lambda place: length(place[1].example))
+    places = sorted(enumerate(load(spec["data"]).examples), key=lambda place: place[1].example.length)
     examples = [labelled.example for _, labelled in places]
     names = [f"example {index}" for index, _ in places]
     yield from _units(

@@ -10,14 +10,15 @@ import numpy as np
 
 from cache import key_for
 from engine import runtime
-from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.explain import explain, key_of
 from engine.heads.scaling import scaled_model
+from engine.input_kinds import check_removal, input_kind, load_classifier
 from engine.lazy import torch
+from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.removal import removed, token_masks
-from engine.removal_operators import check_operator, keyed, operators_of
+from engine.removal_operators import keyed
 from engine.request import Request
 from engine.result import Prediction, Token
 from engine.store import result_store
@@ -69,9 +70,9 @@ def ablated_predictions(
     Special tokens are refused. By default every operator of the input's kind.
     """
     kind = request.example.kind
-    removals = operators_of(kind) if removals is None else removals
+    removals = input_kind(kind).removals if removals is None else removals
     for removal in removals:
-        check_operator(removal, kind)
+        check_removal(removal, kind)
     with cancellable(cancel):
         probe = explain(dataclasses.replace(request, method=PROBE, params={}))
         positions = _check_removable(tokens, probe.tokens)
@@ -139,7 +140,7 @@ def _compute_missing(request: Request, positions: Sequence[int], keys: Mapping[s
     return predictions
 
 
-def _predict(model: AnyClassifier, encoded: Coded, positions: Sequence[int], removal: str) -> Prediction:
+def _predict(model: AnyClassifier, encoded: EncodedInput, positions: Sequence[int], removal: str) -> Prediction:
     features = ~np.isin(encoded.features, positions)
     keep = torch.from_numpy(token_masks(encoded, features[None], len(encoded))).to(model.device)
 

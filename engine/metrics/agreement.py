@@ -1,4 +1,4 @@
-"""Where methods disagree: a measure between the maps of one example, and one number by which data sets are searched."""
+"""Disagreement of methods: a measure between the maps of one example, and one number to search data sets by."""
 
 from __future__ import annotations
 

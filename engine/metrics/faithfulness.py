@@ -16,35 +16,33 @@ from jaxtyping import Bool, Float, Int
 
 from cache import key_for
 from engine import runtime
-from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.errors import ExegesisError, not_allowed, unknown
 from engine.explain import explain_many, key_of
 from engine.heads.scales import HeadScales
 from engine.heads.scaling import scaled_model
+from engine.input_kinds import check_removal, check_unit, input_kind, load_classifier
 from engine.metrics.ranking import count_of_percent, rank_features
+from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.params import PROBABILITY
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.removal import coalition_quantities, token_masks
-from engine.removal_operators import check_operator, keyed, operators_of
-from engine.request import Example, Input, Picture, Request
+from engine.removal_operators import keyed
+from engine.request import Example, Input, Request
 from engine.result import Explanation
 from engine.store import result_store
-from engine.word_units import UNITS, unit_scores, units
+from engine.word_units import unit_scores, units
 
 VERSION = 2
 """Raised whenever the numbers of curves change."""
 PERCENTS = tuple(range(0, 101, 10))
 WAYS = ("deletion", "insertion")
 """From the whole input, the units with the highest scores go first; or from nothing, they come back first."""
-UNITS_OF = {"text": UNITS, "image": ("patch",)}
 SHARES = (5, 10, 20, 50)
 """The percentages K over which both are means."""
 ALIKE = 0.8
 """A row shorter than this share of the longest goes into the next pass: the rest of it would be padding."""
 FEW = 64
 """But so many rows make a pass in any case, for each pass has a cost of its own."""
-ROW_NAMES = {"text": "shortened texts", "image": "pictures with holes"}
-"""Name of the rows in progress reports."""
 
 
 @dataclass
@@ -61,12 +59,12 @@ class SharedRows:
     def __init__(self, tally: RowCounts | None = None) -> None:
         self._tally = tally or RowCounts()
         self._cases: dict[tuple[bytes, int], int] = {}
-        self._examples: list[Coded] = []
+        self._examples: list[EncodedInput] = []
         self._targets: list[int] = []
         self._places: dict[tuple[int, bytes], int] = {}
         self._masks: list[tuple[int, Bool[np.ndarray, "feature"]]] = []
 
-    def add(self, encoded: Coded, target: int, keep: Bool[np.ndarray, "row feature"]) -> Int[np.ndarray, "row"]:
+    def add(self, encoded: EncodedInput, target: int, keep: Bool[np.ndarray, "row feature"]) -> Int[np.ndarray, "row"]:
         """The places of these rows in what `values` gives."""
         self._tally.requested += len(keep)
         case = self._case(encoded, target)
@@ -84,14 +82,14 @@ class SharedRows:
         done = 0
         for rows in self._passes(model):
             check_cancelled()
-            report(done, len(values), ROW_NAMES[model.kind])
+            report(done, len(values), input_kind(model.kind).incomplete)
             values[rows] = self._evaluate(model, rows, removal)
             done += len(rows)
         self._tally.evaluated += done
         report(done, done, "")
         return values
 
-    def _case(self, encoded: Coded, target: int) -> int:
+    def _case(self, encoded: EncodedInput, target: int) -> int:
         name = (encoded.key, target)
         if name not in self._cases:
             self._cases[name] = len(self._examples)
@@ -151,12 +149,12 @@ class RemovalCurve:
 
     @property
     def n(self) -> int:
-        """How many units there are."""
+        """Number of units."""
         return max(self.removed)
 
     @property
     def moved(self) -> tuple[int, ...]:
-        """How many of those with the highest scores are removed; of insertion, how many are back."""
+        """Number of top-ranked units that are removed (deletion) or present (insertion)."""
         return self.removed if self.way == "deletion" else tuple(self.n - number for number in self.removed)
 
     @property
@@ -226,9 +224,9 @@ def _check_options(requests: Sequence[Request], removal: str | None, unit: str |
             raise unknown("way", way, WAYS)
     for kind in {request.example.kind for request in requests}:
         if removal is not None:
-            check_operator(removal, kind)
-        if unit is not None and unit not in UNITS_OF[kind]:
-            raise unknown("unit", unit, UNITS_OF[kind])
+            check_removal(removal, kind)
+        if unit is not None:
+            check_unit(unit, kind)
 
 
 def check_percents(percents: Sequence[int]) -> None:
@@ -262,11 +260,11 @@ class _CurveQuery:
         logits: bool,
     ) -> _CurveQuery:
         """The query with the first removal and unit of the input's kind where none is named."""
-        kind = request.example.kind
+        kind = input_kind(request.example.kind)
         # By its index, so that "the predicted class" and its name are one curve.
         request = dataclasses.replace(request, target=explanation.provenance.target)
-        removal = operators_of(kind)[0] if removal is None else removal
-        unit = UNITS_OF[kind][0] if unit is None else unit
+        removal = kind.removals[0] if removal is None else removal
+        unit = kind.units[0] if unit is None else unit
         return cls(request, explanation, removal, unit, way, percents, logits)
 
     @cached_property
@@ -282,7 +280,7 @@ class _CurveQuery:
         # Deletion goes without saying, so that what was stored before there was another way is found.
         return key_for(parts if self.way == WAYS[0] else {**parts, "way": self.way})
 
-    def add_rows(self, rows: SharedRows, encoded: Coded) -> tuple[tuple[int, ...], Int[np.ndarray, "percent"]]:
+    def add_rows(self, rows: SharedRows, encoded: EncodedInput) -> tuple[tuple[int, ...], Int[np.ndarray, "percent"]]:
         """The numbers of units removed along the curve, and the rows that hold its values."""
         scores, owner = ranked_units(self.explanation, self.request.example, self.unit)
         order = rank_features(scores, (self.request.seed, *encoded.ids.tolist()))
@@ -347,9 +345,9 @@ def ranked_units(
     explanation: Explanation, example: Input, unit: str
 ) -> tuple[Float[np.ndarray, "unit"], Int[np.ndarray, "feature"]]:
     """The scores of the units that can be ranked, and the number of the unit that each feature belongs to."""
-    if isinstance(example, Picture):
-        return explanation.scores[explanation.features], np.arange(len(explanation.features))
-    return unit_scores(explanation, example, unit), unit_of_feature(explanation, example, unit)
+    if isinstance(example, Example):
+        return unit_scores(explanation, example, unit), unit_of_feature(explanation, example, unit)
+    return explanation.scores[explanation.features], np.arange(len(explanation.features))
 
 
 def unit_of_feature(explanation: Explanation, example: Example, unit: str) -> Int[np.ndarray, "feature"]:

@@ -1,4 +1,4 @@
-"""How well a map finds the marked units of an input: those that are known to matter, or that people marked.
+"""Plausibility of a map: whether it finds the units that are known to matter, or that people marked.
 
 Marks are a yes or no for each unit that is ranked. Metrics for known truth stand beside those for human rationales,
 where marks are classes and the scores say how sure the map is of them.
@@ -95,7 +95,7 @@ def skip_reason(marks: Marks) -> str | None:
 
 
 def roc_auc(scores: UnitScores, marks: Marks) -> float:
-    """How often a marked unit has a higher score than an unmarked one, equal scores counting half; from 0 to 1.
+    """Share of pairs in which the marked unit has a higher score than the unmarked one, ties counting half; 0 to 1.
 
     By ranks (Mann and Whitney, 1947), which is the area under the ROC curve (Hanley and McNeil, 1982). scikit-learn's
     `roc_auc_score` gives the same to rounding, but checks its input for 2 ms where this takes 0.04: an evaluation asks

@@ -35,7 +35,7 @@ def rank_features(scores: FeatureScores, seed: Sequence[int]) -> Int[np.ndarray,
 
 
 def count_of_percent(percent: int, n: int) -> int:
-    """How many of `n` features are `percent` of them: 0 for 0, else max(1, round(k n)), a half to the even number."""
+    """Return how many of `n` features are `percent` of them: 0 for 0, else max(1, round(k n)), halves to even."""
     return 0 if percent == 0 or n == 0 else max(1, round(percent * n / 100))
 
 
@@ -77,7 +77,7 @@ def top_k_overlap(a: FeatureScores, b: FeatureScores, k: int) -> float:
 
 
 def top_k_probability(scores: FeatureScores, k: int) -> FeatureScores:
-    """How likely each feature is among the k highest where equal scores stand in a random order; sums to k."""
+    """Probability of each feature to be among the k highest, with ties in random order; sums to k."""
     edge = np.sort(scores)[-k]
     above, at = scores > edge, scores == edge
     return above + at * (k - above.sum()) / at.sum()

@@ -127,7 +127,7 @@ def mean_scores(rows: Iterable[MetricRow], skips: Iterable[MetricSkip] = (), see
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """How much higher one mean is than another over the same `n` examples, with a 95 % interval; None of none."""
+    """Difference of two means over the same `n` examples with a 95 % interval; None where there are none."""
 
     value: float | None
     interval: Interval | None
@@ -222,5 +222,5 @@ def _expansion(n: int) -> float:
 
 @functools.lru_cache(maxsize=4)
 def _resample_counts(n: int, seed: int) -> Float[np.ndarray, "resample example"]:
-    """How often each example is in each resample."""
+    """Multiplicity of each example in each resample."""
     return np.random.default_rng([seed, n]).multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(np.float64)

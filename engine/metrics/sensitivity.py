@@ -20,12 +20,12 @@ from jaxtyping import Float
 
 from cache import key_for
 from engine import runtime
-from engine.classifiers import AnyClassifier, Coded, load_classifier
-from engine.errors import not_allowed
+from engine.errors import ExegesisError, not_allowed
 from engine.explain import explain_many, key_of, predict_encoded, require_finite
 from engine.heads.scaling import scaled_model
+from engine.input_kinds import load_classifier
 from engine.lazy import torch
-from engine.models.classifier import as_float64
+from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import Explainer, explainer
@@ -49,7 +49,7 @@ MOVES = 0x5E25
 
 
 def complexity(scores: Float[np.ndarray, "unit"]) -> float | None:
-    """How much a map asks of its reader: the entropy of `|a| / sum |a|` in nats.
+    """Complexity of a map: the entropy of `|a| / sum |a|` in nats.
 
     0 for one score alone, log n where all have one size; None of a zero map.
 
@@ -239,7 +239,7 @@ class MovedBatch(TextBatch):
 
 
 class MovedTextClassifier(TextClassifier):
-    """The same model, shared as it is, for such texts. What it remembers is its own."""
+    """The model, shared, for moved texts. Its memo is its own."""
 
     def collate(self, examples: Sequence[EncodedText]) -> MovedBatch:
         batch = super().collate(examples)
@@ -264,12 +264,14 @@ def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
     return MovedTextClassifier(**{**own, "memo": {}})
 
 
-def move(model: AnyClassifier, encoded: Coded, number: int, radius: int | float, seed: int = 0) -> Coded:
+def move(model: AnyClassifier, encoded: EncodedInput, number: int, radius: int | float, seed: int = 0) -> EncodedInput:
     """The neighbor of that number, which depends on the seed and the input alone. The caller holds the turn."""
     draw = np.random.default_rng([MOVES, seed, number, *encoded.ids.tolist()])
     if isinstance(encoded, EncodedPicture):
         return _move_picture(cast(ImageClassifier, model), encoded, draw, radius)
-    return _move_text(model, encoded, draw, radius)
+    if isinstance(encoded, EncodedText):
+        return _move_text(model, encoded, draw, radius)
+    raise ExegesisError(f"sensitivity: inputs of the kind {model.kind} have no neighbors. Use texts or pictures.")
 
 
 def _move_text(model: AnyClassifier, encoded: EncodedText, draw: np.random.Generator, radius: int | float) -> MovedText:

@@ -72,7 +72,7 @@ def plain_attention(
     attention_mask: torch.Tensor | None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """The same attention in plain tensor operations, not recorded."""
+    """Attention in plain tensor operations, not recorded."""
     return _explicit_attention(module, query, key, value, attention_mask, None, **options)[0], None
 
 
@@ -114,7 +114,7 @@ def fused_attention(
     position_bias: torch.Tensor | None = None,
     **_: Any,
 ) -> torch.Tensor:
-    """The same attention by torch's own kernel: quicker, but without access to its probabilities."""
+    """Attention by torch's own kernel: faster, but without access to its probabilities."""
     added = [part for part in (attention_mask, position_bias) if part is not None]
     mask = sum(added[1:], added[0]) if added else None
     outputs = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, scale=scaling)

@@ -86,20 +86,6 @@ def embedded_image_models() -> list[str]:
     return sorted(p.parent.name for p in EMBEDDED.glob(f"*/{PROCESSOR}"))
 
 
-def list_models(kind: str) -> list[str]:
-    """The models of a kind, "text" or "image": the embedded ones, then those that the operator offers."""
-    own = embedded_models() if kind == "text" else embedded_image_models()
-    return list(dict.fromkeys([*own, *(name for name in access.offered(access.MODELS) if _kind(name) == kind)]))
-
-
-def _kind(model: str) -> str:
-    """The kind of input of a model; "text" where its files cannot be read, which is reported once it is chosen."""
-    try:
-        return "image" if is_image_model(model) else "text"
-    except ExegesisError:
-        return "text"
-
-
 def embedded_bases() -> list[str]:
     """The names of the pre-trained bases that come with the project, such as `bases/bert`."""
     return sorted(BASE_PREFIX + p.parent.name for p in (EMBEDDED / BASE_PREFIX).glob("*/card.json"))

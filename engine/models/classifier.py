@@ -4,28 +4,87 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from engine.errors import UsageError, unknown
 from engine.lazy import torch
 from engine.models.attention import AttentionRecorder, capture_attention
-from engine.result import Prediction
+from engine.request import Input
+from engine.result import Prediction, Token
 
 EMBEDDING = "embedding"
 """The place that every model has for taking gradients; image models have their pixels too."""
 
-InputT = TypeVar("InputT")
-EncodedT = TypeVar("EncodedT")
-BatchT = TypeVar("BatchT")
+InputT = TypeVar("InputT", bound=Input)
+EncodedT = TypeVar("EncodedT", bound="EncodedInput")
+BatchT = TypeVar("BatchT", bound="InputBatch")
+
+
+@runtime_checkable
+class EncodedInput(Protocol):
+    """An input as a model reads it: a sequence of positions, some of them special, the others its features.
+
+    `kind`: the id of the kind of input.
+    """
+
+    kind: ClassVar[str]
+
+    def __len__(self) -> int:
+        """Number of positions."""
+
+    @property
+    def ids(self) -> Int[np.ndarray, "seq"]:
+        """Numbers, one a position, that stand for the input in seeds."""
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """The token or feature at each position, for display."""
+
+    @property
+    def features(self) -> Int[np.ndarray, "feature"]:
+        """Positions that may be removed and ranked."""
+
+    @property
+    def special(self) -> Bool[np.ndarray, "seq"]:
+        """Which positions are special: never removed, never ranked."""
+
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns of the features; None where they lie along one axis."""
+
+    @property
+    def truncated(self) -> int:
+        """Number of features that did not fit into the model."""
+
+    @property
+    def key(self) -> bytes:
+        """Bytes that identify this input among all inputs of the same model."""
+
+
+@runtime_checkable
+class InputBatch(Protocol):
+    """Encoded inputs side by side on a device, padded to one length."""
+
+    @property
+    def visible(self) -> Bool[torch.Tensor, "batch seq"]:
+        """Which positions may be attended to."""
+
+    @property
+    def lengths(self) -> Int[torch.Tensor, "batch"]:
+        """Number of positions of each input."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether every position of every row is visible, known without a transfer from the device."""
 
 
 class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
     """A loaded checkpoint, read-only and shared: encodes an input, collates encoded inputs and runs the batch.
 
-    Call it while holding the device. `kind` is the kind of its inputs, "text" or "image".
+    Call it while holding the device. `kind` is the id of the kind of its inputs.
     """
 
     kind: ClassVar[str]
@@ -121,6 +180,9 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
             return int(target)
         numbers = f"a number from 0 to {len(labels) - 1}" if len(labels) > 1 else "0"
         raise UsageError(f"{unknown('target', target, labels)} Or {numbers}.")
+
+
+AnyClassifier = Classifier[Any, Any, Any]
 
 
 def as_float64(values: torch.Tensor) -> Float[np.ndarray, "..."]:

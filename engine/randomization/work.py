@@ -18,13 +18,14 @@ from jaxtyping import Float
 from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.data.sources import SourceExample
 from engine.errors import ExegesisError
 from engine.evaluation.maps import surviving
 from engine.evaluation.sample import Sample, reason
-from engine.explain import predict_encoded, require_finite, told_of
+from engine.explain import method_key, predict_encoded, require_finite
+from engine.input_kinds import load_classifier
 from engine.models import catalog
+from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.models.sizes import block_count
 from engine.params import as_plain, from_mapping
 from engine.progress import check_cancelled
@@ -157,7 +158,7 @@ class ModelWork:
         self.batches = [tuple(readable[at : at + CHUNK_SIZE]) for at in range(0, len(readable), CHUNK_SIZE)]
         self._copy: ModelCopy | None = None
         self._originals: dict[tuple[int, ...], ChunkPredictions] = {}
-        self._encoded: Callable[[AnyClassifier, int], Coded] = lru_cache(maxsize=REMEMBERED)(self._encode)
+        self._encoded: Callable[[AnyClassifier, int], EncodedInput] = lru_cache(maxsize=REMEMBERED)(self._encode)
 
     def _read_all(self) -> dict[int, str]:
         """A key an example, by its place in the data set."""
@@ -194,7 +195,7 @@ class ModelWork:
             return None
         known = explainer(method, self.plan.kind)
         params = as_plain(from_mapping(known.params, self.plan.params_of(method), method))
-        return [method, told_of(known, params, self.model), keyed_params(params), self.plan.seed]
+        return [method, method_key(known, params, self.model), keyed_params(params), self.plan.seed]
 
     def chunks(self, setting: Setting, indices: tuple[int, ...]) -> list[Chunk]:
         """The predictions, then the maps of each method."""
@@ -281,7 +282,7 @@ class ModelWork:
         return {chunk.key: self._keep(chunk, _joined(own)) for chunk, own in zip(chunks, columns, strict=True)}
 
     def _maps(
-        self, model: AnyClassifier, chunk: Chunk, inputs: Mapping[int, Coded], targets: Mapping[int, int]
+        self, model: AnyClassifier, chunk: Chunk, inputs: Mapping[int, EncodedInput], targets: Mapping[int, int]
     ) -> ChunkMaps:
         predictions = dict(zip(inputs, predict_encoded(model, list(inputs.values())), strict=True))
         seed = self._seed(chunk)
@@ -319,7 +320,7 @@ class ModelWork:
         known = explainer(method, self.plan.kind)
         return known.family == "attention" and not known.differentiable
 
-    def _inputs(self, model: AnyClassifier, indices: Sequence[int], failed: dict[int, str]) -> dict[int, Coded]:
+    def _inputs(self, model: AnyClassifier, indices: Sequence[int], failed: dict[int, str]) -> dict[int, EncodedInput]:
         """Examples as the model reads them, which does not depend on its weights. `failed`: takes the reasons."""
         inputs = {}
         for index in indices:
@@ -329,7 +330,7 @@ class ModelWork:
                 failed[index] = reason(error)
         return inputs
 
-    def _encode(self, model: AnyClassifier, index: int) -> Coded:
+    def _encode(self, model: AnyClassifier, index: int) -> EncodedInput:
         return model.encode(self.sample.source.read(index).input)
 
 
@@ -341,11 +342,11 @@ def _joined(parts: Sequence[ChunkMaps]) -> ChunkMaps:
     )
 
 
-def _predictions(model: AnyClassifier, inputs: list[Coded]) -> list[Prediction]:
+def _predictions(model: AnyClassifier, inputs: list[EncodedInput]) -> list[Prediction]:
     predictions = predict_encoded(model, inputs)
     require_finite(model, "logits", [one.logits for one in predictions])
     return predictions
 
 
-def _model_input(coded: Coded) -> ModelInput:
+def _model_input(coded: EncodedInput) -> ModelInput:
     return ModelInput(coded.tokens, coded.grid, coded.truncated)

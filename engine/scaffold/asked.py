@@ -13,6 +13,7 @@ from engine import runtime
 from engine.data.sources import ExampleSource, load_source
 from engine.errors import ExegesisError, not_allowed
 from engine.evaluation.sample import drawn
+from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.scaffold.examples import part_of
 from engine.scaffold.plan import Plan
@@ -58,7 +59,7 @@ class Asked:
     @property
     def kind(self) -> str:
         """What the teacher reads, "text" or "image"."""
-        return "image" if catalog.is_image_model(self.teacher) else "text"
+        return kind_of_model(self.teacher)
 
     @property
     def as_key(self) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog, loading, weight_files
+from engine.models.classifier import AnyClassifier
 from engine.vision.classifier import ImageClassifier
 
 

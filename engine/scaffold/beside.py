@@ -69,7 +69,7 @@ def beside_key(asked: Asked, place: int, learned: Learned | None) -> str:
 
 def _computed(asked: Asked, candidate: SourceExample, learned: Learned | None) -> tuple[Meta, Arrays]:
     # Here and not above: they import what runs models.
-    from engine.classifiers import load_classifier
+    from engine.input_kinds import load_classifier
     from engine.scaffold import signals
     from engine.scaffold.measuring import weights_for
     from engine.scaffold.plausibility import STEPS

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from engine import runtime
-from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.data.sources import ExampleSource
 from engine.errors import ExegesisError
+from engine.input_kinds import load_classifier
+from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.progress import check_cancelled
 from engine.scaffold import signals
 from engine.scaffold.bases import load_base
@@ -28,7 +29,7 @@ class Courses:
     """The courses of a plan. The teacher is asked once for each example; call inside the device's turn."""
 
     plan: Plan
-    _coded: dict[int, Coded] = field(default_factory=dict)
+    _coded: dict[int, EncodedInput] = field(default_factory=dict)
     _said: dict[str, dict[int, np.ndarray]] = field(default_factory=dict)
 
     @cached_property
@@ -69,7 +70,7 @@ class Courses:
         return Taught(examples, answers, heads, maps)
 
     def _asked(
-        self, what: str, places: Sequence[int], ask: Callable[[list[Coded]], Sequence[np.ndarray]]
+        self, what: str, places: Sequence[int], ask: Callable[[list[EncodedInput]], Sequence[np.ndarray]]
     ) -> list[np.ndarray]:
         known = self._said.setdefault(what, {})
         # Short ones together, so that little of a pass is padding.
@@ -79,7 +80,7 @@ class Courses:
             known.update(zip(new, ask([self._example(place) for place in new]), strict=True))
         return [known[place] for place in places]
 
-    def _example(self, place: int) -> Coded:
+    def _example(self, place: int) -> EncodedInput:
         if place not in self._coded:
             self._coded[place] = self.teacher.encode(self.source.read(place).input)
         return self._coded[place]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from engine.classifiers import AnyClassifier, Coded
+from engine.models.classifier import AnyClassifier, EncodedInput
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Lesson:
 class Taught:
     """Examples of a split with what the teacher says: arrays on the CPU, one an example, as long as it is."""
 
-    examples: Sequence[Coded]
+    examples: Sequence[EncodedInput]
     answers: Float[np.ndarray, "example label"]
     heads: Sequence[Float[np.ndarray, "head _"]] | None = None
     maps: Sequence[Float[np.ndarray, "_"]] | None = None

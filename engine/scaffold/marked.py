@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.classifiers import AnyClassifier, Coded
 from engine.data.examples import ImageExample, LabeledExample
 from engine.data.sources import ExampleSource, SourceExample
 from engine.errors import ExegesisError
@@ -26,6 +25,7 @@ from engine.metrics.plausibility import (
     segments,
     skip_reason,
 )
+from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.progress import check_cancelled
 from engine.word_units import units
 
@@ -41,7 +41,7 @@ class Marked:
     """
 
     place: int
-    coded: Coded
+    coded: EncodedInput
     groups: Bool[np.ndarray, "unit seq"]
     marks: Bool[np.ndarray, "unit"]
     segments: Int[np.ndarray, "unit"]
@@ -98,7 +98,7 @@ def _one(teacher: AnyClassifier, candidate: SourceExample) -> Marked | str:
     return made if isinstance(made, str) else skip_reason(made.marks) or made
 
 
-def _of_text(coded: Coded, candidate: SourceExample) -> Marked | str:
+def _of_text(coded: EncodedInput, candidate: SourceExample) -> Marked | str:
     given = candidate.example
     assert isinstance(given, LabeledExample)
     if is_cut_off(coded, given):
@@ -109,7 +109,7 @@ def _of_text(coded: Coded, candidate: SourceExample) -> Marked | str:
     return Marked(candidate.index, coded, groups, marks, np.array(segments(coded, given, "word"), dtype=int))
 
 
-def _of_picture(teacher: AnyClassifier, coded: Coded, candidate: SourceExample) -> Marked:
+def _of_picture(teacher: AnyClassifier, coded: EncodedInput, candidate: SourceExample) -> Marked:
     given = candidate.example
     assert isinstance(given, ImageExample)
     marks = marks_of_picture(teacher.id, given)

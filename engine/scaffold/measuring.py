@@ -10,8 +10,9 @@ from jaxtyping import Float
 
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import UsageError
+from engine.input_kinds import load_classifier
+from engine.models.classifier import AnyClassifier
 from engine.scaffold import signals
 from engine.scaffold.asked import Asked, Learned
 from engine.scaffold.marked import Marked, read_marked, sides_of

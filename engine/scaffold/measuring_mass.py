@@ -10,10 +10,11 @@ from jaxtyping import Float
 
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.classifiers import AnyClassifier, Coded, load_classifier
 from engine.data.sources import ExampleSource
 from engine.errors import ExegesisError
 from engine.evaluation.sample import reason
+from engine.input_kinds import load_classifier
+from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.progress import check_cancelled
 from engine.request import Input
 from engine.scaffold import signals
@@ -46,7 +47,7 @@ def measure(asked: Asked, learned: Learned | None) -> tuple[Meta, Arrays]:
 
 def _read(
     teacher: AnyClassifier, source: ExampleSource, places: Sequence[int]
-) -> tuple[list[tuple[int, Coded, Input]], dict[str, int]]:
+) -> tuple[list[tuple[int, EncodedInput, Input]], dict[str, int]]:
     found, skipped = [], Counter[str]()
     for place in places:
         check_cancelled()
@@ -64,7 +65,7 @@ def _read(
 
 
 def _shares(
-    coded: Coded, given: Input, heads: Float[np.ndarray, "head seq"], weights: Float[np.ndarray, "head"] | None
+    coded: EncodedInput, given: Input, heads: Float[np.ndarray, "head seq"], weights: Float[np.ndarray, "head"] | None
 ) -> list[float]:
     """Kind by kind, of the uniform map, the static and the learned explainer."""
     inside = coded.features

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from engine.errors import UsageError, not_allowed, unknown
+from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.params import Plain, from_mapping, option
 
@@ -96,7 +97,7 @@ class Plan:
     @cached_property
     def kind(self) -> str:
         """What the teacher reads, "text" or "image"."""
-        return "image" if catalog.is_image_model(self.teacher) else "text"
+        return kind_of_model(self.teacher)
 
     @property
     def pupils(self) -> tuple[Pupil, ...]:

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from engine.classifiers import AnyClassifier, Coded
-from engine.models.classifier import as_float64
+from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 from engine.params import from_mapping
 from engine.registry import explainer
 from engine.runtime import in_chunks, rows_at_once
@@ -24,7 +23,7 @@ STEPS = 10
 """Of integrated gradients in the simulability experiments (appendix A); 50 for plausibility."""
 
 
-def answers(teacher: AnyClassifier, examples: Sequence[Coded]) -> Float[np.ndarray, "example label"]:
+def answers(teacher: AnyClassifier, examples: Sequence[EncodedInput]) -> Float[np.ndarray, "example label"]:
     """The teacher's logits, or its score."""
 
     def compute(rows: slice) -> np.ndarray:
@@ -34,7 +33,7 @@ def answers(teacher: AnyClassifier, examples: Sequence[Coded]) -> Float[np.ndarr
     return np.concatenate(in_chunks(compute, len(examples), _rows(teacher, examples)))
 
 
-def heads(teacher: AnyClassifier, examples: Sequence[Coded]) -> list[Float[np.ndarray, "head _"]]:
+def heads(teacher: AnyClassifier, examples: Sequence[EncodedInput]) -> list[Float[np.ndarray, "head _"]]:
     """`s^h` of every head, the first layer's first; float32."""
 
     def compute(rows: slice) -> list[np.ndarray]:
@@ -50,7 +49,7 @@ def heads(teacher: AnyClassifier, examples: Sequence[Coded]) -> list[Float[np.nd
 
 
 def maps(
-    teacher: AnyClassifier, setting: str, examples: Sequence[Coded], steps: int = STEPS
+    teacher: AnyClassifier, setting: str, examples: Sequence[EncodedInput], steps: int = STEPS
 ) -> list[Float[np.ndarray, "_"]]:
     """A static explainer's distributions over the features, of the class that the teacher predicts; 0 elsewhere."""
     if setting in ATTENTION:
@@ -65,7 +64,7 @@ def maps(
 
 
 def distribution(
-    scores: Float[np.ndarray, "seq"], example: Coded, temperature: float = 1.0
+    scores: Float[np.ndarray, "seq"], example: EncodedInput, temperature: float = 1.0
 ) -> Float[np.ndarray, "seq"]:
     """Softmax over the features; special tokens get 0."""
     values = np.where(example.special, -np.inf, scores / temperature)
@@ -73,7 +72,7 @@ def distribution(
     return (weights / weights.sum()).astype(np.float32)
 
 
-def _scores(teacher: AnyClassifier, setting: str, examples: Sequence[Coded], steps: int) -> list[np.ndarray]:
+def _scores(teacher: AnyClassifier, setting: str, examples: Sequence[EncodedInput], steps: int) -> list[np.ndarray]:
     assert setting in GRADIENTS, setting
     method = explainer(setting, teacher.kind)
     values: dict[str, Any] = {"steps": "fixed", "n_steps": steps, "baseline": "zero"} if "integrated" in setting else {}
@@ -90,5 +89,5 @@ def _scores(teacher: AnyClassifier, setting: str, examples: Sequence[Coded], ste
 _AT_ONCE = 64
 
 
-def _rows(teacher: AnyClassifier, examples: Sequence[Coded], attention: bool = False) -> int:
+def _rows(teacher: AnyClassifier, examples: Sequence[EncodedInput], attention: bool = False) -> int:
     return rows_at_once(teacher, max(len(example) for example in examples), attention=attention)

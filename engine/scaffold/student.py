@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 
-from engine.classifiers import AnyClassifier
 from engine.models.attention import capture_attention
+from engine.models.classifier import AnyClassifier
 from engine.scaffold.explaining import mean_logits
 from engine.scaffold.lessons import Lesson
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from engine import runtime
-from engine.classifiers import AnyClassifier
+from engine.models.classifier import AnyClassifier
 from engine.progress import Report, check_cancelled
 from engine.scaffold import bilevel
 from engine.scaffold.bilevel import Objective, Rates

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Bool
 
-from engine.classifiers import Coded
+from engine.models.classifier import EncodedInput
 from engine.request import Example, Input
 from engine.result import Token
 
@@ -30,7 +30,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 Kinds = Mapping[str, Bool[np.ndarray, "feature"]]
 
 
-def kinds_of(coded: Coded, given: Input) -> Kinds:
+def kinds_of(coded: EncodedInput, given: Input) -> Kinds:
     """Of each kind, which of the features belong to it. A piece of a stop word belongs to it."""
     if coded.grid is not None:
         return {BORDER: border_of(coded.grid)}

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
@@ -30,6 +31,7 @@ class EncodedPicture:
     input in caches and in seeds.
     """
 
+    kind: ClassVar[str] = "image"
     pixels: UInt8[np.ndarray, "height width 3"]
     values: Float[np.ndarray, "3 height width"]
     grid: tuple[int, int]

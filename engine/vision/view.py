@@ -166,7 +166,7 @@ def _size_text(size: tuple[int, int]) -> str:
 
 @dataclass(frozen=True)
 class ModelView:
-    """How one model reads pictures.
+    """The preprocessing of one model's pictures.
 
     `size` and `patch` are height and width in pixels, `grid` rows and columns of patches.
     """

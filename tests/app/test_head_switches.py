@@ -11,10 +11,10 @@ from streamlit.testing.v1 import AppTest
 import engine.heads.readings as readings
 from components.attention.session import key
 from engine import runtime
-from engine.classifiers import load_classifier
 from engine.explain import explain, key_of
 from engine.heads.readings import read_heads, switch_off_each
 from engine.heads.scales import HeadScales
+from engine.input_kinds import load_classifier
 from engine.request import Example, Request
 from tests.alerts import errors
 from tests.app.heads_page import TEXT, html_of, link_of, opened, press

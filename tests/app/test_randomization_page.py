@@ -17,7 +17,7 @@ from components.frame import RANDOMIZATION
 from components.randomization.checks import mark_of
 from components.randomization.view import COMPARE_WITH, SESSION, RandomizationView
 from engine import jobs
-from engine.classifiers import AnyClassifier
+from engine.models.classifier import AnyClassifier
 from engine.randomization.model_copy import ModelCopy, Weights, reinitialize
 from engine.randomization.plan import RANDOMIZE
 from engine.registry import all_explainers

@@ -15,6 +15,7 @@ from engine.data.image_datasets import is_images, load_images
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
 from engine.experiments import base as experiments
+from engine.input_kinds import list_models
 from engine.jobs.kinds import MODULES
 from engine.models import catalog
 from tests.tiny import save_checkpoint
@@ -96,8 +97,8 @@ def test_what_is_offered_is_open_and_listed(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv(MODELS, f"{model} owner/name")
     assert catalog.locate(str(model)).folder == model
     assert len(load(str(table))) == 1
-    assert str(model) in catalog.list_models("text")
-    assert str(model) not in catalog.list_models("image")
+    assert str(model) in list_models("text")
+    assert str(model) not in list_models("image")
     assert str(table) in list_datasets("text")
     assert "scenes:count=3" in list_datasets("image")
     with pytest.raises(UsageError, match="is not offered"):

@@ -15,7 +15,7 @@ from engine.errors import ExegesisError, not_allowed
 
 EXACT_LIMIT = 14
 MAX_PAIRS = 10**300
-"""Where counting stops: beyond a thousand features the binomials leave the range of a float."""
+"""Upper limit of counts: beyond a thousand features the binomials leave the range of a float."""
 
 
 def all_coalitions(n: int) -> Bool[np.ndarray, "coalition feature"]:
@@ -108,7 +108,7 @@ def draw_pairs_of_size(
 
 
 def pairs_by_size(n: int) -> Float[np.ndarray, "size"]:
-    """How many pairs have a smaller side of 1, 2, ... members."""
+    """Number of pairs whose smaller side has 1, 2, ... members."""
     return np.array([min(math.comb(n, s), MAX_PAIRS) / (2 if 2 * s == n else 1) for s in range(1, n // 2 + 1)])
 
 

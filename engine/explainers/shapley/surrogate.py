@@ -72,7 +72,7 @@ class Prior:
 
 
 def typical_prior(n: int, strength: float = 0.2, noise: float = 1e-3) -> Prior:
-    """Where the search starts: interactions weaken fast with their order, whatever n is."""
+    """The starting point of the search: interactions weaken fast with their order, whatever n is."""
     return Prior(np.full(n, np.log(strength * min(1.0, 12 / n))), 0.0, float(np.log(noise)))
 
 

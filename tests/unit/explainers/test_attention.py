@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from engine.errors import UsageError
-from engine.explain import explain, key_of, told_of
+from engine.explain import explain, key_of, method_key
 from engine.explainers.attention import gradient_weighted, mass_limit, mean_logits, pooled_rows, propagate, rollout
 from engine.heads.scales import HeadScales
 from engine.models.loading import classifier_class
@@ -355,14 +355,14 @@ def test_the_cache_tells_explainers_apart_by_what_they_hold(model: str) -> None:
 
 def test_keys_of_experiments_tell_them_apart_too(model: str) -> None:
     smat = explainer("smat")
-    without = told_of(smat, {}, model)
+    without = method_key(smat, {}, model)
     assert "there is no learned explainer" in str(without[1])
     told = []
     for scale in (1, 2):
         for_model(model, phi=np.linspace(-1, 1, 12) * scale)
-        told.append(told_of(smat, {}, model))
+        told.append(method_key(smat, {}, model))
     assert without != told[0] != told[1]
-    assert told_of(explainer("gradient"), {}, model) == [explainer("gradient").version]
+    assert method_key(explainer("gradient"), {}, model) == [explainer("gradient").version]
 
 
 def test_the_note_says_which_explainer_and_what_it_is_worth(model: str) -> None:

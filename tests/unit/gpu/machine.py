@@ -15,7 +15,8 @@ import pytest
 import torch
 
 from engine import runtime
-from engine.classifiers import AnyClassifier, load_classifier
+from engine.input_kinds import load_classifier
+from engine.models.classifier import AnyClassifier
 from engine.request import Example, Input
 from tests.explaining import checkpoint
 from tests.fake_cuda import FakeCuda, fake_cuda

@@ -11,12 +11,13 @@ import scipy.stats
 import torch
 
 import engine.heads.readings as readings
-from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.explain import explain
 from engine.heads.readings import AGREES, HeadTable, HeadTableQuery, head_table, read_heads, switch_off_each
 from engine.heads.scales import HeadScales
 from engine.heads.scores import SCORES
+from engine.input_kinds import load_classifier
+from engine.models.classifier import AnyClassifier
 from engine.progress import CancelToken
 from engine.request import Example, Request
 from tests.counted import counted

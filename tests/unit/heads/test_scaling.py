@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from engine import serialization
-from engine.classifiers import AnyClassifier
 from engine.errors import UsageError
 from engine.explain import explain, explain_many, key_of
 from engine.heads.scales import HeadScales
@@ -19,6 +18,7 @@ from engine.heads.scaling import layers_and_heads, scaled_model
 from engine.metrics.ablation import ablated_predictions
 from engine.metrics.faithfulness import removal_curves
 from engine.models.attention import capture_attention, scale_heads, use_attention
+from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_model
 from engine.predictions import cached_predictions, prediction_keys, predictions
 from engine.request import Example, Request

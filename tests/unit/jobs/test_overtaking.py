@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from engine import jobs, runtime
-from engine.classifiers import load_classifier
 from engine.device_queue import INTERACTIVE_FIRST, DeviceQueue, in_background
 from engine.errors import Cancelled
 from engine.explain import explain
+from engine.input_kinds import load_classifier
 from engine.progress import CancelToken, cancellable
 from engine.request import Example, Request
 from engine.runtime import clock, in_chunks, rows_at_once, turn, turns, unlent

@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from engine.classifiers import AnyClassifier
+from engine.models.classifier import AnyClassifier
 from engine.models.text_classifier import TextClassifier
 from tests.explaining import checkpoint, classifier
 from tests.unit.evaluation.making import REVIEWS, written

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine.classifiers import AnyClassifier
 from engine.errors import ExegesisError, UsageError
 from engine.experiments.run import check
+from engine.models.classifier import AnyClassifier
 from engine.randomization.curves import NO_ANSWER, curves_of, verdicts_of
 from engine.randomization.experiment import randomize
 from engine.randomization.model_copy import Weights, copy_of, reinitialize

@@ -17,9 +17,10 @@ import pytest
 
 import engine.cluster as cluster_work
 import engine.experiments.run as experiments
-from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import UsageError
 from engine.experiments.run import carry_out, missing_tasks, sample_of
+from engine.input_kinds import load_classifier
+from engine.models.classifier import AnyClassifier
 from engine.randomization.plan import RandomizationPlan
 from engine.store import result_store
 from tests.explaining import checkpoint

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from engine.classifiers import AnyClassifier
 from engine.errors import Cancelled, ExegesisError
+from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.randomization.model_copy import ModelCopy, copy_of, reinitialize, weights_of

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.classifiers import AnyClassifier, Coded
+from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.request import Example
 from engine.scaffold.lessons import Lesson, Taught
 from engine.scaffold.plan import NONE, SMAT, Pupil, Recipe
@@ -60,7 +60,7 @@ def base(kind: str, dtype: str = "float64") -> AnyClassifier:
     return dataclasses.replace(model, module=module, memo={})
 
 
-def examples_for(model: AnyClassifier, count: int = len(TEXTS), seed: int = 0) -> list[Coded]:
+def examples_for(model: AnyClassifier, count: int = len(TEXTS), seed: int = 0) -> list[EncodedInput]:
     """Inputs of different lengths, or pictures."""
     if model.kind == "image":
         return [model.encode(blobs(seed + i)) for i in range(count)]

@@ -14,8 +14,9 @@ import pytest
 
 import engine.cluster as cluster_work
 import engine.scaffold.executors as executors
-from engine.classifiers import AnyClassifier, load_classifier
 from engine.errors import UsageError
+from engine.input_kinds import load_classifier
+from engine.models.classifier import AnyClassifier
 from engine.scaffold.executors import scaffold_on
 from engine.scaffold.plan import Plan
 from engine.scaffold.result import Outcome

@@ -1,0 +1,220 @@
+"""The kinds of input that models read: an adapter each, through which all else works with an input whatever it is.
+
+A new kind is an `Input`, an `EncodedInput`, a `Classifier` and an `InputKind`, each of its own; methods that suit it as
+they are come by `engine.registry.serve`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine import access
+from engine.errors import ExegesisError, unknown
+from engine.lazy import LazyModule
+from engine.models import catalog
+from engine.models.classifier import AnyClassifier
+from engine.removal_operators import BASELINES, OPERATORS, PATCH_BASELINES, PATCH_OPERATORS
+from engine.request import DTYPES
+from engine.word_units import UNITS
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.data import datasets, image_datasets, sources
+    from engine.data.sources import ExampleSource
+    from engine.models import loading
+    from engine.vision import loader as image_loading
+else:  # these import pandas, transformers and torch: a kind is named long before it is loaded
+    datasets = LazyModule("engine.data.datasets")
+    image_datasets = LazyModule("engine.data.image_datasets")
+    sources = LazyModule("engine.data.sources")
+    loading = LazyModule("engine.models.loading")
+    image_loading = LazyModule("engine.vision.loader")
+
+
+class InputKind(ABC):
+    """One kind of input. `id`: in links, cache keys and files. `plural`: what its inputs are called on pages.
+
+    `feature`: what is removed and ranked. `units`: what scores may be summed into, the features themselves first.
+    `removals`: how features are removed, the default first (see `engine.removal`); `baselines`: those of them that put
+    an embedding in place, so that a path can lead there. `incomplete`: what its inputs are called once features are
+    removed. `varies_in_length`: whether passes are shorter when inputs of about the same length share them.
+    """
+
+    id: ClassVar[str]
+    plural: ClassVar[str]
+    feature: ClassVar[str]
+    units: ClassVar[tuple[str, ...]]
+    removals: ClassVar[tuple[str, ...]]
+    baselines: ClassVar[tuple[str, ...]]
+    incomplete: ClassVar[str]
+    varies_in_length: ClassVar[bool] = False
+
+    @abstractmethod
+    def reads(self, config: Mapping[str, Any]) -> bool:
+        """Whether a model with this config.json reads such inputs."""
+
+    @abstractmethod
+    def embedded_models(self) -> list[str]:
+        """The names of the models that come with the project."""
+
+    @abstractmethod
+    def load_model(self, model: str, dtype: str, device: torch.device | None) -> AnyClassifier:
+        """The shared, read-only model. Errors: it cannot be loaded, or reads another kind."""
+
+    @abstractmethod
+    def open_checkpoint(self, source: catalog.ModelSource) -> None:
+        """Load a checkpoint on the CPU without keeping it. Errors: it cannot be loaded."""
+
+    @abstractmethod
+    def registered_datasets(self) -> list[str]:
+        """The names of the registered data sets."""
+
+    @abstractmethod
+    def holds(self, dataset: str) -> bool:
+        """Whether a file, folder or hub id holds such inputs. Errors: it cannot be read."""
+
+    @abstractmethod
+    def is_registered(self, dataset: str) -> bool:
+        """Whether a data set of that name, perhaps with options, is registered."""
+
+    @abstractmethod
+    def load_source(self, dataset: str, split: str | None, tolerant: bool) -> ExampleSource:
+        """The data set. `tolerant`: see `engine.data.sources.load_source`."""
+
+
+class TextKind(InputKind):
+    """Texts and pairs of texts."""
+
+    id = "text"
+    plural = "texts"
+    feature = "token"
+    units = UNITS
+    removals = OPERATORS
+    baselines = BASELINES
+    incomplete = "shortened texts"
+    varies_in_length = True
+
+    def reads(self, config: Mapping[str, Any]) -> bool:
+        return config.get("model_type") not in catalog.IMAGE_TYPES
+
+    def embedded_models(self) -> list[str]:
+        return catalog.embedded_models()
+
+    def load_model(self, model: str, dtype: str, device: torch.device | None) -> AnyClassifier:
+        return loading.load_model(model, dtype, device)
+
+    def open_checkpoint(self, source: catalog.ModelSource) -> None:
+        import torch
+
+        loading.load(source, "", torch.float32, torch.device("cpu"))
+
+    def registered_datasets(self) -> list[str]:
+        return list(datasets.dataset_names())
+
+    def holds(self, dataset: str) -> bool:
+        return not image_datasets.is_images(dataset)
+
+    def is_registered(self, dataset: str) -> bool:
+        return bool(datasets.registered_name(dataset))
+
+    def load_source(self, dataset: str, split: str | None, tolerant: bool) -> ExampleSource:
+        return sources.load_texts(dataset, split, tolerant)
+
+
+class ImageKind(InputKind):
+    """Pictures."""
+
+    id = "image"
+    plural = "pictures"
+    feature = "patch"
+    units = ("patch",)
+    removals = PATCH_OPERATORS
+    baselines = PATCH_BASELINES
+    incomplete = "pictures with holes"
+
+    def reads(self, config: Mapping[str, Any]) -> bool:
+        return config.get("model_type") in catalog.IMAGE_TYPES
+
+    def embedded_models(self) -> list[str]:
+        return catalog.embedded_image_models()
+
+    def load_model(self, model: str, dtype: str, device: torch.device | None) -> AnyClassifier:
+        return image_loading.load_image_model(model, dtype, device)
+
+    def open_checkpoint(self, source: catalog.ModelSource) -> None:
+        import torch
+
+        image_loading.load(source, "", torch.float32, torch.device("cpu"))
+
+    def registered_datasets(self) -> list[str]:
+        return list(image_datasets.image_names())
+
+    def holds(self, dataset: str) -> bool:
+        return image_datasets.is_images(dataset)
+
+    def is_registered(self, dataset: str) -> bool:
+        return bool(image_datasets.registered_name(dataset))
+
+    def load_source(self, dataset: str, split: str | None, tolerant: bool) -> ExampleSource:
+        return sources.load_pictures(dataset, split)
+
+
+INPUT_KINDS: dict[str, InputKind] = {kind.id: kind for kind in (TextKind(), ImageKind())}
+"""By their ids, the first the default."""
+
+
+def input_kind(id: str) -> InputKind:
+    """The adapter of that id. Errors list the known ones."""
+    if id not in INPUT_KINDS:
+        raise unknown("kind", id, INPUT_KINDS)
+    return INPUT_KINDS[id]
+
+
+def check_removal(operator: str, kind: str) -> None:
+    """Refuse an operator that does not remove features of that kind."""
+    if operator not in input_kind(kind).removals:
+        raise unknown("removal", operator, input_kind(kind).removals)
+
+
+def check_unit(unit: str, kind: str) -> None:
+    """Refuse a unit into which scores of that kind cannot be summed."""
+    if unit not in input_kind(kind).units:
+        raise unknown("unit", unit, input_kind(kind).units)
+
+
+def kind_of_model(model: str) -> str:
+    """The id of the kind that a model reads, by its config.json. Loads no model."""
+    config = catalog.config(catalog.locate(model))
+    others = list(INPUT_KINDS.values())[1:]
+    return next((kind.id for kind in others if kind.reads(config)), next(iter(INPUT_KINDS)))
+
+
+def kind_of_dataset(dataset: str) -> str:
+    """The id of the kind of a data set's inputs. Errors: it cannot be read."""
+    others = list(INPUT_KINDS.values())[1:]
+    return next((kind.id for kind in others if kind.holds(dataset)), next(iter(INPUT_KINDS)))
+
+
+def list_models(kind: str) -> list[str]:
+    """The models of a kind to choose from: the embedded ones, then those that the operator offers."""
+    offered = [model for model in access.offered(access.MODELS) if _kind_or_default(model) == kind]
+    return list(dict.fromkeys([*input_kind(kind).embedded_models(), *offered]))
+
+
+def _kind_or_default(model: str) -> str:
+    """The kind of a model; the default one where its files cannot be read, which is reported once it is chosen."""
+    try:
+        return kind_of_model(model)
+    except ExegesisError:
+        return next(iter(INPUT_KINDS))
+
+
+def load_classifier(kind: str, model: str, dtype: str = DTYPES[0], device: torch.device | None = None) -> AnyClassifier:
+    """The shared, read-only model for inputs of a kind.
+
+    Errors: those of the kind's `load_model`; a model that reads another kind is refused.
+    """
+    return input_kind(kind).load_model(model, dtype, device)
