@@ -103,9 +103,9 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder:
         text_page.use_home(Path(folder) / "home")
-        from components.text.focus import text_query
+        from components.inputs.link import write_text
 
-        long = {name: found[0] for name, found in text_query("text", text_page.long_text(given.words)).items()}
+        long = {name: found[0] for name, found in write_text("text", text_page.long_text(given.words)).items()}
         cases = {"default example": (text_page.example(0), None), "512 tokens": (long, text_page.QUICK)}
         with watched(Path(folder)) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

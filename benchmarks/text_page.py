@@ -37,7 +37,7 @@ def nine() -> tuple[str, ...]:
 def query(
     focus: Mapping[str, str], methods: Sequence[str] | None = None, budgets: Mapping[str, str] | None = None
 ) -> str:
-    """A link's query, for the nine methods unless others are named. `focus`: as `components.text.focus.write_focus`."""
+    """The query of a link, for the nine methods by default. `focus`: as `text_choice.write_text_focus`."""
     named = [("method", id) for id in methods or nine()]
     return urlencode([("model", MODEL), *focus.items(), *named, *(budgets or {}).items()])
 

@@ -16,11 +16,11 @@ import streamlit as st
 from jaxtyping import Float
 
 from components.compact import compact_css
-from components.picture.patch_card_html import LAYERS, layers_html
-from components.picture.patch_map import PatchMap, place
-from components.picture.styles import use_picture_styles
-from components.picture.variables import picture_style
-from components.text.token_map import TokenMap, direction, token_map_html
+from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map.html import LAYERS, place
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.token_map import TokenMap, token_map_html
+from components.widgets.token_map.html import direction
 from engine.request import Example, Input, Picture
 from engine.study.ballots import BallotMap
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE

@@ -10,10 +10,11 @@ import streamlit as st
 
 from components.compact import compact_css
 from components.frame import TEXT
+from components.inputs.link import Query
+from components.inputs.text_choice import TextFocus, write_text_focus
 from components.method_row import token_map
 from components.numbers import percent
-from components.text.focus import Focus, Query, write_focus
-from components.text.token_map import TokenMap, token_map_html
+from components.widgets.token_map import TokenMap, token_map_html
 from engine.explain import shipped_explanation
 from engine.registry import explainer
 from engine.result import Explanation, Prediction
@@ -36,7 +37,7 @@ def gallery() -> None:
 
 def link(piece: GalleryCard) -> Query:
     """What the Text page is asked for: this example, and its usual methods."""
-    return write_focus(Focus(MODEL, piece.example.text, None, piece.index, DATASET))
+    return write_text_focus(TextFocus(MODEL, piece.example.text, None, piece.index, DATASET))
 
 
 def card_html(piece: GalleryCard, made: Explanation | None) -> str:

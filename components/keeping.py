@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from components.inputs.picture_choice import PictureFocus
 from components.looked_at import PICTURE_FILE, TEXT_FILE, from_stdin, picture_file, stdin_file
-from components.picture.focus import PictureFocus
 from engine.request import Example
 
 REPEATS = "This command makes the same numbers"

@@ -6,7 +6,7 @@ from html import escape
 from typing import Protocol, runtime_checkable
 
 from components.numbers import plain
-from components.text.look import Look
+from components.widgets.view_options import ViewOptions
 
 
 @runtime_checkable
@@ -18,7 +18,7 @@ class Scaled(Protocol):
         """The end of the scale."""
 
     @property
-    def look(self) -> Look:
+    def look(self) -> ViewOptions:
         """How the map is drawn."""
 
     @property

@@ -6,8 +6,8 @@ import io
 import shlex
 import unicodedata
 
-from components.picture.focus import PictureFocus
-from components.text.focus import LONGEST_IN_LINK
+from components.inputs.link import LONGEST_IN_LINK
+from components.inputs.picture_choice import PictureFocus
 from engine.request import Example, Input
 
 LONGEST_IN_COMMAND = LONGEST_IN_LINK

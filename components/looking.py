@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from components import stale_choices
+from components.inputs.link import Query
 from components.kept import KEPT
-from components.text.focus import Query
 
 LAST = "looked_at_last"
 """In the session: the `link` of what was looked at last."""

@@ -7,7 +7,7 @@ import streamlit as st
 from components.browse.controls import Key
 from components.kept import KEPT
 from components.request_link import MOST_SEED
-from components.text.look import LEAST_GAMMA, MOST_GAMMA, SCALES
+from components.widgets.view_options import LEAST_GAMMA, MOST_GAMMA, SCALES
 
 
 def seed_input(key: Key, width: int) -> None:

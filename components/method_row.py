@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from components.numbers import count, plain, seconds, small
-from components.text.look import PLAIN, Look, scale_group
-from components.text.token_map import TokenMap, legend_html, token_map_html
+from components.widgets.token_map import TokenMap, legend_html, token_map_html
+from components.widgets.view_options import DEFAULT_VIEW, ViewOptions, scale_group
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Check, Explanation
@@ -46,7 +46,7 @@ def method_row(
     example: Example,
     unit: str,
     said: Iterable[str] = (),
-    look: Look = PLAIN,
+    look: ViewOptions = DEFAULT_VIEW,
     ends: Mapping[str, float] | None = None,
 ) -> MethodRow:
     """The row of an explanation. Notes that were `said` elsewhere on the page are left out.

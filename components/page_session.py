@@ -12,11 +12,11 @@ import streamlit as st
 from components import stale_choices
 from components.browse.listing import Listing
 from components.frame import visit
+from components.inputs.link import Query
 from components.looking import Looking
 from components.page_state import Offered, PageState
 from components.request_link import Params, differing
 from components.stale_choices import query
-from components.text.focus import Query
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer
 

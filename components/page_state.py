@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.browse.listing import DEFAULT_LISTING, Listing, read_listing, write_listing
+from components.inputs.link import Query
 from components.link_choice import choice
 from components.question_words import MEASURES, QUESTIONS
 from components.request_link import (
@@ -20,7 +21,6 @@ from components.request_link import (
     write_places,
     write_unusual,
 )
-from components.text.focus import Query
 from engine.registry import Explainer
 
 

@@ -106,18 +106,22 @@ def turn_of(fields: Mapping[str, object], next_step: str) -> int:
     return turn
 
 
-def component(name: str, *files: str) -> Component:
-    """The component whose style sheets and scripts, one after the other, have these names; strips begin them all."""
-    css = compact_css(_joined(files, "css")).replace("}", "}\n")  # one line alone would be taken for the name of a file
-    script = compact_script(_joined(files, "js"))
+def component(name: str, *files: str, folder: Path = ASSETS) -> Component:
+    """The component whose style sheets and scripts, one after the other, have these names; strips begin them all.
+
+    `folder`: the place of the files.
+    """
+    paths = [ASSETS / "pins", *(folder / file for file in files)]
+    css = compact_css(_joined(paths, "css")).replace("}", "}\n")  # one line alone would be taken for the name of a file
+    script = compact_script(_joined(paths, "js"))
     made: Component = st.components.v2.component(name, css=css, js=script, isolate_styles=False)
     return made
 
 
-def _joined(files: Sequence[str], kind: str) -> str:
-    """What there is of that kind: not every script has a style sheet."""
-    paths = [ASSETS / f"{name}.{kind}" for name in ("pins", *files)]
-    return "\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
+def _joined(paths: Sequence[Path], kind: str) -> str:
+    """The files of that kind: not every script has a style sheet."""
+    files = [path.with_suffix(f".{kind}") for path in paths]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
 
 
 def _turn(key: str) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from components.inputs.link import Query
 from components.link_choice import whole
-from components.text.focus import Query
 from engine.errors import ExegesisError, unknown
 from engine.params import as_plain, from_mapping
 from engine.registry import Explainer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from components.filling import Place
-from components.text.look import scale_group, shared_ends
+from components.widgets.view_options import scale_group, shared_ends
 from engine.registry import Explainer
 from engine.result import Explanation
 

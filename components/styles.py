@@ -11,11 +11,9 @@ import streamlit as st
 
 from components.compact import compact_css
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Theme, colour
-from components.text.token_map import DIGITS, TONES, place_classes
+from components.widgets.token_map.html import DIGITS, STACK, TONES, place_classes
 
 LAYOUT = Path(__file__).resolve().parent / "assets" / "maps.css"
-STACK = ".st-key-text_rows"
-"""Around the maps that light each other: the key of their container on the Text page."""
 Wanted = Theme | Literal["auto"]
 
 

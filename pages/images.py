@@ -6,21 +6,21 @@ import streamlit as st
 
 from components.engine_room import explainers, warm_up
 from components.frame import IMAGES, guard, heading
+from components.inputs.picture_choice import draw_focus_controls
 from components.picture import session as picture_session
 from components.picture.browse import picture_browse_area
 from components.picture.controls import look_controls, method_controls
-from components.picture.focus_controls import picture_focus_controls
 from components.picture.keep import keep_area
 from components.picture.pins import pin_area
 from components.picture.questions import question_area
 from components.picture.results import method_cards, prediction_area
 from components.picture.seen import seen_lines
 from components.picture.session import WIDGETS
-from components.picture.styles import use_picture_styles
 from components.picture.truth import true_patches, truth_area
 from components.picture.without import without_area
 from components.styles import use_styles
 from components.trouble import say_error
+from components.widgets.patch_map.picture import use_picture_styles
 from engine.input_kinds import list_models
 
 guard()
@@ -35,7 +35,7 @@ for sentence in said:
 
 left, right = st.columns([3, 2], gap="large")
 with left:
-    picture_focus_controls(models, opened)
+    draw_focus_controls(models, opened)
     method_controls(methods)
 with right:
     answer = st.container()

@@ -17,13 +17,13 @@ from components.adversarial.told import SIGN, TROUBLES, numbers_of, title_of, ti
 from components.adversarial.views import View, factor_of, magnified
 from components.adversarial.words import GREY
 from components.numbers import signed
-from components.picture.patch_card_html import layers_html
-from components.picture.patch_card_html import legend_html as patch_legend
-from components.picture.patch_map import sentence
-from components.picture.variables import picture_style
 from components.prediction import prediction_html
-from components.text.token_map import TokenMap, token_map_html
-from components.text.token_map import legend_html as token_legend
+from components.widgets.patch_map import layers_html
+from components.widgets.patch_map import legend_html as patch_legend
+from components.widgets.patch_map.html import sentence
+from components.widgets.patch_map.picture import picture_style
+from components.widgets.token_map import TokenMap, token_map_html
+from components.widgets.token_map import legend_html as token_legend
 from engine.attacks.result import Attacked
 from engine.result import Prediction
 

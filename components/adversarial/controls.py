@@ -21,11 +21,11 @@ from components.adversarial.words import (
     QUANTITY_HELP,
     QUANTITY_TITLES,
 )
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import text_choice
+from components.inputs.datasets import OpenTexts
 from components.kept import KEPT
-from components.picture import focus_controls as picture_focus_controls
 from components.request_link import MOST_SEED
-from components.text import focus_controls
-from components.text.open_data import OpenData
 from engine.attacks.notes import MIXED_SCALES
 from engine.attacks.params import METHODS, MIXED, AttackParams
 from engine.registry import Explainer
@@ -38,11 +38,11 @@ MORE = {"steps": f"{HELP['steps']}. The thesis makes 500."}
 
 def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explainer], opened: Opened) -> DeltaGenerator:
     """All of them. Returns the place in which troubles are said."""
-    if isinstance(opened, OpenData):
-        focus_controls.focus_controls(models, opened)
-        focus_controls.text_controls()
+    if isinstance(opened, OpenTexts):
+        text_choice.draw_focus_controls(models, opened)
+        text_choice.draw_text_fields()
     else:
-        picture_focus_controls.picture_focus_controls(models, opened)
+        picture_focus_controls.draw_focus_controls(models, opened)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         st.selectbox(
             "Attacked method", [id for id in METHODS if id in methods], key=key(kind, "method"), width=230,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from components.adversarial.words import WRONG
-from components.picture.focus import PictureFocus, truth_of
-from components.picture.open_pictures import OpenPictures
+from components.inputs.datasets import OpenPictures
+from components.inputs.picture_choice import PictureFocus, true_class
 from engine.attacks.result import Attacked
 from engine.data.labels import match_classes
 from engine.vision.view import read_view
@@ -42,7 +42,7 @@ def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> 
     if isinstance(focus, PictureFocus):
         if focus.own or not isinstance(opened, OpenPictures):
             return "", None
-        truth = truth_of(focus, opened, labels)
+        truth = true_class(focus, opened, labels)
         return truth.label, truth.index
     if focus.index is None or isinstance(opened, OpenPictures):
         return "", None

@@ -17,12 +17,12 @@ from components.adversarial.views import View, sizes_of
 from components.adversarial.words import CAUTION
 from components.citing import cited_html
 from components.export_page import standing_page
-from components.picture.focus import PictureFocus
-from components.picture.patch_card_html import PatchCard
-from components.picture.patch_map import PatchMap
-from components.picture.styles import picture_sheet
-from components.text.export_svg import maps_svg
-from components.text.token_map import TokenMap
+from components.inputs.picture_choice import PictureFocus
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.card import PatchCard
+from components.widgets.patch_map.picture import picture_sheet
+from components.widgets.token_map import TokenMap
+from components.widgets.token_map.svg import maps_svg
 from engine.attacks.result import Attacked
 from engine.registry import Explainer
 
@@ -83,7 +83,7 @@ def svg(kept: Kept) -> str:
 def png(kept: Kept) -> bytes:
     """The picture and its maps before and after side by side, light."""
     # Here and not above: Pillow's fonts are only for who keeps a picture.
-    from components.picture.patch_image import Sheet, sheet_png
+    from components.widgets.patch_map.png import Sheet, sheet_png
 
     assert kept.seen is not None
     cards = tuple(PatchCard(title, view, None, "") for title, view in kept.titled if isinstance(view, PatchMap))

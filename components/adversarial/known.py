@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from components.picture.open_pictures import stamp
+from components.inputs.datasets import file_stamp
 from components.trouble import sentence
 from engine import jobs
 from engine.errors import ExegesisError
@@ -52,10 +52,10 @@ def known(plan: AttackPlan) -> Known:
 
     own = [job for job in jobs.list_jobs() if job.kind == "attack" and _is_of(job, plan)]
     over = [job for job in own if job.over]
-    sample = _sample(_written(plan), stamp(plan.dataset), str(home()), plan)
+    sample = _sample(_written(plan), file_stamp(plan.dataset), str(home()), plan)
     there = result_store().contains(key_of(plan, sample))
     ended = tuple((job.id, job.finished) for job in over)
-    found = _found(_written(plan), stamp(plan.dataset), ended, str(home()), plan, sample) if there else None
+    found = _found(_written(plan), file_stamp(plan.dataset), ended, str(home()), plan, sample) if there else None
     return Known(sample, found, next((job for job in own if not job.over), None), over[0] if over else None)
 
 

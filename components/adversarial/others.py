@@ -19,8 +19,8 @@ from components.awaiting import awaited
 from components.engine_room import computed
 from components.kept import KEPT
 from components.numbers import percent, signed
-from components.picture.variables import picture_style
 from components.trouble import say_note
+from components.widgets.patch_map.picture import picture_style
 from engine.progress import cancellable
 from engine.registry import Explainer
 

@@ -13,20 +13,20 @@ from components.adversarial.state import SECTIONS, AdversarialState, Many, read_
 from components.adversarial.strength import NAMES, as_held, as_texts
 from components.experiment.session import as_widget, widget_values
 from components.input_kind import InputKind
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import text_choice
+from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
+from components.inputs.link import Query
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
 from components.page_session import PageSession
-from components.picture import focus_controls as picture_focus_controls
-from components.picture.focus import PictureFocus
-from components.picture.open_pictures import OpenPictures, open_pictures
-from components.text import focus_controls
-from components.text.focus import Focus, Query
-from components.text.open_data import OpenData, open_data
 from engine.registry import Explainer
 
-LOOKINGS = {"text": focus_controls.LOOKING, "image": picture_focus_controls.LOOKING}
+LOOKINGS = {"text": text_choice.LOOKING, "image": picture_focus_controls.LOOKING}
 SESSIONS = {kind: PageSession(f"adversarial_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
 INPUT_KIND = InputKind("adversarial", LOOKINGS)
 chosen_kind, kind_switch = INPUT_KIND.chosen, INPUT_KIND.switch
-Opened = OpenData | OpenPictures
+Opened = OpenTexts | OpenPictures
 FIELDS = ("method", "objective", "seed", "points", "start", "scale", "others")
 SET, MANY, OPEN = "set.", "many.", "open."
 
@@ -46,10 +46,10 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
     session = SESSIONS[kind]
     link, fresh = session.follow()
     opened, (state, said) = _opened(kind, link, models, methods)
-    if isinstance(state.focus, Focus) and isinstance(opened, OpenData):
-        focus_controls.fill(state.focus, opened)
+    if isinstance(state.focus, TextFocus) and isinstance(opened, OpenTexts):
+        text_choice.fill_controls(state.focus, opened)
     elif isinstance(state.focus, PictureFocus) and isinstance(opened, OpenPictures):
-        picture_focus_controls.fill(state.focus, opened)
+        picture_focus_controls.fill_controls(state.focus, opened)
     session.fill({name: as_widget(getattr(state, name)) for name in FIELDS})
     session.fill({f"{SET}{name}": value for name, value in as_held(kind, state.strength).items()})
     session.fill({f"{MANY}{name}": as_widget(value) for name, value in vars(state.many).items()})
@@ -85,8 +85,8 @@ def save(state: AdversarialState, loaded: AdversarialState) -> None:
 
 def show(state: AdversarialState, opened: Opened, model: str, index: int, method: str, objective: str) -> None:
     """Looks at one of many attacks above from now on: in a callback."""
-    if isinstance(opened, OpenData):
-        focus_controls.show(opened, index)
+    if isinstance(opened, OpenTexts):
+        text_choice.show(opened, index)
     else:
         picture_focus_controls.show(opened, index)
     LOOKINGS[state.kind].put("model", model)
@@ -99,13 +99,13 @@ def show(state: AdversarialState, opened: Opened, model: str, index: int, method
 
 def _opened(kind: str, link: Query, models: list[str], methods: Mapping[str, Explainer]) -> tuple[Opened, Any]:
     if kind == "text":
-        data = open_data(focus_controls.data_name(link))
+        data = open_texts(text_choice.requested_dataset(link))
         return data, read_text(link, models, methods, data)
-    pictures = open_pictures(*picture_focus_controls.asked(link))
+    pictures = open_pictures(*picture_focus_controls.requested_dataset(link))
     return pictures, read_picture(link, models, methods, pictures)
 
 
-def _focus(opened: Opened) -> Focus | PictureFocus:
-    if isinstance(opened, OpenData):
-        return focus_controls.from_widgets(opened)
-    return picture_focus_controls.from_widgets(opened)
+def _focus(opened: Opened) -> TextFocus | PictureFocus:
+    if isinstance(opened, OpenTexts):
+        return text_choice.read_controls(opened)
+    return picture_focus_controls.read_controls(opened)

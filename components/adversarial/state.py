@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from components.adversarial.strength import Strength, as_texts, chosen, given_of, read_strength
 from components.adversarial.words import BOTH
 from components.experiment.state import read_models
+from components.inputs.datasets import OpenPictures, OpenTexts
+from components.inputs.link import Query
+from components.inputs.picture_choice import PictureFocus, read_picture_focus, write_picture_focus
+from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
 from components.link_choice import choice, whole
-from components.picture.focus import PictureFocus, read_picture_focus, write_picture_focus
-from components.picture.open_pictures import OpenPictures
 from components.request_link import last_values, read_methods, read_opened, read_seed, write_places, write_unusual
-from components.text.focus import Focus, Query, read_focus, write_focus
-from components.text.open_data import OpenData
 from engine.attacks.params import METHODS, OBJECTIVES, PATH_STEPS
 from engine.errors import UsageError, not_allowed
 from engine.params import Plain
@@ -71,7 +71,7 @@ class AdversarialState:
     """
 
     kind: str
-    focus: Focus | PictureFocus
+    focus: TextFocus | PictureFocus
     method: str = METHOD
     objective: str = BOTH
     strength: Strength = field(default_factory=dict)
@@ -86,7 +86,7 @@ class AdversarialState:
     @property
     def input(self) -> Input | None:
         """The text or picture; None where there is none to read."""
-        return self.focus.example if isinstance(self.focus, Focus) else self.focus.picture
+        return self.focus.example if isinstance(self.focus, TextFocus) else self.focus.picture
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -128,11 +128,11 @@ class AdversarialState:
 
 
 def read_text(
-    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenData
+    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
 ) -> tuple[AdversarialState, list[str]]:
     """The state that a link to a text asks for, and a sentence for everything in it that is not known."""
     said: list[str] = []
-    return _read("text", read_focus(last_values(query), models, opened, said), query, methods, said), said
+    return _read("text", read_text_focus(last_values(query), models, opened, said), query, methods, said), said
 
 
 def read_picture(
@@ -145,7 +145,7 @@ def read_picture(
 
 def write(state: AdversarialState) -> Query:
     """The link that reopens the state: only what differs from the usual is written, and always the kind."""
-    focus = write_focus(state.focus) if isinstance(state.focus, Focus) else write_picture_focus(state.focus)
+    focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
     many, start = state.many, Many()
     unusual = write_unusual(
         (
@@ -172,7 +172,7 @@ def write(state: AdversarialState) -> Query:
 
 
 def _read(
-    kind: str, focus: Focus | PictureFocus, query: Query, methods: Mapping[str, Explainer], said: list[str]
+    kind: str, focus: TextFocus | PictureFocus, query: Query, methods: Mapping[str, Explainer], said: list[str]
 ) -> AdversarialState:
     last = last_values(query)
     attackable = {id: method for id, method in methods.items() if id in METHODS}
@@ -254,7 +254,7 @@ def of_plan(plan: AttackPlan, measure: str) -> AdversarialState:
     """The state that shows attacks on many texts that were made before, by one measure; above them the first text."""
     return AdversarialState(
         kind="text",
-        focus=Focus(plan.models[0], "", None, 0, plan.dataset),
+        focus=TextFocus(plan.models[0], "", None, 0, plan.dataset),
         objective=plan.objectives[0] if len(plan.objectives) == 1 else BOTH,
         strength=as_texts("text", plan.attack),
         seed=plan.seed,

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from components.numbers import plain
-from components.picture.patch_map import PatchMap
-from components.text.token_map import TokenMap
+from components.widgets.patch_map import PatchMap
+from components.widgets.token_map import TokenMap
 from engine.attacks.result import Attacked
 from engine.registry import Explainer
 from engine.request import Example, Input

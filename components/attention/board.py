@@ -21,10 +21,9 @@ from components.attention.session import key, lock, look_from
 from components.attention.shown_head import shown_head
 from components.attention.state import AttentionState
 from components.attention.told import told
-from components.picture.styles import use_picture_styles
-from components.picture.variables import picture_style
 from components.pins import Component
 from components.trouble import say_error, sentence
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.errors import ExegesisError, not_allowed
 from engine.heads.matrices import MatrixSelection, select_positions
 from engine.heads.readings import HeadReading

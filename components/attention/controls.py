@@ -9,10 +9,10 @@ import streamlit as st
 from components.attention.look import BETWEEN, DETAILS, LOOK, ORDERS, SCALES, SCORE_NAMES, UNITS, VIEWS
 from components.attention.session import Opened, key
 from components.attention.state import AttentionState
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import text_choice
+from components.inputs.datasets import OpenTexts
 from components.kept import KEPT
-from components.picture import focus_controls as picture_focus_controls
-from components.text import focus_controls
-from components.text.open_data import OpenData
 from engine.heads.readings import HeadReading
 from engine.heads.scores import AGREES, SCORES
 
@@ -35,11 +35,11 @@ BETWEEN_TITLES: Mapping[str, str] = {
 
 def looking_controls(models: list[str], opened: Opened) -> None:
     """Which model looks at what: the same controls as on the Text and Images pages."""
-    if isinstance(opened, OpenData):
-        focus_controls.focus_controls(models, opened)
-        focus_controls.text_controls()
+    if isinstance(opened, OpenTexts):
+        text_choice.draw_focus_controls(models, opened)
+        text_choice.draw_text_fields()
     else:
-        picture_focus_controls.picture_focus_controls(models, opened)
+        picture_focus_controls.draw_focus_controls(models, opened)
 
 
 def board_controls(state: AttentionState, reading: HeadReading) -> None:

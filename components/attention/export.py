@@ -16,8 +16,8 @@ from components.attention.scores import HeadMap, query_of
 from components.attention.shown_head import shown_head
 from components.attention.state import AttentionState
 from components.citing import run_arguments, target_arguments
+from components.inputs.picture_choice import PictureFocus
 from components.looked_at import command_line, picture_arguments, text_arguments
-from components.picture.focus import PictureFocus
 from components.prediction_area import PROBE
 from engine.errors import ExegesisError
 from engine.heads.matrices import MatrixSelection, select_positions

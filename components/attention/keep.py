@@ -21,6 +21,7 @@ from components.attention.picture import cite_html, html, svg
 from components.attention.scores import HeadMap
 from components.attention.session import key
 from components.attention.state import AttentionState
+from components.inputs.picture_choice import PictureFocus
 from components.keeping import (
     cite_box,
     file_button,
@@ -29,7 +30,6 @@ from components.keeping import (
     picture_button,
     text_button,
 )
-from components.picture.focus import PictureFocus
 from components.png_button import png_button
 from engine.heads.readings import HeadReading
 from engine.request import Example

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components.frame import ATTENTION
-from components.text.focus import Query
+from components.inputs.link import Query
 
 LABEL = "See the heads"
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from components.inputs.link import Query
 from components.link_choice import choice, whole
 from components.request_link import write_unusual
-from components.text.focus import Query
 from engine.errors import ExegesisError
 from engine.heads.flow import FLOW_KINDS as FLOWS
 from engine.heads.flow import RESIDUAL

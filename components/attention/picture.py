@@ -24,8 +24,6 @@ from components.citing import cited_html, origin_of
 from components.export_page import command_html, standing_page
 from components.numbers import percent, plain, signed
 from components.palette import PALETTES, STEPS, Side, colour, step_of
-from components.picture.patch_image import overlay_png
-from components.picture.patch_map import PatchMap
 from components.prediction import prediction_html
 from components.svg_sheet import (
     CELL,
@@ -42,6 +40,8 @@ from components.svg_sheet import (
     whole,
     words,
 )
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.png import overlay_png
 from engine.heads.readings import CAUTION
 from engine.request import Picture
 from engine.vision.view import read_view

@@ -23,23 +23,23 @@ from components.attention.state import (
     write,
 )
 from components.input_kind import InputKind
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import text_choice
+from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
+from components.inputs.link import Query
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
 from components.page_session import PageSession
-from components.picture import focus_controls as picture_focus_controls
-from components.picture.focus import PictureFocus
-from components.picture.open_pictures import OpenPictures, open_pictures
-from components.text import focus_controls
-from components.text.focus import Focus, Query
-from components.text.open_data import OpenData, open_data
 from engine.heads.scales import HeadScales
 from engine.registry import Explainer
 
-LOOKINGS = {"text": focus_controls.LOOKING, "image": picture_focus_controls.LOOKING}
+LOOKINGS = {"text": text_choice.LOOKING, "image": picture_focus_controls.LOOKING}
 SESSIONS = {
     kind: PageSession(f"attention_{kind}", looking, (*OF_AN_INPUT, *OF_A_MODEL)) for kind, looking in LOOKINGS.items()
 }
 INPUT_KIND = InputKind("attention", LOOKINGS)
 KIND, chosen_kind, kind_switch = INPUT_KIND.switched, INPUT_KIND.chosen, INPUT_KIND.switch
-Opened = OpenData | OpenPictures
+Opened = OpenTexts | OpenPictures
 
 
 def key(kind: str, name: str) -> str:
@@ -115,23 +115,23 @@ def switch(kind: str, scales: HeadScales) -> None:
 
 def _opened(kind: str, link: Query, models: list[str], methods: Mapping[str, Explainer]) -> tuple[Opened, Any]:
     if kind == "text":
-        data = open_data(focus_controls.data_name(link))
+        data = open_texts(text_choice.requested_dataset(link))
         return data, read_text(link, models, methods, data)
-    pictures = open_pictures(*picture_focus_controls.asked(link))
+    pictures = open_pictures(*picture_focus_controls.requested_dataset(link))
     return pictures, read_picture(link, models, methods, pictures)
 
 
 def _fill_focus(state: AttentionState, opened: Opened) -> None:
-    if isinstance(state.focus, Focus) and isinstance(opened, OpenData):
-        focus_controls.fill(state.focus, opened)
+    if isinstance(state.focus, TextFocus) and isinstance(opened, OpenTexts):
+        text_choice.fill_controls(state.focus, opened)
     elif isinstance(state.focus, PictureFocus) and isinstance(opened, OpenPictures):
-        picture_focus_controls.fill(state.focus, opened)
+        picture_focus_controls.fill_controls(state.focus, opened)
 
 
-def _focus(opened: Opened) -> Focus | PictureFocus:
-    if isinstance(opened, OpenData):
-        return focus_controls.from_widgets(opened)
-    return picture_focus_controls.from_widgets(opened)
+def _focus(opened: Opened) -> TextFocus | PictureFocus:
+    if isinstance(opened, OpenTexts):
+        return text_choice.read_controls(opened)
+    return picture_focus_controls.read_controls(opened)
 
 
 def _values(state: AttentionState) -> dict[str, object]:

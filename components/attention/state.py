@@ -18,11 +18,11 @@ from components.attention.look import (
     write_flow,
     write_switched,
 )
-from components.picture.focus import PictureFocus, is_another_picture, read_picture_focus, write_picture_focus
-from components.picture.open_pictures import OpenPictures
+from components.inputs.datasets import OpenPictures, OpenTexts
+from components.inputs.link import Query
+from components.inputs.picture_choice import PictureFocus, is_other_picture, read_picture_focus, write_picture_focus
+from components.inputs.text_choice import TextFocus, is_other_text, read_text_focus, write_text_focus
 from components.request_link import last_values, read_methods, read_opened, read_seed, write_places, write_unusual
-from components.text.focus import Focus, Query, is_another, read_focus, write_focus
-from components.text.open_data import OpenData
 from engine.errors import UsageError
 from engine.heads.scales import PLAIN, HeadScales
 from engine.params import Plain
@@ -42,7 +42,7 @@ class AttentionState:
     """`method`: whose map is shown with and without the switched heads. `opened`: the sections that are open."""
 
     kind: str
-    focus: Focus | PictureFocus
+    focus: TextFocus | PictureFocus
     target: str | None = None
     seed: int = 0
     look: BoardLook
@@ -58,7 +58,7 @@ class AttentionState:
     @property
     def input(self) -> Input | None:
         """The text or picture; None where there is none to read."""
-        return self.focus.example if isinstance(self.focus, Focus) else self.focus.picture
+        return self.focus.example if isinstance(self.focus, TextFocus) else self.focus.picture
 
     def request(
         self, method: str, params: Mapping[str, Plain] | None = None, heads: HeadScales | None = None
@@ -71,13 +71,13 @@ class AttentionState:
 
 
 def read_text(
-    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenData
+    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
 ) -> tuple[AttentionState, list[str]]:
     """The state that a link to a text asks for, and a sentence for everything in it that is not known."""
     said: list[str] = []
     last = last_values(query)
-    focus = read_focus(last, models, opened, said)
-    return _read("text", focus, _known(last, is_another(last, focus, opened)), methods, said), said
+    focus = read_text_focus(last, models, opened, said)
+    return _read("text", focus, _known(last, is_other_text(last, focus, opened)), methods, said), said
 
 
 def read_picture(
@@ -87,12 +87,12 @@ def read_picture(
     said: list[str] = []
     last = last_values(query)
     focus = read_picture_focus(last, models, opened, said)
-    return _read("image", focus, _known(last, is_another_picture(last, focus, opened)), methods, said), said
+    return _read("image", focus, _known(last, is_other_picture(last, focus, opened)), methods, said), said
 
 
 def write(state: AttentionState) -> Query:
     """The link that reopens the state: only what differs from the usual is written, and always the kind."""
-    focus = write_focus(state.focus) if isinstance(state.focus, Focus) else write_picture_focus(state.focus)
+    focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
     others = write_unusual(
         (
             ("target", state.target, None),
@@ -119,7 +119,7 @@ def moved(before: AttentionState, now: AttentionState) -> AttentionState:
 
 def _read(
     kind: str,
-    focus: Focus | PictureFocus,
+    focus: TextFocus | PictureFocus,
     last: Mapping[str, str],
     methods: Mapping[str, Explainer],
     said: list[str],

@@ -16,17 +16,14 @@ from components.awaiting import awaited
 from components.engine_room import explain, explainers, key_of
 from components.kept import KEPT
 from components.numbers import count, signed
-from components.picture.patch_card import extent, patch_card
-from components.picture.patch_card_html import patch_card_html, picture_card_html
-from components.picture.patch_pick import patch_pick
-from components.picture.results import CARDS, MOST_CLASSES
-from components.picture.styles import use_picture_styles
-from components.picture.variables import picture_style
 from components.pins import Pins
 from components.prediction_area import PROBE
 from components.question_styles import use_question_styles
-from components.text.edited_view import edited_map, edited_map_html, predictions_html
-from components.text.look import Look
+from components.widgets.patch_map.card import MOST_CLASSES, extent, patch_card, patch_card_html, picture_card_html
+from components.widgets.patch_map.picker import draw_patch_picker
+from components.widgets.patch_map.picture import CARDS_KEY, picture_style, use_picture_styles
+from components.widgets.token_map.edited import edited_map, edited_map_html, predictions_html
+from components.widgets.view_options import ViewOptions
 from engine.heads.scales import PLAIN
 from engine.metrics.ranking import spearman
 from engine.registry import Explainer
@@ -88,14 +85,14 @@ def _cards(state: AttentionState, picture: Picture, method: Explainer, made: Pai
     use_picture_styles()
     name, grid = key(state.kind, "pins"), made[0].grid
     if grid is not None:  # hovering and keys tell the numbers of both maps
-        patch_pick(grid, tuple(st.session_state.get(name, ())), key(state.kind, "pick"), partial(_pin, name))
+        draw_patch_picker(grid, tuple(st.session_state.get(name, ())), key(state.kind, "pick"), partial(_pin, name))
     end = max(extent(method, one) for one in made)
-    with st.container(gap=None, key=CARDS):
+    with st.container(gap=None, key=CARDS_KEY):
         st.html(picture_style(read_view(state.model).transform(picture.pixels)))
         st.html(picture_card_html("As the model sees it", (agreement_words(*made),)))
         for name, one in zip(SIDES, made, strict=True):
             card = patch_card(method, one, said)
-            view = replace(card.view, end=end, sharing="two maps", look=Look(scale="shared"))
+            view = replace(card.view, end=end, sharing="two maps", look=ViewOptions(scale="shared"))
             st.html(patch_card_html(replace(card, title=f"{method.title}, {name}", view=view)))
 
 

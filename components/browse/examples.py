@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from components.browse.listing import Listing
+from components.inputs.picture_choice import match_picture_classes
 from components.numbers import count, percent, plain
-from engine.data.examples import Dataset, LabeledExample
+from engine.data.examples import Dataset, ImageDataset, LabeledExample
 from engine.data.labels import ClassMatch, match_classes
 from engine.result import Prediction
 from engine.table_io import escape_cell
@@ -100,7 +101,7 @@ class ExampleTable:
 def example_table(
     data: Dataset, predictions: Sequence[Prediction | None] = (), comparisons: Sequence[Disagreement | None] = ()
 ) -> ExampleTable:
-    """The rows of a data set; `predictions` and `comparisons` are those of its examples in their order, or empty."""
+    """The rows of a data set of texts; `predictions` and `comparisons` are in the order of its examples, or empty."""
     rows = [_row(data, index, example) for index, example in enumerate(data.examples)]
     names = data.label_names if any(row.label is not None for row in rows) else ()
     if comparisons:
@@ -112,6 +113,22 @@ def example_table(
     labels = [example.label for example in data.examples]
     predicted = (add_prediction(*one, classes) for one in zip(rows, labels, predictions, strict=True))
     return ExampleTable(tuple(predicted), names, first.regression, classes.note)
+
+
+def picture_table(data: ImageDataset, predictions: Sequence[Prediction | None]) -> ExampleTable:
+    """The rows of a picture set; `predictions` are in the order of its pictures. Reads no picture."""
+    names = data.label_names
+    rows = [
+        ExampleRow(index, text="", pair=None, label=None if label is None else names[label], marked="", length=0)
+        for index, label in enumerate(data.labels)
+    ]
+    is_labeled = any(label is not None for label in data.labels)
+    first = next((prediction for prediction in predictions if prediction is not None), None)
+    if first is None:
+        return ExampleTable(tuple(rows), names if is_labeled else ())
+    classes = match_picture_classes(names, first.labels) if is_labeled else NO_LABELS
+    predicted = (add_prediction(*one, classes) for one in zip(rows, data.labels, predictions, strict=True))
+    return ExampleTable(tuple(predicted), names if is_labeled else (), first.regression, classes.note)
 
 
 def list_examples(table: ExampleTable, listing: Listing) -> list[int]:

@@ -8,14 +8,18 @@ from pathlib import Path
 
 import streamlit as st
 
-from components.browse.examples import ExampleTable
+from components.browse.examples import ExampleTable, example_table, picture_table
+from components.inputs.datasets import OpenPictures, OpenTexts
 from engine import jobs
+from engine.data import image_datasets
 from engine.data.datasets import registered_name
+from engine.data.examples import Dataset, ImageDataset
+from engine.data.hub import HUB_PREFIX
 from engine.home import home
 from engine.jobs import Job
 from engine.store import result_store
 
-Stamp = tuple[tuple[int, int], ...]
+JobStamp = tuple[tuple[int, int], ...]
 """Number and finished parts of each job that was about it."""
 
 
@@ -25,7 +29,7 @@ class RelatedJobs:
 
     running: Job | None = None
     last: Job | None = None
-    stamp: Stamp = ()
+    stamp: JobStamp = ()
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,53 @@ class ExampleResults:
     last: Job | None = None
 
 
-def results_by_jobs(spec: Mapping[str, object], read: Callable[[Stamp], ExampleTable]) -> ExampleResults:
+def text_results(model: str, opened: OpenTexts) -> ExampleResults:
+    """The stored predictions of this model, and how far methods disagree."""
+
+    def read(stamp: JobStamp) -> ExampleTable:
+        return _read_texts(model, *_content(model, opened.data), stamp, count_losses(), str(home()), opened.data)
+
+    return results_by_jobs(predict_spec(model, opened.name), read)
+
+
+def picture_results(model: str, opened: OpenPictures) -> ExampleResults:
+    """The stored predictions of this model."""
+
+    def read(stamp: JobStamp) -> ExampleTable:
+        return _read_pictures(model, *_content(model, opened.data), stamp, count_losses(), str(home()), opened.data)
+
+    return results_by_jobs(picture_spec(model, opened), read)
+
+
+def _content(model: str, data: Dataset | ImageDataset) -> tuple[str, tuple[object, ...]]:
+    """The revision of the model, and what identifies the content of the data."""
+    from engine.models.catalog import revision
+
+    return revision(model), (data.id, data.revision, data.split, len(data))
+
+
+# Both import what runs models, so here and not above.
+@st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
+def _read_texts(
+    model: str, revision: str, content: tuple[object, ...], stamp: JobStamp, losses: int, home: str, _data: Dataset
+) -> ExampleTable:
+    from engine.metrics.agreement import cached_disagreements
+    from engine.predictions import cached_predictions
+
+    examples = [labeled.example for labeled in _data.examples]
+    return example_table(_data, cached_predictions(model, examples), cached_disagreements(model, examples))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
+def _read_pictures(
+    model: str, revision: str, content: tuple[object, ...], stamp: JobStamp, losses: int, home: str, _data: ImageDataset
+) -> ExampleTable:
+    from engine.image_predictions import cached_set_predictions
+
+    return picture_table(_data, cached_set_predictions(model, _data))
+
+
+def results_by_jobs(spec: Mapping[str, object], read: Callable[[JobStamp], ExampleTable]) -> ExampleResults:
     """The rows that `read` finds, and the jobs of this spec, whatever else they did; `read` gets their stamp."""
     related = related_jobs("predict", lambda job: _is_about(job, spec))
     return ExampleResults(read(related.stamp), related.running, related.last)
@@ -58,7 +108,18 @@ def predict_spec(model: str, data: str, methods: Sequence[str] = ()) -> dict[str
 
 def portable_name(data: str) -> str:
     """The name by which a job finds a data set. A path is made absolute: it may be resumed from another folder."""
-    return data if registered_name(data) or data.startswith("hub:") else str(Path(data).resolve())
+    return data if registered_name(data) or data.startswith(HUB_PREFIX) else str(Path(data).resolve())
+
+
+def picture_spec(model: str, opened: OpenPictures) -> dict[str, object]:
+    """The spec of a predict job on pictures."""
+    return {"model": model, "data": portable_picture_name(opened.name), "split": opened.data.split}
+
+
+def portable_picture_name(name: str) -> str:
+    """The name by which a job finds a picture set, a path as an absolute one."""
+    is_portable = image_datasets.registered_name(name) or name.startswith(HUB_PREFIX)
+    return name if is_portable else str(Path(name).resolve())
 
 
 def _is_about(job: Job, spec: Mapping[str, object]) -> bool:

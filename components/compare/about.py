@@ -9,9 +9,9 @@ import streamlit as st
 from components.compare.compared import Column, Compared
 from components.compare.session import Opened
 from components.compare.state import CompareState
+from components.inputs.datasets import OpenTexts
+from components.inputs.picture_choice import PictureFocus
 from components.method_row import check_html, cost_line, details_html, facts
-from components.picture.focus import PictureFocus
-from components.text.open_data import OpenData
 
 ABOUT = "Checks, costs and cautions"
 
@@ -35,9 +35,9 @@ def label_words(state: CompareState, opened: Opened) -> str:
     """What the data set says that the example is; empty where it says nothing."""
     focus = state.focus
     if isinstance(focus, PictureFocus):
-        names = () if isinstance(opened, OpenData) else opened.data.label_names
+        names = () if isinstance(opened, OpenTexts) else opened.data.label_names
         return "" if focus.label is None or focus.own else f"Labelled {names[focus.label]}."
-    if focus.index is None or not isinstance(opened, OpenData):
+    if focus.index is None or not isinstance(opened, OpenTexts):
         return ""
     label, names = opened.data[focus.index].label, opened.data.label_names
     if label is None:

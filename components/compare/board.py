@@ -13,7 +13,8 @@ import numpy as np
 from components.compare.compared import Column, Compared, answer_of
 from components.compare.digits import Digits, digits_of
 from components.numbers import MINUS, count, hundredths, percent, plain
-from components.text.token_map import TokenMap, class_of, direction, facts_of, token_map_html, tone
+from components.widgets.token_map import TokenMap, token_map_html
+from components.widgets.token_map.html import class_of, direction, facts_of, tone
 from engine.comparison.agreeing import top_of
 from engine.comparison.parts import Part
 from engine.word_units import Unit

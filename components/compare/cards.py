@@ -13,9 +13,9 @@ from jaxtyping import UInt8
 
 from components.compare.board import foot_html, head_html, small
 from components.compare.compared import Column, Compared
-from components.picture.patch_card_html import LAYERS, layers_html
-from components.picture.patch_map import PatchMap, sentence
-from components.picture.variables import picture_style
+from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map.html import LAYERS, sentence
+from components.widgets.patch_map.picture import picture_style
 from engine.comparison.patches import Box, common_box, seen_box
 from engine.request import Picture
 from engine.vision.view import read_view as eyes_of

@@ -13,7 +13,7 @@ from components.compare.columns import model_of, names_of, title_of
 from components.compare.look import CompareLook
 from components.compare.state import LETTERS, CompareState
 from components.numbers import percent, signed
-from components.text.look import Look
+from components.widgets.view_options import ViewOptions
 from engine.comparison.agreeing import How, agree, agreements, apart, by_chance, differences, moved_share, rank_moves
 from engine.comparison.parts import Sheet
 from engine.metrics.agreement import Agreement
@@ -154,9 +154,9 @@ class Compared:
         return max((float(np.nanmax(size)) for size in sizes if np.isfinite(size).any()), default=0.0)
 
     @property
-    def map_look(self) -> Look:
+    def map_look(self) -> ViewOptions:
         """What the maps themselves need to know."""
-        return Look(gamma=self.look.gamma)
+        return ViewOptions(gamma=self.look.gamma)
 
 
 def columns_of(state: CompareState, methods: Mapping[str, Explainer]) -> tuple[Column, ...]:

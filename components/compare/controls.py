@@ -11,13 +11,13 @@ from components.browse.examples import neighbors
 from components.compare.look import LAYOUTS, PERCENTS, SCALES, SHOWN, UNITS
 from components.compare.session import LOOK, Opened, key, labels_known
 from components.compare.state import CompareState
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import text_choice
+from components.inputs.datasets import OpenTexts
 from components.kept import KEPT
 from components.map_controls import gamma_slider, seed_input
-from components.picture import focus_controls as picture_focus_controls
-from components.picture.patch_pick import MOST_OPACITY
 from components.prediction_area import PREDICTED
-from components.text import focus_controls
-from components.text.open_data import OpenData
+from components.widgets.patch_map.picker import MOST_OPACITY
 from engine.comparison.agreeing import ORDERS
 
 UNIT_TITLES = {"word": "Words", "token": "Tokens"}
@@ -29,17 +29,17 @@ PINS_FIRST = "Both need a column pinned as the reference: open one above to pin 
 
 def looking_controls(opened: Opened) -> None:
     """Which text or picture all columns look at, and the way to the one before and after."""
-    if not isinstance(opened, OpenData):
-        picture_focus_controls.picture_example_focus(opened)
+    if not isinstance(opened, OpenTexts):
+        picture_focus_controls.draw_example_controls(opened)
         return
-    focus_controls.example_focus(opened)
-    if not opened.trouble:
-        focus = focus_controls.from_widgets(opened)
+    text_choice.draw_example_controls(opened)
+    if not opened.error:
+        focus = text_choice.read_controls(opened)
         _neighbours(opened, focus.index)
-    focus_controls.text_controls()
+    text_choice.draw_text_fields()
 
 
-def _neighbours(opened: OpenData, index: int | None) -> None:
+def _neighbours(opened: OpenTexts, index: int | None) -> None:
     """To the examples before and after."""
     before, after = neighbors(range(len(opened.data)), index)
     with st.container(horizontal=True, gap="small"):
@@ -48,7 +48,7 @@ def _neighbours(opened: OpenData, index: int | None) -> None:
         ):  # fmt: skip
             st.button(
                 label, key=key("text", f"step.{label}"), icon=icon, disabled=to is None,
-                on_click=focus_controls.show, args=(opened, to),
+                on_click=text_choice.show, args=(opened, to),
             )  # fmt: skip
 
 

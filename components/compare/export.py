@@ -17,10 +17,10 @@ from components.compare.matrix import MEASURE_TITLES, agreement_words, missing_w
 from components.compare.state import LETTERS
 from components.compare.styles import compare_sheet
 from components.export_page import command_html, standing_page
+from components.inputs.picture_choice import PictureFocus
 from components.looked_at import command_line, picture_arguments, text_arguments
 from components.numbers import hundredths, percent
-from components.picture.focus import PictureFocus
-from components.picture.styles import picture_sheet
+from components.widgets.patch_map.picture import picture_sheet
 from engine.comparison.agreeing import ORDERS
 from engine.metrics.agreement import MEASURES, TOP_PERCENT
 from engine.request import Example

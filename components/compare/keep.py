@@ -9,6 +9,7 @@ import streamlit as st
 from components.compare.compared import Compared
 from components.compare.export import cite_html, command, comparison_json, html, matrix_csv, scores_csv
 from components.compare.session import key
+from components.inputs.picture_choice import PictureFocus
 from components.keeping import (
     cite_box,
     file_button,
@@ -17,7 +18,6 @@ from components.keeping import (
     picture_button,
     text_button,
 )
-from components.picture.focus import PictureFocus
 from engine.request import Example
 
 Builder = Callable[[Compared], str | bytes]

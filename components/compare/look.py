@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from components.inputs.link import Query
 from components.link_choice import choice, whole
-from components.picture.patch_pick import MOST_OPACITY, OPACITY
 from components.question_words import MEASURES
 from components.request_link import write_unusual
-from components.text.focus import Query
-from components.text.look_link import read_gamma
+from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
+from components.widgets.view_options import read_gamma
 from engine.comparison.agreeing import ORDERS, How
 from engine.metrics.agreement import TOP_PERCENT
 

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.browse.controls import Offer, draw_jobs, draw_walk
-from components.browse.results import Stamp, count_losses, portable_name, related_jobs
+from components.browse.results import JobStamp, count_losses, portable_name, portable_picture_name, related_jobs
 from components.compare.compared import Compared
 from components.compare.look import EXAMPLES, CompareLook
 from components.compare.session import LOOK, Opened, key
 from components.compare.state import LETTERS
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import text_choice
+from components.inputs.datasets import OpenTexts
+from components.inputs.picture_choice import PictureFocus
 from components.kept import KEPT
 from components.numbers import count, hundredths
-from components.picture import focus_controls as picture_focus_controls
-from components.picture.focus import PictureFocus
-from components.picture.known import portable_pictures
 from components.row_choice import row_choice
-from components.text import focus_controls
-from components.text.open_data import OpenData
 from components.trouble import say_error, sentence
 from engine.home import home
 from engine.table_io import escape_cell
@@ -45,7 +44,7 @@ def search_area(compared: Compared, opened: Opened) -> None:
         help="Runs every column on many examples, as a job that goes on when you leave the page.",
     ):  # fmt: skip
         return
-    if opened.trouble:
+    if opened.error:
         st.info("The data set cannot be read: above it says why. Pick another one.")
         return
     if len(compared.there) < 2:
@@ -67,7 +66,7 @@ def search_of(compared: Compared, opened: Opened) -> Search:
 
     state = compared.state
     pairs = tuple(state.columns[LETTERS.index(column.letter)] for column in compared.there)
-    split = None if isinstance(opened, OpenData) else opened.split or None
+    split = None if isinstance(opened, OpenTexts) else opened.split or None
     return Search(
         _portable(opened), pairs, state.kind, split, state.look.examples, state.seed, state.target
     )  # fmt: skip
@@ -79,7 +78,7 @@ def _is_about(spec: Mapping[str, object], asked: Mapping[str, object]) -> bool:
 
 
 def _portable(opened: Opened) -> str:
-    return portable_name(opened.name) if isinstance(opened, OpenData) else portable_pictures(opened.name)
+    return portable_name(opened.name) if isinstance(opened, OpenTexts) else portable_picture_name(opened.name)
 
 
 def _drawn(compared: Compared, opened: Opened) -> None:
@@ -158,7 +157,7 @@ def _found(
     look: CompareLook,
     reference: int | None,
     revision: str,
-    stamp: Stamp,
+    stamp: JobStamp,
     losses: int,
     home: str,
 ) -> list[Disputed]:
@@ -168,8 +167,8 @@ def _found(
 
 
 def _show(opened: Opened, index: int) -> None:
-    if isinstance(opened, OpenData):
-        focus_controls.show(opened, index)
+    if isinstance(opened, OpenTexts):
+        text_choice.show(opened, index)
     else:
         picture_focus_controls.show(opened, index)
 

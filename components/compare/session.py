@@ -19,22 +19,22 @@ from components.compare.state import (
     write,
 )
 from components.input_kind import InputKind
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import text_choice
+from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
+from components.inputs.link import Query
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
 from components.page_session import PageSession, fields_of
-from components.picture import focus_controls as picture_focus_controls
-from components.picture.focus import PictureFocus
-from components.picture.open_pictures import OpenPictures, open_pictures
-from components.text import focus_controls
-from components.text.focus import Focus, Query
-from components.text.open_data import OpenData, open_data
 from engine.comparison.pairs import Pair
 
-LOOKINGS = {"text": focus_controls.LOOKING, "image": picture_focus_controls.LOOKING}
+LOOKINGS = {"text": text_choice.LOOKING, "image": picture_focus_controls.LOOKING}
 SESSIONS = {kind: PageSession(f"compare_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
 INPUT_KIND = InputKind("compare", LOOKINGS)
 LOOK = "look."
 PLACE = ("data", "split", "index", "digest")
 """What a link says of an example's place."""
-Opened = OpenData | OpenPictures
+Opened = OpenTexts | OpenPictures
 
 
 def key(kind: str, name: str) -> str:
@@ -47,8 +47,8 @@ def load(kind: str, models: list[str]) -> tuple[CompareState, Opened, list[str]]
     session = SESSIONS[kind]
     link, fresh = session.follow()
     opened, wrong = _open(kind, link), []
-    if fresh and opened.trouble:
-        wrong = [opened.trouble]
+    if fresh and opened.error:
+        wrong = [opened.error]
         link = _elsewhere(link, opened.name)
         opened = _open(kind, link)
     state, said = _read(kind, link, models, opened)
@@ -107,19 +107,19 @@ def pin(kind: str, pair: Pair | None) -> None:
 
 def _open(kind: str, link: Query) -> Opened:
     if kind == "text":
-        return open_data(focus_controls.data_name(link))
-    return open_pictures(*picture_focus_controls.asked(link))
+        return open_texts(text_choice.requested_dataset(link))
+    return open_pictures(*picture_focus_controls.requested_dataset(link))
 
 
 def _read(kind: str, link: Query, models: list[str], opened: Opened) -> tuple[CompareState, list[str]]:
-    if isinstance(opened, OpenData):
+    if isinstance(opened, OpenTexts):
         state, said = read_text(link, models, opened)
-        if isinstance(state.focus, Focus):
-            focus_controls.fill(state.focus, opened)
+        if isinstance(state.focus, TextFocus):
+            text_choice.fill_controls(state.focus, opened)
         return state, said
     state, said = read_picture(link, models, opened)
     if isinstance(state.focus, PictureFocus):
-        picture_focus_controls.fill(state.focus, opened)
+        picture_focus_controls.fill_controls(state.focus, opened)
     return state, said
 
 
@@ -128,10 +128,10 @@ def _elsewhere(link: Query, data: str) -> Query:
     return {name: given for name, given in link.items() if name not in PLACE} | {"data": [data]}
 
 
-def _focus(opened: Opened) -> Focus | PictureFocus:
-    if isinstance(opened, OpenData):
-        return focus_controls.from_widgets(opened)
-    return picture_focus_controls.from_widgets(opened)
+def _focus(opened: Opened) -> TextFocus | PictureFocus:
+    if isinstance(opened, OpenTexts):
+        return text_choice.read_controls(opened)
+    return picture_focus_controls.read_controls(opened)
 
 
 def _look(session: PageSession, loaded: CompareLook) -> CompareLook:

@@ -8,11 +8,11 @@ from string import ascii_uppercase
 
 from components.compare.look import PLAIN_COMPARE, CompareLook, read_compare_look, write_compare_look
 from components.input_kind import PARAMETER
-from components.picture.focus import PictureFocus, read_picture_focus, write_picture_focus
-from components.picture.open_pictures import OpenPictures
+from components.inputs.datasets import OpenPictures, OpenTexts
+from components.inputs.link import Query
+from components.inputs.picture_choice import PictureFocus, read_picture_focus, write_picture_focus
+from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
 from components.request_link import last_values, read_opened, read_seed, write_places, write_unusual
-from components.text.focus import Focus, Query, read_focus, write_focus
-from components.text.open_data import OpenData
 from engine.comparison.pairs import MOST, Pair, read_pair
 from engine.errors import UsageError, unknown
 from engine.request import Input
@@ -34,7 +34,7 @@ class CompareState:
     """
 
     kind: str
-    focus: Focus | PictureFocus
+    focus: TextFocus | PictureFocus
     columns: tuple[Pair, ...]
     reference: Pair | None = None
     target: str | None = None
@@ -45,7 +45,7 @@ class CompareState:
     @property
     def input(self) -> Input | None:
         """The text or picture; None where there is none to read."""
-        return self.focus.example if isinstance(self.focus, Focus) else self.focus.picture
+        return self.focus.example if isinstance(self.focus, TextFocus) else self.focus.picture
 
     @property
     def pinned(self) -> int | None:
@@ -53,11 +53,11 @@ class CompareState:
         return self.columns.index(self.reference) if self.reference in self.columns else None
 
 
-def read_text(query: Query, models: list[str], opened: OpenData) -> tuple[CompareState, list[str]]:
+def read_text(query: Query, models: list[str], opened: OpenTexts) -> tuple[CompareState, list[str]]:
     """The state that a link to a text asks for, and a sentence for everything in it that is not known."""
     said: list[str] = []
     last = last_values(query)
-    return _read("text", query, last, read_focus(last, models, opened, said), said), said
+    return _read("text", query, last, read_text_focus(last, models, opened, said), said), said
 
 
 def read_picture(query: Query, models: list[str], opened: OpenPictures) -> tuple[CompareState, list[str]]:
@@ -69,7 +69,7 @@ def read_picture(query: Query, models: list[str], opened: OpenPictures) -> tuple
 
 def write(state: CompareState) -> Query:
     """The link that reopens the state: only what differs from the usual is written, and always kind and columns."""
-    focus = write_focus(state.focus) if isinstance(state.focus, Focus) else write_picture_focus(state.focus)
+    focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
     columns = {"column": [pair.code for pair in state.columns] or ["none"]}
     others = write_unusual(
         (
@@ -106,7 +106,7 @@ def usual_columns(kind: str, model: str) -> tuple[Pair, ...]:
 
 
 def _read(
-    kind: str, query: Query, last: Mapping[str, str], focus: Focus | PictureFocus, said: list[str]
+    kind: str, query: Query, last: Mapping[str, str], focus: TextFocus | PictureFocus, said: list[str]
 ) -> CompareState:
     codes = query.get("column", [])
     columns = read_columns([code for code in codes if code != "none"], kind, said) if codes else (

@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from components.compact import compact_css
-from components.picture.styles import use_picture_styles
+from components.widgets.patch_map.picture import use_picture_styles
 
 LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "compare.css"
 

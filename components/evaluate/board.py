@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from components.evaluate.look import Point
 from components.numbers import even, plain
 from components.palette import STEPS
-from components.text.token_map import TONES
+from components.widgets.token_map.html import TONES
 from engine.evaluation.plan import MEMBERS, RANDOM
 from engine.evaluation.reasons import SAME, counted
 from engine.metrics.catalog import METRICS

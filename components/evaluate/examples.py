@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from components.browse.thumbnails import thumbnail_url
 from components.evaluate.leaderboard import use_board_sheet
 from components.evaluate.look import LOOK, ORDERS, Point
 from components.evaluate.session import key, point_at
 from components.evaluate.slices import cut_to
 from components.frame import IMAGES, TEXT
+from components.inputs.link import Query, write_text
 from components.kept import KEPT
 from components.numbers import count, even, percent
-from components.picture.thumbnails import thumbnail_url
-from components.text.focus import Query, text_query
 from components.trouble import say_note
 from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError
@@ -113,7 +113,7 @@ def link_of(state: EvaluateState, point: Point, candidate: SourceExample) -> Que
     if isinstance(candidate.example, LabeledExample):
         if state.split:  # that page reads the usual split
             given = candidate.example
-            place = text_query("text", given.text) | (text_query("pair", given.text_pair) if given.text_pair else {})
+            place = write_text("text", given.text) | (write_text("pair", given.text_pair) if given.text_pair else {})
     elif state.split:
         place |= {"split": [state.split]}
     changed = {f"{id}.{name}": [value] for id in methods for name, value in state.params.get(id, {}).items()}

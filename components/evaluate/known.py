@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from components.picture.open_pictures import stamp
+from components.inputs.datasets import file_stamp
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.home import home
@@ -90,7 +90,7 @@ def held(plan: Plan, ended: Ended = ()) -> Held:
     from engine.evaluation.keeping import entries
 
     written = json.dumps(plan.as_plain(), sort_keys=True)
-    full, sample = _sample(written, stamp(plan.dataset), str(home()), plan)
+    full, sample = _sample(written, file_stamp(plan.dataset), str(home()), plan)
     keys = entries(full, sample)
     return _held(keys, ended, str(home()), full, sample) if keys else Held(None, sample.source, len(sample.indices))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from components.inputs.link import Query
 from components.link_choice import choice, whole
 from components.request_link import last_values
-from components.text.focus import Query
 from engine.errors import not_allowed, unknown
 from engine.metrics.catalog import METRICS
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from components.evaluate.look import Look, read_look, read_metrics, write_look
 from components.experiment.state import read_models, typed_params
+from components.inputs.link import Query
 from components.link_choice import whole
 from components.request_link import (
     Params,
@@ -18,7 +19,6 @@ from components.request_link import (
     write_methods,
     write_unusual,
 )
-from components.text.focus import Query
 from engine.errors import not_allowed, unknown
 from engine.input_kinds import input_kind
 from engine.registry import Explainer

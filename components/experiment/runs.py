@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from components.inputs.datasets import file_stamp
 from components.job_panel import FINDS, JobPanel
-from components.picture.open_pictures import stamp
 from components.trouble import say_note, sentence
 from engine import jobs
 from engine.errors import ExegesisError
@@ -94,9 +94,9 @@ def results_of(plan: Any, ended: Ended = ()) -> CachedResults:
     from engine.experiments.run import key_of
     from engine.store import result_store
 
-    sample = _sample(_written(plan), stamp(plan.dataset), str(home()), plan)
+    sample = _sample(_written(plan), file_stamp(plan.dataset), str(home()), plan)
     there = tuple(result_store().contains(key_of(plan, model, sample)) for model in plan.models)
-    return _results(_written(plan), stamp(plan.dataset), there, ended, str(home()), plan, sample)
+    return _results(_written(plan), file_stamp(plan.dataset), there, ended, str(home()), plan, sample)
 
 
 def ended_of(plan: Any, runs: Sequence[Run]) -> Ended:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from components.inputs.link import Query
 from components.link_choice import choice, whole
 from components.request_link import Params, last_values, read_methods, read_params, write_methods
-from components.text.focus import Query
 from engine.errors import not_allowed, unknown
 from engine.experiments.base import Experiment, experiment_of
 from engine.experiments.options import Option, options_of, page_options

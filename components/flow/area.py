@@ -17,10 +17,10 @@ from components.flow.maps import FlowMap, maps_html, maps_of
 from components.flow.told import STEPS, FlowGraph, carried_words, flow_graph_of, share_words, special_words
 from components.keeping import file_button
 from components.kept import KEPT
-from components.picture.styles import use_picture_styles
 from components.png_button import png_button
 from components.prediction_area import PROBE
 from components.trouble import literal, say_error, sentence
+from components.widgets.patch_map.picture import use_picture_styles
 from engine.heads.flow import FLOW_KINDS, attention_flow
 from engine.heads.readings import HeadReading, reading_key
 

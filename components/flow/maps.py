@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from components.attention.look import FlowLook
-from components.picture.patch_card_html import layers_html
-from components.picture.patch_card_html import legend_html as patch_legend
-from components.picture.patch_map import PatchMap, sentence
-from components.text.token_map import TokenMap, legend_html, token_map_html
+from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map import legend_html as patch_legend
+from components.widgets.patch_map.html import sentence
+from components.widgets.token_map import TokenMap, legend_html, token_map_html
 from engine.heads.flow import flow_of_mean, gradient_flow, mean_over_heads
 from engine.heads.readings import HeadReading
 from engine.request import Example, Input

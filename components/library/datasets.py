@@ -9,9 +9,9 @@ from dataclasses import asdict
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from components.browse.thumbnails import first_thumbnails, thumbnails_html, use_thumbnails
 from components.library.links import draw_images_button, draw_text_button
 from components.library_html import facts_html, note_html, trouble_html
-from components.picture.thumbnails import first_thumbnails, thumbnails_html, use_thumbnails
 from components.trouble import sentence
 from engine.data.datasets import dataset_card, dataset_names
 from engine.data.image_datasets import image_card, image_names, load_images

@@ -8,10 +8,10 @@ from typing import Any
 import streamlit as st
 
 from components.frame import IMAGES, SCAFFOLD, TEXT, PageEntry
-from components.picture import focus_controls as picture_focus_controls
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import text_choice
+from components.inputs.link import LONGEST_IN_LINK
 from components.scaffold.state import train_link, usual
-from components.text import focus_controls
-from components.text.focus import LONGEST_IN_LINK
 from engine.jobs import Job
 
 Link = list[tuple[str, str]]
@@ -19,7 +19,7 @@ Link = list[tuple[str, str]]
 
 def draw_text_button(label: str, **names: str) -> None:
     """Draw a button that opens the Text page with another model or data set."""
-    _draw_button(label, TEXT, focus_controls.turn_to, names)
+    _draw_button(label, TEXT, text_choice.turn_to, names)
 
 
 def draw_images_button(label: str, **names: str) -> None:

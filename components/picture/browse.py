@@ -21,14 +21,12 @@ from components.browse.controls import (
 )
 from components.browse.examples import ExampleTable, describe_examples, explain_missing, list_examples
 from components.browse.listing import DEFAULT_LISTING, Listing
-from components.browse.results import ExampleResults
+from components.browse.results import ExampleResults, picture_results, picture_spec
+from components.browse.thumbnails import draw_picture_grid, thumbnail_url
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs.datasets import OpenPictures
+from components.inputs.picture_choice import PictureFocus
 from components.numbers import count
-from components.picture import focus_controls as picture_focus_controls
-from components.picture.focus import PictureFocus
-from components.picture.grid import picture_grid
-from components.picture.known import known_pictures, picture_spec
-from components.picture.open_pictures import OpenPictures
-from components.picture.thumbnails import thumbnail_url
 from components.trouble import say_note
 from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError
@@ -49,9 +47,9 @@ def picture_browse_area(opened: OpenPictures, prefix: str) -> None:
 
     if not draw_browse_switch(opened.data.title or opened.name, "pictures", key):
         return
-    focus = picture_focus_controls.from_widgets(opened)
+    focus = picture_focus_controls.read_controls(opened)
     draw_framed(
-        "picture_browse", partial(known_pictures, focus.model, opened), lambda held: _drawn(opened, focus, held, key)
+        "picture_browse", partial(picture_results, focus.model, opened), lambda held: _drawn(opened, focus, held, key)
     )
 
 
@@ -59,7 +57,7 @@ def _drawn(opened: OpenPictures, focus: PictureFocus, held: ExampleResults, key:
     rows, current = held.rows, None if focus.own else focus.index
     st.html(f'<div class="xg"><p class="xg-small">{escape(describe_examples(rows))}</p></div>')
     draw_jobs(held, _offers(focus.model, opened, rows))
-    picture_focus_controls.better_offer(list_models("image"), opened, "browse")
+    picture_focus_controls.offer_better_model(list_models("image"), opened, "browse")
     browse = _controls(rows, key)
     found = list_examples(rows, browse)
     show = partial(picture_focus_controls.show, opened)
@@ -68,7 +66,7 @@ def _drawn(opened: OpenPictures, focus: PictureFocus, held: ExampleResults, key:
         say_note(missing)
     if found:
         shown = _page(found, browse, current, key)
-        picture_grid([rows.rows[place] for place in shown], _small(opened, shown), current, key("grid"), show)
+        draw_picture_grid([rows.rows[place] for place in shown], _small(opened, shown), current, key("grid"), show)
     elif not missing:
         st.info("No picture matches. Change what is shown.")
 

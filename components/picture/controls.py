@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from components.inputs.picture_choice import LOOKING
 from components.kept import KEPT
 from components.map_controls import gamma_slider, scale_choice, seed_input
 from components.method_picker import all_methods, chosen_methods
-from components.picture.focus_controls import LOOKING
 from components.picture.session import WIDGETS, key
 from components.picture.state import START
 from engine.registry import Explainer

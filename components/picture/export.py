@@ -10,14 +10,14 @@ import numpy as np
 from jaxtyping import Bool
 
 from components.citing import Shown, arguments_of, cite, json_of, references
+from components.inputs.picture_choice import PictureFocus
 from components.looked_at import command_line, picture_arguments
 from components.numbers import percent
-from components.picture.focus import PictureFocus
 from components.picture.look import PLAIN_PICTURE, PictureLook
-from components.picture.patch_card import extent, patch_card, patch_map
-from components.picture.patch_image import Sheet, sheet_png
 from components.picture.truth import truth_lines
 from components.scales import ends_of
+from components.widgets.patch_map.card import extent, patch_card, patch_map
+from components.widgets.patch_map.png import Sheet, sheet_png
 from engine.errors import UsageError
 from engine.result import Explanation
 from engine.table_io import escape_cell
@@ -54,7 +54,7 @@ def sheet(kept: KeptPicture) -> Sheet:
     """What the picture of all maps shows."""
     view, look, picture = read_view(kept.focus.model), kept.look, kept.focus.picture
     if picture is None:
-        raise UsageError(f"picture: {kept.focus.trouble}")
+        raise UsageError(f"picture: {kept.focus.error}")
     ends = ends_of(kept.shown, extent) if look.maps.shared else {}
     cards = (
         patch_card(method, made, (), look.maps, ends, tuple(truth_lines(made, kept.truth, kept.seed)))

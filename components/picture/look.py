@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from components.link_choice import choice, whole
-from components.picture.patch_pick import MOST_OPACITY, OPACITY
-from components.text.look import PLAIN, SCALES, Look
-from components.text.look_link import SWITCH, read_gamma
+from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
+from components.widgets.view_options import DEFAULT_VIEW, SCALES, SWITCH, ViewOptions, read_gamma
 
 
 @dataclass(frozen=True)
@@ -20,13 +19,13 @@ class PictureLook:
 
     opacity: int = OPACITY
     outline: bool = True
-    gamma: float = PLAIN.gamma
+    gamma: float = DEFAULT_VIEW.gamma
     scale: str = SCALES[0]
 
     @property
-    def maps(self) -> Look:
+    def maps(self) -> ViewOptions:
         """What the maps themselves need to know of it."""
-        return Look(gamma=self.gamma, scale=self.scale)
+        return ViewOptions(gamma=self.gamma, scale=self.scale)
 
 
 PLAIN_PICTURE = PictureLook()

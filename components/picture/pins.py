@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from components.picture import session as picture_session
-from components.picture.patch_pick import on_grid, patch_pick
 from components.picture.state import PictureState
 from components.pins import Pins
 from components.trouble import say_error
+from components.widgets.patch_map.picker import draw_patch_picker, on_grid
 from engine.result import Explanation
 
 KEY = "picture_patch_pick"
@@ -19,7 +19,7 @@ def pin_area(state: PictureState, probe: Explanation) -> None:
     if told := left_out(probe.grid, state.pins):
         say_error(told)
     if state.methods:
-        patch_pick(probe.grid, state.pins, KEY, _keep, state.look.opacity, _fade)
+        draw_patch_picker(probe.grid, state.pins, KEY, _keep, state.look.opacity, _fade)
 
 
 def left_out(grid: tuple[int, int], pins: Pins) -> str:

@@ -12,17 +12,23 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.attention.link import heads_link
 from components.filling import Place, fill
-from components.picture.focus import write_picture_focus
-from components.picture.patch_card import extent, patch_card
-from components.picture.patch_card_html import patch_card_html, picture_card_html, quiet_card_html
+from components.inputs.picture_choice import write_picture_focus
 from components.picture.session import key
 from components.picture.state import PictureState
 from components.picture.truth import truth_lines
-from components.picture.variables import picture_style
 from components.prediction_area import PROBE
 from components.prediction_area import prediction_area as draw_prediction
 from components.scales import Ends, share_scales
 from components.trouble import say_note
+from components.widgets.patch_map.card import (
+    MOST_CLASSES,
+    extent,
+    patch_card,
+    patch_card_html,
+    picture_card_html,
+    quiet_card_html,
+)
+from components.widgets.patch_map.picture import CARDS_KEY, picture_style
 from engine.errors import UsageError
 from engine.registry import Explainer
 from engine.request import Request
@@ -30,8 +36,6 @@ from engine.result import Explanation
 from engine.store import result_store
 from engine.vision.view import read_view
 
-CARDS = "picture_cards"
-MOST_CLASSES = 5
 Truth = Bool[np.ndarray, "row column"] | None
 """The patches that show what the label names; None where that is not known."""
 
@@ -39,7 +43,7 @@ Truth = Bool[np.ndarray, "row column"] | None
 def request_for(state: PictureState, method: str) -> Request:
     """What is asked of the engine for one card."""
     if state.picture is None:
-        raise UsageError(f"picture: {state.focus.trouble}")
+        raise UsageError(f"picture: {state.focus.error}")
     params = state.params.get(method, {})
     return Request(state.model, method, state.picture, dict(params), state.target, state.seed)
 
@@ -60,7 +64,7 @@ def method_cards(
     state: PictureState, methods: Mapping[str, Explainer], probe: Explanation, truth: Truth, lines: Sequence[str]
 ) -> dict[str, Explanation]:
     """The picture with `lines` below it, then a card for each chosen method in their order; what succeeded."""
-    progress, cards = st.empty(), st.container(gap=None, key=CARDS)
+    progress, cards = st.empty(), st.container(gap=None, key=CARDS_KEY)
     _draw_picture(state, cards, lines)
     if not state.methods:
         st.info("Pick at least one method above.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from components.picture.focus import PictureFocus, truth_of
-from components.picture.open_pictures import OpenPictures
+from components.inputs.datasets import OpenPictures
+from components.inputs.picture_choice import PictureFocus, true_class
 from engine.vision.view import ModelView, read_view
 
 Size = tuple[int, int]
@@ -22,9 +22,9 @@ def seen_lines(focus: PictureFocus, opened: OpenPictures) -> tuple[str, ...]:
     if focus.picture is None:
         return ()
     view = read_view(focus.model)
-    truth = truth_of(focus, opened, view.labels)
+    truth = true_class(focus, opened, view.labels)
     height, width, _ = focus.picture.pixels.shape
-    return tuple(filter(None, (name_words(focus, truth.label), truth.said, view_words(view, (height, width)))))
+    return tuple(filter(None, (name_words(focus, truth.label), truth.note, view_words(view, (height, width)))))
 
 
 def name_words(focus: PictureFocus, label: str) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs.datasets import OpenPictures, open_pictures
 from components.page_session import PageSession, fields_of
-from components.picture import focus_controls as picture_focus_controls
 from components.picture.look import PictureLook
-from components.picture.open_pictures import OpenPictures, open_pictures
 from components.picture.state import OF_A_PICTURE, OFFERED, PictureState, read, write
 from engine.registry import Explainer
 
@@ -20,9 +20,9 @@ WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.
 def load(models: list[str], methods: Mapping[str, Explainer]) -> tuple[PictureState, OpenPictures, list[str]]:
     """Fills the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
     link, fresh = SESSION.follow()
-    opened = open_pictures(*picture_focus_controls.asked(link))
+    opened = open_pictures(*picture_focus_controls.requested_dataset(link))
     state, said = read(link, models, methods, opened)
-    picture_focus_controls.fill(state.focus, opened)
+    picture_focus_controls.fill_controls(state.focus, opened)
     SESSION.fill(fields_of("", state.look))
     SESSION.fill_shared(state, methods, OFFERED)
     return state, opened, SESSION.tell(said, fresh)
@@ -39,7 +39,7 @@ def from_widgets(loaded: PictureState, methods: Mapping[str, Explainer], opened:
     if value("seed") is None:  # never empty: a run that a click cut short gave the controls back without values
         SESSION.clear()
         st.rerun()
-    focus = picture_focus_controls.from_widgets(opened)
+    focus = picture_focus_controls.read_controls(opened)
     if focus.model != loaded.model:
         put("target", "")
         put("pins", [])

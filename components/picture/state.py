@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from components.inputs.datasets import OpenPictures
+from components.inputs.link import Query
+from components.inputs.picture_choice import PictureFocus, is_other_picture, read_picture_focus, write_picture_focus
 from components.page_state import Offered, PageState, read_shared, write_shared
-from components.picture.focus import PictureFocus, is_another_picture, read_picture_focus, write_picture_focus
 from components.picture.look import PLAIN_PICTURE, PictureLook, read_picture_look, write_picture_look
-from components.picture.open_pictures import OpenPictures
 from components.request_link import last_values
-from components.text.focus import Query
 from engine.registry import Explainer
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
@@ -45,7 +45,7 @@ def read(
     said: list[str] = []
     last = last_values(query)
     focus = read_picture_focus(last, models, opened, said)
-    if is_another_picture(last, focus, opened):
+    if is_other_picture(last, focus, opened):
         last = {name: given for name, given in last.items() if name not in OF_A_PICTURE}
     return PictureState(
         focus=focus, look=read_picture_look(last, said), **read_shared(query, last, methods, OFFERED, said)

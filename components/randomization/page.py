@@ -18,7 +18,6 @@ from components.experiment.state import ExperimentState, Methods
 from components.frame import RANDOMIZATION
 from components.library_html import duration
 from components.numbers import count
-from components.picture.styles import use_picture_styles
 from components.randomization.checks import (
     DrawnModel,
     cite,
@@ -31,6 +30,7 @@ from components.randomization.checks import (
 from components.randomization.stage_maps import stage_maps_area
 from components.randomization.view import SESSION, view_controls
 from components.trouble import say_note
+from components.widgets.patch_map.picture import use_picture_styles
 from engine.randomization.plan import RandomizationPlan
 
 LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "randomization.css"

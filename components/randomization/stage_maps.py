@@ -19,15 +19,14 @@ from components.experiment.state import ExperimentState, Methods
 from components.job_panel import JobPanel
 from components.method_row import token_map
 from components.numbers import hundredths, percent, plain, signed
-from components.picture.patch_card import patch_map
-from components.picture.patch_card_html import layers_html
-from components.picture.patch_map import PatchMap
-from components.picture.patch_map import sentence as sentence_of
-from components.picture.variables import picture_style
 from components.randomization.checks import DrawnModel
 from components.randomization.view import MEASURES, ORDERS, ORIGINAL, SCALES, SESSION, SIGNS, choose
-from components.text.token_map import TokenMap, token_map_html
 from components.trouble import say_error, say_note, sentence
+from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map.card import patch_map
+from components.widgets.patch_map.html import sentence as sentence_of
+from components.widgets.patch_map.picture import picture_style
+from components.widgets.token_map import TokenMap, token_map_html
 from engine.errors import ExegesisError
 from engine.home import home
 from engine.randomization.curves import changes_of, order_examples

@@ -15,13 +15,13 @@ from components.evaluate.state import of_plan as evaluation_state
 from components.evaluate.state import write as evaluation_link
 from components.experiment.state import state_of, write_state
 from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, SCAFFOLD, PageEntry
+from components.inputs.link import Query
 from components.randomization.view import RandomizationView
 from components.reproduction.state import OPEN, SCALE, key
 from components.reproduction.words import BADGES, NO_FINDINGS, SECTIONS, SIGNS
 from components.scaffold.state import of_plan as students_state
 from components.scaffold.state import write as students_link
 from components.tables import draw_table
-from components.text.focus import Query
 from engine.jobs.attacking import plan_of as attack_plan
 from engine.jobs.evaluating import plan_of as evaluation_plan
 from engine.randomization.plan import RANDOMIZE

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from components.experiment.session import Apart
+from components.inputs.link import Query
 from components.link_choice import whole
 from components.page_session import PageSession
 from components.request_link import last_values, read_seed, write_unusual
-from components.text.focus import Query
 from engine.errors import not_allowed, unknown
 from engine.reproduction.claims import declaration, thesis_claims
 from engine.reproduction.papers import PAPERS

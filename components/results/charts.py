@@ -14,7 +14,7 @@ from components.numbers import percent, plain, signed
 from components.palette import PALETTES, Theme, step_of
 from components.results.descriptions import rank_span
 from components.results.tables import by_skill, course_table, power_table, time_table
-from components.text.token_map import TONES
+from components.widgets.token_map.html import TONES
 from engine.study.counted_votes import WITHOUT
 from engine.study.guesses import GuessShare, GuessSummary
 from engine.study.ratings import Rating

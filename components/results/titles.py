@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import streamlit as st
 
-from components.picture.thumbnails import thumbnail_url
+from components.browse.thumbnails import thumbnail_url
 from engine.errors import ExegesisError
 from engine.registry import explainer
 from engine.study.counted_votes import WITHOUT, CountedVote, method_names

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from components.picture.open_pictures import Stamp, stamp
+from components.inputs.datasets import FileStamp, file_stamp
 from engine.home import home
 from engine.scaffold.asked import Asked, asked_of
 from engine.scaffold.plan import Plan
@@ -24,7 +24,7 @@ MARKED_ALIKE: Mapping[str, tuple[str, ...]] = {
 def asked(plan: Plan, examples: int, dataset: str = "") -> Asked:
     """Of the plan's own data set where none is named: test examples. Errors: those of reading it."""
     name = dataset or plan.dataset
-    return _asked(json.dumps(plan.as_plain(), sort_keys=True), examples, name, stamp(name), str(home()), plan)
+    return _asked(json.dumps(plan.as_plain(), sort_keys=True), examples, name, file_stamp(name), str(home()), plan)
 
 
 def marked_sets(plan: Plan) -> dict[str, str]:
@@ -34,5 +34,5 @@ def marked_sets(plan: Plan) -> dict[str, str]:
 
 
 @st.cache_resource(max_entries=MOST_HELD, show_spinner="Reading the data set …")
-def _asked(written: str, examples: int, dataset: str, data: Stamp, home: str, _plan: Plan) -> Asked:
+def _asked(written: str, examples: int, dataset: str, data: FileStamp, home: str, _plan: Plan) -> Asked:
     return asked_of(_plan, examples, dataset)

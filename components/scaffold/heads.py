@@ -11,6 +11,7 @@ import streamlit as st
 from jaxtyping import Float
 
 from components.frame import ATTENTION
+from components.inputs.link import LONGEST_IN_LINK, Query
 from components.keeping import file_button
 from components.numbers import plain, signed
 from components.palette import PALETTES, Theme
@@ -19,7 +20,6 @@ from components.scaffold.section_words import EVEN, HEADS
 from components.scaffold.session import key
 from components.scaffold.whose import median_of
 from components.tables import draw_table
-from components.text.focus import LONGEST_IN_LINK, Query
 from components.theme import shown_theme
 from engine.request import Example
 from engine.scaffold.plan import Plan

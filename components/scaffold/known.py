@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from components.picture.open_pictures import stamp
+from components.inputs.datasets import file_stamp
 from components.trouble import sentence
 from engine import jobs
 from engine.errors import ExegesisError
@@ -81,7 +81,7 @@ def keys_of(plan: Plan) -> Keys:
 
     base = base_named(plan)
     files = (catalog.revision(plan.teacher), base, base_revision(base))
-    return _keys(_written(plan), stamp(plan.dataset), files, str(home()), plan)
+    return _keys(_written(plan), file_stamp(plan.dataset), files, str(home()), plan)
 
 
 def finished_of(keys: Keys) -> tuple[bool, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from components.inputs.link import Query
 from components.link_choice import choice, whole
 from components.request_link import last_values
 from components.scaffold.words import MEASURES
-from components.text.focus import Query
 from engine.errors import not_allowed, unknown
 from engine.scaffold.plan import SETTINGS
 

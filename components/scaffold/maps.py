@@ -12,20 +12,19 @@ from components.awaiting import awaited
 from components.engine_room import computed
 from components.keeping import file_button
 from components.numbers import plain, signed
-from components.picture.patch_card_html import layers_html
-from components.picture.patch_card_html import legend_html as patch_legend
-from components.picture.patch_map import PatchMap, sentence
-from components.picture.styles import use_picture_styles
-from components.picture.variables import picture_style
 from components.scaffold.asking import asked as asked_on
 from components.scaffold.look import SCALES
 from components.scaffold.pick import number, switch
 from components.scaffold.section_words import MAPS, TITLES, TRUTH
 from components.scaffold.session import key
 from components.scaffold.whose import median_of
-from components.text.rationale import TITLE, marked
-from components.text.token_map import TokenMap, legend_html, token_map_html
 from components.trouble import literal
+from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map import legend_html as patch_legend
+from components.widgets.patch_map.html import sentence
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.token_map import TokenMap, legend_html, token_map_html
+from components.widgets.token_map.rationale import TITLE, mark_units
 from engine.data.examples import ImageExample, LabeledExample
 from engine.data.sources import SourceExample
 from engine.scaffold.asked import learned_of
@@ -113,7 +112,7 @@ def _token_map(made: Beside, given: LabeledExample, explainer: str) -> TokenMap:
 def _marks(made: Beside, given: LabeledExample) -> str:
     if not (given.rationale or given.rationale_pair):
         return ""
-    view = TokenMap(marked(made.tokens, given, UNIT), _texts(given), False, "", made.truncated, marks=True)
+    view = TokenMap(mark_units(made.tokens, given, UNIT), _texts(given), False, "", made.truncated, marks=True)
     return _row(TITLE, view, "") + f'<p class="xg-small">{legend_html(view)}</p>'
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from components.inputs.link import Query
 from components.link_choice import whole
 from components.request_link import last_values, write_unusual
 from components.scaffold.look import MOST_SIZE, Look, read_look, write_look
-from components.text.focus import Query
 from engine.errors import ExegesisError, not_allowed, unknown
 from engine.params import from_mapping
 from engine.scaffold.opening import OPENING

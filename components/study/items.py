@@ -12,9 +12,9 @@ from itertools import islice
 
 import streamlit as st
 
+from components.browse.thumbnails import Thumbnail, thumbnail_url, thumbnails_html, use_thumbnails
+from components.inputs.datasets import FileStamp, file_stamp
 from components.library_html import facts_html
-from components.picture.open_pictures import Stamp, stamp
-from components.picture.thumbnails import Thumbnail, thumbnail_url, thumbnails_html, use_thumbnails
 from components.study.fields import (
     NARROW,
     design_from_fields,
@@ -223,11 +223,11 @@ def _cards_html(items: Sequence[tuple[ExampleCard, bool]]) -> str:
 
 def open_source(kind: str, dataset: str, split: str | None) -> ExampleSource:
     """The data set of that name, read once, and again when its file changes. Errors: those of reading it."""
-    return _open_source(kind, dataset, split, stamp(dataset))
+    return _open_source(kind, dataset, split, file_stamp(dataset))
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the data set …")
-def _open_source(kind: str, dataset: str, split: str | None, stamp: Stamp) -> ExampleSource:
+def _open_source(kind: str, dataset: str, split: str | None, stamp: FileStamp) -> ExampleSource:
     return load_source(kind, dataset, split)
 
 

@@ -10,16 +10,8 @@ from html import escape
 
 from components.method_row import MethodRow, Quiet, check_html, foot_html
 from components.numbers import plain
-from components.text.token_map import (
-    TokenMap,
-    class_of,
-    direction,
-    facts_of,
-    modes,
-    place_classes,
-    tone,
-    unit_direction,
-)
+from components.widgets.token_map import TokenMap
+from components.widgets.token_map.html import class_of, direction, facts_of, modes, place_classes, tone, unit_direction
 
 LABEL = "Maps, one column for each unit"
 

@@ -25,21 +25,18 @@ from components.browse.examples import (
     describe_examples,
     describe_left_out,
     example_frame,
-    example_table,
     explain_missing,
     list_examples,
 )
 from components.browse.listing import DEFAULT_LISTING, LONGEST_SEARCH, Listing
-from components.browse.results import ExampleResults, Stamp, count_losses, predict_spec, results_by_jobs
+from components.browse.results import ExampleResults, predict_spec, text_results
 from components.engine_room import explainers
+from components.inputs import text_choice
+from components.inputs.datasets import OpenTexts
 from components.numbers import count
 from components.row_choice import row_choice
-from components.text import focus_controls
-from components.text.open_data import OpenData
 from components.text.session import key, value
 from components.trouble import say_note
-from engine.data.examples import Dataset
-from engine.home import home
 
 CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "mistakes", "confident", "doubtful"}
 SCORES_ONLY = {"off", "error"}
@@ -47,52 +44,28 @@ TABLE = "browse_table"
 MOST_IN_VIEW = 8
 
 
-def draw_browser(opened: OpenData) -> None:
+def draw_browser(opened: OpenTexts) -> None:
     """Draw the list and the buttons that walk through it, if its switch is on.
 
     Stands below the choice of the example.
     """
     if not draw_browse_switch(opened.data.title or opened.name, "a table", key):
         return
-    focus = focus_controls.from_widgets(opened)
+    focus = text_choice.read_controls(opened)
     draw_framed(
         "browse",
-        partial(_read_results, focus.model, opened),
+        partial(text_results, focus.model, opened),
         lambda results: _draw_list(opened, focus.model, results, focus.index),
     )
 
 
-def _read_results(model: str, opened: OpenData) -> ExampleResults:
-    """The predictions of this model that are stored, and how far methods disagree."""
-    return results_by_jobs(predict_spec(model, opened.name), lambda stamp: _read_rows(model, opened.data, stamp))
-
-
-def _read_rows(model: str, data: Dataset, stamp: Stamp) -> ExampleTable:
-    from engine.models.catalog import revision
-
-    content = (data.id, data.revision, data.split, len(data))
-    return _cached_rows(model, revision(model), content, stamp, count_losses(), str(home()), data)
-
-
-@st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
-def _cached_rows(
-    model: str, revision: str, content: tuple[object, ...], stamp: Stamp, losses: int, home: str, _data: Dataset
-) -> ExampleTable:
-    # Here and not above: both import what runs models.
-    from engine.metrics.agreement import cached_disagreements
-    from engine.predictions import cached_predictions
-
-    examples = [labelled.example for labelled in _data.examples]
-    return example_table(_data, cached_predictions(model, examples), cached_disagreements(model, examples))
-
-
-def _draw_list(opened: OpenData, model: str, results: ExampleResults, current: int | None) -> None:
+def _draw_list(opened: OpenTexts, model: str, results: ExampleResults, current: int | None) -> None:
     table = results.rows
     st.html(f'<div class="xg"><p class="xg-small">{escape(describe_examples(table))}</p></div>')
     draw_jobs(results, _offers(model, opened, table))
     listing = _draw_controls(table, opened.data.task == "regression")
     listed = list_examples(table, listing)
-    draw_walk(listed, current, partial(focus_controls.show, opened), key)
+    draw_walk(listed, current, partial(text_choice.show, opened), key)
     if missing := explain_missing(table, listing):
         say_note(missing)
     if listed:
@@ -104,7 +77,7 @@ def _draw_list(opened: OpenData, model: str, results: ExampleResults, current: i
     _draw_notes(table, listed)
 
 
-def _offers(model: str, opened: OpenData, table: ExampleTable) -> list[Offer]:
+def _offers(model: str, opened: OpenTexts, table: ExampleTable) -> list[Offer]:
     from engine.metrics.agreement import QUICK
 
     total, spec = len(table.rows), partial(predict_spec, model, opened.name)
@@ -133,13 +106,13 @@ def _draw_controls(table: ExampleTable, scores: bool) -> Listing:
     return Listing(*(value(f"browse.{name}") or default for name, default in vars(DEFAULT_LISTING).items()))
 
 
-def _draw_table(opened: OpenData, table: ExampleTable, listed: Sequence[int], current: int | None) -> None:
+def _draw_table(opened: OpenTexts, table: ExampleTable, listed: Sequence[int], current: int | None) -> None:
     first = listed[:MOST_SHOWN]
     row_choice(
         example_frame([table.rows[index] for index in first], table),
         key(TABLE),
         first.index(current) if current in first else None,
-        lambda row: focus_controls.show(opened, first[row]),
+        lambda row: text_choice.show(opened, first[row]),
         _columns(),
         MOST_IN_VIEW,
     )

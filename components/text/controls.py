@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from components.inputs.text_choice import LOOKING
 from components.kept import KEPT
 from components.map_controls import gamma_slider, scale_choice, seed_input
 from components.method_picker import all_methods, chosen_methods
-from components.text.focus_controls import LOOKING
-from components.text.look import LAYOUTS, STYLES
 from components.text.session import WIDGETS, key
 from components.text.state import START
+from components.widgets.view_options import LAYOUTS, STYLES
 from engine.registry import Explainer
 from engine.word_units import UNITS
 

@@ -10,16 +10,16 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.engine_room import explain
 from components.filling import Place, fill
+from components.inputs import text_choice
 from components.kept import KEPT
 from components.prediction_area import PROBE
 from components.question_styles import use_question_styles
 from components.replacing import Span, replaceable, replaceable_in, with_replaced
-from components.text import focus_controls
-from components.text.edited_view import edited_map, edited_map_html, how_to_read_html, predictions_html
 from components.text.results import request_for
 from components.text.session import key, put, value
 from components.text.state import TextState
 from components.trouble import literal, say_error, say_note, sentence
+from components.widgets.token_map.edited import edited_map, edited_map_html, how_to_read_html, predictions_html
 from engine.registry import Explainer
 from engine.request import Example, Request
 from engine.result import Explanation
@@ -141,7 +141,7 @@ def _take(edited: Example | None) -> None:
 def _go_on(edited: Example) -> None:
     own = {"index": None, "text": edited.text, "has_pair": edited.text_pair is not None, "pair": edited.text_pair or ""}
     for name, new in own.items():
-        st.session_state[focus_controls.key(name)] = new
+        st.session_state[text_choice.key(name)] = new
 
 
 def _unfit(child: Example, parent: Example) -> str:

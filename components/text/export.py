@@ -7,17 +7,17 @@ import io
 from dataclasses import dataclass
 from functools import cached_property
 
-from components.citing import Shown, arguments_of, cite_html, json_of
+from components.citing import Shown, arguments_of, cite, cite_html, json_of, references
 from components.export_page import command_html, standing_page
 from components.looked_at import command_line, text_arguments
 from components.method_row import MethodRow, method_row, method_row_html, token_map
 from components.prediction import prediction_html
 from components.scales import ends_of
-from components.styles import STACK
 from components.text.aligned_map import aligned_html, line_html
-from components.text.look import PLAIN, Look
-from components.text.token_map import unit_selector
-from components.text.token_pick import to_units
+from components.widgets.token_map.html import STACK, unit_selector
+from components.widgets.token_map.picker import to_units
+from components.widgets.token_map.svg import maps_svg
+from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Token
@@ -35,7 +35,7 @@ class Kept:
     unit: str
     shown: Shown
     above: tuple[MethodRow, ...] = ()
-    look: Look = PLAIN
+    look: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = ()
 
     @cached_property
@@ -78,6 +78,12 @@ def html(kept: Kept) -> str:
         f"<h2>Cite this</h2>{cite_html(kept.shown)}{command_html(kept.example, command(kept))}",
     )
     return standing_page(f"Explanations of one prediction of {origin.model}", sections, _rings(kept))
+
+
+def svg(kept: Kept, dark: bool = True) -> str:
+    """One picture of all maps, with scales and references; light, and `dark` where the reader prefers it."""
+    rows = [(row.title, row.view) for row in kept.rows]
+    return maps_svg(rows, [cite(kept.shown), *references(kept.shown)], dark, kept.pinned)
 
 
 def csv_table(kept: Kept) -> str:

@@ -11,8 +11,7 @@ from components.citing import cite_html
 from components.keeping import cite_box, file_button, how_to_repeat_text, text_button
 from components.method_row import MethodRow
 from components.png_button import png_button
-from components.text.export import Kept, command, csv_table, html, json_list
-from components.text.export_svg import svg
+from components.text.export import Kept, command, csv_table, html, json_list, svg
 from components.text.state import TextState
 from engine.registry import Explainer
 from engine.result import Explanation

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components.filling import Slot
 from components.method_row import MethodRow, Quiet, method_row_html, quiet_html
 from components.text.aligned_map import aligned_html, line_html, quiet_line_html
-from components.text.token_map import TokenMap
+from components.widgets.token_map import TokenMap
 
 
 @runtime_checkable

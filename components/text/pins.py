@@ -7,7 +7,7 @@ from dataclasses import replace
 from components.pins import Pins
 from components.text import session as text_session
 from components.text.state import TextState
-from components.text.token_pick import to_tokens, to_units, token_pick
+from components.widgets.token_map.picker import draw_token_picker, to_tokens, to_units
 from engine.result import Explanation
 from engine.word_units import Unit, units
 
@@ -17,7 +17,7 @@ KEY = "text_token_pick"
 def pin_area(state: TextState, probe: Explanation) -> None:
     """The strip of the pinned units; nothing where there is no map to click. `probe` has the tokens."""
     if state.methods:
-        token_pick(_drawn(state, probe), state.pins, KEY, _keep)
+        draw_token_picker(_drawn(state, probe), state.pins, KEY, _keep)
 
 
 def widened(state: TextState, probe: Explanation) -> TextState:

@@ -9,11 +9,11 @@ import streamlit as st
 
 from components.attention.link import heads_link
 from components.filling import Place, fill
+from components.inputs.text_choice import write_text_focus
 from components.method_row import MethodRow, method_row, token_map
 from components.prediction_area import PROBE
 from components.prediction_area import prediction_area as draw_prediction
 from components.scales import Ends, share_scales
-from components.text.focus import write_focus
 from components.text.map_stack import Flow, Stack, Table
 from components.text.session import key
 from components.text.state import TextState
@@ -37,7 +37,7 @@ def prediction_area(state: TextState) -> Explanation | None:
         st.info(missing)
         return None
     probe = Request(state.model, PROBE, state.example, {}, None, state.seed)
-    see = partial(heads_link, "text", write_focus(state.focus), state.target, key("heads"))
+    see = partial(heads_link, "text", write_text_focus(state.focus), state.target, key("heads"))
     return draw_prediction(probe, state.target, key("target"), "text", beside=see)
 
 

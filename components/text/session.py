@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from components.inputs import text_choice
+from components.inputs.datasets import OpenTexts, open_texts
 from components.page_session import PageSession, fields_of
-from components.text import focus_controls
-from components.text.look import Look
-from components.text.open_data import OpenData, open_data
 from components.text.state import OF_A_TEXT, OFFERED, TextState, read, write
+from components.widgets.view_options import ViewOptions
 from engine.registry import Explainer
 
-SESSION = PageSession("text", focus_controls.LOOKING, (*OF_A_TEXT, "target"))
+SESSION = PageSession("text", text_choice.LOOKING, (*OF_A_TEXT, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 
 
-def load(models: list[str], methods: Mapping[str, Explainer]) -> tuple[TextState, OpenData, list[str]]:
+def load(models: list[str], methods: Mapping[str, Explainer]) -> tuple[TextState, OpenTexts, list[str]]:
     """Fills the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
     link, fresh = SESSION.follow()
-    opened = open_data(focus_controls.data_name(link))
+    opened = open_texts(text_choice.requested_dataset(link))
     state, said = read(link, models, methods, opened)
-    focus_controls.fill(state.focus, opened)
+    text_choice.fill_controls(state.focus, opened)
     own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair}
     SESSION.fill(own | fields_of("", state.look))
     SESSION.fill_shared(state, methods, OFFERED)
@@ -35,12 +35,12 @@ def save(state: TextState, loaded: TextState) -> None:
     SESSION.save(write(state) if changed else {}, changed)
 
 
-def from_widgets(loaded: TextState, methods: Mapping[str, Explainer], opened: OpenData) -> TextState:
+def from_widgets(loaded: TextState, methods: Mapping[str, Explainer], opened: OpenTexts) -> TextState:
     """The state that the controls now show. What belongs to a text goes with it: pins, the edit, the class."""
     if value("unit") is None:  # never a choice: a run that a click cut short gave the controls back empty
         SESSION.clear()
         st.rerun()
-    focus = focus_controls.from_widgets(opened)
+    focus = text_choice.read_controls(opened)
     if focus.model != loaded.model:
         _forget("target", "pins")
     if focus.example != loaded.example:
@@ -50,7 +50,7 @@ def from_widgets(loaded: TextState, methods: Mapping[str, Explainer], opened: Op
         unit=value("unit"),
         edit=value("edit"),
         edit_pair=value("edit_pair"),
-        look=SESSION.held("", Look),
+        look=SESSION.held("", ViewOptions),
         **SESSION.shared(methods, OFFERED),
     )
 

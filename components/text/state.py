@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.inputs.datasets import OpenTexts
+from components.inputs.link import Query, read_text, write_text
+from components.inputs.text_choice import TextFocus, is_other_text, read_text_focus, write_text_focus
 from components.link_choice import choice
 from components.page_state import Offered, PageState, read_shared, write_shared
 from components.request_link import last_values, write_unusual
-from components.text.focus import Focus, Query, is_another, read_focus, read_text, text_query, write_focus
-from components.text.look import PLAIN, Look
-from components.text.look_link import read_look, write_look
-from components.text.open_data import OpenData
+from components.widgets.view_options import DEFAULT_VIEW, ViewOptions, read_view_options, write_view_options
 from engine.registry import Explainer
 from engine.removal_operators import OPERATORS
 from engine.request import Example
@@ -29,11 +29,11 @@ OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
 class TextState(PageState):
     """`pins` are positions of tokens. `edit`: the edited text beside its parent."""
 
-    focus: Focus
+    focus: TextFocus
     unit: str = "token"
     edit: str | None = None
     edit_pair: str | None = None
-    look: Look = PLAIN
+    look: ViewOptions = DEFAULT_VIEW
     removal: str = OPERATORS[0]
 
     @property
@@ -46,29 +46,31 @@ class TextState(PageState):
 
 
 def read(
-    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenData
+    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
 ) -> tuple[TextState, list[str]]:
     """The state that a link asks for, and a sentence for everything in it that is not known."""
     said: list[str] = []
     last = last_values(query)
-    focus = read_focus(last, models, opened, said)
-    if is_another(last, focus, opened):
+    focus = read_text_focus(last, models, opened, said)
+    if is_other_text(last, focus, opened):
         last = {name: given for name, given in last.items() if name not in OF_A_TEXT}
     return TextState(
         focus=focus,
         unit=choice("unit", last, UNITS, said),
         **_edits(last, focus.example, said),
-        look=read_look(last, said),
+        look=read_view_options(last, said),
         **read_shared(query, last, methods, OFFERED, said),
     ), said
 
 
 def write(state: TextState) -> Query:
     """The link that reopens the state: only what differs from the usual is written."""
-    query = write_focus(state.focus) | write_shared(state, OFFERED) | write_unusual([("unit", state.unit, UNITS[0])])
+    query = (
+        write_text_focus(state.focus) | write_shared(state, OFFERED) | write_unusual([("unit", state.unit, UNITS[0])])
+    )
     for name, text in (("edit", state.edit), ("edit_pair", state.edit_pair)):
-        query |= {} if text is None else text_query(name, text)
-    return query | write_look(state.look)
+        query |= {} if text is None else write_text(name, text)
+    return query | write_view_options(state.look)
 
 
 def _edits(last: Mapping[str, str], parent: Example, said: list[str]) -> dict[str, Any]:

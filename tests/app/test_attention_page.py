@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from components.attention import area
 from components.attention.session import KIND, key
 from components.input_kind import KINDS
-from components.text import focus_controls
+from components.inputs import text_choice
 from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of
 from tests.project import ROOT
@@ -84,7 +84,7 @@ def test_what_is_changed_stands_in_the_link(model: str) -> None:
 def test_another_model_forgets_the_heads_of_the_first(model: str) -> None:
     page = of_text(model, head="1.1", switched="0.1x0")
     assert "switched" in link_of(page)
-    page.selectbox(focus_controls.key("model")).set_value(EMBEDDED).run()
+    page.selectbox(text_choice.key("model")).set_value(EMBEDDED).run()
     assert not page.exception
     assert link_of(page)["model"] == EMBEDDED
     assert not {"head", "switched"} & set(link_of(page))

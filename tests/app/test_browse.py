@@ -10,8 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.browse.examples import MOST_SHOWN
+from components.inputs import text_choice
 from components.job_panel import describe_end
-from components.text import focus_controls
 from components.text.session import key
 from engine import jobs
 from engine.data.datasets import load
@@ -74,7 +74,7 @@ def press(page: AppTest, label: str) -> AppTest:
 
 
 def current(page: AppTest) -> int:
-    return int(page.number_input(focus_controls.key("index")).value or 0)
+    return int(page.number_input(text_choice.key("index")).value or 0)
 
 
 def predicted(page: AppTest, label: str) -> AppTest:
@@ -101,7 +101,7 @@ def test_without_predictions_the_list_and_the_way_through_it_work(model: str, da
     assert list(page.dataframe[0].value.columns) == ["#", "Text", "Label", "Length"]
     assert button(page, "Previous").disabled  # type: ignore[attr-defined]
     press(page, "Next")
-    assert (current(page), page.text_area(focus_controls.key("text")).value) == (1, CORPUS[1])
+    assert (current(page), page.text_area(text_choice.key("text")).value) == (1, CORPUS[1])
     assert page.query_params["index"] == "1"
     press(page, "Random of these")
     assert current(page) != 1
@@ -144,7 +144,7 @@ def test_next_walks_through_what_is_listed_in_its_order(model: str, data: str) -
     page = opened(model=model, data=data, sort="long", label="0")
     order = sorted((0, 2, 4), key=lambda index: -len(CORPUS[index]))
     assert column(page, "#") == order
-    page.number_input(focus_controls.key("index")).set_value(1).run()
+    page.number_input(text_choice.key("index")).set_value(1).run()
     assert "3 listed; the example above is not among them" in told(page)
     for place, index in enumerate(order, 1):
         press(page, "Next")
@@ -200,7 +200,7 @@ def test_pairs_and_texts_without_labels(model: str, tmp_path: Path) -> None:
     assert column(page, "Second text") == ["a hypothesis", "c"]
     assert "This data set has no labels" in told(page)
     press(page, "Next")
-    assert page.text_area(focus_controls.key("pair")).value == "c"
+    assert page.text_area(text_choice.key("pair")).value == "c"
 
 
 def test_classes_that_are_not_the_models_are_not_called_wrong(model: str, tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.text import focus_controls
-from components.text.focus import Focus, write_focus
-from components.text.focus_controls import CARRIED
+from components.inputs import text_choice
+from components.inputs.text_choice import CARRIED, TextFocus, write_text_focus
 from components.text.session import key
 from engine.data.datasets import load
 from tests.alerts import errors
@@ -28,9 +27,9 @@ def text_page() -> AppTest:
 
 def shown(page: AppTest) -> tuple[object, object, object]:
     return (
-        page.selectbox(focus_controls.key("model")).value,
-        page.selectbox(focus_controls.key("data")).value,
-        page.number_input(focus_controls.key("index")).value,
+        page.selectbox(text_choice.key("model")).value,
+        page.selectbox(text_choice.key("data")).value,
+        page.number_input(text_choice.key("index")).value,
     )
 
 
@@ -49,7 +48,7 @@ def test_the_page_opens_what_another_page_looked_at_and_keeps_its_own_choices(mo
     page.session_state[CARRIED] = {"model": [model], "data": ["reviews"], "index": ["8"]}
     page.run()
     assert shown(page) == (model, "reviews", 8)
-    assert page.text_area(focus_controls.key("text")).value == load("reviews")[8].text
+    assert page.text_area(text_choice.key("text")).value == load("reviews")[8].text
     assert page.segmented_control(key("unit")).value == "word"
     assert "pin" not in page.query_params
     assert page.query_params["method"] == "random"
@@ -60,7 +59,7 @@ def test_what_the_page_looks_at_is_carried_to_others(model: str) -> None:
     page.query_params["model"] = model
     page.query_params["method"] = "random"
     page.run()
-    page.number_input(focus_controls.key("index")).set_value(5).run()
+    page.number_input(text_choice.key("index")).set_value(5).run()
     assert page.session_state[CARRIED] == {"model": [model], "data": ["reviews"], "index": ["5"]}
 
 
@@ -71,7 +70,7 @@ def test_a_table_of_ones_own_is_a_data_set_and_a_wrong_name_is_said(model: str, 
         page.query_params[name] = value
     page.run()
     assert shown(page) == (model, file, 1)
-    assert page.text_area(focus_controls.key("text")).value == "bad food"
+    assert page.text_area(text_choice.key("text")).value == "bad food"
     assert page.query_params["data"] == file
     page.query_params["data"] = str(tmp_path / "gone.csv")
     page.run()
@@ -89,8 +88,8 @@ def opened(model: str, **query: str) -> AppTest:
 def link_to(file: str, index: int) -> dict[str, str]:
     """What a link says of an example of a data set."""
     example = load(file)[index].example
-    focus = Focus("", example.text, example.text_pair, index, file)
-    return {name: given for name, [given] in write_focus(focus).items() if name != "model"}
+    focus = TextFocus("", example.text, example.text_pair, index, file)
+    return {name: given for name, [given] in write_text_focus(focus).items() if name != "model"}
 
 
 def test_a_data_set_that_is_not_there_is_said_until_another_is_chosen(model: str) -> None:
@@ -100,17 +99,17 @@ def test_a_data_set_that_is_not_there_is_said_until_another_is_chosen(model: str
         assert not one.exception
         assert "unknown name 'nosuch'" in errors(one)[0]
         assert shown(one) == (model, "nosuch", 0)
-        assert one.text_area(focus_controls.key("text")).value == load("reviews")[0].text
+        assert one.text_area(text_choice.key("text")).value == load("reviews")[0].text
         assert one.query_params["data"] == "nosuch"
         assert one.session_state[key("pins")] == []
-    page.selectbox(focus_controls.key("data")).set_value("reviews").run()
+    page.selectbox(text_choice.key("data")).set_value("reviews").run()
     assert not errors(page)
     assert page.query_params["data"] == "reviews"
 
 
 def test_an_example_taken_from_what_is_shown_instead_chooses_it(model: str) -> None:
     page = opened(model, data="nosuch", index="3")
-    page.number_input(focus_controls.key("index")).set_value(5).run()
+    page.number_input(text_choice.key("index")).set_value(5).run()
     assert not errors(page)
     assert shown(page) == (model, "reviews", 5)
 
@@ -124,7 +123,7 @@ def test_a_row_put_before_it_makes_an_example_another_and_that_is_said(model: st
     page = opened(model, **link)
     [sentence] = errors(page)
     assert sentence.startswith(f"digest: example 1 of {file} is not the text")
-    assert page.text_area(focus_controls.key("text")).value == "good food"
+    assert page.text_area(text_choice.key("text")).value == "good food"
     assert (page.session_state[key("pins")], page.session_state[key("edit")]) == ([], None)
     page.segmented_control(key("unit")).set_value("token").run()
     assert page.query_params["digest"] == link_to(file, 1)["digest"] != link["digest"]
@@ -135,9 +134,9 @@ def test_a_random_example_is_one_of_the_data_set(model: str) -> None:
     page.query_params["model"] = model
     page.query_params["method"] = "random"
     page.run()
-    page.button(focus_controls.key("random")).click().run()
-    index = page.number_input(focus_controls.key("index")).value
-    assert page.text_area(focus_controls.key("text")).value == load("reviews")[index].text
+    page.button(text_choice.key("random")).click().run()
+    index = page.number_input(text_choice.key("index")).value
+    assert page.text_area(text_choice.key("text")).value == load("reviews")[index].text
 
 
 def test_controls_that_come_back_empty_are_filled_from_the_link(model: str) -> None:
@@ -147,10 +146,10 @@ def test_controls_that_come_back_empty_are_filled_from_the_link(model: str) -> N
         page.query_params[name] = value
     page.run()
     link = dict(page.query_params)
-    for name, empty in {key("unit"): None, key("methods"): [], focus_controls.key("text"): ""}.items():
+    for name, empty in {key("unit"): None, key("methods"): [], text_choice.key("text"): ""}.items():
         page.session_state[name] = empty
     page.run()
     assert not page.exception
-    assert page.text_area(focus_controls.key("text")).value == load("reviews")[3].text
+    assert page.text_area(text_choice.key("text")).value == load("reviews")[3].text
     assert page.multiselect(key("methods")).value == ["random"]
     assert dict(page.query_params) == link

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from components.picture import focus_controls as picture_focus_controls
+from components.inputs import picture_choice as picture_focus_controls
 from components.picture.keep import FILES
 from components.picture.session import key
 from components.picture.state import START

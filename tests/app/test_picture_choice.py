@@ -11,8 +11,7 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from components.picture.focus_controls import OF_DATA, OWN, WIDGETS
-from components.picture.own import BEFORE, NOT_YET
+from components.inputs.picture_choice import EXAMPLE_STAYS, FROM_DATA, LAST_PICTURE_STAYS, OWN, WIDGETS
 from engine import jobs
 from engine.blob_store import load_picture
 from engine.data.image_datasets import load_images
@@ -170,7 +169,7 @@ def test_an_upload_is_kept_shown_and_found_again_by_its_link() -> None:
     again = opened(**link)
     assert again.segmented_control(f"{WIDGETS}source").value == OWN
     assert digest(again) == digest(page)
-    source(again, OF_DATA)
+    source(again, FROM_DATA)
     assert digest(again) == digest_of("scenes", 2)
     assert link_of(again) == {"model": "scenes-vit", "data": "scenes", "index": "2"}
     source(again, OWN)
@@ -198,7 +197,7 @@ def test_a_bad_file_is_one_sentence_keeps_nothing_and_leaves_the_last_picture(
     upload(page, name, data)
     [sentence] = errors(page)
     assert sentence.startswith(words)
-    assert sentence.endswith(f". {BEFORE}")
+    assert sentence.endswith(f". {LAST_PICTURE_STAYS}")
     assert digest(page) == Picture(good).digest
     assert result_store().stats().entries == before
     upload(page, "good.png", png(good + 1))
@@ -213,7 +212,7 @@ def test_refused_files_leave_nothing_on_the_disk_and_the_example_stays(tmp_path:
         upload(page, name, data)
         [sentence] = errors(page)
         assert sentence.startswith(words)
-        assert sentence.endswith(f". {NOT_YET}")
+        assert sentence.endswith(f". {EXAMPLE_STAYS}")
         assert digest(page) == digest_of("scenes", 0)
         assert files_of(tmp_path) == before
     upload(page, "good.png", png(np.full((8, 8, 3), 9, dtype=np.uint8)))

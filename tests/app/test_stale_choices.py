@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components import stale_choices
-from components.text import focus_controls
+from components.inputs import text_choice
 from components.text.session import key
 from tests.project import ROOT
 
@@ -32,20 +32,20 @@ def say(page: AppTest, link: dict[str, str]) -> AppTest:
 
 def shown(page: AppTest) -> tuple[object, str]:
     """The example and the text."""
-    return page.number_input(focus_controls.key("index")).value, page.text_area(focus_controls.key("text")).value
+    return page.number_input(text_choice.key("index")).value, page.text_area(text_choice.key("text")).value
 
 
 def choose_words_late(page: AppTest, first: tuple[object, str]) -> AppTest:
     """As a browser does that still shows the first link and the first example."""
-    page.number_input(focus_controls.key("index")).set_value(first[0])
-    page.text_area(focus_controls.key("text")).set_value(first[1])
+    page.number_input(text_choice.key("index")).set_value(first[0])
+    page.text_area(text_choice.key("text")).set_value(first[1])
     page.get_by_key(key("unit")).set_value("word")
     return say(page, LINK).run()
 
 
 def after_another_example(page: AppTest) -> tuple[object, str]:
     with patch("random.randrange", return_value=18):
-        page.button(focus_controls.key("random")).click().run()
+        page.button(text_choice.key("random")).click().run()
     return shown(page)
 
 
@@ -82,7 +82,7 @@ def test_who_sees_the_new_example_may_go_back_to_the_one_before(page: AppTest, m
     first = shown(page)
     after_another_example(page)
     monkeypatch.setattr(stale_choices, "DRAWN_SECONDS", 0.0)
-    page.number_input(focus_controls.key("index")).set_value(0).run()
+    page.number_input(text_choice.key("index")).set_value(0).run()
     assert shown(page) == first
 
 
@@ -96,9 +96,9 @@ def test_the_clock_runs_from_the_end_of_the_run_that_set_the_controls(
     page.session_state[stale_choices.ENDED_BEFORE] = 0.0
     now = stale_choices.time.monotonic()
     monkeypatch.setattr(stale_choices.time, "monotonic", lambda: now + 60)
-    page.number_input(focus_controls.key("index")).set_value(first[0])
-    page.text_area(focus_controls.key("text")).set_value(first[1])
+    page.number_input(text_choice.key("index")).set_value(first[0])
+    page.text_area(text_choice.key("text")).set_value(first[1])
     assert shown(say(page, link).run()) == second
     page.session_state[stale_choices.ENDED] = now
-    page.number_input(focus_controls.key("index")).set_value(first[0])
+    page.number_input(text_choice.key("index")).set_value(first[0])
     assert shown(say(page, link).run()) == first

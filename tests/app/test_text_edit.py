@@ -13,9 +13,9 @@ from transformers import AutoTokenizer
 
 import engine.metrics.ablation as ablation
 from components.compact import compact_css
+from components.inputs import text_choice
 from components.question_styles import LAYOUT
 from components.question_words import TEXT_WORDS
-from components.text import focus_controls
 from components.text.session import key
 from engine.registry import explainer
 from tests.alerts import errors
@@ -178,7 +178,7 @@ def test_the_edit_can_become_the_text(model: str) -> None:
     page = opened(model, edit="bad food", pin="1")
     page.button(key("edit_go_on")).click().run()
     assert not page.exception
-    assert page.text_area(focus_controls.key("text")).value == "bad food"
+    assert page.text_area(text_choice.key("text")).value == "bad food"
     assert page.query_params["text"] == "bad food"
     assert not {"edit", "pin"} & set(page.query_params)
     assert not rows(page)

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.inputs import text_choice
+from components.inputs.datasets import DEFAULT_TEXTS
 from components.palette import STEPS
-from components.text import focus_controls
-from components.text.open_data import DATA
-from components.text.rationale import TITLE
 from components.text.session import key
+from components.widgets.token_map.rationale import TITLE
 from engine.data.datasets import load
 from engine.errors import ExegesisError
 from engine.registry import explainer
@@ -74,7 +74,7 @@ def test_a_cache_that_keeps_nothing_is_said_below_the_maps(
 
 def type_model(page: AppTest, name: str) -> None:
     """Types a name that the list does not offer, which the test's own browser cannot do by itself."""
-    box = page.selectbox(focus_controls.key("model"))
+    box = page.selectbox(text_choice.key("model"))
     box.options.append(name)
     box.set_value(name).run()
 
@@ -90,7 +90,7 @@ def said(page: AppTest) -> list[str]:
 
 def test_the_first_review_is_explained_by_each_method_in_turn(page: AppTest) -> None:
     assert not page.exception
-    assert page.text_area(focus_controls.key("text")).value == load(DATA)[0].text
+    assert page.text_area(text_choice.key("text")).value == load(DEFAULT_TEXTS)[0].text
     assert not errors(page)
     shown = rows(page)
     assert len(shown) == len(QUICK)
@@ -105,27 +105,27 @@ def test_what_people_marked_is_the_first_row_until_the_text_is_edited(model: str
     first, *others = all_rows(page)
     assert RATIONALE in first
     assert first.count(f'<b class="m{STEPS} ') == sum(
-        len(load(DATA)[0].text[start:end].split()) for start, end in load(DATA)[0].rationale
+        len(load(DEFAULT_TEXTS)[0].text[start:end].split()) for start, end in load(DEFAULT_TEXTS)[0].rationale
     )
     assert len(others) == len(QUICK)
-    page.text_area(focus_controls.key("text")).set_value(load(DATA)[0].text + " Really.").run()
+    page.text_area(text_choice.key("text")).set_value(load(DEFAULT_TEXTS)[0].text + " Really.").run()
     assert all_rows(page) == rows(page)
 
 
 def test_own_text_is_explained_and_stands_in_the_link(page: AppTest, model: str) -> None:
-    page.text_area(focus_controls.key("text")).set_value("bad service, lovely view").run()
+    page.text_area(text_choice.key("text")).set_value("bad service, lovely view").run()
     assert all(re.sub("<[^>]*>", "", html).count("bad service, lovely view") == 1 for html in rows(page))
     assert page.query_params["text"] == "bad service, lovely view"
     assert page.query_params["method"] == QUICK
-    assert page.number_input(focus_controls.key("index")).value is None
+    assert page.number_input(text_choice.key("index")).value is None
     again = opened(**{name: page.query_params[name] for name in page.query_params})
-    assert again.text_area(focus_controls.key("text")).value == "bad service, lovely view"
+    assert again.text_area(text_choice.key("text")).value == "bad service, lovely view"
     assert [maps(html) for html in rows(again)] == [maps(html) for html in rows(page)]
 
 
 def test_a_picked_review_replaces_the_text(page: AppTest) -> None:
-    page.number_input(focus_controls.key("index")).set_value(5).run()
-    assert page.text_area(focus_controls.key("text")).value == load(DATA)[5].text
+    page.number_input(text_choice.key("index")).set_value(5).run()
+    assert page.text_area(text_choice.key("text")).value == load(DEFAULT_TEXTS)[5].text
     assert page.query_params["index"] == "5"
     assert "text" not in page.query_params
 
@@ -166,7 +166,7 @@ def test_a_pair_is_drawn_in_two_paragraphs(model: str) -> None:
     page = opened(model=model, method=["random"], text="a premise is here", pair="and a hypothesis")
     [row] = rows(page)
     assert row.count('<p class="xg-text"') == 2
-    assert page.toggle(focus_controls.key("has_pair")).value is True
+    assert page.toggle(text_choice.key("has_pair")).value is True
 
 
 def test_an_error_in_one_method_stands_in_its_place(model: str) -> None:
@@ -179,10 +179,10 @@ def test_an_error_in_one_method_stands_in_its_place(model: str) -> None:
 
 
 def test_an_empty_text_says_what_to_do_and_a_new_text_works(page: AppTest) -> None:
-    page.text_area(focus_controls.key("text")).set_value("").run()
+    page.text_area(text_choice.key("text")).set_value("").run()
     assert said(page) == ["Type a text above, or pick an example, to see what its prediction rests on."]
     assert not rows(page)
-    page.text_area(focus_controls.key("text")).set_value("good food").run()
+    page.text_area(text_choice.key("text")).set_value("good food").run()
     assert len(rows(page)) == len(QUICK)
 
 
@@ -200,10 +200,10 @@ def test_a_long_text_is_said_to_be_cut(model: str) -> None:
 
 def test_a_text_too_long_for_a_link_is_held_by_its_hash(page: AppTest, model: str) -> None:
     text = "good food, bad service, " * 100
-    page.text_area(focus_controls.key("text")).set_value(text).run()
+    page.text_area(text_choice.key("text")).set_value(text).run()
     digest = page.query_params["text_sha"]
     assert "text" not in page.query_params
-    assert opened(model=model, method=["random"], text_sha=digest).text_area(focus_controls.key("text")).value == text
+    assert opened(model=model, method=["random"], text_sha=digest).text_area(text_choice.key("text")).value == text
     gone = opened(model=model, method=["random"], text_sha="0" * 64)
     assert "no longer has" in said(gone)[0]
     assert not gone.exception
@@ -260,14 +260,14 @@ HEADLESS = {"model_type": "bert", "architectures": ["BertModel"]}
 def test_a_refused_checkpoint_is_one_sentence_and_the_next_model_works(
     page: AppTest, model: str, tmp_path: Path, config: dict[str, object] | None, files: tuple[str, ...], words: str
 ) -> None:
-    page.text_area(focus_controls.key("text")).set_value("my own text").run()
+    page.text_area(text_choice.key("text")).set_value("my own text").run()
     type_model(page, folder(tmp_path, config, *files))
     assert not page.exception
     [sentence] = said(page)
     assert words in sentence
     assert "Traceback" not in sentence
     type_model(page, model)
-    assert page.text_area(focus_controls.key("text")).value == "my own text"
+    assert page.text_area(text_choice.key("text")).value == "my own text"
     assert len(rows(page)) == len(QUICK)
 
 
@@ -284,11 +284,11 @@ def test_an_unknown_model_is_one_sentence(name: str) -> None:
     "text", ["\u200b\u200b", "\x00\x01", "word " * 2_000_001], ids=["zero width", "control", "10 MB"]
 )
 def test_a_text_that_cannot_be_read_is_one_sentence(page: AppTest, text: str) -> None:
-    page.text_area(focus_controls.key("text")).set_value(text).run()
+    page.text_area(text_choice.key("text")).set_value(text).run()
     assert not page.exception
     [sentence] = said(page)
     assert sentence.startswith("text:")
-    page.text_area(focus_controls.key("text")).set_value("good food").run()
+    page.text_area(text_choice.key("text")).set_value("good food").run()
     assert len(rows(page)) == len(QUICK)
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.text import focus_controls
+from components.inputs import text_choice
 from components.text import session as text_session
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -61,7 +61,7 @@ def test_a_link_to_special_tokens_or_beyond_the_text_pins_nothing(model: str) ->
 
 def test_another_text_has_nothing_pinned(model: str) -> None:
     page = opened(model=model, method="random", text=TEXT, pin="2")
-    page.text_area(focus_controls.key("text")).set_value("dull").run()
+    page.text_area(text_choice.key("text")).set_value("dull").run()
     assert pins(page) == []
     assert "pin" not in page.query_params
 

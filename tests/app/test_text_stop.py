@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 import engine.explain as engine
 from components import computing, stopping
 from components.engine_room import key_of
+from components.inputs import text_choice
 from components.prediction_area import PROBE
-from components.text import focus_controls
 from components.text.session import key
 from engine.progress import CancelToken
 from engine.request import Example, Request
@@ -112,7 +112,7 @@ def test_another_text_or_parameter_starts_anew(model: str, slow: Slow, monkeypat
     page.session_state[key("occlusion.window")] = 2
     page.run()
     assert sentences(page) == ["", "", "Stopped."]
-    page.text_area(focus_controls.key("text")).set_value("another text").run()
+    page.text_area(text_choice.key("text")).set_value("another text").run()
     assert sentences(page) == ["", "", ""]
 
 

@@ -18,11 +18,10 @@ from components.attention.look import LOOK, read_board, read_switched
 from components.attention.scores import HeadMap, off_map
 from components.attention.session import SESSIONS
 from components.attention.state import AttentionState
-from components.picture.focus import PictureFocus
-from components.picture.styles import use_picture_styles
-from components.picture.variables import picture_style
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
 from components.styles import use_styles
-from components.text.focus import Focus
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.heads.readings import HeadAblation, HeadReading, _cached_or
 from engine.heads.scores import SCORES
 from tests.head_readings import (
@@ -115,7 +114,7 @@ def state_of(found: HeadReading) -> AttentionState:
         for name in names
         if SESSIONS[kind].key(f"{LOOK}{name}") in st.session_state
     }
-    focus = Focus("model-a", "") if kind == "text" else PictureFocus("model-a")
+    focus = TextFocus("model-a", "") if kind == "text" else PictureFocus("model-a")
     look = dataclasses.replace(look, **clicked)
     return AttentionState(kind=kind, focus=focus, look=look, switched=read_switched(query, []))
 

@@ -18,10 +18,9 @@ from components.attention.exact import exact
 from components.attention.head_colours import use_head_colours
 from components.attention.told import maps_of
 from components.compact import compact_css, compact_script
-from components.picture.styles import use_picture_styles
-from components.picture.variables import picture_style
 from components.pins import ASSETS, Component
 from components.styles import use_styles
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.heads.matrices import MatrixSelection, largest_values, pack_heads
 from engine.heads.scores import received
 

@@ -6,9 +6,8 @@ import streamlit as st
 
 from components.flow.graph import flow_graph
 from components.flow.told import flow_graph_of
-from components.picture.styles import use_picture_styles
-from components.picture.variables import picture_style
 from components.styles import use_styles
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.heads.flow import attention_flow
 from tests.unit.components.flows import TEXT, picture, picture_reading, text_reading
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import CDPSession, Locator, Page, expect
 
 from components.frame import TEXT
-from components.text.rationale import TITLE
+from components.widgets.token_map.rationale import TITLE
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

@@ -12,13 +12,12 @@ import numpy as np
 import streamlit as st
 
 from components.method_row import Quiet
-from components.picture.patch_card_html import PatchCard, patch_card_html, picture_card_html, quiet_card_html
-from components.picture.patch_map import PatchMap
-from components.picture.patch_pick import OPACITY, patch_pick
-from components.picture.styles import use_picture_styles
-from components.picture.variables import picture_style
 from components.pins import Pins
 from components.styles import use_styles
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.card import PatchCard, patch_card_html, picture_card_html, quiet_card_html
+from components.widgets.patch_map.picker import OPACITY, draw_patch_picker
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.result import Check
 
 LARGE = "large" in st.query_params
@@ -77,7 +76,7 @@ forget.button("Pin the fourth patch", on_click=keep, args=((3,),))
 wait = slowly.button("Run slowly")
 st.html(picture_style(seen(), sun() if "truth" in st.query_params else None))
 opacity = st.session_state.setdefault("opacity", int(st.query_params.get("opacity", OPACITY)))
-patch_pick(GRID, kept, "pick", keep, opacity, fade if "asks" in st.query_params else None)
+draw_patch_picker(GRID, kept, "pick", keep, opacity, fade if "asks" in st.query_params else None)
 with st.container(gap=None, key="picture_cards"):
     st.empty().html(picture_card_html("Picture", (f"{SIDE} × {SIDE}, as the model sees it",)))
     for number in range(18 if LARGE else 4):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from playwright.sync_api import Locator, Page, expect
 
-from components.picture.patch_map import PatchMap
+from components.widgets.patch_map import PatchMap
 from tests.browser import patch_page
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

@@ -9,8 +9,8 @@ import streamlit as st
 
 from components.pins import Pins
 from components.styles import use_styles
-from components.text.token_map import TokenMap, token_map_html
-from components.text.token_pick import token_pick
+from components.widgets.token_map import TokenMap, token_map_html
+from components.widgets.token_map.picker import draw_token_picker
 from engine.request import Example
 from engine.word_units import units
 from tests.unit.components.making import encoded
@@ -43,7 +43,7 @@ example = Example(TEXTS[text])
 tokens = encoded(example)
 scores = np.where([token.special for token in tokens], 0.0, np.linspace(-1, 1, len(tokens)))
 drawn = units(tokens, scores, example, kind)
-token_pick(drawn, kept, "pick", keep)
+draw_token_picker(drawn, kept, "pick", keep)
 with st.container(gap=None, key="text_rows"):
     for name, sign in (("first", 1.0), ("second", -1.0)):
         view = TokenMap(units(tokens, sign * scores, example, kind), (example.text,), True, "good")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from components.browse.listing import Listing, read_listing, write_listing
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs.datasets import open_pictures
+from components.inputs.picture_choice import read_picture_focus, write_picture_focus
 from components.page_session import PageSession, fields_of
-from components.picture import focus_controls as picture_focus_controls
 from components.picture.browse import picture_browse_area
-from components.picture.focus import read_picture_focus, write_picture_focus
-from components.picture.open_pictures import open_pictures
 from components.picture.seen import seen_lines
 from components.request_link import last_values
 from components.styles import use_styles
@@ -19,17 +19,17 @@ from engine.models.catalog import embedded_image_models
 use_styles()
 session = PageSession("picture", picture_focus_controls.LOOKING, ())
 link, fresh = session.follow()
-opened = open_pictures(*picture_focus_controls.asked(link))
+opened = open_pictures(*picture_focus_controls.requested_dataset(link))
 last = last_values(link)
 said: list[str] = []
 loaded = read_picture_focus(last, embedded_image_models(), opened, said), read_listing(last, said)
-picture_focus_controls.fill(loaded[0], opened)
+picture_focus_controls.fill_controls(loaded[0], opened)
 session.fill({**fields_of("browse.", loaded[1]), "open.browse": last.get("open") == "browse"})
 for told in session.tell(said, fresh):
     say_error(told)
-picture_focus_controls.picture_focus_controls(embedded_image_models(), opened)
+picture_focus_controls.draw_focus_controls(embedded_image_models(), opened)
 picture_browse_area(opened, session.widgets)
-focus, browse = picture_focus_controls.from_widgets(opened), session.held("browse.", Listing)
+focus, browse = picture_focus_controls.read_controls(opened), session.held("browse.", Listing)
 opens = {"open": ["browse"]} if session.value("open.browse") else {}
 session.save(write_picture_focus(focus) | write_listing(browse) | opens, (focus, browse) != loaded or bool(opens))
 try:

@@ -12,12 +12,11 @@ import numpy as np
 import streamlit as st
 
 from components.annotate.ranking import PLACES, Ranking, draw_ranking_board, forget_ranking
-from components.picture.patch_card_html import patches_html
-from components.picture.patch_map import PatchMap
-from components.picture.styles import use_picture_styles
-from components.picture.variables import picture_style
 from components.styles import use_styles
-from components.text.token_map import TokenMap, token_map_html
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.card import patches_html
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.token_map import TokenMap, token_map_html
 from engine.errors import UsageError
 from engine.request import Example
 from engine.word_units import units

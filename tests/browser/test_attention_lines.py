@@ -10,8 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from components.attention.head_colours import head_colour
 from components.palette import PALETTES
-from components.picture.patch_image import blended
-from components.picture.patch_map import PatchMap
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.png import blended
 from engine.heads.scores import received
 from tests.browser import detail_page
 from tests.browser.conftest import Scheme

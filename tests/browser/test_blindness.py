@@ -17,8 +17,8 @@ from components import ballot_maps, pins
 from components.annotate.seat import SCRIPT
 from components.ballot_maps import explanation_html
 from components.compact import compact_css, compact_script
-from components.picture.styles import picture_sheet
 from components.styles import stylesheet
+from components.widgets.patch_map.picture import picture_sheet
 from engine.registry import all_explainers
 from engine.study.assignment import ItemView, order_methods
 from engine.study.ballots import assignment_plan, replay_ballot

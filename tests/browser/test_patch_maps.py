@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.palette import colour, step_of
-from components.picture.patch_image import blended
-from components.picture.patch_map import PatchMap
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.png import blended
 from tests.browser import patch_page
 from tests.browser.conftest import Scheme
 from tests.browser.patch_seen import (

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
-from components.picture.own import BEFORE
+from components.inputs.picture_choice import LAST_PICTURE_STAYS
 from engine.request import Picture
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
@@ -87,7 +87,7 @@ def test_an_upload_is_looked_at_and_a_bad_one_is_refused_in_one_sentence(choosin
     alert = page.get_by_role("alert").filter(has_text="is damaged or cut off")
     expect(alert).to_be_visible(timeout=TIMEOUT_MS)
     expect(alert).to_contain_text("<img src=x>.png: is damaged")
-    expect(alert).to_contain_text(BEFORE)
+    expect(alert).to_contain_text(LAST_PICTURE_STAYS)
     for name, data, words in (
         ("zero.png", png_header(0, 0), "zero.png: has no pixels (0 x 0)."),
         ("empty.png", b"", "empty.png: is empty."),

@@ -22,13 +22,12 @@ from components.attention import state as attention
 from components.compare import state as compare
 from components.evaluate import state as evaluate
 from components.experiment import state as experiment
+from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
 from components.picture import state as picture_page
-from components.picture.open_pictures import OpenPictures, open_pictures
 from components.randomization.view import SESSION as RANDOMIZATION
 from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
 from components.text import state as text
-from components.text.open_data import OpenData, open_data
 from engine import shipped
 from engine.attacks.attack import AttackRequest
 from engine.attacks.attack import key_of as attack_key
@@ -212,8 +211,8 @@ def _methods(kind: str) -> Any:
     return all_explainers(kind)
 
 
-def _data(query: Link) -> OpenData:
-    return open_data((query.get("data") or [""])[-1] or "reviews")
+def _data(query: Link) -> OpenTexts:
+    return open_texts((query.get("data") or [""])[-1] or "reviews")
 
 
 def _pictures(query: Link) -> OpenPictures:

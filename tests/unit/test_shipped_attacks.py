@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from components.adversarial.state import AdversarialState, read_picture, read_text
-from components.picture.open_pictures import open_pictures
-from components.text.open_data import open_data
+from components.inputs.datasets import open_pictures, open_texts
 from engine import runtime, shipped
 from engine.attacks import attack, experiment
 from engine.attacks.attack import attack_many, key_of
@@ -36,7 +35,7 @@ def opened(kind: str) -> AdversarialState:
     plan, methods = experiments.ATTACK_PLANS[kind], all_explainers(kind)
     models = list(plan.models)
     if kind == "text":
-        state, said = read_text({}, models, methods, open_data(plan.dataset))
+        state, said = read_text({}, models, methods, open_texts(plan.dataset))
     else:
         state, said = read_picture({}, models, methods, open_pictures(plan.dataset, ""))
     assert said == []

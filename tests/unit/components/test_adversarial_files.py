@@ -18,9 +18,9 @@ from components.adversarial.many_keep import Means
 from components.adversarial.state import AdversarialState, Many
 from components.adversarial.views import maps_of
 from components.charts.frame import ChartFrame
-from components.picture.focus import PictureFocus
-from components.picture.open_pictures import Shown
-from components.text.focus import Focus
+from components.inputs.datasets import ChosenPicture
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
 from engine.attacks.findings import Findings, Of, Row
 from engine.attacks.plan import AttackPlan
 from engine.registry import all_explainers, explainer
@@ -30,7 +30,7 @@ from tests.unit.components.attacked import TEXT, picture_attack, text_attack
 METHODS = all_explainers("text")
 PLAN = AttackPlan(("a", "b"), "reviews", ("gradient_l2", "gradient_x_input"), examples=1,
                   transfer=("gradient_l2", "occlusion"))  # fmt: skip
-STATE = AdversarialState(kind="text", focus=Focus("m", TEXT.text, index=3))
+STATE = AdversarialState(kind="text", focus=TextFocus("m", TEXT.text, index=3))
 PICTURE = Picture(np.zeros((2, 2, 3), np.uint8))
 
 
@@ -44,7 +44,7 @@ def kept_picture() -> Kept:
     found, methods = picture_attack(), all_explainers("image")
     assert found.picture is not None
     maps = maps_of([found], methods["gradient_x_input"], PICTURE)
-    focus = PictureFocus("m", shown=Shown(PICTURE))
+    focus = PictureFocus("m", shown=ChosenPicture(PICTURE))
     return Kept(AdversarialState(kind="image", focus=focus), [found], maps, found.picture.before, methods)
 
 

@@ -10,14 +10,14 @@ from components.adversarial.keep_maps import command_of_one
 from components.adversarial.many_keep import command
 from components.adversarial.state import MANY_METHODS, OTHERS, AdversarialState, Many, read_text, write
 from components.adversarial.strength import as_held, as_texts, chosen, usual
-from components.text.focus import Focus
-from components.text.open_data import open_data
+from components.inputs.datasets import open_texts
+from components.inputs.text_choice import TextFocus
 from engine.errors import UsageError
 from engine.registry import all_explainers
 
 TEXT = all_explainers("text")
 MODELS = ["reviews-minilm"]
-PLAIN = AdversarialState(kind="text", focus=Focus("reviews-minilm", "a film", index=None), others=OTHERS["text"])
+PLAIN = AdversarialState(kind="text", focus=TextFocus("reviews-minilm", "a film", index=None), others=OTHERS["text"])
 FULL = dataclasses.replace(
     PLAIN,
     method="integrated_gradients",
@@ -44,7 +44,7 @@ FULL = dataclasses.replace(
 
 @pytest.mark.parametrize("state", [PLAIN, FULL], ids=["usual", "full"])
 def test_a_link_reopens_the_state(state: AdversarialState) -> None:
-    assert read_text(write(state), MODELS, TEXT, open_data("reviews")) == (state, [])
+    assert read_text(write(state), MODELS, TEXT, open_texts("reviews")) == (state, [])
 
 
 def test_what_is_usual_is_not_written() -> None:
@@ -58,7 +58,7 @@ def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> 
         "attacked": ["lime"], "other": ["nonsense"], "place": ["pixel"], "scale": ["large"],
         "points": ["0"], "start": ["here"], "asked": ["nonsense"], "of": ["lime"],
     }  # fmt: skip
-    state, said = read_text(query, MODELS, TEXT, open_data("reviews"))
+    state, said = read_text(query, MODELS, TEXT, open_texts("reviews"))
     assert len(said) == len(query) - 2
     assert any("occlusion cannot be attacked" in one for one in said)
     assert state.strength == {}
@@ -98,7 +98,7 @@ def test_the_request_and_the_plan_ask_for_the_same_attack() -> None:
         f"--objective constrained --examples 5 --seed 4 {told}"
     )
     assert command_of_one(FULL) == "", "a text of one's own is in no data set"
-    of_data = dataclasses.replace(FULL, focus=Focus("m", "a film", index=7))
+    of_data = dataclasses.replace(FULL, focus=TextFocus("m", "a film", index=7))
     assert command_of_one(of_data) == (
         "exegesis attack --models m --dataset reviews --methods integrated_gradients --objective constrained "
         f"--index 7 --seed 4 {told}"

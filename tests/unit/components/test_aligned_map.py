@@ -11,9 +11,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.method_row import MethodRow, Quiet, method_row, method_row_html, waiting
 from components.text.aligned_map import aligned_html, line_html, quiet_line_html
-from components.text.look import Look
 from components.text.map_stack import Table
-from components.text.token_map import token_map_html
+from components.widgets.token_map import token_map_html
+from components.widgets.view_options import ViewOptions
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Check
@@ -44,9 +44,11 @@ class Cells(HTMLParser):
             self.rows[-1][-1]["text"] += data
 
 
-def row(method: str = METHODS[0], example: Example = EXAMPLE, look: Look | None = None, **made: object) -> MethodRow:
+def row(
+    method: str = METHODS[0], example: Example = EXAMPLE, look: ViewOptions | None = None, **made: object
+) -> MethodRow:
     found = explanation(example, method=method, **made)  # type: ignore[arg-type]
-    return method_row(explainer(method), found, example, "token", look=look or Look())
+    return method_row(explainer(method), found, example, "token", look=look or ViewOptions())
 
 
 def table(*rows: MethodRow) -> str:
@@ -64,8 +66,8 @@ def test_each_row_has_a_cell_for_each_unit_and_a_name() -> None:
         assert [cell["class"].split()[-2:] for cell in line[1:]] == [["xi0", f"j{n}"] for n in range(len(head) - 1)]
 
 
-@pytest.mark.parametrize("look", [Look(), Look(gamma=0.5, values=True)], ids=["plain", "values"])
-def test_a_cell_says_what_its_unit_says_in_running_text(look: Look) -> None:
+@pytest.mark.parametrize("look", [ViewOptions(), ViewOptions(gamma=0.5, values=True)], ids=["plain", "values"])
+def test_a_cell_says_what_its_unit_says_in_running_text(look: ViewOptions) -> None:
     one = row(look=look)
     facts = r"data-v=[^>]*"
     assert re.findall(facts, line_html(one)) == re.findall(facts, token_map_html(one.view))

@@ -28,10 +28,10 @@ from components.attention.export import (
 from components.attention.look import BoardLook
 from components.attention.scores import HeadMap, agreement_map, off_map
 from components.attention.state import AttentionState
+from components.inputs.datasets import open_pictures, read_picture
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
 from components.looked_at import stdin_file
-from components.picture.focus import PictureFocus
-from components.picture.open_pictures import open_pictures, shown_of
-from components.text.focus import Focus
 from engine.cli.root import app
 from engine.explain import explain
 from engine.heads.readings import read_heads, switch_off_each
@@ -55,7 +55,7 @@ def score(values: list[list[float]], id: str = "importance") -> HeadMap:
 
 
 def state(look: BoardLook | None = None, **more: object) -> AttentionState:
-    focus = Focus("model-a", TEXT)
+    focus = TextFocus("model-a", TEXT)
     return AttentionState(kind="text", focus=focus, look=look or BoardLook(), **more)  # type: ignore[arg-type]
 
 
@@ -138,7 +138,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
 
 
-def page(focus: Focus | PictureFocus, kind: str, look: BoardLook, **more: object) -> AttentionState:
+def page(focus: TextFocus | PictureFocus, kind: str, look: BoardLook, **more: object) -> AttentionState:
     return AttentionState(kind=kind, focus=focus, look=look, **more)  # type: ignore[arg-type]
 
 
@@ -171,7 +171,7 @@ def test_the_commands_make_the_same_numbers_of_a_pair_under_switched_heads(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = BoardLook(score="agreement", view="query", query=2, against="integrated_gradients")
-    focus = Focus(model, "a 'quoted' film", "=and another")
+    focus = TextFocus(model, "a 'quoted' film", "=and another")
     one = compared(page(focus, "text", look, switched=SWITCHED, target="LABEL_0", seed=4, method="gradient_x_input"))
     assert scores_json(one).count('"agreement":') == 1 + 12
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "elsewhere"))
@@ -183,7 +183,7 @@ def test_the_commands_make_the_same_numbers_of_a_pair_under_switched_heads(
 
 def test_the_commands_read_a_long_text_from_its_file(model: str) -> None:
     text = "a film " * 300
-    one = switched(page(Focus(model, text), "text", BoardLook(score="off")))
+    one = switched(page(TextFocus(model, text), "text", BoardLook(score="off")))
     assert heads_command(one).endswith("--score off,importance,distance,entropy,special --json < text.txt")
     assert same_but_for_the_cache(answered(heads_command(one), stdin_file(Example(text))), one)
     assert table_of(scores_csv(one))[0][-1] == "flipped"
@@ -191,7 +191,7 @@ def test_the_commands_read_a_long_text_from_its_file(model: str) -> None:
 
 def test_the_commands_name_the_place_of_a_picture(tmp_path: Path) -> None:
     opened = open_pictures("scenes:count=3")
-    focus = PictureFocus(str(save_vit(tmp_path / "vit")), opened.name, index=1, shown=shown_of(opened, 1))
+    focus = PictureFocus(str(save_vit(tmp_path / "vit")), opened.name, index=1, chosen=read_picture(opened, 1))
     look = BoardLook(score="agreement", view="received", detail="overlay", against="occlusion")
     one = compared(page(focus, "image", look))
     assert "--dataset scenes:count=3 --index 1" in heads_command(one)

@@ -18,10 +18,10 @@ from components.attention.look import BoardLook
 from components.attention.picture import html, svg
 from components.attention.scores import HeadMap
 from components.attention.state import AttentionState
+from components.inputs.datasets import open_pictures, read_picture
+from components.inputs.picture_choice import PictureFocus
 from components.palette import PALETTES, STEPS, colour
-from components.picture.focus import PictureFocus
-from components.picture.open_pictures import open_pictures, shown_of
-from components.picture.patch_image import enlarged
+from components.widgets.patch_map.png import enlarged
 from engine.heads.readings import CAUTION, HeadReading, read_heads
 from engine.result import Prediction
 from engine.vision.view import read_view
@@ -169,7 +169,7 @@ def test_the_class_that_is_looked_at_or_the_score_of_a_regression_head_is_said()
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[AttentionState, HeadReading]:
     folder = str(save_vit(tmp_path_factory.mktemp("vit") / "tiny"))
     opened = open_pictures("scenes:count=3")
-    focus = PictureFocus(folder, opened.name, index=1, shown=shown_of(opened, 1))
+    focus = PictureFocus(folder, opened.name, index=1, chosen=read_picture(opened, 1))
     state = AttentionState(kind="image", focus=focus, look=BoardLook(view="received", detail="overlay", head=(0, 1)))
     return state, read_heads(state.request("random"))
 

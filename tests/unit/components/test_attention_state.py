@@ -8,10 +8,9 @@ import pytest
 
 from components.attention.look import BoardLook, FlowLook, usual_look, write_board
 from components.attention.state import AttentionState, moved, read_picture, read_text, write
-from components.picture.focus import PictureFocus
-from components.picture.open_pictures import PICTURES, open_pictures
-from components.text.focus import Focus
-from components.text.open_data import OpenData
+from components.inputs.datasets import DEFAULT_PICTURES, OpenTexts, open_pictures
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
 from engine.data.datasets import load
 from engine.errors import UsageError
 from engine.heads.scales import PLAIN, HeadScales
@@ -26,12 +25,12 @@ LOOK = BoardLook(
 
 
 @pytest.fixture(scope="module")
-def opened() -> OpenData:
-    return OpenData("reviews", load("reviews"))
+def opened() -> OpenTexts:
+    return OpenTexts("reviews", load("reviews"))
 
 
 def own(text: str = "a text") -> AttentionState:
-    return AttentionState(kind="text", focus=Focus("model-a", text), look=usual_look("text"))
+    return AttentionState(kind="text", focus=TextFocus("model-a", text), look=usual_look("text"))
 
 
 @pytest.mark.parametrize(
@@ -47,12 +46,12 @@ def own(text: str = "a text") -> AttentionState:
     ],
     ids=["plain", "class", "look", "firsts", "switched", "flow", "zeros"],
 )
-def test_a_link_reopens_what_it_was_written_from(state: AttentionState, opened: OpenData) -> None:
+def test_a_link_reopens_what_it_was_written_from(state: AttentionState, opened: OpenTexts) -> None:
     assert read_text(write(state), MODELS, METHODS, opened) == (state, [])
 
 
 def test_a_picture_reopens_too() -> None:
-    pictures = open_pictures(PICTURES, "")
+    pictures = open_pictures(DEFAULT_PICTURES, "")
     focus = read_picture({"index": ["3"], "model": ["m"]}, ["m"], all_explainers("image"), pictures)[0].focus
     look = replace(usual_look("image"), query=5, detail="matrix", head=(1, 2))
     state = AttentionState(kind="image", focus=focus, look=look)
@@ -86,7 +85,7 @@ def test_only_what_differs_from_the_usual_is_written() -> None:
     ],
 )
 def test_what_is_wrong_in_a_link_is_said_and_left_at_the_usual(
-    name: str, given: str, word: str, opened: OpenData
+    name: str, given: str, word: str, opened: OpenTexts
 ) -> None:
     state, said = read_text({"model": ["model-a"], "text": ["a text"], name: [given]}, MODELS, METHODS, opened)
     assert state == own()
@@ -96,7 +95,7 @@ def test_what_is_wrong_in_a_link_is_said_and_left_at_the_usual(
 
 def test_another_model_takes_its_heads_with_it() -> None:
     before = replace(own(), look=LOOK, switched=SWITCHED, target="positive", flow=FlowLook("gradient", 0.5, 3))
-    now = moved(before, replace(before, focus=Focus("model-b", "a text")))
+    now = moved(before, replace(before, focus=TextFocus("model-b", "a text")))
     assert (now.switched, now.target, now.flow) == (PLAIN, None, FlowLook("gradient"))
     assert (now.look.head, now.look.alone, now.look.layers, now.look.heads, now.look.query) == (
         None, False, (), (), None,
@@ -106,7 +105,7 @@ def test_another_model_takes_its_heads_with_it() -> None:
 
 def test_another_text_takes_its_query_and_nothing_else() -> None:
     before = replace(own(), look=LOOK, switched=SWITCHED)
-    now = moved(before, replace(before, focus=Focus("model-a", "another text")))
+    now = moved(before, replace(before, focus=TextFocus("model-a", "another text")))
     assert now == replace(before, focus=now.focus, look=replace(LOOK, query=None))
     assert moved(before, before) == before
 

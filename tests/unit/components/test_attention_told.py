@@ -17,8 +17,8 @@ from components.attention.look import BoardLook, usual_look
 from components.attention.scores import HeadMap
 from components.attention.state import AttentionState
 from components.attention.told import TOP, maps_of, missing, strongest_of, told
-from components.picture.focus import PictureFocus
-from components.text.focus import Focus
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
 from engine.errors import UsageError
 from engine.heads.matrices import dequantize, from_bytes, select_positions
 from engine.heads.readings import HeadReading
@@ -44,7 +44,7 @@ def scores(values: np.ndarray, signed: bool = True) -> HeadMap:
 
 
 def state(kind: str = "text", switched: HeadScales | None = None, **look: Any) -> AttentionState:
-    focus = Focus("model-a", "") if kind == "text" else PictureFocus("model-a")
+    focus = TextFocus("model-a", "") if kind == "text" else PictureFocus("model-a")
     seen = dataclasses.replace(usual_look(kind), **look)
     return AttentionState(kind=kind, focus=focus, look=seen, switched=switched or HeadScales())
 

@@ -13,7 +13,8 @@ from PIL import Image
 
 from components.ballot_maps import explanation_html, input_html, scale_html
 from components.palette import STEPS, THEMES, Theme
-from components.picture.patch_map import PatchMap, overlay
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.html import overlay
 from engine.request import Example, Picture
 from engine.result import Token
 from engine.study.ballots import BallotMap

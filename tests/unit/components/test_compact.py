@@ -9,9 +9,9 @@ import pytest
 
 from components.compact import compact_css, compact_script
 
-ASSETS = sorted(Path("components/assets").resolve().iterdir())
-SHEETS = [file for file in ASSETS if file.suffix == ".css"]
-SCRIPTS = [file for file in ASSETS if file.suffix == ".js"]
+COMPONENTS = Path("components").resolve()
+SHEETS = sorted(COMPONENTS.rglob("*.css"))
+SCRIPTS = sorted(COMPONENTS.rglob("*.js"))
 
 
 @pytest.mark.parametrize(

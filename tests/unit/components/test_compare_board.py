@@ -15,9 +15,9 @@ from components.compare.compared import Column, Compared, columns_of, labels_of,
 from components.compare.look import CompareLook
 from components.compare.matrix import LINE, agreement_words, apart_words, legend_lines, parts_words
 from components.compare.state import CompareState
-from components.picture.focus import PictureFocus
-from components.picture.open_pictures import Shown, open_pictures
-from components.text.focus import Focus
+from components.inputs.datasets import ChosenPicture, open_pictures
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
 from engine.comparison.pairs import Pair
 from engine.comparison.parts import text_sheet
 from engine.registry import all_explainers
@@ -41,7 +41,7 @@ def compared(
     example = Example(TEXT)
     pairs = (*(Pair(model, "occlusion") for model in MODELS), Pair("gone", "gradient"))
     state = CompareState(
-        kind="text", focus=Focus("model-a", TEXT), columns=pairs, reference=pairs[0] if pinned else None,
+        kind="text", focus=TextFocus("model-a", TEXT), columns=pairs, reference=pairs[0] if pinned else None,
         look=look or CompareLook(),
     )  # fmt: skip
     made = [
@@ -175,7 +175,7 @@ def test_what_is_compared_and_measured_is_said() -> None:
 )
 def test_only_a_labelled_picture_of_a_set_is_said_to_have_a_label(label: int | None, own: str, said: bool) -> None:
     opened = open_pictures("scenes:count=3")
-    shown = Shown(Picture(np.zeros((2, 2, 3), np.uint8)), label)
-    focus = PictureFocus("m", picture_sha=own, shown=shown)
+    shown = ChosenPicture(Picture(np.zeros((2, 2, 3), np.uint8)), label)
+    focus = PictureFocus("m", picture_sha=own, chosen=shown)
     state = CompareState(kind="image", focus=focus, columns=())
     assert label_words(state, opened) == (f"Labelled {opened.data.label_names[1]}." if said else "")

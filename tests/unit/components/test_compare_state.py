@@ -6,11 +6,11 @@ import pytest
 
 from components.compare.look import PLAIN_COMPARE, CompareLook
 from components.compare.state import CompareState, read_text, usual_columns, write
-from components.text.focus import Focus
-from components.text.open_data import open_data
+from components.inputs.datasets import open_texts
+from components.inputs.text_choice import TextFocus
 from engine.comparison.pairs import Pair
 
-FOCUS = Focus("reviews-minilm", "good food", None, None, "reviews")
+FOCUS = TextFocus("reviews-minilm", "good food", None, None, "reviews")
 PAIRS = (Pair("reviews-minilm", "gradient_l2"), Pair("/a folder/m@1", "occlusion", (("window", "2"),)))
 LOOK = CompareLook("token", "text", "moves", "common", 0.5, "top_k", "sign", 25, 40, 100)
 STATE = CompareState(
@@ -26,7 +26,7 @@ STATE = CompareState(
 
 
 def read(query: dict[str, list[str]]) -> tuple[CompareState, list[str]]:
-    return read_text(query, ["reviews-minilm"], open_data("reviews"))
+    return read_text(query, ["reviews-minilm"], open_texts("reviews"))
 
 
 def test_a_link_holds_everything_that_is_shown() -> None:

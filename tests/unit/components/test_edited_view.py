@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from components.palette import STEPS
-from components.text.edited_view import (
+from components.widgets.token_map.edited import (
     EditedMap,
     change_html,
     edited_map,
@@ -18,7 +18,7 @@ from components.text.edited_view import (
     order_words,
     predictions_html,
 )
-from components.text.look import Look
+from components.widgets.view_options import ViewOptions
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Prediction
@@ -31,11 +31,11 @@ ARROW = "\u2192"
 
 def view(
     old: str, new: str, before: list[float] | None = None, after: list[float] | None = None, *,
-    method: str = "occlusion", unit: str = "token", look: Look | None = None, pairs: Pair = (None, None),
+    method: str = "occlusion", unit: str = "token", look: ViewOptions | None = None, pairs: Pair = (None, None),
 ) -> EditedMap:  # fmt: skip
     parent, child = Example(old, pairs[0]), Example(new, pairs[1])
     made = explanation(parent, before), explanation(child, after)
-    return edited_map(explainer(method), *made, parent, child, unit, look or Look())
+    return edited_map(explainer(method), *made, parent, child, unit, look or ViewOptions())
 
 
 def columns(html: str) -> list[tuple[str, str]]:
@@ -67,7 +67,7 @@ def test_one_scale_for_both_lines() -> None:
 
 
 def test_a_shared_scale_of_the_page_is_not_claimed_here() -> None:
-    html = edited_map_html(view("a b", "a c", look=Look(scale="shared")))
+    html = edited_map_html(view("a b", "a c", look=ViewOptions(scale="shared")))
     assert "own scale" not in html
     assert "one scale for both lines" in html
 
@@ -91,7 +91,7 @@ def test_hovering_says_what_each_map_says() -> None:
 
 
 def test_words_and_values_follow_the_page() -> None:
-    html = edited_map_html(view("well-made film", "well-made films", unit="word", look=Look(values=True)))
+    html = edited_map_html(view("well-made film", "well-made films", unit="word", look=ViewOptions(values=True)))
     assert columns(html)[2:4] == [("well-made", "well-made"), ("film", "films")]
     assert "xg-pair xg-values" in html
     assert html.count("data-b=") == 4

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 from components.looked_at import from_stdin, stdin_file
 from components.palette import STEPS
 from components.svg_sheet import CELLS, Piece, cells, lines
-from components.text.export import Kept, arguments, command, csv_table, html, json_list
-from components.text.export_svg import in_sight, svg
-from components.text.look import Look
-from components.text.rationale import rationale_rows
+from components.text.export import Kept, arguments, command, csv_table, html, json_list, svg
+from components.widgets.token_map.rationale import rationale_rows
+from components.widgets.token_map.svg import in_sight
+from components.widgets.view_options import ViewOptions
 from engine.cli.root import app
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample
@@ -129,7 +129,7 @@ def test_files_are_drawn_as_the_page_is() -> None:
     one = kept("a warm film", scores=[1.0, -4.0, 2.0])
     example = one.example
     shown = (one.shown[0], (explainer("occlusion"), explanation(example, [8.0, 1.0, 1.0], pieces=r"\S+")))
-    look = Look(gamma=0.5, scale="shared", style="underline", values=True)
+    look = ViewOptions(gamma=0.5, scale="shared", style="underline", values=True)
     bent = Kept(example, "token", shown, (), look)
     page, picture = html(bent), svg(bent)
     assert page.count('class="xg-map xg-under xg-values"') == 2
@@ -282,14 +282,14 @@ def test_the_command_makes_the_same_numbers(
 
 def test_the_picture_prints_values_and_stays_within_its_lines() -> None:
     scores = [1.0, -4.0, 2.0]
-    one = replace(kept("a warm film", scores=scores), look=Look(values=True))
+    one = replace(kept("a warm film", scores=scores), look=ViewOptions(values=True))
     root = ElementTree.fromstring(svg(one).encode())
     printed = [[text.text for text in g.iter(SVG + "text")][1:] for g in root.iter(SVG + "g")]
     assert printed[:5] == [[], ["+1.0"], ["\u22124.0"], ["+2.0"], []]
     boxes = [g.find(SVG + "rect").attrib for g in root.iter(SVG + "g")][1:4]  # type: ignore[union-attr]
     ends = [float(box["x"]) + float(box["width"]) for box in boxes]
     assert all(end <= float(after["x"]) for end, after in zip(ends, boxes[1:], strict=False))
-    assert "+1.0" not in svg(replace(one, look=Look()))
+    assert "+1.0" not in svg(replace(one, look=ViewOptions()))
 
 
 @pytest.mark.parametrize(("unit", "ringed"), [("token", ["wa"]), ("word", ["warm"])])
@@ -306,7 +306,7 @@ def test_pinned_units_are_ringed_in_files(unit: str, ringed: list[str]) -> None:
 
 def test_the_page_has_the_layout_of_the_maps_and_the_picture_may_be_light_only() -> None:
     one = kept("a warm film")
-    assert "<table" in html(replace(one, look=Look(layout="aligned")))
+    assert "<table" in html(replace(one, look=ViewOptions(layout="aligned")))
     assert "<table" not in html(one)
     assert "prefers-color-scheme" in svg(one)
     assert "prefers-color-scheme" not in svg(one, dark=False)

@@ -9,6 +9,7 @@ import pytest
 
 from cache import CheckReport, Stats
 from components.frame import IMAGES, TEXT
+from components.inputs.link import LONGEST_IN_LINK
 from components.job_panel import BADGES, FAILURES_SHOWN, describe_end, failures_html, job_view
 from components.library.cache import cache_facts, describe_check, describe_size
 from components.library.datasets import split_facts
@@ -16,7 +17,6 @@ from components.library.jobs import explain_spec, line_html
 from components.library.links import example_link
 from components.library.models import card_facts, inspection_facts, measured_scores, view_facts, without_title
 from components.library_html import duration, facts_html, looks_html, trouble_html
-from components.text.focus import LONGEST_IN_LINK
 from components.trouble import sentence
 from engine.data.datasets import dataset_card
 from engine.errors import ExegesisError, UsageError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from components.inputs.datasets import OpenPictures, open_pictures
 from components.picture.look import PictureLook
-from components.picture.open_pictures import OpenPictures, open_pictures
 from components.picture.state import read
 from components.request_link import MOST_SEED
 from engine.registry import all_explainers

@@ -15,13 +15,12 @@ from components.attention import state as attention
 from components.compare import state as compare
 from components.evaluate import state as evaluate
 from components.experiment.state import read_state, write_state
+from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
 from components.picture import state as picture
-from components.picture.open_pictures import OpenPictures, open_pictures
 from components.randomization.view import RandomizationView
 from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
 from components.text import state as text
-from components.text.open_data import OpenData, open_data
 from engine.models.catalog import embedded_image_models
 from engine.randomization.plan import RANDOMIZE
 from engine.registry import all_explainers
@@ -92,8 +91,8 @@ VALUES = {
 
 
 @cache
-def texts() -> OpenData:
-    return open_data("reviews")
+def texts() -> OpenTexts:
+    return open_texts("reviews")
 
 
 @cache

@@ -9,9 +9,16 @@ import pytest
 from components.method_row import method_row, method_row_html
 from components.numbers import brief
 from components.palette import STEPS, step_of
-from components.text.look import LEAST_GAMMA, MOST_GAMMA, Look, scale_group, shared_ends
-from components.text.look_link import read_look, write_look
-from components.text.token_map import token_map_html
+from components.widgets.token_map import token_map_html
+from components.widgets.view_options import (
+    LEAST_GAMMA,
+    MOST_GAMMA,
+    ViewOptions,
+    read_view_options,
+    scale_group,
+    shared_ends,
+    write_view_options,
+)
 from engine.registry import all_explainers, explainer
 from engine.request import Example
 from tests.unit.components.making import explanation
@@ -19,7 +26,9 @@ from tests.unit.components.making import explanation
 EXAMPLE = Example("the cat sat")
 
 
-def drawn(look: Look, scores: list[float], method: str = "occlusion", ends: dict[str, float] | None = None) -> str:
+def drawn(
+    look: ViewOptions, scores: list[float], method: str = "occlusion", ends: dict[str, float] | None = None
+) -> str:
     made = explanation(EXAMPLE, scores, method=method)
     return method_row_html(method_row(explainer(method), made, EXAMPLE, "token", (), look, ends))
 
@@ -38,24 +47,24 @@ def test_gamma_bends_the_colours_and_keeps_order_and_ends(gamma: float) -> None:
 
 def test_a_low_gamma_shows_what_is_weak_and_the_legend_says_so() -> None:
     weak = [1.0, -0.01, 0.04]
-    assert steps(drawn(Look(), weak)) == [STEPS, 1]
-    html = drawn(Look(gamma=0.5), weak)
+    assert steps(drawn(ViewOptions(), weak)) == [STEPS, 1]
+    html = drawn(ViewOptions(gamma=0.5), weak)
     assert steps(html) == [STEPS, 2, 4]
     assert "gamma 0.5: half the colour at 0.25" in html
-    assert "gamma" not in drawn(Look(), weak)
+    assert "gamma" not in drawn(ViewOptions(), weak)
 
 
 def test_a_shared_scale_ends_at_the_largest_of_the_maps_and_names_them() -> None:
     group = scale_group(explainer("occlusion"), {})
     assert group == "signed maps of the probability of the class"
-    html = drawn(Look(scale="shared"), [0.5, -0.25, 0.0], ends={group: 1.0})
+    html = drawn(ViewOptions(scale="shared"), [0.5, -0.25, 0.0], ends={group: 1.0})
     assert steps(html) == [STEPS // 2, STEPS // 4]
     assert "\u22121 against, +1 for" in html
     assert f"scale shared by the {group}" in html
 
 
 def test_a_map_without_company_keeps_its_scale_and_says_so() -> None:
-    html = drawn(Look(scale="shared"), [0.5, -0.25, 0.0], ends={"another group": 9.0})
+    html = drawn(ViewOptions(scale="shared"), [0.5, -0.25, 0.0], ends={"another group": 9.0})
     assert steps(html) == [STEPS, STEPS // 2]
     assert "own scale: no other map has its unit" in html
 
@@ -91,7 +100,7 @@ def test_a_group_of_one_has_no_shared_end() -> None:
 def test_underline_and_values_are_switches_of_the_map() -> None:
     row = method_row(explainer("occlusion"), explanation(EXAMPLE, [0.5, -0.25, 0.0]), EXAMPLE, "token")
     assert "data-b" not in token_map_html(row.view)
-    html = drawn(Look(style="underline", values=True), [0.5, -0.25, 0.0])
+    html = drawn(ViewOptions(style="underline", values=True), [0.5, -0.25, 0.0])
     assert '<div class="xg-map xg-under xg-values"' in html
     assert re.findall(r"data-b=([^ >]*)", html) == ["+0.50", "\u22120.25", "0"]
 
@@ -110,32 +119,32 @@ def test_values_are_as_short_as_their_scale_allows(value: float, largest: float,
 @pytest.mark.parametrize(
     "look",
     [
-        Look(),
-        Look(gamma=0.3),
-        Look(0.75, "shared", "underline", True),
-        Look(values=True),
-        Look(gamma=2.0),
-        Look(layout="aligned"),
+        ViewOptions(),
+        ViewOptions(gamma=0.3),
+        ViewOptions(0.75, "shared", "underline", True),
+        ViewOptions(values=True),
+        ViewOptions(gamma=2.0),
+        ViewOptions(layout="aligned"),
     ],
     ids=str,
 )
-def test_a_link_holds_the_look(look: Look) -> None:
+def test_a_link_holds_the_look(look: ViewOptions) -> None:
     said: list[str] = []
-    last = {name: values[-1] for name, values in write_look(look).items()}
-    assert read_look(last, said) == look
+    last = {name: values[-1] for name, values in write_view_options(look).items()}
+    assert read_view_options(last, said) == look
     assert not said
-    assert write_look(Look()) == {}
+    assert write_view_options(ViewOptions()) == {}
 
 
 @pytest.mark.parametrize("gamma", ["0", "2.1", "x", "nan", "inf", "-1", ""])
 def test_a_gamma_out_of_range_is_said(gamma: str) -> None:
     said: list[str] = []
-    assert read_look({"gamma": gamma}, said) == Look()
+    assert read_view_options({"gamma": gamma}, said) == ViewOptions()
     assert said == [f"gamma: must be a number from 0.3 to 2.0, got {gamma!r}. 1 is used."]
 
 
 @pytest.mark.parametrize("name", ["scale", "style", "values", "layout"])
 def test_an_unknown_look_is_said(name: str) -> None:
     said: list[str] = []
-    assert read_look({name: "nope"}, said) == Look()
+    assert read_view_options({name: "nope"}, said) == ViewOptions()
     assert said[0].startswith(f"{name}: unknown name 'nope'. Known:")

@@ -8,7 +8,7 @@ import pytest
 
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, colour, contrast, lightness, step_of
 from components.styles import stylesheet
-from components.text.token_map import TONES
+from components.widgets.token_map.html import TONES
 
 LEGIBLE = 4.5
 

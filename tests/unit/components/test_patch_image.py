@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 from components.palette import PALETTES, THEMES, Theme, colour, step_of
-from components.picture.patch_card_html import PatchCard
-from components.picture.patch_image import EDGE, GAP, Sheet, blended, enlarged, outlined, overlay_png, sheet_png
-from components.picture.patch_map import PatchMap
-from components.text.look import Look
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.card import PatchCard
+from components.widgets.patch_map.png import EDGE, GAP, Sheet, blended, enlarged, outlined, overlay_png, sheet_png
+from components.widgets.view_options import ViewOptions
 from engine.result import Check
 
 SCORES = np.array([[1.0, -0.5], [0.0, -0.1]])
@@ -114,7 +114,7 @@ def test_more_cards_than_a_row_has_stand_in_rows() -> None:
 
 
 def test_any_text_and_map_can_be_drawn_and_nothing_is_wider_for_it() -> None:
-    view = PatchMap(np.zeros((2, 2)), False, HARD, Look(gamma=0.5, scale="shared"), 2.0, HARD)
+    view = PatchMap(np.zeros((2, 2)), False, HARD, ViewOptions(gamma=0.5, scale="shared"), 2.0, HARD)
     cards = [
         replace(CARD, title=HARD, cost=HARD, truth=(HARD,), view=replace(view, scores=scores, signed=signed))
         for scores in (SCORES, np.zeros((2, 2)))

@@ -14,18 +14,18 @@ from PIL import Image
 
 from components.method_row import Quiet
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, colour, see_through
-from components.picture.patch_card import patch_card
-from components.picture.patch_card_html import (
+from components.widgets.patch_map import PatchMap, legend_html
+from components.widgets.patch_map.card import (
     PatchCard,
-    legend_html,
+    patch_card,
     patch_card_html,
     patches_html,
     picture_card_html,
     quiet_card_html,
 )
-from components.picture.patch_map import PatchMap, overlay, sentence, tip
-from components.picture.variables import outline_path, picture_style
-from components.text.look import Look
+from components.widgets.patch_map.html import overlay, sentence, tip
+from components.widgets.patch_map.picture import outline_path, picture_style
+from components.widgets.view_options import ViewOptions
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Check
@@ -36,8 +36,10 @@ HOSTILE = '<img src=x onerror="boom()">&"'
 MINUS = "\u2212"
 
 
-def drawn(scores: np.ndarray = SCORES, signed: bool = True, look: Look | None = None, **more: object) -> PatchMap:
-    return PatchMap(scores, signed, "fish", look or Look(), **more)
+def drawn(
+    scores: np.ndarray = SCORES, signed: bool = True, look: ViewOptions | None = None, **more: object
+) -> PatchMap:
+    return PatchMap(scores, signed, "fish", look or ViewOptions(), **more)
 
 
 def over(pixel: np.ndarray, ground: str) -> np.ndarray:
@@ -76,7 +78,7 @@ def test_without_sign_there_is_one_hue_and_gamma_and_a_shared_end_move_the_steps
     amounts = drawn(np.array([[0.0, 1.0, 4.0]]), signed=False)
     assert steps(amounts) == [0, 5, 20]
     assert overlay(amounts, "light")[0, 2].tolist() == list(see_through("light", "amount", STEPS))
-    assert steps(drawn(amounts.scores, signed=False, look=Look(gamma=0.5))) == [0, 10, 20]
+    assert steps(drawn(amounts.scores, signed=False, look=ViewOptions(gamma=0.5))) == [0, 10, 20]
     assert steps(drawn(amounts.scores, signed=False, end=8.0)) == [0, 2, 10]
 
 
@@ -120,7 +122,7 @@ def test_the_legend_says_both_ends() -> None:
     assert f'<b>{MINUS}1</b><b>+1</b><span>against</span><span title="for fish">for fish</span>' in html
     unsigned = '<b>0</b><b>1</b><span></span><span title="without sign">without sign</span>'
     assert unsigned in legend_html(drawn(signed=False))
-    shared = legend_html(drawn(look=Look(scale="shared", gamma=2.0), end=4.0, sharing="signed maps"))
+    shared = legend_html(drawn(look=ViewOptions(scale="shared", gamma=2.0), end=4.0, sharing="signed maps"))
     assert f"<b>{MINUS}4</b>" in shared
     assert "<p>gamma 2: half the colour at 2.83</p><p>scale shared by the signed maps</p>" in shared
     assert "nothing to colour" in legend_html(drawn(np.zeros((1, 2))))
@@ -129,7 +131,7 @@ def test_the_legend_says_both_ends() -> None:
 @pytest.mark.parametrize(("ends", "own"), [(None, False), ({}, True)])
 def test_a_map_is_said_to_have_its_own_scale_only_once_all_are_there(ends: dict[str, float] | None, own: bool) -> None:
     made = replace(explanation(Example("a b"), [0.5, -1.0]), grid=(1, 2))
-    card = patch_card(explainer("gradient_x_input", "image"), made, look=Look(scale="shared"), ends=ends)
+    card = patch_card(explainer("gradient_x_input", "image"), made, look=ViewOptions(scale="shared"), ends=ends)
     assert ("own scale" in legend_html(card.view)) == own
 
 

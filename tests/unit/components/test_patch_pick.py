@@ -7,20 +7,20 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.picture import patch_pick
-from components.picture.patch_pick import OPACITY, on_grid, parse, picture
-from components.picture.styles import CARDS, picture_sheet
 from components.pins import Picked
+from components.widgets.patch_map import picker
+from components.widgets.patch_map.picker import OPACITY, browser_data, on_grid, parse
+from components.widgets.patch_map.picture import CARDS, picture_sheet
 from engine.errors import UsageError
 
 GRID = (2, 3)
 
 
 def test_the_browser_is_told_plain_values_only() -> None:
-    told = picture(GRID, (4, 0, 4), 40)
+    told = browser_data(GRID, (4, 0, 4), 40)
     assert json.loads(json.dumps(told)) == told
     assert told == {"rows": 2, "columns": 3, "opacity": 40, "scope": CARDS, "pinned": [0, 4]}
-    assert picture(GRID, ())["opacity"] == OPACITY
+    assert browser_data(GRID, ())["opacity"] == OPACITY
 
 
 def test_pins_that_the_grid_has_not_are_left_out() -> None:
@@ -49,12 +49,12 @@ def test_the_style_sheet_reaches_nowhere_and_names_the_cards() -> None:
 def page() -> None:
     import streamlit as st
 
-    from components.picture.patch_pick import patch_pick
+    from components.widgets.patch_map.picker import draw_patch_picker
 
     def keep(pins: tuple[int, ...]) -> None:
         st.session_state["pins"] = pins
 
-    patch_pick((2, 3), (4, 9), "pick", keep)
+    draw_patch_picker((2, 3), (4, 9), "pick", keep)
     st.text("below")
 
 
@@ -71,7 +71,7 @@ def test_a_page_with_the_strip_runs_as_a_script_again_and_again() -> None:
     [(0, [0]), (40, [40]), (100, [100]), (101, []), (-1, []), (True, []), (40.0, []), ("40", []), (None, [])],
 )
 def test_only_a_percent_is_taken_for_an_opacity(monkeypatch: pytest.MonkeyPatch, sent: object, told: list[int]) -> None:
-    monkeypatch.setattr(patch_pick.st, "session_state", {"pick": {"opacity": sent}})
+    monkeypatch.setattr(picker.st, "session_state", {"pick": {"opacity": sent}})
     kept: list[int] = []
-    patch_pick._fade("pick", kept.append)
+    picker._take_opacity("pick", kept.append)
     assert kept == told

@@ -15,6 +15,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from components.citing import Shown
+from components.inputs.datasets import OpenPictures, open_pictures, read_picture, read_uploaded_picture
+from components.inputs.picture_choice import PictureFocus
 from components.looked_at import picture_file
 from components.picture.export import (
     COLUMNS,
@@ -26,9 +28,7 @@ from components.picture.export import (
     png,
     sheet,
 )
-from components.picture.focus import PictureFocus
 from components.picture.look import PictureLook
-from components.picture.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
 from engine.blob_store import store_picture
 from engine.cli.root import app
 from engine.explain import explain
@@ -57,7 +57,7 @@ def shown_by(model: str, picture: Picture, target: str | None = None, seed: int 
 @pytest.fixture
 def kept(model: str, opened: OpenPictures) -> KeptPicture:
     """The second scene with a truth of two patches, one of them pinned."""
-    focus = PictureFocus(model, opened.name, index=1, shown=shown_of(opened, 1))
+    focus = PictureFocus(model, opened.name, index=1, chosen=read_picture(opened, 1))
     assert focus.picture is not None
     truth = np.zeros((3, 3), dtype=bool)
     truth[0, 2] = truth[1, 1] = True
@@ -128,7 +128,7 @@ def test_the_sheet_shows_the_maps_as_the_page_does(kept: KeptPicture) -> None:
 
 @pytest.mark.parametrize("target", [None, "eel"])
 def test_the_command_makes_the_same_numbers(model: str, opened: OpenPictures, target: str | None) -> None:
-    focus = PictureFocus(model, opened.name, index=2, shown=shown_of(opened, 2))
+    focus = PictureFocus(model, opened.name, index=2, chosen=read_picture(opened, 2))
     assert focus.picture is not None
     kept = KeptPicture(focus, shown_by(model, focus.picture, target=target, seed=5))
     words = shlex.split(command(kept))
@@ -142,9 +142,9 @@ def test_a_picture_of_ones_own_is_saved_for_the_command(
 ) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (31, 17, 3), dtype=np.uint8)
     digest = store_picture(pixels)
-    shown = own_shown(digest)
+    shown = read_uploaded_picture(digest)
     assert shown is not None
-    focus = PictureFocus(model, picture_sha=digest, shown=shown)
+    focus = PictureFocus(model, picture_sha=digest, chosen=shown)
     kept = KeptPicture(focus, shown_by(model, Picture(pixels)))
     np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(picture_file(kept.focus)))), pixels)
     monkeypatch.chdir(tmp_path)

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.picture import focus as picture_focus
-from components.picture.focus import (
+from components.inputs import picture_choice as picture_focus
+from components.inputs.datasets import OpenPictures, open_pictures, read_picture
+from components.inputs.picture_choice import (
     PictureFocus,
     better_model,
-    is_another_picture,
+    is_other_picture,
     read_picture_focus,
-    truth_of,
+    true_class,
     usual_model,
     write_picture_focus,
 )
-from components.picture.open_pictures import OpenPictures, open_pictures, shown_of
 from engine.blob_store import store_picture
 from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
@@ -69,7 +69,7 @@ def again(focus: PictureFocus) -> PictureFocus:
 )
 def test_an_example_is_found_again_by_its_link(name: str, split: str, index: int) -> None:
     opened = open_pictures(name, split)
-    focus = PictureFocus("digits-vit", name, split, index, shown=shown_of(opened, index))
+    focus = PictureFocus("digits-vit", name, split, index, chosen=read_picture(opened, index))
     assert again(focus) == focus
     assert "digest" not in write_picture_focus(focus)
     truth = load_images(name, split or None)[index]
@@ -101,11 +101,11 @@ def test_a_picture_of_ones_own_is_found_again_by_its_hash_and_keeps_the_place_in
 def test_a_picture_that_is_not_kept_is_said_and_the_example_shown(sha: str) -> None:
     focus, opened, said = read(index="4", picture_sha=sha, pin="1")
     assert not focus.own
-    assert focus == PictureFocus("scenes-vit", index=4, shown=shown_of(opened, 4))
+    assert focus == PictureFocus("scenes-vit", index=4, chosen=read_picture(opened, 4))
     [sentence] = said
     assert sentence.startswith("picture_sha: the link names a picture by its hash, which this machine does not have.")
     assert sha not in sentence
-    assert is_another_picture({"picture_sha": sha}, focus, opened)
+    assert is_other_picture({"picture_sha": sha}, focus, opened)
 
 
 @pytest.mark.parametrize("index", ["1000", "-1", "x", "1e2", "²", "9" * 40, "0x1", ""])
@@ -132,10 +132,10 @@ def test_a_set_that_cannot_be_had_is_one_sentence_and_stays_asked_for(
     name: str, split: str, told: str, instead: str
 ) -> None:
     focus, opened, said = read(data=name, split=split, index="7", digest="12345678")
-    assert told in opened.trouble
-    assert opened.trouble.endswith(instead)
-    assert "\n" not in opened.trouble
-    assert opened.asked == (name, split)
+    assert told in opened.error
+    assert opened.error.endswith(instead)
+    assert "\n" not in opened.error
+    assert opened.requested == (name, split)
     assert (focus.data, focus.split, focus.index, said) == (name, split, 0, [])
     assert focus.picture is not None
 
@@ -152,16 +152,16 @@ def test_a_picture_put_before_it_makes_it_another_and_that_is_said(folder: Path)
     changed, opened, said = read(**written)
     [sentence] = said
     assert sentence.startswith(f"digest: example 2 of {folder} is not the picture that the link was made of")
-    assert is_another_picture(written, changed, opened)
+    assert is_other_picture(written, changed, opened)
     assert changed.name.endswith("blue/00.png")
 
 
 def test_a_picture_that_cannot_be_read_is_said_with_its_label_and_the_others_are_shown(folder: Path) -> None:
     (folder / "red" / "<b>0.png").write_bytes(b"%PDF-1.4")
     opened = open_pictures(str(folder))
-    shown = [shown_of(opened, index) for index in range(len(opened.data))]
+    shown = [read_picture(opened, index) for index in range(len(opened.data))]
     [bad] = [one for one in shown if one.picture is None]
-    assert "<b>0.png: is a PDF document" in bad.trouble
+    assert "<b>0.png: is a PDF document" in bad.error
     assert bad.label == opened.data.label_names.index("red")
     assert sum(one.picture is not None for one in shown) == 6
 
@@ -257,8 +257,8 @@ def test_the_true_class_is_found_among_the_models_by_its_name(
 ) -> None:
     opened = open_pictures(name)
     place = opened.data.labels.index(1 if name == "scenes" else 0)
-    focus = PictureFocus("m", name, "", place, shown=shown_of(opened, place))
-    truth = truth_of(focus, opened, labels)
+    focus = PictureFocus("m", name, "", place, chosen=read_picture(opened, place))
+    truth = true_class(focus, opened, labels)
     assert (truth.label, truth.index) == ("car" if name == "scenes" else "0", index)
-    assert said in truth.said
-    assert bool(said) == bool(truth.said)
+    assert said in truth.note
+    assert bool(said) == bool(truth.note)

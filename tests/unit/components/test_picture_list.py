@@ -7,12 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from components.browse.examples import ExampleRow, describe_examples, explain_missing, list_examples
+from components.browse.examples import ExampleRow, describe_examples, explain_missing, list_examples, picture_table
 from components.browse.listing import Listing
+from components.browse.thumbnails import describe_row, grid_cell, thumbnail_url
 from components.picture.browse import A_PAGE, QUALITY, SIDE
-from components.picture.grid import cell, name_of
-from components.picture.rows import picture_table
-from components.picture.thumbnails import thumbnail_url
 from engine.data.examples import ImageDataset, ImageExample
 from engine.data.image_datasets import load_images
 from engine.data.registry import external_card
@@ -89,8 +87,8 @@ def test_before_there_are_predictions_that_is_said() -> None:
     ],
 )  # fmt: skip
 def test_a_small_picture_says_all_in_words_and_the_verdict_by_a_sign(row: ExampleRow, name: str, shown: str) -> None:
-    assert name_of(row) == name
-    made = cell(row, "data:x")
+    assert describe_row(row) == name
+    made = grid_cell(row, "data:x")
     assert (made["said"], made["wrong"], made["label"]) == (shown, row.right is False, row.label or "#3")
 
 
@@ -99,5 +97,5 @@ def test_a_page_of_small_pictures_is_light(name: str) -> None:
     data = load_images(name)
     count = min(A_PAGE, len(data))
     rows = [ExampleRow(i, "", None, "umbrella", "", 0, "umbrella", 0.973, right=True) for i in range(count)]
-    cells = [cell(row, thumbnail_url(data[row.index].pixels, SIDE, QUALITY)) for row in rows]
+    cells = [grid_cell(row, thumbnail_url(data[row.index].pixels, SIDE, QUALITY)) for row in rows]
     assert 1000 * count / A_PAGE < len(json.dumps(cells)) * A_PAGE / count < 100_000

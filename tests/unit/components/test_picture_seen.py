@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from components.picture.focus import PictureFocus
-from components.picture.open_pictures import Shown, open_pictures, shown_of
+from components.inputs.datasets import ChosenPicture, open_pictures, read_picture
+from components.inputs.picture_choice import PictureFocus
 from components.picture.seen import name_words, seen_lines, view_words
 from engine.request import Picture
 from engine.vision.view import ModelView, Preprocessing
@@ -41,8 +41,8 @@ def test_it_is_said_what_the_model_sees(seeing: ModelView, size: tuple[int, int]
 
 def test_name_label_and_what_the_model_makes_of_them_are_lines_of_their_own() -> None:
     opened = open_pictures("scenes")
-    assert seen_lines(PictureFocus("scenes-vit", shown=shown_of(opened, 0)), opened) == ("Validation 0: car.",)
-    of_digits = seen_lines(PictureFocus("digits-vit", shown=shown_of(opened, 0)), opened)
+    assert seen_lines(PictureFocus("scenes-vit", chosen=read_picture(opened, 0)), opened) == ("Validation 0: car.",)
+    of_digits = seen_lines(PictureFocus("digits-vit", chosen=read_picture(opened, 0)), opened)
     assert of_digits[0] == "Validation 0: car."
     assert "so what is right cannot be told" in of_digits[1]
     assert of_digits[2] == "64 × 64 pixels, shrunk to 32 × 32."
@@ -50,11 +50,13 @@ def test_name_label_and_what_the_model_makes_of_them_are_lines_of_their_own() ->
 
 
 def test_the_name_of_a_file_stays_as_it_is_written() -> None:
-    assert name_words(PictureFocus("m", shown=Shown(None, name="set/cat/0.png")), "cat") == "set/cat/0.png: cat."
+    assert (
+        name_words(PictureFocus("m", chosen=ChosenPicture(None, name="set/cat/0.png")), "cat") == "set/cat/0.png: cat."
+    )
     assert name_words(PictureFocus("m", index=3), "") == "Example 3."
 
 
 def test_an_own_picture_has_a_name_and_no_label() -> None:
-    own = Shown(Picture(np.zeros((64, 64, 3), dtype=np.uint8)), name="your picture")
-    focus = PictureFocus("scenes-vit", picture_sha="a" * 64, shown=own)
+    own = ChosenPicture(Picture(np.zeros((64, 64, 3), dtype=np.uint8)), name="your picture")
+    focus = PictureFocus("scenes-vit", picture_sha="a" * 64, chosen=own)
     assert seen_lines(focus, open_pictures("scenes")) == ("Your picture.",)

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from components.browse.listing import FILTERS, SORTS, Listing
-from components.picture.focus import PictureFocus
+from components.inputs.datasets import OpenPictures, open_pictures, read_picture, read_uploaded_picture
+from components.inputs.picture_choice import PictureFocus
 from components.picture.look import PictureLook
-from components.picture.open_pictures import OpenPictures, open_pictures, own_shown, shown_of
-from components.picture.patch_pick import MOST_OPACITY
 from components.picture.state import START, PictureState, read, write
 from components.question_words import MEASURES, QUESTIONS
 from components.request_link import MOST_SEED
-from components.text.look import SCALES
+from components.widgets.patch_map.picker import MOST_OPACITY
+from components.widgets.view_options import SCALES
 from engine.blob_store import store_picture
 from engine.models.catalog import embedded_image_models
 from engine.registry import all_explainers
@@ -35,7 +35,7 @@ def opened() -> OpenPictures:
 
 def at(pictures: OpenPictures, index: int = 0, **others: Any) -> PictureState:
     """A state that looks at an example of the picture set."""
-    focus = PictureFocus("model-a", pictures.name, index=index, shown=shown_of(pictures, index))
+    focus = PictureFocus("model-a", pictures.name, index=index, chosen=read_picture(pictures, index))
     return replace(PictureState(focus=focus, methods=("random",)), **others)
 
 
@@ -85,9 +85,9 @@ def test_parameters_come_back(opened: OpenPictures) -> None:
 
 def test_a_picture_of_ones_own_is_named_by_its_hash(opened: OpenPictures) -> None:
     digest = store_picture(np.arange(4 * 5 * 3, dtype=np.uint8).reshape(4, 5, 3))
-    shown = own_shown(digest)
+    shown = read_uploaded_picture(digest)
     assert shown is not None
-    state = replace(at(opened), focus=PictureFocus("model-a", opened.name, picture_sha=digest, shown=shown), pins=(2,))
+    state = replace(at(opened), focus=PictureFocus("model-a", opened.name, picture_sha=digest, chosen=shown), pins=(2,))
     link = write(state)
     assert link["picture_sha"] == [digest]
     assert read(link, MODELS, METHODS, opened) == (state, [])

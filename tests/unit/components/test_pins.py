@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from components import pins
 from components.pins import ASSETS, Pins, parse, receive
+from components.widgets import patch_map, token_map
 
+SCRIPTS = [ASSETS / "pins.js", *(Path(widget.__path__[0]) / "picker.js" for widget in (token_map, patch_map))]
 FIVE = partial(parse, is_pickable=lambda at: 0 <= at < 5, allowed="positions of 0 to 4")
 
 
@@ -38,8 +41,8 @@ def test_a_bad_request_changes_nothing_and_is_told_and_answered(held: dict[str, 
     assert "pins: must be positions of 0 to 4, got [99]. The pins stay as they were." in str(held["pick.said"])
 
 
-@pytest.mark.parametrize("name", ["pins", "token_pick", "patch_pick"])
-def test_no_script_puts_text_into_the_page_as_markup_or_fetches_anything(name: str) -> None:
-    script = (ASSETS / f"{name}.js").read_text(encoding="utf-8")
+@pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.parent.name)
+def test_no_script_puts_text_into_the_page_as_markup_or_fetches_anything(file: Path) -> None:
+    script = file.read_text(encoding="utf-8")
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment", script)
     assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg)|fetch\(|import\(|eval\(", script)

@@ -10,8 +10,8 @@ import pytest
 
 from components.method_row import method_row_html
 from components.palette import STEPS
-from components.text.rationale import TITLE, marked, rationale_rows
-from components.text.token_map import tip
+from components.widgets.token_map.html import tip
+from components.widgets.token_map.rationale import TITLE, mark_units, rationale_rows
 from engine.data.datasets import load
 from engine.data.examples import Dataset, LabeledExample
 from tests.unit.components.making import encoded, explanation
@@ -30,20 +30,20 @@ def drawn(data: Dataset, unit: str = "token") -> str:
 
 
 def test_whatever_shares_a_character_with_a_span_is_marked() -> None:
-    units = marked(encoded(MARKED.example, "the|act|ing|is|wa|rm"), MARKED, "token")
+    units = mark_units(encoded(MARKED.example, "the|act|ing|is|wa|rm"), MARKED, "token")
     assert [(unit.text, unit.score) for unit in units] == [
         ("[CLS]", 0), ("the", 0), ("act", 1), ("ing", 1), ("is", 0), ("wa", 0), ("rm", 1), ("[SEP]", 0)
     ]  # fmt: skip
 
 
 def test_a_word_of_several_marked_tokens_is_marked_once() -> None:
-    units = marked(encoded(MARKED.example, "the|act|ing|is|wa|rm"), MARKED, "word")
+    units = mark_units(encoded(MARKED.example, "the|act|ing|is|wa|rm"), MARKED, "word")
     assert [unit.score for unit in units] == [0, 0, 1, 0, 1, 0]
 
 
 def test_the_second_text_has_its_own_spans() -> None:
     pair = LabeledExample("a b", "a b", rationale=((0, 1),), rationale_pair=((2, 3),))
-    scores = [unit.score for unit in marked(encoded(pair.example), pair, "token")]
+    scores = [unit.score for unit in mark_units(encoded(pair.example), pair, "token")]
     assert scores == [0, 1, 0, 0, 0, 1, 0]
 
 
@@ -72,7 +72,7 @@ def test_there_is_no_row_without_marks(data: Dataset, index: int | None) -> None
 
 def test_every_review_has_at_least_one_marked_word() -> None:
     for labelled in load("reviews").examples:
-        words = marked(encoded(labelled.example), labelled, "word")
+        words = mark_units(encoded(labelled.example), labelled, "word")
         assert any(unit.score for unit in words), labelled.text
 
 

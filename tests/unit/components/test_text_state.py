@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from components.browse.listing import Listing
+from components.inputs.datasets import OpenTexts
+from components.inputs.link import LONGEST_IN_LINK, text_digest
+from components.inputs.text_choice import TextFocus, write_text_focus
 from components.question_words import MEASURES
 from components.request_link import differing
-from components.text.focus import LONGEST_IN_LINK, Focus, digest, write_focus
-from components.text.look import Look
-from components.text.open_data import OpenData
 from components.text.state import START, TextState, read, write
+from components.widgets.view_options import ViewOptions
 from engine.data.datasets import load
 from engine.metrics import agreement
 from engine.registry import all_explainers, explainer
@@ -23,13 +24,13 @@ MODELS = ["model-a", "model-b"]
 
 
 @pytest.fixture(scope="module")
-def opened() -> OpenData:
-    return OpenData("reviews", load("reviews"))
+def opened() -> OpenTexts:
+    return OpenTexts("reviews", load("reviews"))
 
 
 def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str = "model-a") -> TextState:
     """A state that looks at the reader's own text."""
-    return TextState(focus=Focus(model, text, pair), methods=methods)
+    return TextState(focus=TextFocus(model, text, pair), methods=methods)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str
         replace(own((), ""), unit="word", seed=3),
         own(("random",), " \n 这 \u200d ש ", ""),
         own(("random",), "x" * (LONGEST_IN_LINK + 1), "y" * (LONGEST_IN_LINK + 1)),
-        replace(own(("random",), "t"), look=Look(0.6, "shared", "underline", True)),
+        replace(own(("random",), "t"), look=ViewOptions(0.6, "shared", "underline", True)),
         replace(own(("occlusion",), "t"), params={"occlusion": {"window": "2", "removal": "pad"}}),
         replace(own(("random",), "t"), pins=(3, 14), edit="an edited text", edit_pair="z" * (LONGEST_IN_LINK + 1)),
         replace(own(("random",), "t"), opened=("browse", "questions"), removal="delete"),
@@ -61,12 +62,12 @@ def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str
         "browse",
     ],
 )
-def test_a_link_reopens_what_it_was_written_from(state: TextState, opened: OpenData) -> None:
+def test_a_link_reopens_what_it_was_written_from(state: TextState, opened: OpenTexts) -> None:
     assert read(write(state), MODELS, METHODS, opened) == (state, [])
 
 
-def test_a_review_is_named_by_its_index(opened: OpenData) -> None:
-    state = TextState(focus=Focus("model-a", opened.data[7].text, index=7), methods=("random",))
+def test_a_review_is_named_by_its_index(opened: OpenTexts) -> None:
+    state = TextState(focus=TextFocus("model-a", opened.data[7].text, index=7), methods=("random",))
     link = write(state)
     assert link["index"] == ["7"]
     assert "text" not in link
@@ -75,18 +76,18 @@ def test_a_review_is_named_by_its_index(opened: OpenData) -> None:
 
 def test_an_example_of_a_file_is_known_again_by_its_texts() -> None:
     """The digest of one example, computed by another program: printf '%s' '["good", null]' | sha256sum."""
-    assert digest(Example("good")) == "183f7da8"
+    assert text_digest(Example("good")) == "183f7da8"
     examples = [Example("good", "food"), Example("good food"), Example("good", ""), Example("good")]
-    assert len({digest(example) for example in examples}) == len(examples)
-    own = write_focus(Focus("m", "good", index=3, data="own.csv"))
+    assert len({text_digest(example) for example in examples}) == len(examples)
+    own = write_text_focus(TextFocus("m", "good", index=3, data="own.csv"))
     assert own == {"model": ["m"], "data": ["own.csv"], "index": ["3"], "digest": ["183f7da8"]}
-    assert "digest" not in write_focus(Focus("m", "good", index=3)), "what is embedded does not change"
+    assert "digest" not in write_text_focus(TextFocus("m", "good", index=3)), "what is embedded does not change"
 
 
-def test_a_bare_link_opens_the_first_model_and_review_with_the_usual_methods(opened: OpenData) -> None:
+def test_a_bare_link_opens_the_first_model_and_review_with_the_usual_methods(opened: OpenTexts) -> None:
     state, said = read({}, MODELS, METHODS, opened)
     assert not said
-    assert state.focus == Focus("model-a", opened.data[0].text, index=0)
+    assert state.focus == TextFocus("model-a", opened.data[0].text, index=0)
     assert state.methods == START
     assert "random" in state.methods
 
@@ -104,7 +105,7 @@ def test_only_what_differs_from_the_defaults_is_named() -> None:
     assert differing(explainer("occlusion"), {"window": 1, "removal": "pad"}) == {"removal": "pad"}
 
 
-def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenData) -> None:
+def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenTexts) -> None:
     link = {
         "method": ["nope", "random"], "unit": ["letter"], "seed": ["-1"], "index": ["x"], "occlusion.window": ["0"],
         "other.thing": ["1"], "pin": ["a"], "open": ["all"], "removal": ["burn"], "measure": ["r"], "question": ["why"],

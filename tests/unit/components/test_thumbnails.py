@@ -8,7 +8,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from components.picture.thumbnails import SIDE, Thumbnail, first_thumbnails, thumbnail_url, thumbnails_html
+from components.browse.thumbnails import SIDE, Thumbnail, first_thumbnails, thumbnail_url, thumbnails_html
 from engine.data.image_datasets import load_images
 
 

@@ -10,16 +10,8 @@ import pytest
 
 from components.palette import STEPS
 from components.styles import same_unit_rules
-from components.text.token_map import (
-    DIGITS,
-    TokenMap,
-    direction,
-    legend_html,
-    place_classes,
-    tip,
-    token_map_html,
-    unit_selector,
-)
+from components.widgets.token_map import TokenMap, legend_html, token_map_html
+from components.widgets.token_map.html import DIGITS, direction, place_classes, tip, unit_selector
 from engine.request import Example
 from engine.word_units import units
 from tests.unit.components.making import explanation

@@ -9,9 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.pins import Picked, Pins
-from components.styles import STACK
-from components.text.token_map import DIGITS
-from components.text.token_pick import hand_over, parse, picture, to_tokens, to_units
+from components.widgets.token_map.html import DIGITS, STACK
+from components.widgets.token_map.picker import browser_data, hand_over, parse, to_tokens, to_units
 from engine.errors import UsageError
 from engine.request import Example
 from engine.word_units import Unit, units
@@ -58,7 +57,7 @@ def test_special_tokens_and_tokens_that_the_text_no_longer_has_are_not_pinned() 
 
 
 def test_the_browser_is_told_plain_values_only() -> None:
-    told = picture(WORDS, (2, 4))
+    told = browser_data(WORDS, (2, 4))
     assert json.loads(json.dumps(told)) == told
     assert told == {
         "texts": ["[CLS]", "grinning", "in", "<script>", "[SEP]"],
@@ -72,7 +71,7 @@ def test_the_browser_is_told_plain_values_only() -> None:
 
 
 def test_keys_move_in_the_direction_of_the_text() -> None:
-    assert picture(drawn("word", "שלום עולם"), ())["direction"] == "rtl"
+    assert browser_data(drawn("word", "שלום עולם"), ())["direction"] == "rtl"
 
 
 def test_what_the_browser_asks_for_is_sorted_and_counted_once() -> None:
@@ -108,7 +107,7 @@ def test_anything_else_is_refused(sent: object) -> None:
 
 def test_a_text_of_special_tokens_alone_has_nothing_to_pin() -> None:
     bare = tuple(replace(unit, special=True) for unit in TOKENS)
-    assert picture(bare, (1, 2))["pinned"] == []
+    assert browser_data(bare, (1, 2))["pinned"] == []
     with pytest.raises(UsageError, match="pins: must be"):
         parse({"pins": [1], "turn": 1}, bare)
 
@@ -122,10 +121,10 @@ def test_a_click_in_a_map_of_words_hands_over_tokens() -> None:
 def page() -> None:
     import streamlit as st
 
-    from components.text.token_pick import token_pick
+    from components.widgets.token_map.picker import draw_token_picker
     from tests.unit.components.test_token_pick import WORDS
 
-    token_pick(WORDS, (4,), "pick", lambda pins: st.session_state.update(pins=pins))
+    draw_token_picker(WORDS, (4,), "pick", lambda pins: st.session_state.update(pins=pins))
     st.text("below")
 
 

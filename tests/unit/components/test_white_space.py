@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from components.text.aligned_map import grid_html
-from components.text.export import Kept, html
-from components.text.export_svg import svg
-from components.text.token_map import TokenMap, token_map_html
-from components.text.token_pick import picture
+from components.text.export import Kept, html, svg
+from components.widgets.token_map import TokenMap, token_map_html
+from components.widgets.token_map.picker import browser_data
 from engine.explain import explain
 from engine.models.text_classifier import EncodedText
 from engine.registry import explainer
@@ -54,7 +53,7 @@ def test_no_name_of_a_tokenizer_is_drawn(family: str, text: str) -> None:
     view = drawn(family, text, "token")
     shown = [unit for unit in view.units if not unit.special]
     assert not any(MARKERS.search(unit.text) for unit in shown)
-    assert not MARKERS.search(grid_html(view, []) + token_map_html(view) + str(picture(shown, ())))
+    assert not MARKERS.search(grid_html(view, []) + token_map_html(view) + str(browser_data(shown, ())))
 
 
 def test_white_space_has_a_chip_of_its_own() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from components.attention.with_and_without import SIDES, agreement_words, how_to_read_html
-from components.text.edited_view import change_html, edited_map, edited_map_html, predictions_html
+from components.widgets.token_map.edited import change_html, edited_map, edited_map_html, predictions_html
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Prediction

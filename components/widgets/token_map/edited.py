@@ -1,6 +1,6 @@
 """An edited text beside its parent: the two predictions, and for each method the two maps column by column.
 
-A column holds what stood there before above what stands there now, so that both lines wrap together at any width:
+A column has the unit before the edit above the unit after it, so that both lines wrap together at any width:
 
     <span class="xg-col xg-changed"><b class=f12 data-tip="...">warm</b><b class=a3 data-tip="...">cold</b></span>
 """
@@ -18,8 +18,9 @@ from jaxtyping import Float
 from components.method_row import token_map
 from components.numbers import brief, count, percent, plain, points, signed
 from components.prediction import MOST_BARS, prediction_html
-from components.text.look import PLAIN, SCALES, Look
-from components.text.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
+from components.widgets.token_map import TokenMap, legend_html
+from components.widgets.token_map.html import class_of, direction, modes, tip, tone
+from components.widgets.view_options import DEFAULT_VIEW, SCALES, ViewOptions
 from engine.alignment import Column, align
 from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
@@ -28,13 +29,13 @@ from engine.result import Explanation, Prediction
 from engine.word_units import UNITS, Unit
 
 FEWEST = 3
-"""Kept tokens below which their order says nothing."""
+"""Unchanged units below which their order says nothing."""
 NONE = "<i>–</i>"
 
 
 @dataclass(frozen=True)
 class EditedMap:
-    """A method's maps of both versions, on one scale. `same`: they are of one text, so that all of it is kept."""
+    """A method's maps of both versions, on one scale. `same`: they are of one text, so that all of it is unchanged."""
 
     title: str
     before: TokenMap
@@ -47,21 +48,21 @@ class EditedMap:
         return align(self.before.units, self.after.units)
 
     @cached_property
-    def kept(self) -> tuple[tuple[Unit, Unit], ...]:
+    def unchanged(self) -> tuple[tuple[Unit, Unit], ...]:
         """The units that both versions have, special ones left out."""
         pairs = ((c.parent, c.child) for c in self.columns if c.kind == "kept")
         units = ((self.before.units[i], self.after.units[j]) for i, j in pairs if i is not None and j is not None)
         return tuple((old, new) for old, new in units if not old.special)
 
     @cached_property
-    def scores(self) -> Float[np.ndarray, "2 kept"]:
-        """Scores of the kept units before and after."""
-        return np.array([[old.score, new.score] for old, new in self.kept], dtype=np.float64).reshape(-1, 2).T
+    def scores(self) -> Float[np.ndarray, "2 unchanged"]:
+        """Scores of the unchanged units before and after."""
+        return np.array([[old.score, new.score] for old, new in self.unchanged], dtype=np.float64).reshape(-1, 2).T
 
 
 def edited_map(
     method: Explainer, before: Explanation, after: Explanation, parent: Example, child: Example, unit: str,
-    look: Look = PLAIN,
+    look: ViewOptions = DEFAULT_VIEW,
 ) -> EditedMap:  # fmt: skip
     """Both maps end their scale at the larger of their largest scores."""
     old, new = token_map(method, before, parent, unit), token_map(method, after, child, unit)
@@ -85,18 +86,18 @@ def edited_map_html(view: EditedMap) -> str:
 
 
 def order_words(view: EditedMap) -> str:
-    """Whether the kept units keep their order: Spearman's rho, or why there is none."""
-    kept = count(len(view.kept), view.unit if view.same else f"kept {view.unit}")
-    if len(view.kept) < FEWEST:
-        return f"{kept}: too few to compare their order"
+    """Whether the unchanged units keep their order: Spearman's rho, or why there is none."""
+    units = count(len(view.unchanged), view.unit if view.same else f"kept {view.unit}")
+    if len(view.unchanged) < FEWEST:
+        return f"{units}: too few to compare their order"
     if any(is_constant(scores) for scores in view.scores):
-        return f"{kept}: no order, because all scores are equal"
-    return f"ρ = {signed(spearman(*view.scores) or 0.0)} over {kept}"
+        return f"{units}: no order, because all scores are equal"
+    return f"ρ = {signed(spearman(*view.scores) or 0.0)} over {units}"
 
 
 def largest_html(view: EditedMap) -> str:
-    """The kept unit whose score changed most, and how."""
-    if not view.kept:
+    """The unchanged unit whose score changed most, and how."""
+    if not view.unchanged:
         return ""
     changes = view.scores[1] - view.scores[0]
     place = int(np.abs(changes).argmax())
@@ -104,7 +105,7 @@ def largest_html(view: EditedMap) -> str:
         return "no score changed" if view.same else "no kept score changed"
     form = signed if view.before.signed else plain
     old, new = (escape(form(float(score))) for score in view.scores[:, place])
-    return f"largest change: «<bdi>{escape(view.kept[place][0].text)}</bdi>» {old} → {new}"
+    return f"largest change: «<bdi>{escape(view.unchanged[place][0].text)}</bdi>» {old} → {new}"
 
 
 def predictions_html(
@@ -135,10 +136,12 @@ def change_html(before: Prediction, after: Prediction, target: int) -> str:
     return f"{moved} <b>The predicted class changes from {' to '.join(labels)}.</b>"
 
 
-def how_to_read_html(made: Explanation, unit: str) -> str:
-    """What the rows below show, in words."""
-    label = f"<bdi>{escape(made.provenance.target_label)}</bdi>"
-    same = f"the score {label}" if made.prediction.regression else f"the same class, {label}, whatever is predicted"
+def how_to_read_html(explanation: Explanation, unit: str) -> str:
+    """How to read the rows below."""
+    label = f"<bdi>{escape(explanation.provenance.target_label)}</bdi>"
+    same = (
+        f"the score {label}" if explanation.prediction.regression else f"the same class, {label}, whatever is predicted"
+    )
     return (
         f'<div class="xg"><p class="xg-small">Above stands the {unit} before the edit, below it the {unit} after; '
         f"frames mark what the edit touched. Both maps explain {same}, so that they compare. "
@@ -180,8 +183,8 @@ def _apart(view: TokenMap, position: int, end: int) -> bool:
 
 
 def _chip(view: TokenMap, position: int) -> str:
-    unit, said = view.units[position], escape(tip(view, position))
+    unit, hover = view.units[position], escape(tip(view, position))
     if unit.special:
-        return f'<b class="xg-special" dir=ltr data-tip="{said}">{escape(unit.text)}</b>'
+        return f'<b class="xg-special" dir=ltr data-tip="{hover}">{escape(unit.text)}</b>'
     value = f" data-b={brief(unit.score, view.scale, view.signed)}" if view.look.values else ""
-    return f'<b{class_of(tone(view, position))}{value} data-tip="{said}">{escape(unit.text)}</b>'
+    return f'<b{class_of(tone(view, position))}{value} data-tip="{hover}">{escape(unit.text)}</b>'

@@ -1,33 +1,29 @@
 """The cards of a picture: each map over the picture, with its scale, its check and its cost.
 
-A map is two small PNG files of a pixel for each patch, one for each theme, drawn without smoothing; a veil of the
-ground between picture and map (assets/picture_cards.css) makes the map opaque as its opacity comes to 1.
-
 `data-v` has the scores row by row as they are printed, `data-r` their ranks in base 36, all of one length.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from html import escape
 
-import numpy as np
-from PIL import Image
-
-from components.method_row import Facts, Quiet, check_html, details_html
+from components.method_row import Facts, Quiet, check_html, cost_line, details_html, facts
 from components.numbers import plain, small
-from components.palette import THEMES, Theme
-from components.picture.patch_map import PatchMap, colour_places, colour_table, ends, more_lines, sentence, sides
-from components.picture.variables import png_url
-from engine.result import Check
+from components.widgets.patch_map.html import LAYERS, PatchMap, layers_html, legend_html, sentence
+from components.widgets.view_options import DEFAULT_VIEW, SCALES, ViewOptions, scale_group
+from engine.registry import Explainer
+from engine.result import Check, Explanation
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-LAYERS = '<i class="xg-seen"></i><i class="xg-truth"></i>'
+MOST_CLASSES = 5
+"""Classes of a prediction that have a bar beside cards."""
 
 
 @dataclass(frozen=True, eq=False)
 class PatchCard:
-    """What a card shows, in plain values. `truth`: what the known truth says of the map, a line each."""
+    """The content of a card, in plain values. `truth`: how the map agrees with the known truth, a line each."""
 
     title: str
     view: PatchMap
@@ -37,6 +33,46 @@ class PatchCard:
     caution: str = ""
     facts: Facts = ()
     truth: tuple[str, ...] = ()
+
+
+def patch_card(
+    method: Explainer,
+    explanation: Explanation,
+    omitted: Iterable[str] = (),
+    look: ViewOptions = DEFAULT_VIEW,
+    ends: Mapping[str, float] | None = None,
+    truth: tuple[str, ...] = (),
+) -> PatchCard:
+    """The card of an explanation. `omitted`: notes that stand elsewhere on the page. `truth` as in `PatchCard`.
+
+    `ends`: where the scales end that maps share (`view_options.shared_ends`); None as long as that is not known.
+    """
+    view = replace(patch_map(method, explanation), look=replace(look, scale=SCALES[0]) if ends is None else look)
+    group = scale_group(method, explanation.provenance.params)
+    if ends and group is not None and group in ends:
+        view = replace(view, end=ends[group], sharing=group)
+    notes = tuple(note for note in explanation.remarks if note not in set(omitted))
+    return PatchCard(
+        method.title,
+        view,
+        explanation.check,
+        cost_line(explanation),
+        notes,
+        method.caution,
+        facts(method, explanation),
+        truth,
+    )
+
+
+def patch_map(method: Explainer, explanation: Explanation) -> PatchMap:
+    """The map of an explanation, on its own scale."""
+    origin = explanation.provenance
+    return PatchMap(explanation.on_grid, method.is_signed(origin.params), origin.target_label)
+
+
+def extent(method: Explainer, explanation: Explanation) -> float:
+    """The map's largest score."""
+    return patch_map(method, explanation).largest
 
 
 def patch_card_html(card: PatchCard) -> str:
@@ -54,26 +90,26 @@ def patch_card_html(card: PatchCard) -> str:
 
 
 def picture_card_html(title: str, lines: tuple[str, ...] = ()) -> str:
-    """The picture alone, as the model sees it, with what is to be said of it."""
-    said = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    """The picture alone, as the model sees it, with lines of text below it."""
+    text = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
         f'<div class="xg xg-card"><p class="xg-title">{escape(title)}</p><div></div>'
         f'<div class="xg-patches xg-alone" role="img" aria-label="{escape(title)}">{LAYERS}</div>'
-        f'<div class="xg-small">{said}</div></div>'
+        f'<div class="xg-small">{text}</div></div>'
     )
 
 
 def quiet_card_html(card: Quiet) -> str:
     """The card of a method without a map: its numbers are still to come, or an error stands in their place."""
-    title, said, kind = escape(card.title), escape(card.sentence), " xg-error" if card.failed else ""
+    title, text, kind = escape(card.title), escape(card.sentence), " xg-error" if card.failed else ""
     return (
         f'<div class="xg xg-card xg-quiet"><p class="xg-title">{title}</p><div></div>'
-        f'<div class="xg-patches xg-empty"></div><p class="xg-small xg-sentence{kind}">{said}</p></div>'
+        f'<div class="xg-patches xg-empty"></div><p class="xg-small xg-sentence{kind}">{text}</p></div>'
     )
 
 
 def check_mark(check: Check | None) -> str:
-    """The method's own check in one line; what it measured stands in the details, and here if it is not good."""
+    """The method's own check in one line; its numbers are in the details, and here if they are not good."""
     if check is None or not check.ok:
         return check_html(check)
     measured = escape(", ".join(f"{part.name}: {small(part.value)}" for part in check.parts))
@@ -82,16 +118,16 @@ def check_mark(check: Check | None) -> str:
 
 def check_facts(check: Check | None) -> Facts:
     """The method's own check as details, one for each number."""
-    return () if check is None else tuple(("check", _judged(part)) for part in check.parts)
+    return () if check is None else tuple(("check", _describe(part)) for part in check.parts)
 
 
-def _judged(part: Check) -> str:
+def _describe(part: Check) -> str:
     verdict = "good: at most" if part.ok else "not good: above"
     return f"{part.name}: {small(part.value)}, {verdict} {plain(part.limit)}"
 
 
 def patches_html(title: str, view: PatchMap) -> str:
-    """The picture with the map over it; the browser reads its scores from it (assets/patch_pick.js)."""
+    """The picture with the map over it; the browser reads its scores from it (picker.js)."""
     rows, columns = view.grid
     return (
         f'<div class="xg-patches" tabindex="0" role="application" aria-roledescription="map of patches"'
@@ -101,35 +137,9 @@ def patches_html(title: str, view: PatchMap) -> str:
     )
 
 
-def layers_html(view: PatchMap) -> str:
-    """The picture with the map of each theme over it, in colours alone."""
-    light, dark = (data_url_of_overlay(view, theme) for theme in THEMES)
-    return f'{LAYERS}<i class="xg-over" style="--l:url({light});--d:url({dark})"></i>'
-
-
-def legend_html(view: PatchMap) -> str:
-    """The scale in colours and words, or that there is nothing to colour."""
-    if view.largest == 0:
-        return "<p>All scores are zero: nothing to colour.</p>"
-    low, high = sides(view)
-    words = f'<span>{low}</span><span title="{escape(high)}">{escape(high)}</span>'
-    scale = f'<i class="xg-scale xg-{"signed" if view.signed else "amount"}"></i>'
-    more = "".join(f"<p>{line}</p>" for line in more_lines(view))
-    return f'<p class="xg-ends">{scale}{"".join(f"<b>{end}</b>" for end in ends(view))}{words}</p>{more}'
-
-
-def data_url_of_overlay(view: PatchMap, theme: Theme) -> str:
-    """The overlay as a PNG of a pixel for each patch, with a palette of the colours that it has."""
-    used, places = np.unique(colour_places(view), return_inverse=True)
-    table = colour_table(theme)[used]
-    image = Image.fromarray(places.reshape(view.grid).astype(np.uint8))
-    image.putpalette(table[:, :3].tobytes())
-    return png_url(image, transparency=table[:, 3].tobytes())
-
-
-def _unbroken(said: str) -> str:
+def _unbroken(text: str) -> str:
     """Escaped, and no line begins with a point between two parts."""
-    return escape(said).replace(" · ", "\u00a0· ")
+    return escape(text).replace(" · ", "\u00a0· ")
 
 
 def _ranks(view: PatchMap) -> str:

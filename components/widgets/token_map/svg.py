@@ -1,4 +1,4 @@
-"""The maps as a picture: text on the equal cells of a sheet.
+"""Maps as an SVG picture: text on the equal cells of a sheet.
 
 Each token is drawn by itself, so that tokens of one Arabic word do not join. A line of a right-to-left text runs from
 the right edge, a phrase of the other direction inside it.
@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape, unescape
 from itertools import groupby
 
-from components.citing import cite, references
 from components.numbers import brief
 from components.palette import PALETTES, Side, colour, step_of
 from components.svg_sheet import (
@@ -31,8 +30,8 @@ from components.svg_sheet import (
     whole,
     words,
 )
-from components.text.export import Kept
-from components.text.token_map import TokenMap, between, direction, legend_html, tip
+from components.widgets.token_map import TokenMap, legend_html
+from components.widgets.token_map.html import between, direction, tip
 
 VALUE = 13.0
 """Height of a printed value."""
@@ -40,20 +39,14 @@ _TAG = re.compile(r"<[^>]*>")
 _TINY = f' font-size="{15 * TINY:g}" text-anchor="middle"'
 
 
-def svg(kept: Kept, dark: bool = True) -> str:
-    """One picture of all maps, with scales and references; light, and `dark` where the reader prefers it."""
-    rows = [(row.title, row.view) for row in kept.rows]
-    return maps_svg(rows, [cite(kept.shown), *references(kept.shown)], dark, kept.pinned)
-
-
 def maps_svg(
-    rows: Iterable[tuple[str, TokenMap]], said: Iterable[str], dark: bool, pinned: frozenset[int] = frozenset()
+    rows: Iterable[tuple[str, TokenMap]], sentences: Iterable[str], dark: bool, pinned: frozenset[int] = frozenset()
 ) -> str:
     """Maps with their titles, below them sentences. `pinned`: positions of units that are ringed."""
     sheet = Sheet(pinned=pinned)
     for title, view in rows:
         _row(sheet, title, view)
-    for line in said:
+    for line in sentences:
         sentence(sheet, line)
     return whole(sheet, dark)
 
@@ -71,26 +64,26 @@ def _row(sheet: Sheet, title: str, view: TokenMap) -> None:
 
 def _paragraphs(view: TokenMap) -> list[list[Piece]]:
     """For each text its units and what stands between them; a special token stands where it was read."""
-    found: list[list[Piece]] = [[] for _ in view.texts]
+    paragraphs: list[list[Piece]] = [[] for _ in view.texts]
     reached, current = [0] * len(view.texts), 0
     for position, unit in enumerate(view.units):
         if unit.special:
-            found[current] += [Piece(" "), Piece(clean(unit.text), position), Piece(" ")]
+            paragraphs[current] += [Piece(" "), Piece(clean(unit.text), position), Piece(" ")]
             continue
         current = unit.segment
         gap = between(view.texts[current], reached[current], unit)
-        found[current] += _between(gap)
-        found[current].append(Piece(clean(unit.text), position, _value(view, position)))
+        paragraphs[current] += _between(gap)
+        paragraphs[current].append(Piece(clean(unit.text), position, _value(view, position)))
         reached[current] = reached[current] + len(gap) if unit.blank else max(reached[current], unit.end)
     for segment, text in enumerate(view.texts):
         rest = text[reached[segment] :]
-        found[segment] += [Piece(" … cut off")] if view.truncated and rest.strip() else _between(rest)
-    return found
+        paragraphs[segment] += [Piece(" … cut off")] if view.truncated and rest.strip() else _between(rest)
+    return paragraphs
 
 
 def _value(view: TokenMap, position: int) -> str:
-    shown = view.look.values and not view.marks
-    return brief(view.units[position].score, view.largest, view.signed) if shown else ""
+    has_value = view.look.values and not view.marks
+    return brief(view.units[position].score, view.largest, view.signed) if has_value else ""
 
 
 def _between(text: str) -> Iterator[Piece]:
@@ -114,17 +107,17 @@ def _line(view: TokenMap, line: Sequence[Piece], sheet: Sheet, rightwards: bool)
 def in_sight(line: Sequence[Piece], rightwards: bool) -> list[Piece]:
     """The pieces as met along the line: runs that are read the other way are turned around, as UAX 9 does."""
     ways = _ways(line, rightwards)
-    found: list[Piece] = []
+    ordered: list[Piece] = []
     for way, run in groupby(zip(ways, line, strict=True), key=lambda pair: pair[0]):
         pieces = [piece for _, piece in run]
-        found += pieces if way == rightwards else pieces[::-1]
-    return found
+        ordered += pieces if way == rightwards else pieces[::-1]
+    return ordered
 
 
 def _ways(line: Sequence[Piece], rightwards: bool) -> list[bool]:
-    """Whether each piece is read rightwards. One without letters goes with its neighbours if they agree."""
+    """Whether each piece is read rightwards. One without letters goes with its neighbors if they agree."""
     own = [_way(piece.text, rightwards) for piece in line]
-    before, after = list(_last_known(own, rightwards)), list(_last_known(own[::-1], rightwards))[::-1]
+    before, after = list(_last_way(own, rightwards)), list(_last_way(own[::-1], rightwards))[::-1]
     return [
         one if one is not None else left if left == right else rightwards
         for one, left, right in zip(own, before, after, strict=True)
@@ -134,13 +127,13 @@ def _ways(line: Sequence[Piece], rightwards: bool) -> list[bool]:
 def _way(text: str, rightwards: bool) -> bool | None:
     for character in text:
         kind = unicodedata.bidirectional(character)
-        # Digits run rightwards inside a leftward line; elsewhere they stand where their neighbours put them.
+        # Digits run rightwards inside a leftward line; elsewhere they stand where their neighbors put them.
         if kind in ("L", "R", "AL") or (kind == "EN" and not rightwards):
             return kind in ("L", "EN")
     return None
 
 
-def _last_known(ways: Sequence[bool | None], start: bool) -> Iterator[bool]:
+def _last_way(ways: Sequence[bool | None], start: bool) -> Iterator[bool]:
     last = start
     for way in ways:
         last = last if way is None else way
@@ -152,14 +145,14 @@ def _chip(view: TokenMap, piece: Piece, x: float, y: float, pinned: bool) -> str
     length = f' textLength="{own:g}" lengthAdjust="spacingAndGlyphs"' if own else ""
     if piece.position is None:
         return words(piece.text, x, y + 18, length)
-    unit, said = view.units[piece.position], escape(tip(view, piece.position))
+    unit, hover = view.units[piece.position], escape(tip(view, piece.position))
     name, fill = _background(view, piece.position)
     top, height = (y + LINE - 6, 3) if view.look.style == "underline" and not unit.special else (y + 2, LINE - 5)
     ring = f' stroke="{PALETTES["light"].text}" stroke-width="2"' if pinned else ""
     box = f'<rect class="{name}" x="{x:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="{fill}"{ring}/>'
     text = words(piece.text, x + (width - own) / 2, y + 18, length, "muted" if unit.special or unit.blank else "text")
     value = words(piece.value, x + width / 2, y + LINE + 7, _TINY, "muted") if piece.value else ""
-    return f"<g><title>{said}</title>{box}{text}{value}</g>"
+    return f"<g><title>{hover}</title>{box}{text}{value}</g>"
 
 
 def _background(view: TokenMap, position: int) -> tuple[str, str]:
@@ -174,7 +167,7 @@ def _background(view: TokenMap, position: int) -> tuple[str, str]:
 
 
 def _scale(sheet: Sheet, view: TokenMap) -> None:
-    """The scale in colours and words, as under the map on the page."""
+    """The scale in colors and words, as under the map on the page."""
     kind = "signed" if view.signed else "amount"
     scale_bar(sheet, _legend(view), kind if view.largest else None)
 

@@ -11,14 +11,14 @@ export default function (given) {
   return showPicker(TokenPins, given);
 }
 
-/** The position of a drawn unit, from the two digits that `token_map.py` writes into its classes. */
+/** The position of a drawn unit, from the two digits that `html.py` writes into its classes. */
 function positionOf(unit, digits) {
   const high = /\bxi(\d+)/.exec(unit.closest("[class*='xi']")?.className);
   const low = /(?:^| )j(\w)\b/.exec(unit.className);
   return high && low ? digits * Number(high[1]) + Number.parseInt(low[1], digits) : -1;
 }
 
-/** What selects a unit in every map, wherever its digits stand (`token_map.unit_selector`). */
+/** What selects a unit in every map, wherever its digits stand (`html.unit_selector`). */
 function selectorOf(position, { scope, digits }) {
   const high = `.xi${Math.floor(position / digits)}`, low = `.j${(position % digits).toString(digits)}`;
   return `${scope} :is(${high} ${low}, ${high}${low})`;

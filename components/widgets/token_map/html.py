@@ -1,11 +1,11 @@
-"""One method's map: the text itself, each unit on the colour of its score, with the scale that it is read by.
+"""One method's map: the text itself, each unit on the color of its score, with the scale that it is read by.
 
-A page has thousands of units, so each is spelled shortly, and the style sheet (assets/maps.css) puts the words of its
+A page has thousands of units, so their markup is short, and the style sheet (assets/maps.css) puts the words of their
 hover text together:
 
     <span class=xi1> ... <b class="f12 jv" data-v=+0.123 data-r=7>word</b> <bdi class="xg-special j6" ...>[SEP]</bdi>
 
-`f12` is the colour: its side (`TONES`) and step. `data-v` is the score, `data-r` its rank. `data-x` says the index
+`f12` is the color: its side (`TONES`) and step. `data-v` is the score, `data-r` its rank. `data-x` says the index
 where it is not simply the unit's position. `data-b` is the value that is printed on demand. White space that is a
 unit is an empty `b` before it, whose `data-m` is the mark that is drawn: the text stays the text. The position is
 DIGITS * xi + j: `xi` stands on the unit or on the element around it, `j` on the unit (`unit_selector`), as one
@@ -24,9 +24,11 @@ from itertools import groupby
 from components.legend import bent, shared
 from components.numbers import brief, count, plain, signed
 from components.palette import Side, step_of
-from components.text.look import PLAIN, Look
+from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
 from engine.word_units import Unit
 
+STACK = ".st-key-text_rows"
+"""Around the maps that light each other: the key of their container on the Text page."""
 DIGITS = 32
 """Positions up to DIGITS x DIGITS have a class for each digit, by which hovering finds the same unit in every map."""
 SYMBOLS = "0123456789abcdefghijklmnopqrstuv"
@@ -38,11 +40,11 @@ HANGING = 7
 
 @dataclass(frozen=True)
 class TokenMap:
-    """What a map shows. `texts` are the first text and, for a pair, the second; `target` is the explained class.
+    """The content of a map. `texts` are the first text and, for a pair, the second; `target` is the explained class.
 
     `end`: where a scale shared with other maps ends, and `sharing` names those maps; None for the map's own scale.
     `marks`: the scores are not a method's, they are 1 where a person marked the text and 0 elsewhere.
-    `bare`: colours alone, without a number or a hover text.
+    `bare`: colors alone, without a number or a hover text.
     """
 
     units: tuple[Unit, ...]
@@ -52,7 +54,7 @@ class TokenMap:
     truncated: int = 0
     marks: bool = False
     bare: bool = False
-    look: Look = PLAIN
+    look: ViewOptions = DEFAULT_VIEW
     end: float | None = None
     sharing: str = ""
 
@@ -79,7 +81,7 @@ class TokenMap:
 
 
 def token_map_html(view: TokenMap) -> str:
-    """The text with its scores as colours; one paragraph for each text of a pair. Every token is escaped."""
+    """The text with its scores as colors; one paragraph for each text of a pair. Every token is escaped."""
     paragraphs = "".join(
         _paragraph(view, segment, positions) for segment, positions in enumerate(_lines(view)) if positions
     )
@@ -88,7 +90,7 @@ def token_map_html(view: TokenMap) -> str:
 
 
 def legend_html(view: TokenMap) -> str:
-    """The scale in words and colours, or that there is nothing to colour."""
+    """The scale in words and colors, or that there is nothing to color."""
     if view.marks:
         return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked in the data set</span>'
     if view.largest == 0:
@@ -97,7 +99,7 @@ def legend_html(view: TokenMap) -> str:
 
 
 def tip(view: TokenMap, position: int) -> str:
-    """What hovering a unit says: its value, its rank, where it stands."""
+    """The hover text of a unit: its value, its rank, its place."""
     unit = view.units[position]
     if view.marks:
         return f"{_marked(unit)} · index {_place(unit)}"
@@ -119,24 +121,24 @@ def unit_selector(position: int) -> str:
 
 def modes(view: TokenMap) -> str:
     """The classes of a map that say how its units are drawn."""
-    told = {
+    names = {
         "xg-under": view.look.style == "underline",
         "xg-values": view.look.values,
         "xg-marks": view.marks,
         "xg-bare": view.bare,
     }
-    return "".join(f" {name}" for name, on in told.items() if on)
+    return "".join(f" {name}" for name, on in names.items() if on)
 
 
 def tone(view: TokenMap, position: int) -> str:
-    """The class of a unit's colour; nothing where it is the ground's."""
+    """The class of a unit's color; nothing where it is the ground's."""
     unit = view.units[position]
     step = 0 if unit.special else step_of(unit.score, view.scale, view.look.gamma)
     return f"{TONES[_side(view, unit)]}{step}" if step else ""
 
 
 def facts_of(view: TokenMap, position: int) -> str:
-    """A unit's attributes: what its hover text and its printed value are made of. Marks need none."""
+    """A unit's attributes, of which its hover text and its printed value are made. Marks need none."""
     if view.bare:
         return ""
     unit = view.units[position]
@@ -144,19 +146,19 @@ def facts_of(view: TokenMap, position: int) -> str:
     if view.marks:
         return place
     rank = "" if unit.special else f" data-r={view.ranks[position]}"
-    shown = view.look.values and not unit.special
-    value = f" data-b={brief(unit.score, view.largest, view.signed)}" if shown else ""
+    has_value = view.look.values and not unit.special
+    value = f" data-b={brief(unit.score, view.largest, view.signed)}" if has_value else ""
     return f" data-v={_score(view, unit)}{rank}{value}{place}"
 
 
 def class_of(*names: str) -> str:
     """A class attribute, without quotes where it needs none, or nothing at all."""
-    told = " ".join(filter(None, names))
-    return f' class="{told}"' if " " in told else f" class={told}" if told else ""
+    joined = " ".join(filter(None, names))
+    return f' class="{joined}"' if " " in joined else f" class={joined}" if joined else ""
 
 
 def between(text: str, at: int, unit: Unit) -> str:
-    """What stands before a unit, from `at`. The mark of white space stands before all of it, not on the next line."""
+    """The text before a unit, from `at`. The mark of white space stands before all of it, not on the next line."""
     gap = text[at : unit.start]
     return gap.rstrip() if unit.blank else gap
 
@@ -171,7 +173,7 @@ def direction(text: str, without: str = "ltr") -> str:
 
 
 def unit_direction(view: TokenMap, position: int) -> str:
-    """How a unit that stands by itself is read: signs as their text is, names of special tokens never mirrored."""
+    """The direction of a unit that stands by itself: signs as their text is, names of special tokens never mirrored."""
     unit = view.units[position]
     return "ltr" if unit.special else direction(unit.text, direction(view.texts[unit.segment]))
 

@@ -1,16 +1,36 @@
-"""A picture in the page, once for all its maps, as variables of its style, with the outline of its truth."""
+"""A picture in the page, once for all its maps: style sheet, the picture and the outline of its truth as variables."""
 
 from __future__ import annotations
 
 import io
 from base64 import b64encode
+from functools import cache
+from pathlib import Path
 
 import numpy as np
+import streamlit as st
 from jaxtyping import Bool, UInt8
 from PIL import Image
 
+from components.compact import compact_css
+
+LAYOUT = Path(__file__).parent / "patch_map.css"
+CARDS_KEY = "picture_cards"
+CARDS = f".st-key-{CARDS_KEY}"
+"""Around the cards that light each other: the key of their container on the Images page."""
 CRISP = 128
 """A picture of at most so many pixels a side is enlarged without smoothing: as the model sees it."""
+
+
+def use_picture_styles() -> None:
+    """Put the style sheet into the page; it takes no room. Colors come with `styles.use_styles`."""
+    st.html(picture_sheet())
+
+
+@cache
+def picture_sheet() -> str:
+    """The style sheet of cards and maps: layout, the layers of a map, and lines that are seen on any picture."""
+    return f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>"
 
 
 def picture_style(
@@ -59,7 +79,7 @@ def line_mask(mask: Bool[np.ndarray, "h w"], width: int | float) -> str:
 
 
 def _outline(mask: Bool[np.ndarray, "h w"]) -> str:
-    """Two lines of the same path, the wider to be drawn in the colour that the other needs around it."""
+    """Two lines of the same path, the wider to be drawn in the color that the other needs around it."""
     return "".join(f";--xg-{name}:{line_mask(mask, width)}" for name, width in (("truth", 1.5), ("truth-halo", 4)))
 
 

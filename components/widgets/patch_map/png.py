@@ -14,9 +14,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from components.numbers import MINUS, plain, small
 from components.palette import PALETTES, Theme
-from components.picture.patch_card_html import PatchCard
-from components.picture.patch_map import PatchMap, ends, more_lines, overlay, scale_colours, sides
 from components.pins import Pins
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.card import PatchCard
+from components.widgets.patch_map.html import ends, more_lines, overlay, scale_colors, sides
 from engine.result import Check
 
 EDGE, GAP, BAR, LINE = 24, 20, 9, 1.4
@@ -26,7 +27,7 @@ LEAST_SIDE, MOST_COLUMNS = 256, 4
 """A smaller picture is enlarged by a whole number, without smoothing, to about this side."""
 OPACITY = 0.7
 LUMINANCE = np.array([0.213, 0.715, 0.072])
-"""Weights of red, green and blue where CSS takes the colour out of a picture (Filter Effects, 11.2)."""
+"""Weights of red, green and blue where CSS takes the color out of a picture (Filter Effects, 11.2)."""
 FONTS = {False: "DejaVuSans.ttf", True: "DejaVuSans-Bold.ttf"}
 SPELT = {MINUS: "-", "×": "x", "✓": "good:", "✗": "not good:", "\u00a0": " "}
 """How our signs are written where the font has none."""
@@ -35,7 +36,7 @@ Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """What a file shows: `head` above the cards, its first line as the title, `foot` below them.
+    """The content of a file: `head` above the cards, its first line as the title, `foot` below them.
 
     `truth` is a mask of pixels or of patches, `pins` are numbers of patches; `opacity` from 0, the picture, to 1.
     """
@@ -81,7 +82,7 @@ def overlay_png(
 def blended(
     seen: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
 ) -> UInt8[np.ndarray, "H W 3"]:
-    """The enlarged picture under the map, layer by layer as assets/picture_cards.css draws them."""
+    """The enlarged picture under the map, layer by layer as patch_map.css draws them."""
     picture = enlarged(seen).astype(float)
     grey = (picture @ LUMINANCE)[..., None]
     faded = np.clip(grey + max(0.0, 1 - 1.4 * opacity) * (picture - grey), 0, 255)
@@ -99,7 +100,7 @@ def enlarged(seen: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:
 def outlined(
     pixels: UInt8[np.ndarray, "h w 3"], mask: Bool[np.ndarray, "rows columns"], line: str, halo: str
 ) -> UInt8[np.ndarray, "h w 3"]:
-    """With a line of two pixels along the edges of the mask, in the colour `line` within `halo`."""
+    """With a line of two pixels along the edges of the mask, in the color `line` within `halo`."""
     inside, drawn = _stretched(mask, *pixels.shape[:2]), pixels.copy()
     drawn[_near_edges(inside, 2)] = _rgb(halo)
     drawn[_near_edges(inside, 1)] = _rgb(line)
@@ -149,11 +150,11 @@ def _foot(card: PatchCard | None) -> list[_Words]:
 
 
 def _scale(card: PatchCard | None, width: int, theme: Theme) -> list[Image.Image]:
-    """The colours of a card's scale, and what stands at its ends."""
+    """The colors of a card's scale, and the words at its ends."""
     if card is None or card.view.largest == 0:
         return []
-    colours = np.array([_rgb(colour) for colour in scale_colours(card.view, theme)], np.uint8)
-    bar = Image.fromarray(_stretched(colours[None], BAR, width))
+    colors = np.array([_rgb(color) for color in scale_colors(card.view, theme)], np.uint8)
+    bar = Image.fromarray(_stretched(colors[None], BAR, width))
     return [bar, _apart(ends(card.view), width, theme), _apart(sides(card.view), width, theme)]
 
 
@@ -251,7 +252,7 @@ def _stretched(cells: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def _near_edges(inside: Bool[np.ndarray, "h w"], reach: int) -> Bool[np.ndarray, "h w"]:
-    """The pixels with one of the other kind at most `reach` away; what is beside the picture is outside."""
+    """The pixels with one of the other kind at most `reach` away; the surroundings of the picture are outside."""
     padded = np.pad(inside, reach)
     height, width = inside.shape
     steps = range(2 * reach + 1)
@@ -259,8 +260,8 @@ def _near_edges(inside: Bool[np.ndarray, "h w"], reach: int) -> Bool[np.ndarray,
     return np.asarray(windows.any(axis=0) & ~windows.all(axis=0))
 
 
-def _rgb(colour: str) -> tuple[int, int, int]:
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+def _rgb(color: str) -> tuple[int, int, int]:
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     return red, green, blue
 
 

@@ -1,28 +1,35 @@
-"""One method's map of a picture: a score for each patch, in words and in colours.
+"""One method's map of a picture: a score for each patch, in words and in colors.
 
-Colours are transparent where the score is small, and over the ground of the theme exactly those of the palette.
+Colors are transparent where the score is small, and over the ground of the theme exactly those of the palette. In the
+page a map is two small PNG files of a pixel for each patch, one for each theme, drawn without smoothing; a veil of the
+ground between picture and map (patch_map.css) makes the map opaque as its opacity comes to 1.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from html import escape
 
 import numpy as np
 from jaxtyping import Float, UInt8
+from PIL import Image
 
 from components.legend import bent, shared
 from components.numbers import plain, signed
-from components.palette import SIDES, STEPS, Side, Theme, colour, see_through, step_of
-from components.text.look import PLAIN, Look
+from components.palette import SIDES, STEPS, THEMES, Side, Theme, colour, see_through, step_of
+from components.widgets.patch_map.picture import png_url
+from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
 
+LAYERS = '<i class="xg-seen"></i><i class="xg-truth"></i>'
+"""The picture and the outline of its truth, below a map."""
 TOP = 3
 """Patches that the sentence about a map names."""
 
 
 @dataclass(frozen=True, eq=False)
 class PatchMap:
-    """What a map shows: a score for each patch; `target` is the explained class.
+    """The content of a map: a score for each patch; `target` is the explained class.
 
     `end`: where a scale shared with other maps ends, and `sharing` names those maps; None for the map's own scale.
     """
@@ -30,7 +37,7 @@ class PatchMap:
     scores: Float[np.ndarray, "gh gw"]
     signed: bool
     target: str
-    look: Look = PLAIN
+    look: ViewOptions = DEFAULT_VIEW
     end: float | None = None
     sharing: str = ""
 
@@ -57,18 +64,44 @@ class PatchMap:
         return tuple((1 + sizes.size - np.searchsorted(np.sort(sizes), sizes, side="right")).tolist())
 
 
+def layers_html(view: PatchMap) -> str:
+    """The picture with the map of each theme over it, in colors alone."""
+    light, dark = (overlay_url(view, theme) for theme in THEMES)
+    return f'{LAYERS}<i class="xg-over" style="--l:url({light});--d:url({dark})"></i>'
+
+
+def legend_html(view: PatchMap) -> str:
+    """The scale in colors and words, or that there is nothing to color."""
+    if view.largest == 0:
+        return "<p>All scores are zero: nothing to colour.</p>"
+    low, high = sides(view)
+    words = f'<span>{low}</span><span title="{escape(high)}">{escape(high)}</span>'
+    scale = f'<i class="xg-scale xg-{"signed" if view.signed else "amount"}"></i>'
+    more = "".join(f"<p>{line}</p>" for line in more_lines(view))
+    return f'<p class="xg-ends">{scale}{"".join(f"<b>{end}</b>" for end in ends(view))}{words}</p>{more}'
+
+
+def overlay_url(view: PatchMap, theme: Theme) -> str:
+    """The overlay as a PNG of a pixel for each patch, with a palette of the colors that it has."""
+    used, places = np.unique(color_places(view), return_inverse=True)
+    table = color_table(theme)[used]
+    image = Image.fromarray(places.reshape(view.grid).astype(np.uint8))
+    image.putpalette(table[:, :3].tobytes())
+    return png_url(image, transparency=table[:, 3].tobytes())
+
+
 def sentence(view: PatchMap) -> str:
     """The map in words: its grid and where its largest scores are."""
     rows, columns = view.grid
-    told = f"{rows} rows, {columns} columns."
+    size = f"{rows} rows, {columns} columns."
     if view.largest == 0:
-        return f"{told} All scores are zero."
+        return f"{size} All scores are zero."
     order = np.argsort(-np.abs(view.scores), axis=None, kind="stable")[:TOP]
-    return f"{told} Largest: {', '.join(f'{place(at, columns)} {score(view, at)}' for at in order.tolist())}."
+    return f"{size} Largest: {', '.join(f'{place(at, columns)} {score(view, at)}' for at in order.tolist())}."
 
 
 def tip(view: PatchMap, at: int) -> str:
-    """What hovering a patch says: its value, its rank, where it stands."""
+    """The hover text of a patch: its value, its rank, its place."""
     rank = f"rank {view.ranks[at]} of {view.scores.size}"
     return f"{score(view, at)} · {rank} · {place(at, view.grid[1])}"
 
@@ -84,8 +117,8 @@ def score(view: PatchMap, at: int) -> str:
 
 
 def more_lines(view: PatchMap) -> list[str]:
-    """How the colours bend and which maps share the scale, a line each; escaped."""
-    return [said.removeprefix(" · ") for said in (bent(view), shared(view)) if said]
+    """How the colors bend and which maps share the scale, a line each; escaped."""
+    return [line.removeprefix(" · ") for line in (bent(view), shared(view)) if line]
 
 
 def ends(view: PatchMap) -> tuple[str, str]:
@@ -94,30 +127,30 @@ def ends(view: PatchMap) -> tuple[str, str]:
 
 
 def sides(view: PatchMap) -> tuple[str, str]:
-    """What the two ends mean."""
+    """The meaning of the two ends."""
     return ("against", f"for {view.target}") if view.signed else ("", "without sign")
 
 
-def scale_colours(view: PatchMap, theme: Theme) -> list[str]:
-    """The colours of the scale from its one end to the other, as #rrggbb."""
+def scale_colors(view: PatchMap, theme: Theme) -> list[str]:
+    """The colors of the scale from its one end to the other, as #rrggbb."""
     up: Side = "for" if view.signed else "amount"
     down = [colour(theme, "against", step) for step in range(STEPS, 0, -1)] if view.signed else []
     return [*down, *(colour(theme, up, step) for step in range(STEPS + 1))]
 
 
 def overlay(view: PatchMap, theme: Theme) -> UInt8[np.ndarray, "gh gw 4"]:
-    """Red, green, blue and alpha of each patch: over the theme's ground the colours of the palette."""
-    return colour_table(theme)[colour_places(view)]
+    """Red, green, blue and alpha of each patch: over the theme's ground the colors of the palette."""
+    return color_table(theme)[color_places(view)]
 
 
-def colour_places(view: PatchMap) -> np.ndarray:
-    """The place of each patch's colour in `colour_table`."""
+def color_places(view: PatchMap) -> np.ndarray:
+    """The place of each patch's color in `color_table`."""
     steps = [_row(side_of(view, value)) + step_of(value, view.scale, view.look.gamma) for value in view.scores.flat]
     return np.array(steps).reshape(view.grid)
 
 
 @cache
-def colour_table(theme: Theme) -> UInt8[np.ndarray, "colours 4"]:
+def color_table(theme: Theme) -> UInt8[np.ndarray, "colors 4"]:
     return np.array([see_through(theme, side, step) for side in SIDES for step in range(STEPS + 1)], np.uint8)
 
 

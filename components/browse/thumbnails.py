@@ -1,0 +1,127 @@
+"""Small copies of pictures: a few in a row, or a page of a data set as buttons that choose the picture."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from jaxtyping import UInt8
+from PIL import Image
+
+from components.browse.examples import ExampleRow
+from components.compact import compact_css, compact_script
+from components.numbers import percent
+from engine.data.examples import ImageDataset
+
+FOLDER = Path(__file__).parent
+NAME = "exegesis_picture_grid"
+Cell = dict[str, object]
+"""A button of the grid in plain values."""
+SIDE = 128
+"""Pixels of the longer side at most; drawn at half of that, so that they are sharp on dense screens too."""
+QUALITY = 80
+
+
+@dataclass(frozen=True)
+class Thumbnail:
+    """A small picture as a data URL, and its label, else its name."""
+
+    url: str
+    name: str
+
+
+def thumbnail_url(pixels: UInt8[np.ndarray, "height width 3"], side: int = SIDE, quality: int = QUALITY) -> str:
+    """A `data:` URL of the picture, made smaller where it is larger than `side`."""
+    image = Image.fromarray(pixels)
+    image.thumbnail((side, side))
+    buffer = io.BytesIO()
+    image.save(buffer, "WEBP", quality=quality)
+    return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def first_thumbnails(data: ImageDataset) -> list[Thumbnail]:
+    """All pictures of a data set that was read with a limit."""
+    examples = ((example, example.label) for example in data)
+    return [
+        Thumbnail(thumbnail_url(example.pixels), example.name if label is None else data.label_names[label])
+        for example, label in examples
+    ]
+
+
+def thumbnails_html(pictures: Iterable[Thumbnail]) -> str:
+    """Pictures side by side, each with its name below."""
+    figures = "".join(
+        f'<figure><img src="{escape(picture.url)}" alt=""><figcaption>{escape(picture.name)}</figcaption></figure>'
+        for picture in pictures
+    )
+    return f'<div class="xg"><div class="xg-thumbnails">{figures}</div></div>'
+
+
+def use_thumbnails() -> None:
+    """Put their layout into the page; it takes no room."""
+    st.html(f"<style>{compact_css((FOLDER / 'thumbnails.css').read_text(encoding='utf-8'))}</style>")
+
+
+def draw_picture_grid(
+    rows: Sequence[ExampleRow], urls: Sequence[str], current: int | None, key: str, show: Callable[[int], object]
+) -> None:
+    """Draw the rows in their order as buttons; `urls` are their small pictures, empty for one that cannot be read.
+
+    `show` receives the place of a picture that was clicked, before the script runs again.
+    """
+    cells = [grid_cell(row, url) for row, url in zip(rows, urls, strict=True)]
+    data = {"cells": cells, "current": -1 if current is None else current}
+    chosen = partial(take_click, key, frozenset(row.index for row in rows), show)
+    _component()(key=key, data=data, on_chosen_change=chosen)
+
+
+def grid_cell(row: ExampleRow, url: str) -> Cell:
+    """One picture in plain values; the browser writes them as text."""
+    label = row.label or f"#{row.index}"
+    return {
+        "index": row.index,
+        "url": url,
+        "name": describe_row(row),
+        "label": label,
+        "said": _verdict(row),
+        "wrong": row.right is False,
+    }
+
+
+def describe_row(row: ExampleRow) -> str:
+    """Label and prediction of a picture in words."""
+    parts = [f"label {row.label}"] if row.label else []
+    if row.predicted is not None and row.confidence is not None:
+        verdict = {True: ": right", False: ": wrong", None: ""}[row.right]
+        parts.append(f"predicted {row.predicted} with {percent(row.confidence)}{verdict}")
+    return ", ".join([f"Picture {row.index}", *parts])
+
+
+def take_click(key: str, places: frozenset[int], show: Callable[[int], object]) -> None:
+    """Show the picture that was clicked; a place that is not drawn changes nothing."""
+    chosen = st.session_state[key].get("chosen")
+    if type(chosen) is int and chosen in places:
+        show(chosen)
+
+
+def _verdict(row: ExampleRow) -> str:
+    """Sign, predicted class unless it is the label, and confidence: a sign is never told by a colour alone."""
+    if row.predicted is None or row.confidence is None:
+        return ""
+    sure = f"{100 * row.confidence:.0f}\u00a0%"
+    return f"✓ {sure}" if row.right else f"{'✗ ' if row.right is False else ''}{row.predicted} {sure}"
+
+
+@cache
+def _component() -> Callable[..., object]:
+    css, js = ((FOLDER / f"picture_grid.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    css = compact_css(css).replace("}", "}\n")  # one line alone would be taken for the name of a file
+    html = '<div class="xg"><div class="xg-thumbs" role="group" aria-label="Pictures"></div></div>'
+    return st.components.v2.component(NAME, html=html, css=css, js=compact_script(js), isolate_styles=False)

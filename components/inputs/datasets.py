@@ -1,0 +1,176 @@
+"""The data set that a page shows: opened once, again when its files change; pictures are read one at a time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Bool
+
+from components.trouble import sentence
+from engine import access
+from engine.blob_store import load_picture
+from engine.data.datasets import load
+from engine.data.examples import Dataset, ImageDataset
+from engine.data.image_datasets import load_images
+from engine.errors import ExegesisError
+from engine.home import home
+from engine.request import Picture
+
+DEFAULT_TEXTS, DEFAULT_PICTURES = "reviews", "scenes"
+"""The data sets of a page whose link names none."""
+UPLOADED_NAME = "your picture"
+MOST_FOLDERS = 1000
+"""Folders of a data set that are watched for changes, at most."""
+FileStamp = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OpenTexts:
+    """A data set of texts by its name; `error` says why it is not the one that was requested, by the name `wanted`."""
+
+    name: str
+    data: Dataset
+    error: str = ""
+    wanted: str = ""
+
+    @property
+    def requested(self) -> str:
+        """The name for controls and links: a name that cannot be had stays there until another set is chosen."""
+        return self.wanted or self.name
+
+
+@dataclass(frozen=True)
+class OpenPictures:
+    """A picture set by its name and split; `split` is empty for its usual one.
+
+    `wanted`: name and split that were requested; `error` says why this is not that set.
+    """
+
+    name: str
+    split: str
+    data: ImageDataset
+    wanted: tuple[str, str]
+    error: str = ""
+
+    @property
+    def requested(self) -> tuple[str, str]:
+        """Name and split for controls and links: what cannot be had stays there until another set is chosen."""
+        return self.wanted if self.error else (self.name, self.split)
+
+
+@dataclass(frozen=True)
+class ChosenPicture:
+    """One picture with its label and mask; without a picture, `error` says why. `mask` has the picture's own size."""
+
+    picture: Picture | None
+    label: int | None = None
+    name: str = ""
+    error: str = ""
+    mask: Bool[np.ndarray, "height width"] | None = field(default=None, compare=False, repr=False)
+
+
+def open_texts(name: str) -> OpenTexts:
+    """The data set of that name, file, folder or hub id; `DEFAULT_TEXTS` and a sentence when it cannot be had."""
+    try:
+        return OpenTexts(name, _read_texts(name, file_stamp(name)))
+    except Exception as error:
+        default = _read_texts(DEFAULT_TEXTS, ())
+        return OpenTexts(DEFAULT_TEXTS, default, f"{sentence(error)} {DEFAULT_TEXTS} is shown.", name)
+
+
+def open_pictures(name: str, split: str = "") -> OpenPictures:
+    """The picture set of that name, zip, folder, `.npz` or hub id.
+
+    Where it cannot be had: its usual split, else `DEFAULT_PICTURES`, and a sentence.
+    """
+    wanted = name, split
+    try:
+        return _open_pictures(name, split, wanted)
+    except Exception as error:
+        reason = sentence(error)
+    try:
+        instead = _open_pictures(name if split else DEFAULT_PICTURES, "", wanted)
+    except Exception:
+        instead = _open_pictures(DEFAULT_PICTURES, "", wanted)
+    replacement = f"Its split {instead.data.split}" if instead.name == name else instead.name
+    return replace(instead, error=f"{reason} {replacement} is shown.")
+
+
+def read_picture(opened: OpenPictures, index: int) -> ChosenPicture:
+    """The picture at that place; it is read once for all sessions."""
+    data = opened.data
+    try:
+        return _read_picture(data.id, data.revision, data.split, len(data), index, data)
+    except Exception as error:
+        return ChosenPicture(None, data.labels[index], error=sentence(error))
+
+
+def read_uploaded_picture(digest: str) -> ChosenPicture | None:
+    """A picture that was uploaded, by its hash; None where this machine no longer has it."""
+    try:
+        return _read_uploaded(digest, str(home()))
+    except ExegesisError:
+        return None
+
+
+def file_stamp(name: str) -> FileStamp:
+    """Changes when the file does, or when a file is put into or taken out of the folder or one below it.
+
+    Empty for what is no file.
+    """
+    access.check_dataset(name)
+    try:
+        path = Path(name)
+        entries = [path.stat(), *(entry.stat() for entry in _folders(path))]
+    except (OSError, ValueError):
+        return ()
+    return tuple(time for entry in entries for time in (entry.st_mtime_ns, entry.st_size))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the data set …")
+def _read_texts(name: str, stamp: FileStamp) -> Dataset:
+    return load(name)
+
+
+def _open_pictures(name: str, split: str, wanted: tuple[str, str]) -> OpenPictures:
+    data = _load_pictures(name, split, file_stamp(name))
+    usual = next(iter(data.splits), data.split)
+    return OpenPictures(name, "" if data.split == usual else data.split, data, wanted)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Opening the pictures …")
+def _load_pictures(name: str, split: str, stamp: FileStamp) -> ImageDataset:
+    return load_images(name, split or None)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _read_picture(id: str, revision: str, split: str, count: int, index: int, _data: ImageDataset) -> ChosenPicture:
+    example = _data[index]
+    return ChosenPicture(Picture(example.pixels), example.label, example.name, mask=example.mask)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _read_uploaded(digest: str, home: str) -> ChosenPicture:
+    pixels = load_picture(digest)
+    if pixels is None:
+        raise ExegesisError(f"picture: no picture is kept under {digest}.")
+    return ChosenPicture(Picture(pixels), name=UPLOADED_NAME)
+
+
+def _folders(path: Path) -> list[os.DirEntry[str]]:
+    """Split folders and their class folders."""
+    if not path.is_dir():
+        return []
+    above = _subfolders(path)
+    return [*above, *(entry for folder in above for entry in _subfolders(Path(folder)))][:MOST_FOLDERS]
+
+
+def _subfolders(path: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(path) as entries:
+        folders = (entry for entry in entries if entry.is_dir(follow_symlinks=False))
+        return sorted(islice(folders, MOST_FOLDERS), key=lambda entry: entry.name)

@@ -1,0 +1,418 @@
+"""The choice of model, picture set and picture: the same on every page of pictures, in its link and its controls.
+
+A picture is an example of a picture set, or a picture of one's own from a file or the camera.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Bool
+
+from components.inputs.datasets import (
+    DEFAULT_PICTURES,
+    ChosenPicture,
+    OpenPictures,
+    open_pictures,
+    read_picture,
+    read_uploaded_picture,
+)
+from components.inputs.link import DIGEST_CHARACTERS, Query
+from components.kept import KEPT
+from components.link_choice import whole
+from components.looking import Looking
+from components.trouble import literal, say_error, sentence
+from engine.blob_store import store_picture
+from engine.data.image_datasets import registered_name
+from engine.data.labels import NUMBERED_CLASS, ClassMatch, match_classes
+from engine.data.picture_files import open_picture
+from engine.data.scenes import MarkedSceneParams
+from engine.data.sources import list_datasets
+from engine.errors import ExegesisError
+from engine.models.catalog import card
+from engine.params import from_mapping, parse_assignments
+from engine.request import Picture
+from engine.vision.view import read_view
+
+NAMES = ("model", "data", "split", "index", "digest", "picture_sha")
+"""The fields of a link that hold the focus."""
+WIDGETS = "picture_focus."
+"""Every widget of the choice has a key that starts so."""
+LOOKING = Looking(WIDGETS, "picture_focus_link", NAMES)
+key, value, carried, carry, turn_to, focus_of = (
+    LOOKING.key, LOOKING.value, LOOKING.carried, LOOKING.carry, LOOKING.turn_to, LOOKING.focus_of
+)  # fmt: skip
+EVERYDAY = ("photos-vit", "scenes-vit")
+"""Models of everyday things, where they are there: they stand in for a picture set that no model fits."""
+NO_PICTURE = ChosenPicture(None)
+
+FROM_DATA, OWN = "Data set", "Your picture"
+MARKED = "scenes-marked"
+DATA_HELP = (
+    "A name, a zip or folder with class folders, a .npz, or hub:owner/name. "
+    "Options follow the name: scenes:seed=7,count=500."
+)
+KINDS = ("png", "jpg", "jpeg", "webp", "gif")
+LAST_PICTURE_STAYS = "The picture before is still shown."
+EXAMPLE_STAYS = "Until a picture is given, the example of the data set stays."
+
+
+@dataclass(frozen=True)
+class PictureFocus:
+    """One model, one picture set, one picture.
+
+    `index`: the place in the picture set, which stays while a picture of one's own, named by `picture_sha`, is shown.
+    `split`: empty for the usual one.
+    """
+
+    model: str
+    data: str = DEFAULT_PICTURES
+    split: str = ""
+    index: int = 0
+    picture_sha: str = ""
+    chosen: ChosenPicture = field(default=NO_PICTURE, repr=False)
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a picture of one's own."""
+        return bool(self.picture_sha)
+
+    @property
+    def picture(self) -> Picture | None:
+        """None where it cannot be read; `error` then says why."""
+        return self.chosen.picture
+
+    @property
+    def mask(self) -> Bool[np.ndarray, "height width"] | None:
+        """Where the thing is that the label names, in the picture as it came."""
+        return self.chosen.mask
+
+    @property
+    def label(self) -> int | None:
+        """The true class, by its place in the names of the picture set."""
+        return self.chosen.label
+
+    @property
+    def name(self) -> str:
+        """The picture's name: its file or place. Not ours, so it must be escaped."""
+        return self.chosen.name
+
+    @property
+    def error(self) -> str:
+        return self.chosen.error
+
+
+@dataclass(frozen=True)
+class TrueClass:
+    """The true class: `label` in the picture set's words, `index` among the model's classes, None where that has none.
+
+    `note`: how the two were matched or why they were not; empty where the names are the same.
+    """
+
+    label: str
+    index: int | None
+    note: str = ""
+
+
+def read_picture_focus(
+    last: Mapping[str, str], models: Sequence[str], opened: OpenPictures, notes: list[str]
+) -> PictureFocus:
+    """The focus of a link; a sentence is added to `notes` for everything in it that is not there.
+
+    Where the controls have turned to another set than the link's since, the link's picture is not read.
+    """
+    name, split = last.get("data") or DEFAULT_PICTURES, last.get("split", "")
+    model = last.get("model", "").strip() or usual_model(models, opened)
+    if (name, split) != opened.wanted:
+        return PictureFocus(model, name, split)
+    index, sha = _read_index(last, opened, notes), last.get("picture_sha", "")
+    own = read_uploaded_picture(sha) if sha else None
+    focus = PictureFocus(model, name, split, index, sha if own else "", own or read_picture(opened, index))
+    if sha and own is None:
+        notes.append(
+            "picture_sha: the link names a picture by its hash, which this machine does not have. Give the picture "
+            f"again. Example {index} of {opened.name} is shown."
+        )
+    elif not opened.error and is_other_picture(last, focus, opened):
+        notes.append(
+            f"digest: example {index} of {opened.name} is not the picture that the link was made of, because the data "
+            "set has changed since. Pins of the link are left out; look for the picture in the list."
+        )
+    return focus
+
+
+def is_other_picture(last: Mapping[str, str], focus: PictureFocus, opened: OpenPictures) -> bool:
+    """Whether it is another picture than the one that the link was made of, so that its pins mean nothing."""
+    if focus.own:
+        return False
+    digest = picture_digest(focus)
+    return bool(last.get("picture_sha")) or last.get("digest", "" if opened.error else digest) != digest
+
+
+def picture_digest(focus: PictureFocus) -> str:
+    """A few hex digits that recognize a picture after others were put before it."""
+    return "" if focus.picture is None else focus.picture.digest[:DIGEST_CHARACTERS]
+
+
+def write_picture_focus(focus: PictureFocus) -> Query:
+    """The fields of a link: an example by its place in the picture set, a picture of one's own by its hash."""
+    query: Query = {"model": [focus.model]}
+    split: Query = {"split": [focus.split]} if focus.split else {}
+    if focus.own:
+        place: Query = {} if focus.data == DEFAULT_PICTURES else {"data": [focus.data]}
+        place |= {"index": [str(focus.index)]} if focus.index else {}
+        return query | place | split | {"picture_sha": [focus.picture_sha]}
+    query |= {"data": [focus.data], **split, "index": [str(focus.index)]}
+    is_registered = registered_name(focus.data)
+    return query if is_registered or focus.picture is None else query | {"digest": [picture_digest(focus)]}
+
+
+def _read_index(last: Mapping[str, str], opened: OpenPictures, notes: list[str]) -> int:
+    if opened.error:  # the place was meant in another picture set
+        return 0
+    text, most = last.get("index", "0"), len(opened.data) - 1
+    index = whole(text, most)
+    if index is not None:
+        return index
+    notes.append(f"index: must be 0 to {most} in {opened.name}, got {text[:40]!r}. The first picture is shown.")
+    return 0
+
+
+def true_class(focus: PictureFocus, opened: OpenPictures, labels: Sequence[str]) -> TrueClass:
+    """The true class of the picture. `labels`: the model's classes."""
+    if focus.label is None:
+        return TrueClass("", None)
+    match = match_picture_classes(opened.data.label_names, labels)
+    index = None if match.indices is None else match.indices[focus.label]
+    return TrueClass(opened.data.label_names[focus.label], index, match.note)
+
+
+def match_picture_classes(names: Sequence[str], labels: Sequence[str]) -> ClassMatch:
+    """Which of a model's classes each class of a picture set is."""
+    return match_classes(names, labels, NUMBERED_CLASS)
+
+
+def usual_model(models: Sequence[str], opened: OpenPictures) -> str:
+    """The model that is called after the picture set or was trained on it, else one with the most of its classes."""
+    name = registered_name(opened.name)
+    named = [model for model in models if name and model.startswith(f"{name}-")]
+    trained = (model for model in models if name and card(model).get("settings", {}).get("dataset") == name)
+    # "scenes-marked-vit" is called after scenes too.
+    return next(iter([*sorted(named, key=len), *trained, *_rank_by_classes(models, opened)]), "")
+
+
+def better_model(models: Sequence[str], model: str, opened: OpenPictures) -> str:
+    """The usual model of the picture set where it has more of its classes than `model`, else an empty text."""
+    usual = usual_model(models, opened)
+    return usual if _count_classes(usual, opened) > _count_classes(model, opened) else ""
+
+
+def _rank_by_classes(models: Sequence[str], opened: OpenPictures) -> list[str]:
+    """The models with more of the set's classes first; of those with as many, the ones of everyday things."""
+    everyday = [model for model in EVERYDAY if model in models]
+    ordered = dict.fromkeys([*everyday, *models])
+    return sorted(ordered, key=lambda model: -_count_classes(model, opened))
+
+
+def _count_classes(model: str, opened: OpenPictures) -> int:
+    """How many classes of the set the model has; 0 where its files cannot be read."""
+    try:
+        indices = match_picture_classes(opened.data.label_names, read_view(model).labels).indices
+    except ExegesisError:
+        return 0
+    return sum(index is not None for index in indices or ())
+
+
+def requested_dataset(link: Mapping[str, list[str]]) -> tuple[str, str]:
+    """The name and split that the controls name, else the link."""
+    if value("data"):
+        return str(value("data")).strip(), str(value("split") or "")
+    name, split = ((link.get(name) or [""])[-1] for name in ("data", "split"))
+    return name or DEFAULT_PICTURES, split
+
+
+def fill_controls(focus: PictureFocus, opened: OpenPictures) -> None:
+    """Give the controls that have no value yet theirs."""
+    values: dict[str, object] = {
+        "model": focus.model or None,
+        "data": focus.data,
+        "split": focus.split,
+        "index": focus.index,
+        "picture_sha": focus.picture_sha,
+        "source": OWN if focus.own else FROM_DATA,
+    }
+    for name, initial in values.items():
+        st.session_state.setdefault(key(name), initial)
+    if not 0 <= _index() < len(opened.data):
+        LOOKING.put("index", 0)
+
+
+def read_controls(opened: OpenPictures) -> PictureFocus:
+    """The focus that the controls show."""
+    sha = str(value("picture_sha") or "") if value("source") == OWN else ""
+    own = read_uploaded_picture(sha) if sha else None
+    index = min(_index(), len(opened.data) - 1)
+    model = str(value("model") or "").strip()
+    return PictureFocus(model, *opened.requested, index, sha if own else "", own or read_picture(opened, index))
+
+
+def show(opened: OpenPictures, index: int) -> None:
+    """Choose a picture of the set, and thereby the set: in a callback, or before the controls are drawn."""
+    for name, new in {"data": opened.name, "split": opened.split, "index": index, "source": FROM_DATA}.items():
+        LOOKING.put(name, new)
+
+
+def draw_focus_controls(models: Collection[str], opened: OpenPictures) -> None:
+    """Draw the choice of the model and of a picture: an example of a picture set, or a picture of one's own."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("sets")):
+        LOOKING.model_control(models)
+        _draw_dataset_controls(opened)
+    offer_better_model(models, opened, "set")
+    _draw_picture_controls(opened)
+
+
+def draw_example_controls(opened: OpenPictures) -> None:
+    """Draw the choice of the picture alone, for a page on which several models see one picture."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("sets")):
+        _draw_dataset_controls(opened)
+    _draw_picture_controls(opened)
+
+
+def offer_better_model(models: Collection[str], opened: OpenPictures, name: str) -> None:
+    """Draw a button that turns to the model with more of the set's classes than the chosen one; mostly nothing.
+
+    `name`: of this place among those that offer it.
+    """
+    model = str(value("model") or "").strip()
+    better = "" if opened.error or not model else better_model(list(models), model, opened)
+    if not better:
+        return
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(f"offer {name}")):
+        st.caption(f"{literal(better)} has more of this data set's classes than {literal(model)}.", width="content")
+        st.button(f"Use {literal(better)}", key=key(f"better {name}"), on_click=LOOKING.put, args=("model", better))
+
+
+def _draw_picture_controls(opened: OpenPictures) -> None:
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("place")):
+        st.segmented_control("Picture", (FROM_DATA, OWN), key=key("source"), required=True, persist_state=KEPT)
+        if value("source") != OWN:
+            _draw_place_controls(opened)
+    if value("source") == OWN:
+        _draw_own_picture_controls()
+    if error := opened.error or read_controls(opened).error:
+        say_error(error)
+
+
+def _draw_dataset_controls(opened: OpenPictures) -> None:
+    LOOKING.data_control(list_datasets("image"), DATA_HELP, _take_dataset)
+    if opened.data.splits and not opened.error:
+        _draw_split_control(opened)
+    if registered_name(opened.name) == MARKED and not opened.error:
+        LOOKING.put("strength", _read_marked_params(opened.name).strength)
+        st.number_input(
+            "Mark strength", 0.0, 1.0, key=key("strength"), step=0.25, width=130, on_change=_take_strength,
+            help="The share of pictures that carry the mark of their label.", persist_state=KEPT,
+        )  # fmt: skip
+
+
+def _draw_split_control(opened: OpenPictures) -> None:
+    """The usual split is the empty one, as in a link."""
+    usual, *others = opened.data.splits
+    options = list(dict.fromkeys(["", *others, str(value("split") or "")]))
+    st.selectbox(
+        "Split", options, key=key("split"), width=150, format_func=lambda split: split or usual,
+        on_change=_show_first, persist_state=KEPT,
+    )  # fmt: skip
+
+
+def _draw_place_controls(opened: OpenPictures) -> None:
+    last = len(opened.data) - 1
+    st.number_input(f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, width=150, persist_state=KEPT)
+    index = _index()
+    for name, icon, neighbor in (
+        ("Previous example", ":material/chevron_left:", index - 1 if index else None),
+        ("Next example", ":material/chevron_right:", index + 1 if index < last else None),
+    ):
+        st.button(
+            icon, key=key(f"step {name}"), help=name, disabled=neighbor is None, on_click=show, args=(opened, neighbor)
+        )
+    st.button(
+        "Random", key=key("random"), icon=":material/shuffle:", help="An example by chance", on_click=_show_random,
+        args=(opened,),
+    )  # fmt: skip
+
+
+def _draw_own_picture_controls() -> None:
+    """Draw what takes a file, or a photograph once the camera is switched on.
+
+    What cannot be read leaves the last picture as it is. The hash of what was taken is then the control `picture_sha`.
+    """
+    st.file_uploader(
+        "A picture: PNG, JPEG, WebP or GIF",
+        KINDS,
+        key=key("upload"),
+        on_change=take_picture,
+        args=("upload",),
+        help="It stays on this machine. Only its pixels are kept, no names and no places.",
+    )
+    if st.toggle("Use the camera", key=key("camera_on")):
+        st.camera_input("Photograph", key=key("camera"), on_change=take_picture, args=("camera",))
+    if refused := value("refused"):
+        # The uploader goes on naming the file that was refused.
+        say_error(f"{refused} {LAST_PICTURE_STAYS if value('picture_sha') else EXAMPLE_STAYS}")
+    elif not value("picture_sha"):
+        st.caption(EXAMPLE_STAYS)
+
+
+def take_picture(name: str) -> None:
+    """Store the picture that the control of that name has just received, or say why it is refused."""
+    LOOKING.put("refused", "")
+    upload = st.session_state.get(key(name))
+    if upload is None:
+        return
+    try:
+        LOOKING.put("picture_sha", store_picture(open_picture(upload.getvalue(), upload.name)))
+    except Exception as error:
+        LOOKING.put("refused", sentence(error))
+
+
+def _index() -> int:
+    index = value("index")
+    return index if isinstance(index, int) else 0
+
+
+def _show_random(opened: OpenPictures) -> None:
+    show(opened, random.randrange(len(opened.data)))
+
+
+def _show_first() -> None:
+    opened = open_pictures(*requested_dataset({}))
+    if not opened.error:
+        show(opened, 0)
+
+
+def _take_dataset() -> None:
+    LOOKING.put("split", "")
+    _show_first()
+
+
+def _take_strength() -> None:
+    options = _read_options(str(value("data"))) | {"strength": f"{value('strength'):g}"}
+    assignments = ",".join(f"{name}={option}" for name, option in options.items())
+    LOOKING.put("data", f"{MARKED}:{assignments}" if assignments != "strength=1" else MARKED)
+
+
+def _read_options(name: str) -> dict[str, str]:
+    rest = name.partition(":")[2]
+    return parse_assignments(rest.split(",")) if rest else {}
+
+
+def _read_marked_params(name: str) -> MarkedSceneParams:
+    try:
+        return from_mapping(MarkedSceneParams, _read_options(name), MARKED)
+    except ExegesisError:
+        return MarkedSceneParams()

@@ -1,0 +1,212 @@
+"""The choice of model, data set and text: the same on every page of texts, in its link and its controls.
+
+The names in a link are the same for every page. The session carries the choice from one page to the next.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from components import stale_choices
+from components.inputs.datasets import DEFAULT_TEXTS, OpenTexts, open_texts
+from components.inputs.link import Query, read_text, text_digest, write_text
+from components.kept import KEPT
+from components.looking import Looking
+from components.trouble import say_error
+from engine.data.datasets import dataset_names
+from engine.data.sources import list_datasets
+from engine.errors import UsageError
+from engine.request import Example
+
+NAMES = ("model", "data", "index", "digest", "text", "text_sha", "pair", "pair_sha")
+"""The fields of a link that hold the focus."""
+WIDGETS = "focus."
+"""Every widget of the choice has a key that starts so."""
+CARRIED = "focus_link"
+LOOKING = Looking(WIDGETS, CARRIED, NAMES)
+key, value, carried, carry, turn_to, focus_of = (
+    LOOKING.key, LOOKING.value, LOOKING.carried, LOOKING.carry, LOOKING.turn_to, LOOKING.focus_of
+)  # fmt: skip
+DATA_HELP = "A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name."
+
+
+@dataclass(frozen=True)
+class TextFocus:
+    """One model, one data set, one text or pair of texts.
+
+    `index`: the example's place in the data set, while the texts are still its own.
+    """
+
+    model: str
+    text: str
+    pair: str | None = None
+    index: int | None = None
+    data: str = DEFAULT_TEXTS
+
+    @property
+    def example(self) -> Example:
+        return Example(self.text, self.pair)
+
+
+def read_text_focus(last: Mapping[str, str], models: list[str], opened: OpenTexts, notes: list[str]) -> TextFocus:
+    """The focus of a link; a sentence is added to `notes` for everything in it that is not there."""
+    text, pair, index = _read_texts(last, opened, notes)
+    model = last.get("model", models[0] if models else "").strip()
+    focus = TextFocus(model, text, pair, index, last.get("data") or DEFAULT_TEXTS)
+    if not opened.error and is_other_text(last, focus, opened):
+        notes.append(
+            f"digest: example {index} of {opened.name} is not the text that the link was made of, because the data set "
+            "has changed since. Pins and edits of the link are left out; look for the text in the list."
+        )
+    return focus
+
+
+def is_other_text(last: Mapping[str, str], focus: TextFocus, opened: OpenTexts) -> bool:
+    """Whether the example is another text than the one that the link was made of, so that its pins mean nothing."""
+    if focus.index is None:
+        return False
+    digest = text_digest(focus.example)
+    return last.get("digest", "" if opened.error else digest) != digest
+
+
+def write_text_focus(focus: TextFocus) -> Query:
+    """The fields of a link: an example of the data set by its index, own texts in full or by their hash."""
+    query: Query = {"model": [focus.model]}
+    if focus.index is not None:
+        query |= {"data": [focus.data], "index": [str(focus.index)]}
+        return query if focus.data in dataset_names() else query | {"digest": [text_digest(focus.example)]}
+    query |= {} if focus.data == DEFAULT_TEXTS else {"data": [focus.data]}
+    query |= write_text("text", focus.text)
+    return query | ({} if focus.pair is None else write_text("pair", focus.pair))
+
+
+def _read_texts(last: Mapping[str, str], opened: OpenTexts, notes: list[str]) -> tuple[str, str | None, int | None]:
+    text, pair = (read_text(last, name, notes) for name in ("text", "pair"))
+    if text is not None:
+        return text, pair, None
+    index = _read_index(last, opened, notes)
+    return opened.data[index].text, opened.data[index].text_pair, index
+
+
+def _read_index(last: Mapping[str, str], opened: OpenTexts, notes: list[str]) -> int:
+    if opened.error:  # the place was meant in another data set
+        return 0
+    index, data = last.get("index", "0"), opened.data
+    try:
+        data[int(index)]
+    except (ValueError, UsageError):
+        notes.append(
+            f"index: must be 0 to {len(data) - 1} in {opened.name}, got {index[:40]!r}. The first example is shown."
+        )
+        return 0
+    return int(index)
+
+
+def requested_dataset(link: Mapping[str, list[str]]) -> str:
+    """The data set that the control names, else the link."""
+    chosen = value("data")
+    return str(chosen).strip() if chosen else (link.get("data") or [DEFAULT_TEXTS])[-1]
+
+
+def fill_controls(focus: TextFocus, opened: OpenTexts) -> None:
+    """Give the controls that have no value yet theirs."""
+    values: dict[str, object] = {
+        "model": focus.model or None,
+        "data": focus.data,
+        "index": focus.index,
+        "text": focus.text,
+        "has_pair": focus.pair is not None,
+        "pair": focus.pair or "",
+    }
+    for name, initial in values.items():
+        st.session_state.setdefault(key(name), initial)
+    if _index_in_data(opened) is None:
+        st.session_state[key("index")] = None
+
+
+def read_controls(opened: OpenTexts) -> TextFocus:
+    """The focus that the controls show."""
+    model, text = str(value("model") or "").strip(), str(value("text") or "")
+    return TextFocus(model, text, _pair(), _index_in_data(opened), opened.requested)
+
+
+def show(opened: OpenTexts, index: int) -> None:
+    """Choose an example of the data set, and thereby the set: in a callback, or before the controls are drawn."""
+    example = opened.data[index].example
+    values = {"data": opened.name, "index": index, "text": example.text, "has_pair": example.text_pair is not None}
+    for name, new in (values | {"pair": example.text_pair or ""}).items():
+        LOOKING.put(name, new)
+
+
+def draw_focus_controls(models: list[str], opened: OpenTexts) -> None:
+    """Draw the choice of the model, the data set and a place in it; its text can then be edited at will."""
+    model, data, example = st.columns([5, 5, 6], gap="small", vertical_alignment="bottom")
+    with model:
+        LOOKING.model_control(models)
+    _draw_dataset_controls(data, example, opened)
+
+
+def draw_example_controls(opened: OpenTexts) -> None:
+    """Draw the choice of the data set and its example, for a page on which several models read one text."""
+    data, example = st.columns([5, 6], gap="small", vertical_alignment="bottom")
+    _draw_dataset_controls(data, example, opened)
+
+
+def draw_text_fields() -> None:
+    """Draw the text that is read, and a second one for models of pairs."""
+    st.text_area(
+        "Text", key=key("text"), height=90, placeholder="Type a text, or pick an example above.", persist_state=KEPT
+    )
+    if st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=KEPT):
+        st.text_area("Second text", key=key("pair"), height=68, persist_state=KEPT)
+
+
+def _draw_dataset_controls(data: DeltaGenerator, example: DeltaGenerator, opened: OpenTexts) -> None:
+    last = len(opened.data) - 1
+    with data:
+        LOOKING.data_control(list_datasets("text"), DATA_HELP, _show_first)
+    with example.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        st.number_input(
+            f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, placeholder="own text", width="stretch",
+            help="The place in the data set. Empty: your own text.", on_change=_show_chosen, args=(opened,),
+            persist_state=KEPT,
+        )  # fmt: skip
+        st.button("Random", key=key("random"), help="An example by chance", on_click=_show_random, args=(opened,))
+    if opened.error:
+        say_error(opened.error)
+
+
+def _pair() -> str | None:
+    return str(value("pair") or "") if value("has_pair") else None
+
+
+def _index_in_data(opened: OpenTexts) -> int | None:
+    """The place of the example while the texts are still its own."""
+    index = value("index")
+    if not isinstance(index, int) or not 0 <= index < len(opened.data):
+        return None
+    example = opened.data[index]
+    return index if (example.text, example.text_pair) == (value("text"), _pair()) else None
+
+
+def _show_chosen(opened: OpenTexts) -> None:
+    stale_choices.restore_controls()
+    index = value("index")
+    if isinstance(index, int):
+        show(opened, index)
+
+
+def _show_random(opened: OpenTexts) -> None:
+    show(opened, random.randrange(len(opened.data)))
+
+
+def _show_first() -> None:
+    stale_choices.restore_controls()
+    opened = open_texts(requested_dataset({}))
+    if not opened.error:
+        show(opened, 0)
