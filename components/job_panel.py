@@ -185,7 +185,7 @@ class JobPanel:
     def _progress(self, id: int) -> None:
         try:
             job = jobs.get(id)
-            view = job_view(job, jobs.place(job))
+            view = job_view(job, jobs.count_ahead(job))
         except ExegesisError as error:
             say_error(sentence(error))
             return

@@ -76,7 +76,7 @@ def closed_homes() -> Iterator[None]:
     """What a module's tests have opened in their homes is closed: all homes together are more files than many machines
     let a process open."""
     yield
-    for module, name in (("engine.store", "_stores"), ("engine.jobs.runner", "_ledgers")):
+    for module, name in (("engine.store", "_stores"), ("engine.jobs.runner", "_tables")):
         for opened in list(getattr(sys.modules.get(module), name, {}).values()):
             opened.close()
 

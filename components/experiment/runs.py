@@ -17,7 +17,7 @@ from engine.errors import ExegesisError
 from engine.experiments.base import Experiment, experiment_of
 from engine.home import home
 from engine.jobs import Job
-from engine.jobs.owner import me
+from engine.jobs.process import this_process
 from engine.jobs.runner import device_queue
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def work_area(page: str, plan: Any, status: PlanStatus, cost: Callable[[Any, Pla
 
 def is_timed_here(job: Job) -> bool:
     """Whether how long the job took tells how long such work takes on this device."""
-    here = job.queue == device_queue() and job.owner.host == me().host
+    here = job.queue == device_queue() and job.owner.host == this_process().host
     return here and job.state == "done" and job.computed >= (1 - MOST_FOUND) * job.total > 0 and seconds_of(job) > 0
 
 

@@ -129,13 +129,13 @@ def _follow(is_active: bool) -> None:
         return
     if _are_active(listed) != is_active:
         st.rerun()  # the whole page, which starts or stops following
-    for failure in filter(None, (jobs.ledger().trouble, st.session_state.get(FAILURE_KEY))):
+    for failure in filter(None, (jobs.job_table().status, st.session_state.get(FAILURE_KEY))):
         st.html(trouble_html(failure))
     if not listed:
         st.info(EMPTY)
     first = listed if st.session_state.get(ALL_KEY) else listed[:MOST_SHOWN]
     for job in first:
-        _draw_card(job, job_view(job, jobs.place(job)))
+        _draw_card(job, job_view(job, jobs.count_ahead(job)))
     if len(first) < len(listed):
         st.button(f"Show all {len(listed):,} jobs", key="library.all_jobs", on_click=_show_all)
 

@@ -1,4 +1,7 @@
-"""The `exegesis` command. Every result of the dashboard can be had here without a browser."""
+"""The `exegesis` command: every result of the dashboard without a browser.
+
+`root` lists the commands, one module a subject; `options`, `inputs`, `output`, `guard` and `experiments` are shared.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,12 @@ QUIET = {
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
     "TRANSFORMERS_VERBOSITY": "error",
 }
-"""What keeps libraries from talking beside us; whoever sets one of these differently is heard."""
+"""Variables that keep libraries from printing, where they are not set already."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs one command and ends the process: 0 done, 1 failed, 2 wrong use, 130 stopped."""
+    """Run one command and end the process: 0 done, 1 failed, 2 wrong use, 130 stopped."""
+    # Here and not above: pages import from this package, and need no command.
     from engine.cli.guard import log_to_file
     from engine.cli.root import app
 

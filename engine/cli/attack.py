@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli import values
+from engine.cli import options
 from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
-from engine.cli.methods import methods_of, values_of
-from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
-from engine.cli.writing import write
+from engine.cli.inputs import check_dtype, read_methods, read_typed_params
+from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split
+from engine.cli.output import write_file
 from engine.errors import UsageError, not_allowed
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ def attack(
         raise UsageError("--index: one example is attacked here and at once. Leave --job and --executor out.")
     file = rows_file(out)
     plan = AttackPlan(
-        models=tuple(values.names("--models", models)),
+        models=tuple(options.read_names("--models", models)),
         dataset=given("--dataset", dataset),
         methods=(),
         objectives=_objectives(objective),
-        examples=values.whole("--examples", examples, 1),
-        seed=values.whole("--seed", seed),
+        examples=options.read_whole("--examples", examples, 1),
+        seed=options.read_whole("--seed", seed),
         split=split,
         dtype=dtype,
         attack={
@@ -87,8 +87,8 @@ def attack(
             "quantity": quantity,
             "alpha": _number("--alpha", alpha),
             "beta": _number("--beta", beta),
-            "starts": values.whole("--starts", starts, 1),
-            "steps": values.whole("--steps", steps, 1),
+            "starts": options.read_whole("--starts", starts, 1),
+            "steps": options.read_whole("--steps", steps, 1),
             "learning_rate": _number("--learning-rate", learning_rate),
             "sign_steps": sign_steps,
             "specials": specials,
@@ -98,7 +98,7 @@ def attack(
     check(plan)
     found = worked("attack", "attacking", _work(plan, index, executor, address), plan.as_plain() if job else None)
     if file is not None:
-        write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
+        write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
     if as_json:
         output.print_json(plain_attack.as_plain(found))
     else:
@@ -134,12 +134,12 @@ def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str
     kind = plan.kind
     if not methods.strip():
         raise UsageError(f"--methods: is missing. Can be attacked: {', '.join(METHODS)}. Give one or more.")
-    asked = values.names("--methods", methods)
+    asked = options.read_names("--methods", methods)
     for method in asked:
         check_method(method, kind)
-    others = methods_of("--transfer", transfer, kind, plan.models)[0] if transfer.strip() else []
+    others = read_methods("--transfer", transfer, kind, plan.models)[0] if transfer.strip() else []
     every = list({spec.id: spec for spec in [*(explainer(method, kind) for method in asked), *others]}.values())
-    params = values_of(param, every)
+    params = read_typed_params(param, every)
     return replace(plan, methods=tuple(asked), transfer=tuple(spec.id for spec in others), params=params)
 
 
@@ -150,5 +150,5 @@ def _work(plan: AttackPlan, index: str | None, executor: str, address: str | Non
 
     if index is None:
         return lambda report, cancel: carry_out_on(executor, plan, address, report, cancel)
-    at = values.whole("--index", index)
+    at = options.read_whole("--index", index)
     return lambda report, cancel: attack_example(plan, at, report, cancel)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import values
-from engine.cli.inputs import Asked, given
+from engine.cli import options
+from engine.cli.inputs import InputOptions, read_input
 from engine.cli.options import Dataset, Image, Index, Seed, Split, Target, Text, TextPair
 from engine.errors import ExegesisError, UsageError
 
@@ -47,15 +47,15 @@ def compare(
 
     if unit not in UNITS:
         raise unknown("--unit", unit, UNITS)
-    number = values.whole("--seed", seed)
-    how = How(measure, order, values.whole("--percent", percent, 1))
+    number = options.read_whole("--seed", seed)
+    how = How(measure, order, options.read_whole("--percent", percent, 1))
     if examples is not None:
-        number_of = values.whole("--examples", examples, 1)
+        number_of = options.read_whole("--examples", examples, 1)
         _search(column or [], dataset, number_of, split, target, unit, how, number, as_json)
         return
     pairs = _pairs(column or [])
     check_pairs(pairs)
-    asked = Asked("compare", pairs[0].model, text, text_pair, image, dataset, index, split, None)
+    asked = InputOptions("compare", pairs[0].model, text, text_pair, image, dataset, index, split, None)
     _one(pairs, asked, target, unit, how, number, as_json)
 
 
@@ -72,32 +72,32 @@ def _pairs(codes: list[str]) -> tuple[Pair, ...]:
 
 
 def _one(
-    pairs: tuple[Pair, ...], asked: Asked, target: str | None, unit: str, how: How, seed: int, as_json: bool
+    pairs: tuple[Pair, ...], asked: InputOptions, target: str | None, unit: str, how: How, seed: int, as_json: bool
 ) -> None:
     from engine.cli import drawing_comparison, output
     from engine.comparison.plain import as_plain
     from engine.comparison.search import sheet_of
 
-    with output.only_ours():
-        source = given(asked)
+    with output.stdout_reserved():
+        source = read_input(asked)
         requests = {pair.code: pair.request(source.example, target, seed) for pair in pairs}
         made, failed = _made(requests)
     if len(made) < 2:
         raise ExegesisError(f"compare: fewer than two columns have a map. {' '.join(failed.values())}")
     sheet = sheet_of(list(made.values()), source.example, unit)
     plain = as_plain(list(made), list(made.values()), sheet, how, failed)
-    output.print_json(plain) if as_json else drawing_comparison.draw(source.told, plain, how.measure)
+    output.print_json(plain) if as_json else drawing_comparison.draw(source.lines, plain, how.measure)
 
 
 def _made(requests: dict[str, Request]) -> tuple[dict[str, Explanation], dict[str, str]]:
     """The maps that there are, and why others are not."""
-    from engine.cli.progress import shown
+    from engine.cli.output import progress_bar
     from engine.errors import Cancelled
     from engine.explain import explain
 
     made: dict[str, Explanation] = {}
     failed: dict[str, str] = {}
-    with shown("explaining") as report:
+    with progress_bar("explaining") as report:
         for done, (code, request) in enumerate(requests.items()):
             report(done, len(requests), code)
             try:
@@ -114,7 +114,7 @@ def _search(
     seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     from engine.cli import drawing_comparison, output
-    from engine.cli.progress import shown
+    from engine.cli.output import progress_bar
     from engine.comparison.plain import search_as_plain
     from engine.comparison.search import Left, Search, disputed
     from engine.input_kinds import kind_of_model
@@ -125,7 +125,7 @@ def _search(
     kind = kind_of_model(pairs[0].model)
     search = Search(dataset, pairs, kind, split, examples, seed, target)
     left: list[Left] = []
-    with output.only_ours(), shown("comparing") as report:
+    with output.stdout_reserved(), progress_bar("comparing") as report:
         found = disputed(search, how, unit, report=report, tell=left.append)
     if left and not found:
         raise ExegesisError(f"compare: no example has two maps. Example {left[0].index}: {left[0].why}")

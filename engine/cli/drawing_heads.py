@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
-from engine.cli.drawing import header
+from engine.cli.explain import header_lines
 from engine.cli.output import console, table, visible
 from engine.heads.readings import CAUTION
 
@@ -25,7 +25,7 @@ NONE, FLIPS = "-", "flips"
 def draw(told: Sequence[str], found: HeadTable, most: int | None = None) -> None:
     """Prints lines that say what the input is, the prediction, a row a head, and what the scores mean."""
     out = console()
-    for line in header(told, found.reading.of):
+    for line in header_lines(told, found.reading.of):
         out.print(line)
     out.print()
     out.print(_table(found, most))

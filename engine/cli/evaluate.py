@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli import values
+from engine.cli import options
 from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
-from engine.cli.methods import methods_of, values_of
-from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split, check_dtype
-from engine.cli.writing import write
+from engine.cli.inputs import check_dtype, read_methods, read_typed_params
+from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split
+from engine.cli.output import write_file
 
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
@@ -55,22 +55,22 @@ def evaluate(
     check_job(job, executor)
     file = rows_file(out)
     plan = Plan(
-        models=tuple(values.names("--models", models)),
+        models=tuple(options.read_names("--models", models)),
         dataset=given("--dataset", dataset),
         methods=(),
-        metrics=tuple(values.names("--metrics", metrics)) if metrics else (),
-        examples=values.whole("--examples", examples, 1),
-        seed=values.whole("--seed", seed),
+        metrics=tuple(options.read_names("--metrics", metrics)) if metrics else (),
+        examples=options.read_whole("--examples", examples, 1),
+        seed=options.read_whole("--seed", seed),
         split=split,
         unit=unit,
         removal=removal,
         dtype=dtype,
-        shares=tuple(values.whole("--shares", share) for share in values.names("--shares", shares)),
-        k=values.whole("--k", k, 1),
-        samples=values.whole("--samples", samples, 1),
+        shares=tuple(options.read_whole("--shares", share) for share in options.read_names("--shares", shares)),
+        k=options.read_whole("--k", k, 1),
+        samples=options.read_whole("--samples", samples, 1),
     )
-    asked, _ = methods_of("--methods", methods, plan.kind, plan.models)
-    plan = replace(plan, methods=tuple(one.id for one in asked), params=values_of(param, asked))
+    asked, _ = read_methods("--methods", methods, plan.kind, plan.models)
+    plan = replace(plan, methods=tuple(one.id for one in asked), params=read_typed_params(param, asked))
     found = worked("evaluate", "evaluating", _work(plan, executor, address), plan.as_plain() if job else None)
     if file is not None:
         _write(found, file)
@@ -91,4 +91,4 @@ def _work(plan: Plan, executor: str, address: str | None) -> Work:
 def _write(found: Evaluation, file: Path) -> None:
     from engine.evaluation.export import FORMATS
 
-    write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
+    write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))

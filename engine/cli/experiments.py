@@ -6,22 +6,33 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from statistics import fmean
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from engine.cli import values
 from engine.cli.guard import FAILED, STOPPED, fail, note
-from engine.cli.jobs import carried_out, end
-from engine.cli.methods import methods_of, values_of
-from engine.cli.options import DEFAULT_MODEL, Dtype, Param, check_dtype
-from engine.cli.writing import check_place, write
+from engine.cli.inputs import check_dtype, read_methods, read_typed_params
+from engine.cli.jobs import exit_unless_done, run_with_progress
+from engine.cli.options import DEFAULT_MODEL, Dtype, Param, read_names, read_whole
+from engine.cli.output import (
+    check_place,
+    console,
+    print_json,
+    progress_bar,
+    stdout_reserved,
+    stoppable,
+    table,
+    visible,
+    write_file,
+)
 from engine.errors import Cancelled, UsageError, not_allowed
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, options_of
-
-if TYPE_CHECKING:
-    from engine.progress import CancelToken, Report
+from engine.experiments.run import FORMATS, carry_out, rows_of
+from engine.jobs import create
+from engine.progress import CancelToken, Report
+from engine.store import result_store
 
 T = TypeVar("T")
 Draw = Callable[[Any, Path | None], object]
@@ -81,17 +92,13 @@ def _value(one: Option, typed: Any) -> Any:
     if one.name == "dataset":
         return given(one.flag, typed)
     if one.is_list:
-        return tuple(values.names(one.flag, typed)) if typed or one.default != () else ()
+        return tuple(read_names(one.flag, typed)) if typed or one.default != () else ()
     if one.hint is int:
-        return values.whole(one.flag, typed, one.get("low") or 0)
+        return read_whole(one.flag, typed, one.get("low") or 0)
     return typed
 
 
 def _run(own: Experiment, draw: Draw, typed: Mapping[str, Any]) -> None:
-    # What runs models is imported when a command runs.
-    from engine.cli import output
-    from engine.experiments.run import FORMATS, carry_out, rows_of
-
     check_dtype(typed["dtype"])
     check_job(typed["job"], typed["executor"])
     file = rows_file(typed["out"])
@@ -99,8 +106,8 @@ def _run(own: Experiment, draw: Draw, typed: Mapping[str, Any]) -> None:
     plan = own.plan(methods=(), dtype=typed["dtype"], **{n: _value(one, typed[n]) for n, one in options.items()})
     usual = options_of(own.plan)["methods"].default
     wanted = typed["methods"] or (",".join(usual) if isinstance(usual, tuple) else "")
-    methods, _ = methods_of("--methods", wanted, plan.kind, plan.models)
-    plan = replace(plan, methods=tuple(one.id for one in methods), params=values_of(typed["param"], methods))
+    methods, _ = read_methods("--methods", wanted, plan.kind, plan.models)
+    plan = replace(plan, methods=tuple(one.id for one in methods), params=read_typed_params(typed["param"], methods))
     found = worked(
         own.id,
         own.doing,
@@ -108,24 +115,19 @@ def _run(own: Experiment, draw: Draw, typed: Mapping[str, Any]) -> None:
         plan.as_plain() if typed["job"] else None,
     )
     if file is not None:
-        write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
+        write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
     if typed["as_json"]:
-        output.print_json(own.steps.to_json(found))
+        print_json(own.steps.to_json(found))
     else:
         draw(found, file)
         if file is not None:
-            print(f"Written: {output.visible(str(file))}, {sum(1 for _ in rows_of(found)):,} rows")
+            print(f"Written: {visible(str(file))}, {sum(1 for _ in rows_of(found)):,} rows")
     if not any(one.examples for one in found.models):
         raise typer.Exit(fail(f"{own.id}: no example could be explained; why is said above.", FAILED))
 
 
 def draw_means(found: Any, file: Path | None) -> None:
     """For people: the mean of each metric by model and method."""
-    from statistics import fmean
-
-    from engine.cli.output import console, table, visible
-    from engine.experiments.run import rows_of
-
     groups: dict[tuple[str, str, str], list[float]] = {}
     for row in rows_of(found):
         groups.setdefault((row["model"], row["method"], row["metric"]), []).append(row["value"])
@@ -152,8 +154,6 @@ def rows_file(out: str | None) -> Path | None:
     """Where the rows go, None for nowhere; refused before long work is done for them."""
     if out is None:
         return None
-    from engine.experiments.run import FORMATS
-
     path = Path(out).expanduser()
     if path.suffix.lower().removeprefix(".") not in FORMATS:
         endings = ", ".join(f".{name}" for name in FORMATS)
@@ -169,14 +169,9 @@ def worked(
 
     `job_spec`: first goes through the list of jobs. What failed there is tried again by the work, which says why.
     """
-    from engine.cli.output import only_ours
-    from engine.cli.progress import shown
-    from engine.cli.stopping import stoppable
-    from engine.store import result_store
-
     if job_spec is not None:
         _as_job(kind, job_spec)
-    with only_ours(), stoppable() as cancel, shown(doing) as report:
+    with stdout_reserved(), stoppable() as cancel, progress_bar(doing) as report:
         try:
             found = work(report, cancel)
         except Cancelled:
@@ -188,8 +183,6 @@ def worked(
 
 
 def _as_job(kind: str, spec: Mapping[str, Any]) -> None:
-    from engine.jobs import create
-
-    ended = carried_out(create(kind, dict(spec)))
+    ended = run_with_progress(create(kind, dict(spec)))
     if ended.state != "failed":
-        end(ended)
+        exit_unless_done(ended)

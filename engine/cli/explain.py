@@ -1,14 +1,21 @@
-"""`exegesis explain`: explanations of one text or picture by one or more methods."""
+"""`exegesis explain`: explanations of one text or picture by one or more methods.
+
+For people a table: tokens or patches as rows, methods as columns.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
+import numpy as np
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text as StyledText
 
-from engine.cli import values
-from engine.cli.inputs import Asked, given
-from engine.cli.methods import methods_of, params_of
+from engine.cli.guard import note
+from engine.cli.inputs import InputOptions, check_dtype, check_model, read_heads, read_input, read_methods, read_params
 from engine.cli.options import (
     DEFAULT_MODEL,
     Column,
@@ -24,15 +31,23 @@ from engine.cli.options import (
     Target,
     Text,
     TextPair,
-    check_dtype,
-    check_model,
-    head_scales,
+    read_whole,
 )
+from engine.cli.output import console, print_json, progress_bar, stdout_reserved, table, visible
 from engine.errors import ExegesisError
+from engine.explain import explain as explain_one
+from engine.explain import explain_many
+from engine.progress import Report
+from engine.request import Request
+from engine.result import Check, Explanation
+from engine.serialization import explanation_to_json
+from engine.store import result_store
 
-if TYPE_CHECKING:
-    from engine.request import Request
-    from engine.result import Explanation
+TOP_SCORES = 3
+"""Scores of a column that are bold."""
+MAX_TOKEN_WIDTH = 24
+MAX_CLASSES = 10
+COLUMN_GAP = 3
 
 
 def explain(
@@ -53,54 +68,129 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list, one object a method.")] = False,
 ) -> None:
     """Explain a prediction: one score a token or a patch, by one or more methods."""
-    from engine.cli import drawing, output
-    from engine.cli.guard import note
-    from engine.request import Request
-    from engine.serialization import explanation_to_json
-    from engine.store import result_store
-
     check_dtype(dtype)
-    number = values.whole("--seed", seed)
-    with output.only_ours():
-        source = given(Asked("explain", model, text, text_pair, image, dataset, index, split, column))
+    number = read_whole("--seed", seed)
+    with stdout_reserved():
+        source = read_input(InputOptions("explain", model, text, text_pair, image, dataset, index, split, column))
         check_model(model, source.example.kind)
-        methods, every = methods_of("--method", method, source.example.kind)
-        params = params_of(param, methods)
-        heads = head_scales(head)
-        asked = [Request(model, m.id, source.example, params[m.id], target, number, dtype, heads) for m in methods]
-        found = _all_that_can(asked) if every else _explained(asked)
-    if trouble := result_store().status:
-        note(trouble)
+        methods, are_all = read_methods("--method", method, source.example.kind)
+        params = read_params(param, methods)
+        heads = read_heads(head)
+        requests = [Request(model, m.id, source.example, params[m.id], target, number, dtype, heads) for m in methods]
+        with progress_bar("explaining") as report:
+            explanations = _explain_supported(requests, report) if are_all else explain_many(requests, report)
+    if status := result_store().status:
+        note(status)
     if as_json:
-        output.print_json([explanation_to_json(explanation) for explanation in found])
+        print_json([explanation_to_json(explanation) for explanation in explanations])
     else:
-        drawing.draw(source.told, found)
+        print_explanations(source.lines, explanations)
 
 
-def _explained(asked: list[Request]) -> list[Explanation]:
-    from engine.cli.progress import shown
-    from engine.explain import explain_many
-
-    with shown("explaining") as report:
-        return explain_many(asked, report)
-
-
-def _all_that_can(asked: list[Request]) -> list[Explanation]:
-    """Every method that serves this input; those that do not are named, with their reason."""
-    from engine.cli.guard import note
-    from engine.cli.progress import shown
-    from engine.explain import explain
-
-    found, refused = [], []
-    with shown("explaining") as report:
-        for done, request in enumerate(asked):
-            report(done, len(asked), request.method)
-            try:
-                found.append(explain(request))
-            except ExegesisError as error:
-                refused.append((request.method, error))
-    if not found:
+def _explain_supported(requests: list[Request], report: Report) -> list[Explanation]:
+    """Explanations by every method that serves this input; a note names the others, with the reason."""
+    explanations, refused = [], []
+    for done, request in enumerate(requests):
+        report(done, len(requests), request.method)
+        try:
+            explanations.append(explain_one(request))
+        except ExegesisError as error:
+            refused.append((request.method, error))
+    if not explanations:
         raise refused[0][1]
     for method, reason in refused:
         note(f"{method} is left out: {reason}")
-    return found
+    return explanations
+
+
+def print_explanations(lines: Sequence[str], explanations: Sequence[Explanation]) -> None:
+    """Print lines that describe the input, the prediction, as many tables as the width needs, and all notes."""
+    out = console()
+    for line in header_lines(lines, explanations[0]):
+        out.print(line)
+    for group in _groups_by_width(explanations, out):
+        out.print()
+        out.print(_score_table(group))
+    for line in _notes(explanations):
+        out.print(line)
+
+
+def header_lines(lines: Sequence[str], first: Explanation) -> Iterator[StyledText]:
+    """The model and its device, the input, and the prediction."""
+    origin = first.provenance
+    model = f"{origin.model}, revision {origin.revision}, {origin.dtype} on {origin.device}"
+    yield StyledText(visible(model), style="dim")
+    yield from (StyledText(visible(line)) for line in lines)
+    yield StyledText(visible(_prediction_line(first)), style="bold")
+
+
+def _prediction_line(first: Explanation) -> str:
+    prediction, origin = first.prediction, first.provenance
+    if prediction.regression:
+        return f"score {prediction.logits[0]:.4f}"
+    ranked = sorted(zip(prediction.labels, prediction.probabilities, strict=True), key=lambda pair: -pair[1])
+    shares = ", ".join(f"{label} {share:.4f}" for label, share in ranked[:MAX_CLASSES])
+    if len(ranked) > MAX_CLASSES:
+        shares += f" and {len(ranked) - MAX_CLASSES:,} more"
+    return f"predicted {prediction.label} ({shares}); explained: {origin.target_label}"
+
+
+def _groups_by_width(explanations: Sequence[Explanation], out: Console) -> Iterator[Sequence[Explanation]]:
+    room = out.width - MAX_TOKEN_WIDTH
+    start = used = 0
+    for end, explanation in enumerate(explanations):
+        width = max(len(explanation.provenance.method), 12) + COLUMN_GAP
+        if used and used + width > room:
+            yield explanations[start:end]
+            start, used = end, 0
+        used += width
+    yield explanations[start:]
+
+
+def _score_table(group: Sequence[Explanation]) -> Table:
+    names = [e.provenance.method for e in group]
+    rows = table(["token" if group[0].grid is None else "patch", *names], right=names)
+    columns = [list(_score_cells(e)) for e in group]
+    last = len(group[0].tokens) - 1
+    for position, token in enumerate(group[0].tokens):
+        name = StyledText(visible(token.text)[:MAX_TOKEN_WIDTH], style="dim" if token.special else "")
+        rows.add_row(name, *(column[position] for column in columns), end_section=position == last)
+    checks = [() if e.check is None else e.check.parts for e in group]
+    rows.add_row("check", *(_check_cell(parts[0]) if parts else "none" for parts in checks))
+    if any(len(parts) > 1 for parts in checks):
+        rows.add_row("second check", *(_check_cell(parts[1]) if len(parts) > 1 else "" for parts in checks))
+    rows.add_row("evaluations", *(f"{e.evaluations:,}" for e in group))
+    rows.add_row("seconds", *(f"{e.seconds:.3f}{' (cached)' if e.cached else ''}" for e in group))
+    return rows
+
+
+def _score_cells(explanation: Explanation) -> Iterator[StyledText]:
+    """One cell a token; the largest scores by absolute value are bold, special tokens are dim."""
+    scores, features = explanation.scores, explanation.features
+    order = features[np.argsort(-np.abs(scores[features]), kind="stable")]
+    top = {i for i in order[:TOP_SCORES].tolist() if scores[i]}
+    largest = float(np.abs(scores).max(initial=0.0))
+    fixed = largest == 0 or 1e-2 <= largest < 1e4
+    for position, (token, score) in enumerate(zip(explanation.tokens, scores, strict=True)):
+        style = "dim" if token.special else "bold" if position in top else ""
+        yield StyledText(f"{score:.4f}" if fixed else f"{score:.3e}", style=style)
+
+
+def _check_cell(check: Check) -> str:
+    return f"{check.value:.1e} {'ok' if check.ok else 'too large'}"
+
+
+def _notes(explanations: Sequence[Explanation]) -> Iterator[StyledText]:
+    """Each note once, with the methods that it belongs to, unless that is all of them."""
+    owners: dict[str, list[str]] = {}
+    for explanation in explanations:
+        name = explanation.provenance.method
+        for remark in explanation.remarks:
+            owners.setdefault(remark, []).append(name)
+        for part in () if explanation.check is None else explanation.check.parts:
+            if not part.ok:
+                failure = f"{part.name} is {part.value:.2e}, above its limit {part.limit:.0e}."
+                owners.setdefault(failure, []).append(name)
+    for remark, names in owners.items():
+        prefix = "" if len(names) == len(explanations) else f"{', '.join(names)}: "
+        yield StyledText(f"note: {prefix}{visible(remark)}")

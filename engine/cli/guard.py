@@ -1,4 +1,4 @@
-"""How a command ends: whatever goes wrong becomes one line on stderr and an exit status, never a traceback."""
+"""The end of a command: an error becomes one line on stderr and an exit status, never a traceback."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FAILED, WRONG_USE, STOPPED = 1, 2, 130
 
 
 class Commands(TyperGroup):
-    """A group of commands that ends as the whole program promises."""
+    """A group of commands whose errors are one line and an exit status."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         # The name of the program, however it was started: help and errors show commands that can be typed.
         options["prog_name"] = "exegesis"
         run = super().main
-        sys.exit(guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
+        sys.exit(run_guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args:
@@ -44,8 +44,8 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def guarded(run: Callable[[], object]) -> int:
-    """Runs a command; returns its exit status."""
+def run_guarded(run: Callable[[], object]) -> int:
+    """Run a command; returns its exit status."""
     try:
         status = run()
         sys.stdout.flush()
@@ -53,28 +53,28 @@ def guarded(run: Callable[[], object]) -> int:
     except ExegesisError as error:
         return fail(str(error), error.exit_code)
     except typer.TyperException as error:
-        return fail(_usage(error), WRONG_USE)
+        return fail(_usage_message(error), WRONG_USE)
     except (KeyboardInterrupt, typer.Abort):
         return STOPPED
     except BrokenPipeError:
         _forget_stdout()
         return FAILED
     except Exception as error:
-        return fail(_unexpected(error), FAILED)
+        return fail(_unexpected_message(error), FAILED)
 
 
 def fail(message: str, status: int) -> int:
-    """Says `message` in one line on stderr; returns the status."""
+    """Print an error in one line on stderr; returns the status."""
     print("error:", " ".join(message.split()), file=sys.stderr)
     return status
 
 
 def note(message: str) -> None:
-    """One line for people on stderr, which is not part of the result."""
+    """Print one line for people on stderr, which is not part of the result."""
     print("note:", " ".join(message.split()), file=sys.stderr)
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage_message(error: typer.TyperException) -> str:
     """The parser's complaint in our form: what is wrong, what is allowed, where to read on."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "exegesis"
@@ -96,15 +96,17 @@ def _options(command: Any) -> list[str]:
     return [*(name for parameter in command.params for name in parameter.opts if name.startswith("--")), "--help"]
 
 
-def _unexpected(error: Exception) -> str:
-    told = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
+def _unexpected_message(error: Exception) -> str:
+    message = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
     try:
-        return f"{told}. This is a fault of Exegesis; the full traceback is in {_logged(error)}."
-    except OSError as trouble:
-        return f"{told}. Its traceback could not be kept in {home() / 'logs'} ({trouble.strerror}); set EXEGESIS_HOME."
+        return f"{message}. This is a fault of Exegesis; the full traceback is in {_write_traceback(error)}."
+    except OSError as second:
+        return (
+            f"{message}. Its traceback could not be kept in {home() / 'logs'} ({second.strerror}); set EXEGESIS_HOME."
+        )
 
 
-def _logged(error: Exception) -> Path:
+def _write_traceback(error: Exception) -> Path:
     folder = home() / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
@@ -113,8 +115,8 @@ def _logged(error: Exception) -> Path:
     return file
 
 
-class _LateFile(logging.FileHandler):
-    """Makes its folder with its first line; a home that cannot be written is no second error."""
+class _LazyFileHandler(logging.FileHandler):
+    """A log file whose folder is made with its first line; a home that cannot be written is no second error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):
@@ -123,8 +125,8 @@ class _LateFile(logging.FileHandler):
 
 
 def log_to_file() -> None:
-    """What the engine logs goes to a file of the home folder: on stderr a traceback would hide the one line."""
-    handler = _LateFile(home() / "logs" / "exegesis.log", encoding="utf-8", delay=True)
+    """Send the engine's log to a file of the home folder: on stderr a traceback would hide the one line."""
+    handler = _LazyFileHandler(home() / "logs" / "exegesis.log", encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(name)s %(message)s"))
     logging.getLogger("exegesis").addHandler(handler)
     logging.getLogger().addHandler(logging.NullHandler())

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli import values
-from engine.cli.inputs import Asked as Input
-from engine.cli.inputs import given
+from engine.cli import options
+from engine.cli.inputs import InputOptions as Input
+from engine.cli.inputs import check_dtype, check_model, read_heads, read_input
 from engine.cli.options import (
     DEFAULT_MODEL,
     Column,
@@ -23,9 +23,6 @@ from engine.cli.options import (
     Target,
     Text,
     TextPair,
-    check_dtype,
-    check_model,
-    head_scales,
 )
 from engine.errors import UsageError
 
@@ -64,19 +61,19 @@ def heads(
     from engine.store import result_store
 
     check_dtype(dtype)
-    most = None if top is None else values.whole("--top", top, 1)
-    number = values.whole("--seed", seed)
-    with output.only_ours():
-        source = given(Input("heads", model, text, text_pair, image, dataset, index, split, column))
+    most = None if top is None else options.read_whole("--top", top, 1)
+    number = options.read_whole("--seed", seed)
+    with output.stdout_reserved():
+        source = read_input(Input("heads", model, text, text_pair, image, dataset, index, split, column))
         check_model(model, source.example.kind)
         asked = _asked(score, against, query, source.example.kind)
-        found = _made(Request(model, PROBE, source.example, {}, target, number, dtype, head_scales(head)), asked)
+        found = _made(Request(model, PROBE, source.example, {}, target, number, dtype, read_heads(head)), asked)
     if trouble := result_store().status:
         note(trouble)
     if as_json:
         output.print_json(heads_as_plain(found, most))
     else:
-        drawing_heads.draw(source.told, found, most)
+        drawing_heads.draw(source.lines, found, most)
 
 
 def _asked(score: str, against: str, query: str | None, kind: str) -> HeadTableQuery:
@@ -85,7 +82,7 @@ def _asked(score: str, against: str, query: str | None, kind: str) -> HeadTableQ
     from engine.heads.scores import AGREEMENT
     from engine.registry import explainer
 
-    names = values.names("--score", score) if score else list(DEFAULT_SCORES)
+    names = options.read_names("--score", score) if score else list(DEFAULT_SCORES)
     if against:
         explainer(against, kind)
         names += [] if AGREEMENT in names else [AGREEMENT]
@@ -93,12 +90,12 @@ def _asked(score: str, against: str, query: str | None, kind: str) -> HeadTableQ
         raise UsageError(f"--against: is missing; the score '{AGREEMENT}' needs it. {EXAMPLE}")
     elif query is not None:
         raise UsageError(f"--query: belongs to --against, which is missing. {EXAMPLE}")
-    return HeadTableQuery(tuple(names), against, None if query is None else values.whole("--query", query))
+    return HeadTableQuery(tuple(names), against, None if query is None else options.read_whole("--query", query))
 
 
 def _made(request: Request, asked: HeadTableQuery) -> HeadTable:
-    from engine.cli.progress import shown
+    from engine.cli.output import progress_bar
     from engine.heads.readings import head_table
 
-    with shown("reading heads") as report:
+    with progress_bar("reading heads") as report:
         return head_table(request, asked, report)

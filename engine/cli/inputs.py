@@ -1,26 +1,33 @@
-"""What a command looks at: a text, a picture, or an example of a data set of either."""
+"""What a command explains and how: a text, picture or example of a data set, methods with parameters, scaled heads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from engine.cli import values
-from engine.errors import UsageError
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
+from engine.cli.guard import note
+from engine.cli.options import read_names, read_pairs, read_text, read_whole
+from engine.data import datasets, image_datasets
+from engine.data.picture_files import read_picture
+from engine.errors import UsageError, not_allowed, unknown
+from engine.heads.scales import HeadScales
+from engine.models import catalog
+from engine.params import Plain, from_mapping
+from engine.registry import Explainer, all_explainers, explainer
+from engine.request import DTYPES, Example, Input, Picture
+from engine.vision.view import read_view
 
-    from engine.request import Input
-
-BELONGS = {"--text-pair": "--text", "--index": "--dataset", "--split": "--dataset", "--column": "--dataset"}
+REQUIRED_BY = {"--text-pair": "--text", "--index": "--dataset", "--split": "--dataset", "--column": "--dataset"}
+ALL = "all"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a command's options say of the input; None is what was not given."""
+class InputOptions:
+    """The options of a command about its input; None is what was not given."""
 
     command: str
     model: str
@@ -34,91 +41,150 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Given:
-    """The input, and lines for people that say what it is."""
+class CommandInput:
+    """The input, and lines for people that describe it."""
 
     example: Input
-    told: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
-def given(asked: Asked) -> Given:
+def read_input(options: InputOptions) -> CommandInput:
     """The one input that the options name."""
-    sources: Mapping[str, tuple[str | None, Callable[[Asked], Given]]] = {
-        "--text": (asked.text, _text), "--image": (asked.image, _image), "--dataset": (asked.dataset, _of_dataset),
+    sources: Mapping[str, tuple[str | None, Callable[[InputOptions], CommandInput]]] = {
+        "--text": (options.text, _read_text), "--image": (options.image, _read_image),
+        "--dataset": (options.dataset, _read_example),
     }  # fmt: skip
     named = [option for option, (value, _) in sources.items() if value is not None]
     if len(named) != 1:
         got = " and ".join(named) or "none of them"
         raise UsageError(
-            f"{asked.command}: needs one of --text, --image, and --dataset with --index, got {got}. "
+            f"{options.command}: needs one of --text, --image, and --dataset with --index, got {got}. "
             "Example: --text 'Not bad.'"
         )
-    _check_others(asked, named[0])
-    return sources[named[0]][1](asked)
-
-
-def _check_others(asked: Asked, source: str) -> None:
-    others = {"--text-pair": asked.text_pair, "--index": asked.index, "--split": asked.split, "--column": asked.column}
+    others = {
+        "--text-pair": options.text_pair, "--index": options.index, "--split": options.split,
+        "--column": options.column,
+    }  # fmt: skip
     for option, value in others.items():
-        if value and BELONGS[option] != source:
-            raise UsageError(f"{option}: belongs to {BELONGS[option]}, got {source}. Leave one of them out.")
+        if value and REQUIRED_BY[option] != named[0]:
+            raise UsageError(f"{option}: belongs to {REQUIRED_BY[option]}, got {named[0]}. Leave one of them out.")
+    return sources[named[0]][1](options)
 
 
-def _text(asked: Asked) -> Given:
-    pair = None if asked.text_pair is None else values.text("--text-pair", asked.text_pair)
-    return _texts(values.text("--text", str(asked.text)), pair)
+def _read_text(options: InputOptions) -> CommandInput:
+    pair = None if options.text_pair is None else read_text("--text-pair", options.text_pair)
+    return _text_input(read_text("--text", str(options.text)), pair)
 
 
-def _texts(text: str, pair: str | None) -> Given:
-    from engine.request import Example
-
-    return Given(Example(text, pair), tuple(" ".join(part.split())[:1000] for part in (text, pair) if part is not None))
-
-
-def _image(asked: Asked) -> Given:
-    from engine.data.picture_files import read_picture
-
-    file = Path(str(asked.image)).expanduser()
-    return _picture(read_picture(file, "--image"), file.name)
+def _read_image(options: InputOptions) -> CommandInput:
+    file = Path(str(options.image)).expanduser()
+    return _picture_input(read_picture(file, "--image"), file.name)
 
 
-def _of_dataset(asked: Asked) -> Given:
-    if asked.index is None:
+def _read_example(options: InputOptions) -> CommandInput:
+    if options.index is None:
         raise UsageError("--index: is missing; --dataset needs it. Example: --index 0 for the first example.")
-    number = values.whole("--index", asked.index)
-    mapping = values.pairs("--column", asked.column or [], "text=review") or None
-    return (_of_pictures if _names_pictures(asked) else _of_texts)(asked, number, mapping)
+    name, number = str(options.dataset), read_whole("--index", options.index)
+    columns = read_pairs("--column", options.column or [], "text=review") or None
+    if not _names_pictures(options):
+        example = datasets.load(name, split=options.split, columns=columns)[number].example
+        return _text_input(example.text, example.text_pair)
+    data = image_datasets.load_images(name, split=options.split, columns=columns)
+    picture = data[number]
+    label = "" if picture.label is None else f", labelled {data.label_names[picture.label]}"
+    return _picture_input(picture.pixels, f"picture {number} of {data.id}{label}")
 
 
-def _names_pictures(asked: Asked) -> bool:
+def _names_pictures(options: InputOptions) -> bool:
     """By the data set; where there is none of that name, by the model, so that the error lists what goes with it."""
-    from engine.data.datasets import registered_name
-    from engine.data.image_datasets import is_images
-    from engine.models import catalog
-
-    name = str(asked.dataset)
-    known = registered_name(name) is not None or Path(name).exists()
-    return is_images(name) or (not known and catalog.is_image_model(asked.model))
+    name = str(options.dataset)
+    exists = datasets.registered_name(name) is not None or Path(name).exists()
+    return image_datasets.is_images(name) or (not exists and catalog.is_image_model(options.model))
 
 
-def _of_texts(asked: Asked, number: int, columns: Mapping[str, str] | None) -> Given:
-    from engine.data.datasets import load
-
-    example = load(str(asked.dataset), split=asked.split, columns=columns)[number].example
-    return _texts(example.text, example.text_pair)
+def _text_input(text: str, pair: str | None) -> CommandInput:
+    lines = (" ".join(part.split())[:1000] for part in (text, pair) if part is not None)
+    return CommandInput(Example(text, pair), tuple(lines))
 
 
-def _of_pictures(asked: Asked, number: int, columns: Mapping[str, str] | None) -> Given:
-    from engine.data.image_datasets import load_images
-
-    data = load_images(str(asked.dataset), split=asked.split, columns=columns)
-    example = data[number]
-    label = "" if example.label is None else f", labelled {data.label_names[example.label]}"
-    return _picture(example.pixels, f"picture {number} of {data.id}{label}")
-
-
-def _picture(pixels: np.ndarray, name: str) -> Given:
-    from engine.request import Picture
-
+def _picture_input(pixels: np.ndarray, name: str) -> CommandInput:
     height, width, _ = pixels.shape
-    return Given(Picture(pixels), (f"{name}, {width} x {height} pixels",))
+    return CommandInput(Picture(pixels), (f"{name}, {width} x {height} pixels",))
+
+
+def check_dtype(dtype: str) -> None:
+    """Refuse a precision that no model runs in."""
+    if dtype not in DTYPES:
+        raise unknown("--dtype", dtype, DTYPES)
+
+
+def check_model(model: str, kind: str) -> None:
+    """Refuse a model that does not exist or does not read inputs of that kind, before what runs it is loaded."""
+    source = catalog.locate(model)
+    if kind == "image":
+        read_view(model)
+    else:
+        catalog.check_text_model(source.id, catalog.config(source))
+
+
+def read_heads(typed: list[str] | None) -> HeadScales:
+    """Scales by layer and head, counted from 0 as in the parameters of methods."""
+    scales = {}
+    for name, value in read_pairs("--head", typed or [], "3.7=0").items():
+        layer, _, head = name.partition(".")
+        try:
+            scales[int(layer), int(head)] = float(value)
+        except ValueError:
+            allowed = "a layer and a head from 0 and a scale from 0 (off) to 2"
+            raise not_allowed("--head", allowed, f"{name}={value}", "Example: --head 3.7=0.") from None
+    return HeadScales.of(scales)
+
+
+def read_methods(option: str, typed: str, kind: str, models: Sequence[str] = ()) -> tuple[list[Explainer], bool]:
+    """The methods that the option names, and whether it names all: then those that one of `models` does not support
+    are left out, with a note."""
+    methods = all_explainers(kind)
+    if not typed.strip():
+        known = ", ".join(methods)
+        raise UsageError(f"{option}: is missing. Give one or more between commas, or {ALL}. Known: {known}.")
+    names = read_names(option, typed)
+    if names == [ALL]:
+        return [method for method in methods.values() if _is_supported(method, models)], True
+    return [explainer(name, kind) for name in names], False
+
+
+def _is_supported(method: Explainer, models: Sequence[str]) -> bool:
+    reason = next(filter(None, map(method.why_not, models)), "")
+    if reason:
+        note(f"{method.id} is left out: {reason}")
+    return not reason
+
+
+def read_params(typed: list[str] | None, methods: Sequence[Explainer]) -> dict[str, dict[str, str]]:
+    """Each method's parameters as typed: `name` goes to every method that has it, `method.name` to that one."""
+    pairs = read_pairs("--param", typed or [], "n_steps=50")
+    own = {method.id: [f.name for f in dataclasses.fields(method.params)] for method in methods}
+    params: dict[str, dict[str, str]] = {name: {} for name in own}
+    # The addressed ones come last, so that they win over the general ones.
+    for key, value in sorted(pairs.items(), key=lambda item: "." in item[0]):
+        method, dot, parameter = key.rpartition(".")
+        if dot and method not in own:
+            raise unknown("--param: method", method, own)
+        takers = [method] if dot else [name for name in own if parameter in own[name]]
+        known = own[method] if dot else {p for parameters in own.values() for p in parameters}
+        if parameter not in known:
+            raise unknown(f"--param: parameter of {method or ', '.join(own)}", parameter, known)
+        for name in takers:
+            params[name][parameter] = value
+    return params
+
+
+def read_typed_params(typed: list[str] | None, methods: Sequence[Explainer]) -> dict[str, dict[str, Plain]]:
+    """Those parameters as values of their types, so that the same work has the same key whoever orders it."""
+    texts = read_params(typed, methods)
+    params: dict[str, dict[str, Plain]] = {}
+    for method in methods:
+        if own := texts[method.id]:
+            values = from_mapping(method.params, own, method.id)
+            params[method.id] = {name: getattr(values, name) for name in own}
+    return params

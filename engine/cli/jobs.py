@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import time
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from engine.cli import values
+from engine import jobs
 from engine.cli.guard import FAILED, STOPPED, Commands, fail, note
+from engine.cli.options import Json, read_id, read_json_file
+from engine.cli.output import (
+    console,
+    format_facts,
+    format_time,
+    print_json,
+    progress_bar,
+    stdout_reserved,
+    stoppable,
+    table,
+    visible,
+)
 from engine.errors import ExegesisError, UsageError
+from engine.jobs import Job
 
-if TYPE_CHECKING:
-    from engine.jobs import Job
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Number = Annotated[str, typer.Argument(metavar="ID", help="The job's number.")]
 
 
 class JobCommands(Commands):
-    """`exegesis jobs` alone is `exegesis jobs list`."""
+    """A group in which `exegesis jobs` alone is `exegesis jobs list`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["list"])
@@ -32,36 +38,32 @@ app = typer.Typer(cls=JobCommands, rich_markup_mode=None, help="List, run, resum
 
 
 @app.command("list")
-def listing(as_json: Json = False) -> None:
+def list_jobs(as_json: Json = False) -> None:
     """All jobs, the newest first."""
-    from engine.cli.output import console, print_json, table, visible
-    from engine.jobs import ledger, list_jobs
-
-    jobs = list_jobs()
-    _warn(ledger().trouble)
+    records = jobs.list_jobs()
+    _warn(jobs.job_table().status)
     if as_json:
-        return print_json([_plain(job) for job in jobs])
-    made = table(["id", "state", "done", "left", "started", "what"], right=["id", "done", "left"])
-    for job in jobs:
-        made.add_row(str(job.id), job.state, _share(job), _left(job), _clock(job.started), visible(job.title))
-    console().print(made) if jobs else print("There are no jobs.")
+        return print_json([asdict(job) for job in records])
+    rows = table(["id", "state", "done", "left", "started", "what"], right=["id", "done", "left"])
+    for job in records:
+        cells = (str(job.id), job.state, _share(job), _time_left(job), format_time(job.started), visible(job.title))
+        rows.add_row(*cells)
+    console().print(rows) if records else print("There are no jobs.")
     return None
 
 
 @app.command()
 def show(number: Number, as_json: Json = False) -> None:
     """One job, with what failed in it and why."""
-    from engine.cli.output import facts, print_json
-    from engine.jobs import failures, get, place
-
-    job = get(_id(number))
-    lost = failures(job.id)
+    job = jobs.get(read_id(number))
+    failures = jobs.failures(job.id)
     if as_json:
-        return print_json({**_plain(job), "place": place(job), "failures": [asdict(failure) for failure in lost]})
-    times = {"created": _clock(job.created), "started": _clock(job.started), "finished": _clock(job.finished)}
-    counts = {"done": _share(job), "computed": job.computed, "failed": job.failed, "time left": _left(job)}
-    print(facts({"id": job.id, "kind": job.kind, "title": job.title, "state": job.state, **counts, **times}))
-    for line in filter(None, (job.error, job.note, *(f"{failure.label}: {failure.error}" for failure in lost))):
+        more = {"place": jobs.count_ahead(job), "failures": [asdict(failure) for failure in failures]}
+        return print_json({**asdict(job), **more})
+    times = {name: format_time(getattr(job, name)) for name in ("created", "started", "finished")}
+    counts = {"done": _share(job), "computed": job.computed, "failed": job.failed, "time left": _time_left(job)}
+    print(format_facts({"id": job.id, "kind": job.kind, "title": job.title, "state": job.state, **counts, **times}))
+    for line in filter(None, (job.error, job.note, *(f"{failure.label}: {failure.error}" for failure in failures))):
         print(" ".join(line.split()))
     return None
 
@@ -73,108 +75,72 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Do a job here and now. Stopped or killed, it goes on with 'exegesis jobs resume'."""
-    from engine.jobs import create
-
-    _work(create(kind, _spec(spec)), as_json)
+    content = read_json_file(spec)
+    if not isinstance(content, dict):
+        raise UsageError(f"FILE: must hold a JSON object, got {type(content).__name__}.")
+    _run_and_report(jobs.create(kind, content), as_json)
 
 
 @app.command()
 def resume(number: Number, as_json: Json = False) -> None:
     """Go on with a job here and now; what is finished is found, not computed again."""
-    from engine.jobs import get
-
-    job = get(_id(number))
+    job = jobs.get(read_id(number))
     if not job.over:
         raise ExegesisError(
             f"job {job.id}: is {job.state} in process {job.owner.pid}. Cancel it first, or let it work."
         )
-    _work(job, as_json)
+    _run_and_report(job, as_json)
 
 
 @app.command()
 def cancel(number: Number, as_json: Json = False) -> None:
     """Stop a job of any process. What is finished is kept."""
-    from engine import jobs
-    from engine.cli.output import print_json
-
-    before = jobs.get(_id(number))
+    before = jobs.get(read_id(number))
     after = jobs.cancel(before.id)
     if as_json:
-        print_json(_plain(after))
+        print_json(asdict(after))
     elif before.over and before.state == after.state:
         print(f"Job {after.id} is {after.state}: there is nothing to cancel.")
     else:
         print(f"Job {after.id} is {after.state if after.over else 'asked to stop'}. Finished parts are kept.")
 
 
-def carried_out(job: Job) -> Job:
-    """Works on a job here and now, with progress; says what troubles the list of jobs or the cache."""
-    from engine.cli.output import only_ours
-    from engine.cli.progress import shown
-    from engine.cli.stopping import stoppable
-    from engine.jobs import ledger, run_now
-
-    with only_ours(), stoppable() as token, shown(job.title) as report:
-        ended = run_now(job, report, token)
-    _warn(ledger().trouble, ended.note)
+def run_with_progress(job: Job) -> Job:
+    """Run a job in the foreground, with progress; a note says when the list of jobs or the cache cannot be used."""
+    with stdout_reserved(), stoppable() as token, progress_bar(job.title) as report:
+        ended = jobs.run_now(job, report, token)
+    _warn(jobs.job_table().status, ended.note)
     return ended
 
 
-def _work(job: Job, as_json: bool) -> None:
-    from engine.cli.output import print_json
-
-    ended = carried_out(job)
-    if as_json:
-        print_json(_plain(ended))
-    elif ended.state == "done":
-        print(f"Job {ended.id} is done: {ended.total:,} parts, {ended.computed:,} computed now, the others found.")
-    end(ended)
-
-
-def end(job: Job) -> None:
-    """Ends the command where the job is not done: says how to go on, or what failed."""
+def exit_unless_done(job: Job) -> None:
+    """End the command where the job is not done: say how to go on, or what failed."""
     if job.state == "done":
         return
     if job.state == "cancelled":
-        told = f"job {job.id}: stopped after {_share(job)}. Go on with: exegesis jobs resume {job.id}"
-        raise typer.Exit(fail(told, STOPPED))
-    told = f"job {job.id}: {job.state}. {job.error} See: exegesis jobs show {job.id}"
-    raise typer.Exit(fail(told, FAILED))
+        message = f"job {job.id}: stopped after {_share(job)}. Go on with: exegesis jobs resume {job.id}"
+        raise typer.Exit(fail(message, STOPPED))
+    message = f"job {job.id}: {job.state}. {job.error} See: exegesis jobs show {job.id}"
+    raise typer.Exit(fail(message, FAILED))
 
 
-def _spec(file: str) -> dict[str, Any]:
-    try:
-        content = values.text("FILE", "-") if file == "-" else Path(file).read_text(encoding="utf-8-sig")
-        spec = json.loads(content)
-    except OSError as error:
-        raise UsageError(f"FILE: must be a file with JSON, got {file!r} ({error.strerror}).") from None
-    except ValueError as error:
-        raise UsageError(f"FILE: {file} is not valid JSON ({error}).") from None
-    if not isinstance(spec, dict):
-        raise UsageError(f"FILE: must hold a JSON object, got {type(spec).__name__}.")
-    return spec
-
-
-def _plain(job: Job) -> dict[str, Any]:
-    return asdict(job)
-
-
-def _id(number: str) -> int:
-    return values.number_of(number)
+def _run_and_report(job: Job, as_json: bool) -> None:
+    ended = run_with_progress(job)
+    if as_json:
+        print_json(asdict(ended))
+    elif ended.state == "done":
+        print(f"Job {ended.id} is done: {ended.total:,} parts, {ended.computed:,} computed now, the others found.")
+    exit_unless_done(ended)
 
 
 def _share(job: Job) -> str:
     return f"{job.done:,} of {job.total:,}" if job.total else ""
 
 
-def _left(job: Job) -> str:
+def _time_left(job: Job) -> str:
     return "" if job.seconds_left is None else f"{job.seconds_left:.0f} s"
 
 
-def _clock(moment: float | None) -> str:
-    return "" if moment is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
-
-
-def _warn(*troubles: str) -> None:
-    for trouble in filter(None, troubles):
-        note(trouble)
+def _warn(*sentences: str) -> None:
+    for sentence in filter(None, sentences):
+        note(sentence)

@@ -1,17 +1,26 @@
-"""The options that commands on one prediction share: which model, which input, which class, which heads."""
+"""Options: those that several commands share, the texts and numbers that options hold, and options made of a config.
+
+Errors name the option.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import dataclasses
+import inspect
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from engine.errors import not_allowed, unknown
-
-if TYPE_CHECKING:
-    from engine.heads.scales import HeadScales
+from engine.errors import UsageError, not_allowed
 
 DEFAULT_MODEL = "reviews-minilm"
+MAX_NUMBER, MAX_ID = 2**63 - 1, 2**31 - 1
+"""What seeds and counts hold, and the numbers of studies and jobs in a database."""
 
 Model = Annotated[str, typer.Option(metavar="M", help="Embedded model, folder or hub id.")]
 Text = Annotated[str | None, typer.Option(metavar="T", help="The text; '-' reads stdin.")]
@@ -26,39 +35,148 @@ Head = Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", help="Sc
 Param = Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="A parameter of a method.")]
 Seed = Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")]
 Dtype = Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-def check_dtype(dtype: str) -> None:
-    """Refuses a precision that no model runs in."""
-    from engine.request import DTYPES
-
-    if dtype not in DTYPES:
-        raise unknown("--dtype", dtype, DTYPES)
-
-
-def check_model(model: str, kind: str) -> None:
-    """Whether there is such a model, and it reads inputs of that kind, is known before what runs it is loaded."""
-    from engine.models import catalog
-    from engine.vision.view import read_view
-
-    source = catalog.locate(model)
-    if kind == "image":
-        read_view(model)
-    else:
-        catalog.check_text_model(source.id, catalog.config(source))
+def read_whole(option: str, value: str, low: int = 0, high: int = MAX_NUMBER) -> int:
+    """A whole number from `low` to `high`."""
+    digits = value.strip().lstrip("+-")
+    if not digits.isdecimal() or len(digits) > 19 or not low <= int(value) <= high:
+        allowed = f"at least {low}" if len(digits) < len(str(high)) else f"from {low} to {high:,}"
+        raise not_allowed(option, f"a whole number of {allowed}".replace("of from", "from"), value)
+    return int(value)
 
 
-def head_scales(given: list[str] | None) -> HeadScales:
-    """Scales by layer and head, counted from 0 as in the parameters of methods."""
-    from engine.cli import values
-    from engine.heads.scales import HeadScales
+def read_id(value: str) -> int:
+    """The number of a study or a job."""
+    return read_whole("ID", value, 1, MAX_ID)
 
-    scales = {}
-    for name, value in values.pairs("--head", given or [], "3.7=0").items():
-        layer, _, head = name.partition(".")
-        try:
-            scales[int(layer), int(head)] = float(value)
-        except ValueError:
-            allowed = "a layer and a head from 0 and a scale from 0 (off) to 2"
-            raise not_allowed("--head", allowed, f"{name}={value}", "Example: --head 3.7=0.") from None
-    return HeadScales.of(scales)
+
+def read_numbers(option: str, value: str) -> list[float]:
+    """Numbers between commas."""
+    try:
+        numbers = [float(part) for part in value.split(",")]
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise not_allowed(option, "numbers between commas", value)
+    return numbers
+
+
+def read_size(option: str, value: str) -> int:
+    """Bytes, as `500000000`, `500MB` or `2GB` (powers of 1,000)."""
+    text = value.strip().upper().removesuffix("B")
+    factor = {"K": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:], 1)
+    number = text if factor == 1 else text[:-1]
+    if not number.strip().isdecimal():
+        raise not_allowed(option, "a number of bytes such as 500MB", value)
+    return int(number) * factor
+
+
+def read_names(option: str, value: str) -> list[str]:
+    """Names between commas, each once, in the order typed."""
+    names = list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    if not names:
+        raise not_allowed(option, "one or more names between commas", value)
+    return names
+
+
+def read_pairs(option: str, typed: list[str], example: str) -> dict[str, str]:
+    """`name=value` pairs; a name twice is an error."""
+    pairs: dict[str, str] = {}
+    for pair in typed:
+        name, sign, value = (part.strip() for part in pair.partition("="))
+        if not sign or not name:
+            raise not_allowed(option, "name=value", pair, f"Example: {option} {example}.")
+        if name in pairs:
+            raise UsageError(f"{option}: {name} is given twice. Give it once.")
+        pairs[name] = value
+    return pairs
+
+
+def read_text(option: str, value: str) -> str:
+    """A text as typed; `-` reads stdin (UTF-8) without its last line end."""
+    if value == "-":
+        value = _read_stdin(option)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{option}: must be UTF-8 text, got bytes that are not. Convert it to UTF-8.") from None
+    return value
+
+
+def _read_stdin(option: str) -> str:
+    content = sys.stdin.buffer.read()
+    try:
+        decoded = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        wrong = f"byte 0x{content[error.start]:02x} at position {error.start}"
+        raise UsageError(f"{option} -: stdin must be UTF-8 text, got {wrong}. Convert it to UTF-8.") from None
+    return decoded.removesuffix("\n").removesuffix("\r")
+
+
+def read_json_file(file: str) -> Any:
+    """The content of the JSON file that is the argument FILE; `-` reads stdin."""
+    try:
+        return json.loads(read_text("FILE", "-") if file == "-" else Path(file).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"FILE: must be a file with JSON, got {file!r} ({error.strerror}).") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"FILE: {file} is not valid JSON ({error}).") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class ConfigOptions:
+    """The options of a command that runs a training: one a field of its config, which is the only list of them.
+
+    `fields`: by name. `help`, `default`: of each, for `--help`; the default as a text. `as_json`: what `--json` prints.
+    """
+
+    fields: Mapping[str, dataclasses.Field[Any]]
+    help: Callable[[str], str]
+    default: Callable[[str], str]
+    as_json: str
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The fields that are yes or no."""
+        return tuple(name for name, field in self.fields.items() if isinstance(field.default, bool))
+
+    def chosen(self, typed: Mapping[str, Any]) -> dict[str, object]:
+        """The fields that the command line sets, `--no-x` as x being false."""
+        chosen: dict[str, object] = {}
+        for name, value in typed.items():
+            if value is None or value is False:
+                continue
+            switch = name.removeprefix("no_")
+            if name.startswith("no_") and switch in self.switches:
+                if typed.get(switch) is not None:
+                    raise UsageError(f"--{_flag(name)}: got --{_flag(switch)} too. Leave one of them out.")
+                chosen[switch] = False
+            else:
+                chosen[name] = value
+        return chosen
+
+    def signature(self) -> inspect.Signature:
+        """The parameters that typer reads."""
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        options = []
+        for name, field in self.fields.items():
+            text = f"{self.help(name)} [default: {self.default(name)}]"
+            shape = "|".join(field.metadata["choices"]) or type(field.default).__name__.upper()
+            option = typer.Option(f"--{_flag(name)}", help=text, metavar=shape)
+            options.append(inspect.Parameter(name, keyword, default=None, annotation=Annotated[str | None, option]))
+        for name in self.switches:
+            option = typer.Option(f"--no-{_flag(name)}", help=f"The same as --{_flag(name)} false.")
+            options.append(inspect.Parameter(f"no_{name}", keyword, default=False, annotation=Annotated[bool, option]))
+        as_json = typer.Option("--json", help=self.as_json)
+        options.append(inspect.Parameter("as_json", keyword, default=False, annotation=Annotated[bool, as_json]))
+        return inspect.Signature(options)
+
+    def annotations(self) -> dict[str, Any]:
+        return {name: parameter.annotation for name, parameter in self.signature().parameters.items()}
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")

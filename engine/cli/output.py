@@ -1,65 +1,72 @@
-"""What a command prints: pure JSON, or tables for people without colour codes when piped."""
+"""What a command prints and writes: JSON or tables on stdout, progress on stderr, and files.
+
+Tables are for people; they have no color codes when piped. Long work can be stopped from outside so that it can go on.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import sys
+import threading
+import time
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from engine.errors import ExegesisError, UsageError
+from engine.progress import CancelToken, Report, silent
 
 PIPED_WIDTH = 10_000
 """Lines of a pipe are not wrapped, so that each can be searched and cut."""
+DIRECTION_MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def console(error: bool = False) -> Console:
-    """A console on stdout (or stderr) as it is now; colours only on a terminal."""
-    from rich.console import Console
-
+    """A console on stdout (or stderr) as it is now; colors only on a terminal."""
     stream = sys.stderr if error else sys.stdout
-    made = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    return made if made.is_terminal else Console(
+    terminal = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    return terminal if terminal.is_terminal else Console(
         file=stream, highlight=False, markup=False, emoji=False, width=PIPED_WIDTH, color_system=None
     )  # fmt: skip
 
 
 def print_json(value: object) -> None:
-    """`value` as JSON; characters that stdout cannot hold are escaped."""
+    """Print `value` as JSON; characters that stdout cannot hold are escaped."""
     ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=ascii_only, allow_nan=False) + "\n")
 
 
 @contextlib.contextmanager
-def only_ours() -> Iterator[None]:
-    """Whatever a library prints while computing goes to stderr: stdout is for the result."""
+def stdout_reserved() -> Iterator[None]:
+    """Send what a library prints while computing to stderr: stdout is for the result."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
 
 
 def table(columns: Sequence[str], right: Sequence[str] = ()) -> Table:
     """An empty table; the columns named in `right` hold numbers."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    empty = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
     for name in columns:
-        made.add_column(name, justify="right" if name in right else "left", no_wrap=name in right)
-    return made
+        empty.add_column(name, justify="right" if name in right else "left", no_wrap=name in right)
+    return empty
 
 
-def facts(values: Mapping[str, object]) -> str:
-    """A line each: what, and its value. What is not known is left out."""
-    known = {name.replace("_", " "): shown(v) for name, v in values.items() if v not in (None, "", [], ())}
-    width = max(map(len, known), default=0)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in known.items())
+def format_facts(values: Mapping[str, object]) -> str:
+    """A line for each name and value. What is unknown or empty is left out."""
+    texts = {name.replace("_", " "): format_value(v) for name, v in values.items() if v not in (None, "", [], ())}
+    width = max(map(len, texts), default=0)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in texts.items())
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value for people: lists with commas, whole numbers in groups of three."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -68,20 +75,98 @@ def shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list | tuple):
-        return ", ".join(map(shown, value))
+        return ", ".join(map(format_value, value))
     return visible(str(value))
+
+
+def format_time(moment: float | None) -> str:
+    """A time in seconds since 1970 as local date and time; empty for None."""
+    return "" if moment is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
 
 
 def visible(text: str) -> str:
     """Control and direction characters as escapes: they would act on the terminal instead of being seen."""
-    return "".join(_escaped(c) if _acts(c) else c for c in text)
-
-
-def _acts(character: str) -> bool:
-    return (
-        unicodedata.category(character) == "Cc" or character in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    return "".join(
+        c.encode("unicode_escape").decode() if unicodedata.category(c) == "Cc" or c in DIRECTION_MARKS else c
+        for c in text
     )
 
 
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+@contextlib.contextmanager
+def progress_bar(title: str, lines: bool = False) -> Iterator[Report]:
+    """A report on stderr, as a bar with the time left; without a terminal it is silent, or prints `lines`."""
+    if not sys.stderr.isatty():
+        yield _print_line if lines else silent
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(error=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+
+        def report(done: int, total: int, label: str) -> None:
+            bar.update(task, completed=done, total=total, description=label or title)
+            if lines and ":" in label:
+                bar.console.print(label)
+
+        yield report
+
+
+def _print_line(done: int, total: int, label: str) -> None:
+    # Labels with a colon close an epoch or another large part; the others would flood a log.
+    if ":" in label:
+        print(f"{done}/{total} {label}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[CancelToken]:
+    """A token that the first Ctrl-C (or SIGTERM) cancels: work ends between two parts. A second one interrupts."""
+    cancel = CancelToken()
+    if threading.current_thread() is not threading.main_thread():
+        yield cancel
+        return
+
+    def stop(number: int, frame: object) -> None:
+        if cancel.cancelled:
+            raise KeyboardInterrupt
+        cancel.cancel()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield cancel
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def is_interactive() -> bool:
+    """Whether a person can answer a question."""
+    return sys.stdin.isatty()
+
+
+def check_place(option: str, path: Path) -> None:
+    """Refuse a place where no file can be, before long work is done for it."""
+    if path.is_dir():
+        raise UsageError(f"{option}: must be a file, got the folder {path}. Add a name.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option}: {path.parent} is no folder. Make it first, or choose another place.")
+
+
+def write_file(option: str, path: Path, data: bytes) -> None:
+    """Put `data` there in one step: whoever reads meanwhile, or after a crash, finds the old file or the new one."""
+    try:
+        _replace(path.resolve(), data) if path.is_file() or not path.exists() else path.write_bytes(data)
+    except OSError as error:
+        raise ExegesisError(f"{option}: {path} cannot be written ({error.strerror}). Choose another place.") from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise

@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
 
 from engine.cli.drawing_evaluation import NOTHING
 from engine.cli.experiments import command_of
 from engine.cli.output import console, table, visible
+from engine.randomization.curves import Curve, curves_of, verdicts_of
 from engine.randomization.plan import RANDOMIZE
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from engine.randomization.curves import Curve
-    from engine.randomization.result import ModelRandomization, RandomizationResult
+from engine.randomization.result import ModelRandomization, RandomizationResult
 
 LEGEND = (
     "Spearman's rho between the map of the model as it is and that of the randomized one, for the class that the model "
@@ -28,41 +26,34 @@ LEGEND = (
 )
 
 
-def draw(found: RandomizationResult, file: Path | None) -> None:
+def print_result(result: RandomizationResult, file: Path | None) -> None:
     """Print a table a model and mode, the verdicts, and what was left out."""
     out = console()
-    for part in _parts(found):
-        out.print(part)
+    for section in _sections(result):
+        out.print(section)
 
 
-def _parts(found: RandomizationResult) -> Iterator[RenderableType]:
-    from rich.text import Text
-
-    from engine.randomization.curves import verdicts_of
-
-    for one in found.models:
-        for mode in found.plan.modes:
-            yield Text(visible(f"{one.model} on {one.dataset}, {mode}"), style="bold")
-            yield _table(one, mode, found.plan.seed)
-        for verdict in verdicts_of(one, found.plan.kind, found.plan.seed):
+def _sections(result: RandomizationResult) -> Iterator[RenderableType]:
+    plan = result.plan
+    for of_model in result.models:
+        for mode in plan.modes:
+            yield Text(visible(f"{of_model.model} on {of_model.dataset}, {mode}"), style="bold")
+            yield _curve_table(of_model, mode, plan.seed)
+        for verdict in verdicts_of(of_model, plan.kind, plan.seed):
             yield Text(visible(f"{verdict.method}: {verdict.reason}"))
-        yield from (Text(visible(line)) for line in _left_out(one))
+        yield from (Text(visible(line)) for line in _exclusions(of_model))
         yield ""
     yield Text(LEGEND, style="dim")
 
 
-def _table(found: ModelRandomization, mode: str, seed: int) -> RenderableType:
+def _curve_table(result: ModelRandomization, mode: str, seed: int) -> RenderableType:
     """A row a stage, a column a method."""
-    from rich.text import Text
-
-    from engine.randomization.curves import curves_of
-
-    own = [curve for curve in curves_of(found, seed) if curve.mode == mode]
+    own = [curve for curve in curves_of(result, seed) if curve.mode == mode]
     rho = [curve for curve in own if curve.metric == "spearman"]
     predictions = [curve for curve in own if not curve.method]
     columns = ["same class" if curve.metric == "class_changed" else curve.metric for curve in predictions]
-    named = [*(curve.method for curve in rho), *columns]
-    rows = table(["randomized", *named], right=named)
+    headers = [*(curve.method for curve in rho), *columns]
+    rows = table(["randomized", *headers], right=headers)
     for at, point in enumerate((rho or predictions)[0].points):
         cells = [_number(curve.points[at].value) for curve in rho]
         cells += [_prediction(curve, at) for curve in predictions]
@@ -71,8 +62,8 @@ def _table(found: ModelRandomization, mode: str, seed: int) -> RenderableType:
 
 
 def _part(block: str, mode: str) -> str:
-    named = f"block {block}" if block.isdecimal() else block
-    return f"down to {named}" if mode == "cascading" else named
+    name = f"block {block}" if block.isdecimal() else block
+    return f"down to {name}" if mode == "cascading" else name
 
 
 def _prediction(curve: Curve, at: int) -> str:
@@ -84,20 +75,20 @@ def _number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}"
 
 
-def _left_out(found: ModelRandomization) -> Iterator[str]:
-    """A line for each reason why maps were left out."""
-    for why, count in Counter(found.failed.values()).items():
-        yield f"{_many(count, 'example')} left out: {why}"
+def _exclusions(result: ModelRandomization) -> Iterator[str]:
+    """A line for each reason to leave out examples or maps."""
+    for why, count in Counter(result.failed.values()).items():
+        yield f"{_count_text(count, 'example')} left out: {why}"
     counts = Counter[tuple[str, str]]()
-    for place, method in enumerate(found.methods):
-        codes: Sequence[int] = found.why[:, :, place][found.why[:, :, place] >= 0].tolist()
-        counts.update((found.reasons[code], method) for code in codes)
+    for place, method in enumerate(result.methods):
+        codes: Sequence[int] = result.why[:, :, place][result.why[:, :, place] >= 0].tolist()
+        counts.update((result.reasons[code], method) for code in codes)
     for (why, method), count in counts.items():
-        yield f"{_many(count, 'map')} of {method} left out: {why}"
+        yield f"{_count_text(count, 'map')} of {method} left out: {why}"
 
 
-def _many(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-randomize = command_of(RANDOMIZE, draw)
+randomize = command_of(RANDOMIZE, print_result)

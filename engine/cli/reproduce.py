@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import values
-from engine.cli.jobs import carried_out, end
+from engine.cli import options
+from engine.cli.jobs import exit_unless_done, run_with_progress
 from engine.cli.options import Seed
-from engine.cli.writing import write
+from engine.cli.output import write_file
 from engine.errors import Cancelled, UsageError, not_allowed, unknown
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def reproduce(
     folder = _folder(out)
     shared: dict[str, Any] = {
         "scale": scale,
-        "examples": None if examples is None else values.whole("--examples", examples, 2),
-        "seed": values.whole("--seed", seed),
-        "claims": tuple(values.names("--claims", claims)) if claims else (),
+        "examples": None if examples is None else options.read_whole("--examples", examples, 2),
+        "seed": options.read_whole("--seed", seed),
+        "claims": tuple(options.read_names("--claims", claims)) if claims else (),
         "places": {} if places is None else _places(Path(places).expanduser()),
     }
     queries: tuple[ReproductionQuery, ...] = (SmatQuery(**shared),)
@@ -100,8 +100,7 @@ def _places(file: Path) -> dict[str, str]:
 def _answer(query: ReproductionQuery) -> Reproduction:
     """The report, made by a job, so that it is seen and stopped elsewhere; what failed in it the report says."""
     from engine.cli.guard import STOPPED, fail, note
-    from engine.cli.output import only_ours
-    from engine.cli.stopping import stoppable
+    from engine.cli.output import stdout_reserved, stoppable
     from engine.jobs import create
     from engine.reproduction.run import cached_report, reproduce
     from engine.reproduction.thesis import ThesisQuery
@@ -109,14 +108,14 @@ def _answer(query: ReproductionQuery) -> Reproduction:
 
     if isinstance(query, ThesisQuery) and query.seconds() is not None and cached_report(query) is None:
         note(time_text(query))
-    ended = carried_out(create(query.job, query.as_plain()))
+    ended = run_with_progress(create(query.job, query.as_plain()))
     if ended.state not in ("done", "failed"):
-        end(ended)
+        exit_unless_done(ended)
     if ended.failed and query.job == "reproduce_smat":
         note(f"{ended.failed} parts of {ended.total} failed. See: exegesis jobs show {ended.id}")
     if report := cached_report(query):
         return report
-    with only_ours(), stoppable() as cancel:  # a cache that cannot be written to keeps no report
+    with stdout_reserved(), stoppable() as cancel:  # a cache that cannot be written to keeps no report
         try:
             return reproduce(query, cancel=cancel)
         except Cancelled:
@@ -133,7 +132,7 @@ def _write(report: Reproduction, query: ReproductionQuery, folder: Path) -> None
 
     folder.mkdir(parents=True, exist_ok=True)
     for ending, text in report_files(report, query).items():
-        write("--out", folder / f"{_stem(query)}{ending}", text().encode())
+        write_file("--out", folder / f"{_stem(query)}{ending}", text().encode())
 
 
 def _print(report: Reproduction, query: ReproductionQuery, folder: Path) -> None:

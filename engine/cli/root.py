@@ -1,33 +1,105 @@
-"""The list of commands. Nothing heavy is imported until a command needs it."""
+"""The list of commands. Each is imported when it is called: its module may import at its top what it needs."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from engine.cli import (
-    attack,
-    compare,
-    doctor,
-    evaluate,
-    explain,
-    heads,
-    jobs,
-    listing,
-    pretraining,
-    randomize,
-    reproduce,
-    scaffold,
-    serve,
-    storage,
-    study,
-    training,
-)
 from engine.cli.guard import Commands
+from engine.home import product_version
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "app": ("server.serve", "Open the dashboard in a browser."),
+    "explain": (
+        "explain.explain",
+        "Explain a prediction: one score a token or a patch, by one or more methods.",
+    ),
+    "heads": ("heads.heads", "See what each attention head looks at and if it matters."),
+    "compare": (
+        "compare.compare",
+        "Compare models and methods: where their maps agree, and where they do not.",
+    ),
+    "evaluate": (
+        "evaluate.evaluate",
+        "Score methods on many examples; stopped, the same command goes on where it was.",
+    ),
+    "randomize": (
+        "randomize.randomize",
+        "Randomize a model block by block and see whether explanations change; stopped, it goes on where it was.",
+    ),
+    "attack": (
+        "attack.attack",
+        "Attack maps on many examples; stopped, the same command goes on where it was.",
+    ),
+    "scaffold": (
+        "scaffold.scaffold",
+        "Teach students to say what a model says, with and without explanations; stopped, it goes on where it was.",
+    ),
+    "reproduce": (
+        "reproduce.reproduce",
+        "Try the claims of the thesis or of SMaT and write a report; stopped, the same command goes on where it was.",
+    ),
+    "pretrain": (
+        "training.pretrain",
+        "Train a new text model on plain text, with its own tokenizer; the same command goes on after a stop.",
+    ),
+    "train": (
+        "training.train",
+        "Fine-tune a base on texts, or train a vision transformer on pictures; the same command goes on after a stop.",
+    ),
+    "models": ("library.models", "List the embedded models, or load one and check it."),
+    "datasets": ("library.datasets", "List the data sets, or read one and describe it."),
+    "doctor": ("installation.doctor", "Check device, versions, embedded weights, cache, home folder and network."),
+    "jobs": ("jobs.app", "List, run, resume and cancel long work."),
+    "cache": ("installation.cache_commands", "Show, check and shrink the disk cache."),
+    "study": ("study.app", "Run studies in which people rank explanations blind."),
+}
+"""By name the place below this package, and the summary: the help of the command itself, which a test compares."""
+
+
+class LazyCommand(TyperCommand):
+    """A command, or a group of them, of which only the summary is there until it is called."""
+
+    def __init__(self, name: str, place: str, summary: str) -> None:
+        super().__init__(name, help=summary, rich_markup_mode=None)
+        self.place = place
+
+    @cached_property
+    def command(self) -> Any:
+        """The command itself, imported."""
+        module, _, name = self.place.partition(".")
+        target = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+        if isinstance(target, typer.Typer):
+            return typer.main.get_group(target)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(self.name)(target)
+        return typer.main.get_command(single)
+
+    @property
+    def commands(self) -> Mapping[str, Any]:
+        """The commands of a group."""
+        commands: Mapping[str, Any] = getattr(self.command, "commands", {})
+        return commands
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        return self.command.make_context(*args, **options)
+
+
+class LazyCommands(Commands):
+    """The group of all commands."""
+
+    def __init__(self, **options: Any) -> None:
+        commands = {name: LazyCommand(name, *command) for name, command in COMMANDS.items()}
+        super().__init__(**{**options, "commands": commands})
+
 
 app = typer.Typer(
-    cls=Commands,
+    cls=LazyCommands,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -37,8 +109,6 @@ app = typer.Typer(
 
 def print_version(wanted: bool) -> bool:
     if wanted:
-        from engine.home import product_version
-
         print(product_version())
         raise typer.Exit
     return wanted
@@ -51,22 +121,3 @@ def exegesis(
     ] = False,
 ) -> None:
     """See, compare and judge explanations of transformer classifiers."""
-
-
-app.command("app")(serve.serve)
-app.command("explain")(explain.explain)
-app.command("heads")(heads.heads)
-app.command("compare")(compare.compare)
-app.command("evaluate")(evaluate.evaluate)
-app.command("randomize")(randomize.randomize)
-app.command("attack")(attack.attack)
-app.command("scaffold")(scaffold.scaffold)
-app.command("reproduce")(reproduce.reproduce)
-app.command("pretrain")(pretraining.pretrain)
-app.command("train")(training.train)
-app.command("models")(listing.models)
-app.command("datasets")(listing.datasets)
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(storage.app, name="cache")
-app.add_typer(study.app, name="study")
-app.command("doctor")(doctor.doctor)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import values
-from engine.cli.config_options import ConfigOptions
+from engine.cli import options
 from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
-from engine.cli.options import DEFAULT_MODEL, Split
-from engine.cli.writing import write
+from engine.cli.options import DEFAULT_MODEL, ConfigOptions, Split
+from engine.cli.output import write_file
 from engine.errors import UsageError
 from engine.params import from_mapping
 from engine.scaffold import presets
@@ -76,14 +75,14 @@ def scaffold(
     plan = _plan(preset, teacher, dataset, base, split, OPTIONS.chosen(recipe))
     plan = dataclasses.replace(
         plan,
-        settings=SETTINGS if settings is None else tuple(values.names("--settings", settings)),
+        settings=SETTINGS if settings is None else tuple(options.read_names("--settings", settings)),
         seeds=_wholes("--seeds", seeds, 0),
         train_sizes=plan.train_sizes if train_sizes is None else _wholes("--train-sizes", train_sizes, 1),
     )
     scaffold_explainer.check(explainer, plan)
     found = worked("scaffold", "teaching", _work(plan, executor, address), plan.as_plain() if job else None)
     if file is not None:
-        write("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
+        write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
     learned = None if explainer is None else scaffold_explainer.saved(explainer, found)
     if as_json:
         output.print_json(plain_scaffold.as_plain(found, learned))
@@ -114,7 +113,7 @@ def _plan(
 
 
 def _wholes(option: str, text: str, low: int) -> tuple[int, ...]:
-    return tuple(values.whole(option, part, low) for part in values.names(option, text))
+    return tuple(options.read_whole(option, part, low) for part in options.read_names(option, text))
 
 
 def _work(plan: Plan, executor: str, address: str | None) -> Work:

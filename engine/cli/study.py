@@ -1,43 +1,77 @@
-"""`exegesis study`: a study from its design to its end, its tables and its file, without a browser."""
+"""`exegesis study`: a study from its design to its end, its ratings, tables and file; simulated and imported votes."""
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import study_ratings, values
 from engine.cli.guard import STOPPED, Commands, fail
-from engine.cli.output import console, facts, only_ours, print_json, shown, table, visible
-from engine.cli.progress import shown as progress
-from engine.cli.stopping import stoppable
-from engine.cli.storage import can_ask
-from engine.cli.writing import write
+from engine.cli.options import (
+    Json,
+    Seed,
+    Yes,
+    read_id,
+    read_json_file,
+    read_names,
+    read_numbers,
+    read_pairs,
+    read_whole,
+)
+from engine.cli.output import (
+    console,
+    format_facts,
+    format_time,
+    format_value,
+    is_interactive,
+    print_json,
+    progress_bar,
+    stdout_reserved,
+    stoppable,
+    table,
+    visible,
+    write_file,
+)
 from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed, unknown
 from engine.lazy import LazyModule
-from engine.study.design import Design, find_preset
+from engine.study.design import MODES, PREDICT, RANK, Design, find_preset
 from engine.table_io import to_csv, to_json
 
 if TYPE_CHECKING:
-    from engine.study import counted_votes, exports, studies, study_file
-else:  # the database and the engine behind it take long to import, which help does not need
+    from engine.study import (
+        counted_votes,
+        exports,
+        guesses,
+        rankings,
+        ratings,
+        simulation,
+        studies,
+        study_file,
+        summary,
+    )
+    from engine.study import results as study_results
+else:  # numpy, scipy, the database and the engine behind it take long to import, which help does not need
     counted_votes, exports = LazyModule("engine.study.counted_votes"), LazyModule("engine.study.exports")
-    studies, study_file = LazyModule("engine.study.studies"), LazyModule("engine.study.study_file")
+    guesses, rankings = LazyModule("engine.study.guesses"), LazyModule("engine.study.rankings")
+    simulation, studies = LazyModule("engine.study.simulation"), LazyModule("engine.study.studies")
+    study_file, summary = LazyModule("engine.study.study_file"), LazyModule("engine.study.summary")
+    study_results = LazyModule("engine.study.results")
 
 STUDY = "study"
 FORMATS = ("csv", "json")
 PARTS = ("items", "exclusion")
 """Parts of a design that have fields of their own."""
 
+MAX_VOTES = 5_000
+STRENGTH = "How good each is; predict: share of right guesses. [default: all 0; predict: all 0.5]"
+
 app = typer.Typer(cls=Commands, rich_markup_mode=None, help="Run studies in which people rank explanations blind.")
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Number = Annotated[str, typer.Argument(metavar="ID", help="The study's number.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Placebo = Annotated[str, typer.Option(metavar="M", help="The method that all others should beat.")]
 
 
 @app.command()
@@ -70,7 +104,7 @@ def list_studies(as_json: Json = False) -> None:
     for study in records:
         count = counts.get(study.id, studies.NO_ANSWERS)
         numbers = (f"{count.answers:,}", f"{count.annotators:,}")
-        rows.add_row(str(study.id), study.state, *numbers, _clock(study.opened), visible(study.design.title))
+        rows.add_row(str(study.id), study.state, *numbers, format_time(study.opened), visible(study.design.title))
     console().print(rows) if records else print("There are no studies. Make one with: exegesis study create")
     return None
 
@@ -78,7 +112,7 @@ def list_studies(as_json: Json = False) -> None:
 @app.command()
 def show(number: Number, as_json: Json = False) -> None:
     """One study: its design, how far it is, and what happened to it."""
-    study = studies.find(values.number_of(number))
+    study = studies.find(read_id(number))
     count, log = studies.count_answers().get(study.id, studies.NO_ANSWERS), studies.study_log(study.id)
     if as_json:
         events = [{"kind": kind, "at": at, "details": details} for kind, at, details in log]
@@ -87,18 +121,20 @@ def show(number: Number, as_json: Json = False) -> None:
     fields = {name: getattr(design, name) for name in ("title", "question", "mode", "model", "dataset", "kind")}
     methods = counted_votes.method_names(design)
     counts = {"methods": methods, "answers": count.answers, "people": count.annotators}
-    print(facts({"id": study.id, "state": study.state, "join": _join_link(study), **fields, **counts}))
+    print(format_facts({"id": study.id, "state": study.state, "join": _join_link(study), **fields, **counts}))
     for kind, at, details in log:
-        more = ", ".join(f"{name} {shown(value)}" for name, value in details.items() if not isinstance(value, dict))
-        print(f"{_clock(at)}  {kind}{f': {more}' if more else ''}")
+        more = ", ".join(
+            f"{name} {format_value(value)}" for name, value in details.items() if not isinstance(value, dict)
+        )
+        print(f"{format_time(at)}  {kind}{f': {more}' if more else ''}")
     return None
 
 
 @app.command("open")
 def open_study(number: Number, as_json: Json = False) -> None:
     """Compute and freeze what people will see, then let them in. Stopped before the end, it stays a draft."""
-    study = studies.find(values.number_of(number)).id
-    with only_ours(), stoppable() as cancel, progress("explaining") as report:
+    study = studies.find(read_id(number)).id
+    with stdout_reserved(), stoppable() as cancel, progress_bar("explaining") as report:
         try:
             opened = studies.open_study(study, report, cancel)
         except Cancelled:
@@ -110,30 +146,30 @@ def open_study(number: Number, as_json: Json = False) -> None:
 @app.command()
 def close(number: Number, as_json: Json = False) -> None:
     """Take no more votes. What was confirmed stays."""
-    study = studies.close(values.number_of(number))
+    study = studies.close(read_id(number))
     _report(study, f"Study {study.id} is closed. See: exegesis study results {study.id}", as_json)
 
 
 @app.command()
 def archive(number: Number, as_json: Json = False) -> None:
     """Put a closed study away; its votes and results stay."""
-    study = studies.archive(values.number_of(number))
+    study = studies.archive(read_id(number))
     _report(study, f"Study {study.id} is archived.", as_json)
 
 
 @app.command()
 def duplicate(number: Number, as_json: Json = False) -> None:
     """Make a draft of the same design, with a link of its own."""
-    copy = studies.duplicate(values.number_of(number))
+    copy = studies.duplicate(read_id(number))
     _report(copy, f"Study {copy.id} is a draft of the same design.", as_json)
 
 
 @app.command()
 def delete(number: Number, yes: Yes = False, as_json: Json = False) -> None:
     """Delete a study with all of its votes. Nothing brings it back but a file exported before."""
-    study = studies.find(values.number_of(number))
+    study = studies.find(read_id(number))
     answers = studies.count_answers().get(study.id, studies.NO_ANSWERS).answers
-    if not yes and not can_ask():
+    if not yes and not is_interactive():
         raise UsageError(
             f"study delete: would delete study {study.id} with {answers:,} answers and cannot ask here. Give --yes to "
             "do it."
@@ -145,7 +181,15 @@ def delete(number: Number, yes: Yes = False, as_json: Json = False) -> None:
     _report(study, f"Study {study.id} is deleted, with {answers:,} answers.", as_json)
 
 
-app.command("results")(study_ratings.results)
+@app.command()
+def results(number: Number, as_json: Json = False) -> None:
+    """What a study found so far: ratings, agreement, and what its rules left out."""
+    with stdout_reserved():
+        current = study_results.results(read_id(number))
+    if as_json:
+        print_json(exports.results_to_json(current))
+    else:
+        _print_results(current)
 
 
 @app.command()
@@ -158,7 +202,7 @@ def export(
     json_format: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Write a study as a file that makes it again elsewhere, or one of its tables. Nobody's code or name is in it."""
-    study = values.number_of(number)
+    study = read_id(number)
     if format not in FORMATS:
         raise unknown("--format", format, FORMATS)
     if votes and what != STUDY:
@@ -173,7 +217,7 @@ def export(
     if out == "-":
         sys.stdout.buffer.write(data)
         return
-    write("--out", Path(out), data)
+    write_file("--out", Path(out), data)
     print(f"Written: {out}")
 
 
@@ -191,8 +235,57 @@ def import_file(
     return None
 
 
-app.command("simulate")(study_ratings.simulate)
-app.command("rate")(study_ratings.rate)
+@app.command()
+def simulate(
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Names of methods between commas.")] = "",
+    mode: Annotated[str, typer.Option(metavar="rank|predict", help="What people do.")] = RANK,
+    strength: Annotated[str, typer.Option(metavar="X,Y", help=STRENGTH)] = "",
+    alone: Annotated[str, typer.Option(metavar="P", help="predict: right guesses without an explanation.")] = "0.5",
+    annotators: Annotated[str, typer.Option(metavar="N", help="How many people vote.")] = "20",
+    items: Annotated[str, typer.Option(metavar="M", help="How many items each ranks.")] = "20",
+    taste: Annotated[str, typer.Option(metavar="S", help="How far people's own strengths lie from these.")] = "0.5",
+    ties: Annotated[str, typer.Option(metavar="T", help="Two looks closer than this are a tie.")] = "0.25",
+    studies: Annotated[str, typer.Option(metavar="K", help="Say in how many of K studies any methods differ.")] = "0",
+    placebo: Placebo = "",
+    seed: Seed = "0",
+    as_json: Json = False,
+) -> None:
+    """Rate votes, or sum up guesses, of made-up annotators whose preferences or skills are known."""
+    if mode not in MODES:
+        raise unknown("--mode", mode, MODES)
+    strengths = _read_strengths(methods, strength, 0.5 if mode == PREDICT else 0.0)
+    people, each = read_whole("--annotators", annotators, low=1), read_whole("--items", items, low=1)
+    if people * each > MAX_VOTES:
+        raise not_allowed("--annotators times --items", f"at most {MAX_VOTES:,}", people * each)
+    spread, number = _read_distance("--taste", taste), read_whole("--seed", seed)
+    count = read_whole("--studies", studies)
+    if mode == PREDICT:
+        baseline = read_numbers("--alone", alone)
+        if len(baseline) != 1:
+            raise not_allowed("--alone", "a number between 0 and 1", ",".join(f"{one:g}" for one in baseline))
+        accuracy = {counted_votes.WITHOUT: baseline[0], **strengths}
+        guessing = simulation.GuessSimulation(accuracy, people, each, spread, seed=number)
+        return _simulate_guesses(guessing, count, placebo, as_json)
+    ranking = simulation.RankingSimulation(strengths, people, each, spread, _read_distance("--ties", ties), number)
+    if count:
+        return _simulate_differences(ranking, count, as_json)
+    return _print_rankings(simulation.simulate_rankings(ranking), placebo, number, as_json)
+
+
+@app.command()
+def rate(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A CSV file: a row a vote.")],
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Methods, in the order of the rank strings.")] = "",
+    placebo: Placebo = "",
+    seed: Seed = "0",
+    as_json: Json = False,
+) -> None:
+    """Rate the rankings of a file: rank strings such as 1,1,3,4 in a column 'ranks', or a column a method.
+
+    Of a person's rankings of one item the first is rated; repeats tell how steadily people rank.
+    """
+    names = read_names("--methods", methods) if methods else []
+    _print_rankings(rankings.read_rankings(Path(file), names), placebo, read_whole("--seed", seed), as_json)
 
 
 def _read_design(
@@ -212,8 +305,8 @@ def _read_design(
         design = find_preset(preset).design(*(options[name] or default for name, default in defaults)).to_json()
     design |= {name: value for name, value in options.items() if value is not None}
     if methods:
-        design["methods"] = [{"id": name} for name in values.names("--method", methods)]
-    for name, value in values.pairs("--set", settings, "items.count=10").items():
+        design["methods"] = [{"id": name} for name in read_names("--method", methods)]
+    for name, value in read_pairs("--set", settings, "items.count=10").items():
         part, dot, field = name.rpartition(".")
         if dot and part not in PARTS:
             raise not_allowed("--set", f"a field of the design, or one of {', '.join(PARTS)} after a dot", name)
@@ -221,18 +314,13 @@ def _read_design(
         if not isinstance(holder, dict):
             raise not_allowed(f"design.{part}", "names with values", holder)
         is_list = name == "items.indices"
-        holder[field] = [values.whole(f"--set {name}", each) for each in value.split(",")] if is_list else value
+        holder[field] = [read_whole(f"--set {name}", each) for each in value.split(",")] if is_list else value
     return Design.from_json(design)
 
 
 def _read_design_file(file: str) -> dict[str, Any]:
     """The design in a JSON file, or in the output of `exegesis study show --json`."""
-    try:
-        content = json.loads(values.text("FILE", "-") if file == "-" else Path(file).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UsageError(f"FILE: must be a file with JSON, got {file!r} ({error.strerror}).") from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"FILE: {file} is not valid JSON ({error}).") from None
+    content = read_json_file(file)
     design = content.get("design", content) if isinstance(content, dict) else content
     if not isinstance(design, dict):
         raise not_allowed("FILE", "a JSON object with a design", design)
@@ -274,5 +362,105 @@ def _join_link(study: studies.StudyRecord) -> str:
     return f"/annotate?study={study.token}"
 
 
-def _clock(moment: float | None) -> str:
-    return "" if moment is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+def _print_rankings(votes: list[rankings.Ranking], placebo: str, seed: int, as_json: bool) -> None:
+    result = summary.summarize_rankings(votes, placebo or None, seed)
+    if as_json:
+        print_json(exports.rankings_to_json(result))
+    else:
+        _print_summary(result)
+
+
+def _print_results(current: study_results.Results) -> None:
+    print(
+        visible(
+            f"{current.study.design.title}: {current.study.state}, {current.answers:,} answers of "
+            f"{current.annotators:,} people, {current.cannot_tell:,} could not tell, "
+            f"{current.answers - len(current.votes):,} left out."
+        )
+    )
+    if current.summary is not None:
+        _print_summary(current.summary)
+    elif current.forward is not None:
+        _print_guesses(current.forward)
+    else:
+        print("There is nothing to rate yet.")
+    for exclusion in current.excluded:
+        where = "" if exclusion.item is None else f" on item {exclusion.item}"
+        print(f"left out: {exclusion.annotator}{where}. {exclusion.reason}")
+
+
+def _print_summary(result: summary.RankingSummary) -> None:
+    columns = ["skill", "interval", "place", "as SMaT"]
+    rows = table(["method", *columns], right=columns)
+    smat = {rating.method: rating for rating in result.smat}
+    for rating in sorted(result.ratings, key=lambda rating: (rating.rank, -rating.skill)):
+        place = str(rating.rank) if rating.rank == rating.last else f"{rating.rank}-{rating.last}"
+        low, high = rating.interval
+        cells = (f"{rating.skill:.2f}", f"{low:.2f} to {high:.2f}", place, f"{smat[rating.method].skill:.2f}")
+        rows.add_row(visible(rating.method), *cells)
+    console().print(rows)
+    print(f"{result.votes:,} votes of {result.annotators:,} annotators on {result.items:,} items.")
+    for part in ("ratings", "placebo", "worths", "concordance", "alpha", "consistency", "needed"):
+        print(visible(result.meanings[part]))
+
+
+def _print_guesses(result: guesses.GuessSummary) -> None:
+    """A row a condition, and sentences about it."""
+    columns = ["right", "interval", "sure", "answers"]
+    rows = table(["explanation", *columns, "more than without"], right=columns)
+    for condition in result.conditions:
+        share, gain = condition.share, condition.gain
+        right = (f"{share.accuracy:.0%}", _percentages(share.interval)) if share else ("", "")
+        more = f"{gain.accuracy:+.0%} ({_percentages(gain.interval)})" if gain else ""
+        sure = "" if condition.sure is None else f"{condition.sure:.1f}"
+        rows.add_row(visible(condition.name), *right, sure, f"{condition.answers:,}", more)
+    console().print(rows)
+    for part in ("helpful", "plausible", "leak", "placebo"):
+        print(visible(result.meanings[part]))
+
+
+def _percentages(interval: ratings.Interval) -> str:
+    return f"{interval[0]:.0%} to {interval[1]:.0%}"
+
+
+def _simulate_differences(ranking: simulation.RankingSimulation, studies: int, as_json: bool) -> None:
+    """Print the share of many simulated studies that find a difference."""
+    with progress_bar("simulating studies") as report:
+        share = simulation.false_difference_rate(ranking, studies, report=report)
+    if as_json:
+        print_json({"studies": studies, "share_with_any_difference": share, **asdict(ranking)})
+    else:
+        print(f"{share:.1%} of {studies:,} studies tell any two methods apart.")
+
+
+def _simulate_guesses(guessing: simulation.GuessSimulation, studies: int, placebo: str, as_json: bool) -> None:
+    """Print the results of one study, or how often the intervals of many studies contain the truth."""
+    if not studies:
+        answers = simulation.simulate_guesses(guessing)
+        result = guesses.summarize_guesses(answers, tuple(guessing.accuracy)[1:], placebo or None)
+        print_json(exports.guesses_to_json(result)) if as_json else _print_guesses(result)
+        return
+    with progress_bar("simulating studies") as report:
+        coverage = simulation.measure_coverage(guessing, studies, report)
+    if as_json:
+        print_json({"studies": studies, **asdict(coverage), **asdict(guessing)})
+    else:
+        print(f"{coverage.alone:.1%} of the intervals hold the true accuracy.")
+        print(f"In {coverage.together:.1%} of {studies:,} studies all intervals of differences hold the true ones.")
+
+
+def _read_strengths(methods: str, strength: str, default: float) -> dict[str, float]:
+    names = read_names("--methods", methods)
+    if not 2 <= len(names) <= rankings.MAX_METHODS:
+        raise not_allowed("--methods", f"2 to {rankings.MAX_METHODS} different names between commas", methods)
+    strengths = read_numbers("--strength", strength) if strength else [default] * len(names)
+    if len(strengths) != len(names):
+        raise UsageError(f"--strength: must be one number for each of {', '.join(names)}, got {len(strengths)}.")
+    return dict(zip(names, strengths, strict=True))
+
+
+def _read_distance(option: str, value: str) -> float:
+    [number, *more] = read_numbers(option, value)
+    if more or number < 0:
+        raise not_allowed(option, "a number of at least 0", value)
+    return number

@@ -1,32 +1,53 @@
-"""`exegesis train`: fine-tuning, with every option of `TrainConfig`."""
+"""`exegesis train` and `exegesis pretrain`: fine-tuning and new text models, with every option of their configs."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.config_options import ConfigOptions
-from engine.cli.trained import run_and_say
+import typer
+
+from engine.cli.guard import STOPPED, fail
+from engine.cli.options import ConfigOptions
+from engine.cli.output import print_json, progress_bar, stdout_reserved, stoppable
+from engine.data.image_datasets import is_images
+from engine.errors import Cancelled
+from engine.models.catalog import PROCESSOR, embedded_image_models
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report
-from engine.training.config import NEW_VIT, ImageTrainConfig, TrainConfig
+from engine.training.config import NEW_VIT, ImageTrainConfig, LoopConfig, PretrainConfig, TrainConfig
 
 if TYPE_CHECKING:
     from engine.training.recipe import TrainResult
 
-Config = TrainConfig | ImageTrainConfig
-TEXT, IMAGE = ({f.name: f for f in dataclasses.fields(kind)} for kind in (TrainConfig, ImageTrainConfig))
-FIELDS = TEXT | {name: field for name, field in IMAGE.items() if name not in TEXT}
+Run = Callable[[Report, CancelToken], "TrainResult"]
+FineTuning = TrainConfig | ImageTrainConfig
+TEXT_FIELDS, IMAGE_FIELDS, PRETRAIN_FIELDS = (
+    {field.name: field for field in dataclasses.fields(kind)}
+    for kind in (TrainConfig, ImageTrainConfig, PretrainConfig)
+)
+TRAIN_FIELDS = TEXT_FIELDS | {name: field for name, field in IMAGE_FIELDS.items() if name not in TEXT_FIELDS}
 
 
-def train(as_json: bool = False, **given: Any) -> None:
+def train(as_json: bool = False, **typed: Any) -> None:
     """Fine-tune a base on texts, or train a vision transformer on pictures; the same command goes on after a stop."""
-    config = _config(given)
-    run_and_say(lambda report, cancel: _run(config, report, cancel), config, as_json, _used(config))
+    config = _config(typed)
+    use = "--text '...'" if isinstance(config, TrainConfig) else f"--dataset {config.dataset} --index 0"
+    command = f"exegesis explain --model {config.out} --method all {use}"
+    _run_training(lambda report, cancel: _train(config, report, cancel), config, as_json, command)
 
 
-def _run(config: Config, report: Report, cancel: CancelToken) -> TrainResult:
+def pretrain(as_json: bool = False, **typed: Any) -> None:
+    """Train a new text model on plain text, with its own tokenizer; the same command goes on after a stop."""
+    config = from_mapping(PretrainConfig, PRETRAIN_OPTIONS.chosen(typed), "pretrain")
+    command = f"exegesis train --base {config.out} --method lora --dataset reviews-marked --out my-model"
+    _run_training(lambda report, cancel: _pretrain(config, report, cancel), config, as_json, command)
+
+
+def _train(config: FineTuning, report: Report, cancel: CancelToken) -> TrainResult:
+    # Here and not above: training loads torch, which help and a wrong option do without.
     if isinstance(config, ImageTrainConfig):
         from engine.training.image_training import train_images
 
@@ -37,42 +58,79 @@ def _run(config: Config, report: Report, cancel: CancelToken) -> TrainResult:
     return train_texts(config, report, cancel)
 
 
-def _config(given: dict[str, Any]) -> Config:
-    """The options as a config, which knows their bounds: of pictures where base or data set says so."""
-    chosen = OPTIONS.chosen(given)
+def _pretrain(config: PretrainConfig, report: Report, cancel: CancelToken) -> TrainResult:
+    from engine.training.pretraining import pretrain as run
+
+    return run(config, report, cancel)
+
+
+def _config(typed: dict[str, Any]) -> FineTuning:
+    """The options as a config, which checks their bounds: of pictures where base or data set says so."""
+    chosen = TRAIN_OPTIONS.chosen(typed)
     kind = ImageTrainConfig if _on_pictures(chosen) else TrainConfig
-    config: Config = from_mapping(kind, chosen, "train")
+    config: FineTuning = from_mapping(kind, chosen, "train")
     return config
 
 
 def _on_pictures(chosen: dict[str, object]) -> bool:
-    from engine.data.image_datasets import is_images
-    from engine.models.catalog import PROCESSOR, embedded_image_models
-
     base = str(chosen.get("base", TrainConfig.base))
     if base in (NEW_VIT, *embedded_image_models()) or (Path(base) / PROCESSOR).is_file():
         return True
     return is_images(str(chosen.get("dataset", TrainConfig.dataset)))
 
 
-def _used(config: Config) -> str:
-    what = "--text '...'" if isinstance(config, TrainConfig) else f"--dataset {config.dataset} --index 0"
-    return f"exegesis explain --model {config.out} --method all {what}"
+def _run_training(run: Run, config: LoopConfig, as_json: bool, command: str) -> None:
+    """Run with progress and an orderly stop, and print the scores. `command`: one that uses the result."""
+    with stdout_reserved(), stoppable() as cancel, progress_bar("loading", lines=True) as report:
+        try:
+            result = run(report, cancel)
+        except Cancelled:
+            raise typer.Exit(fail(_stop_message(config), STOPPED)) from None
+    if as_json:
+        print_json(_to_json(result))
+        return
+    for split, score in result.scores.items():
+        print(f"{split}: {score.metric} {score.value:.4f} on {score.count:,} examples")
+    print(f"Stored in {result.out}. Use it: {command}")
 
 
-def _help(name: str) -> str:
-    if name not in TEXT:
-        return f"pictures: {IMAGE[name].metadata['help']}"
-    told = str(TEXT[name].metadata["help"])
-    other = str(IMAGE[name].metadata["help"]) if name in IMAGE else told
-    return told if other == told else f"{told}; pictures: {other}"
+def _stop_message(config: LoopConfig) -> str:
+    if not (Path(config.out) / "checkpoint").is_dir():
+        return f"{config.program}: stopped before the first step; nothing was stored."
+    return f"{config.program}: stopped; its state is kept in {config.out}. Go on with: {config.command()}"
 
 
-def _default(name: str) -> str:
-    defaults = [str(kind[name].default).lower() for kind in (TEXT, IMAGE) if name in kind]
+def _to_json(result: TrainResult) -> dict[str, Any]:
+    return {
+        "out": str(result.out),
+        "best_epoch": result.best_epoch,
+        "seconds": result.seconds,
+        "scores": {name: dataclasses.asdict(score) for name, score in result.scores.items()},
+        "history": [dataclasses.asdict(record) for record in result.history],
+    }
+
+
+def _train_help(name: str) -> str:
+    if name not in TEXT_FIELDS:
+        return f"pictures: {IMAGE_FIELDS[name].metadata['help']}"
+    help = str(TEXT_FIELDS[name].metadata["help"])
+    on_pictures = str(IMAGE_FIELDS[name].metadata["help"]) if name in IMAGE_FIELDS else help
+    return help if on_pictures == help else f"{help}; pictures: {on_pictures}"
+
+
+def _train_default(name: str) -> str:
+    defaults = [str(fields[name].default).lower() for fields in (TEXT_FIELDS, IMAGE_FIELDS) if name in fields]
     return defaults[0] if len(set(defaults)) == 1 else f"{defaults[0]}; pictures: {defaults[1]}"
 
 
-OPTIONS = ConfigOptions(FIELDS, _help, _default, "Print the scores as JSON.")
-train.__signature__ = OPTIONS.signature()  # type: ignore[attr-defined]
-train.__annotations__ = OPTIONS.annotations()
+TRAIN_OPTIONS = ConfigOptions(TRAIN_FIELDS, _train_help, _train_default, "Print the scores as JSON.")
+PRETRAIN_OPTIONS = ConfigOptions(
+    PRETRAIN_FIELDS,
+    lambda name: str(PRETRAIN_FIELDS[name].metadata["help"]),
+    lambda name: str(PRETRAIN_FIELDS[name].default).lower(),
+    "Print the losses as JSON.",
+)
+train.__signature__ = TRAIN_OPTIONS.signature()  # type: ignore[attr-defined]
+train.__annotations__ = TRAIN_OPTIONS.annotations()
+pretrain.__signature__ = PRETRAIN_OPTIONS.signature()  # type: ignore[attr-defined]
+pretrain.__annotations__ = PRETRAIN_OPTIONS.annotations()

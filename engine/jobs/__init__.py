@@ -1,41 +1,29 @@
-"""Long work: cut into cached units, listed on disk, cancelled and resumed from any page or process."""
+"""Long work: cut into cached units, listed on disk, cancelled and resumed from any page or process.
+
+`kinds` cuts a specification into units, `runner` runs them, `table` lists the jobs of all processes, each owned by a
+`process`, and `eta` estimates the time left. The work itself is that of the experiments.
+"""
 
 from __future__ import annotations
 
 from engine.jobs.kinds import Kind, Unit, job_kind, kind_of
-from engine.jobs.ledger import Failure, Job
 from engine.jobs.runner import (
     cancel,
+    count_ahead,
     create,
     failures,
     forget,
     get,
-    ledger,
+    job_table,
     list_jobs,
-    place,
     resume,
     run_now,
     submit,
     wait,
 )
+from engine.jobs.table import Failure, Job
 
 __all__ = [
-    "Failure",
-    "Job",
-    "Kind",
-    "Unit",
-    "cancel",
-    "create",
-    "failures",
-    "forget",
-    "get",
-    "job_kind",
-    "kind_of",
-    "ledger",
-    "list_jobs",
-    "place",
-    "resume",
-    "run_now",
-    "submit",
-    "wait",
-]
+    "Failure", "Job", "Kind", "Unit", "cancel", "count_ahead", "create", "failures", "forget", "get", "job_kind",
+    "job_table", "kind_of", "list_jobs", "resume", "run_now", "submit", "wait",
+]  # fmt: skip

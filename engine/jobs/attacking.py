@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
-from engine.jobs.inputs import key_of_unreadable
-from engine.jobs.kinds import Batch, Spec, Step, Unit, job_kind
+from engine.jobs.kinds import Batch, Spec, Step, Unit, job_kind, unreadable_key
 
 if TYPE_CHECKING:
     from engine.attacks.plan import AttackPlan
@@ -112,7 +111,7 @@ class _Attacks:
                 return transfer.key_of(request, other, self.plan.params_of(other))
             return attack.key_of(request)
         except ExegesisError as error:
-            return key_of_unreadable(f"{other or self.method}, {self.objective}", self._named(index), error)
+            return unreadable_key(f"{other or self.method}, {self.objective}", self._named(index), error)
 
     def _named(self, index: int) -> dict[str, Any]:
         return {"dataset": self.plan.dataset, "index": index}

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
-from engine.jobs import explaining
-from engine.jobs.inputs import key_of_unreadable
-from engine.jobs.kinds import Spec, Unit, job_kind
+from engine.experiments import explain_many
+from engine.jobs.kinds import Spec, Unit, job_kind, unreadable_key
 
 if TYPE_CHECKING:
     from engine.comparison.pairs import Pair
@@ -62,7 +61,7 @@ def plan(spec: Spec) -> Iterator[Unit]:
         yield from (_failing(search, source, index, why) for index, why in faults.items())
         examples = [source.read(index).input.as_plain() for index in indices if index not in faults]
     for pair in search.pairs if examples else ():
-        yield from explaining.plan(_of_pair(search, pair, examples))
+        yield from explain_many.plan(_of_pair(search, pair, examples))
 
 
 def _fault(source: ExampleSource, index: int) -> ExegesisError | None:
@@ -76,7 +75,7 @@ def _fault(source: ExampleSource, index: int) -> ExegesisError | None:
 
 def _failing(search: Search, source: ExampleSource, index: int, why: ExegesisError) -> Unit:
     """One failed unit a row, not one a map: it is the row's fault."""
-    key = key_of_unreadable("compare", {"dataset": search.dataset, "index": index}, why)
+    key = unreadable_key("compare", {"dataset": search.dataset, "index": index}, why)
     return Unit(key, f"example {index}", lambda: source.read(index).input.check_length(), stores_itself=True)
 
 

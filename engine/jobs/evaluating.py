@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cache import key_for
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
-from engine.jobs.inputs import key_of_unreadable
-from engine.jobs.kinds import Batch, Spec, Step, Unit, job_kind
+from engine.jobs.kinds import Batch, Spec, Step, Unit, job_kind, unreadable_key
 
 if TYPE_CHECKING:
     from engine.data.sources import SourceExample
@@ -118,7 +117,7 @@ class _OneModel:
             return [key_of(request_of(self.plan, self.model, method, one)) for method in self.plan.company]
         except ExegesisError as error:
             named = {"dataset": self.plan.dataset, "index": index}
-            return [key_of_unreadable(method, named, error) for method in self.plan.company]
+            return [unreadable_key(method, named, error) for method in self.plan.company]
 
     def _removal_key(self, of_example: Sequence[str]) -> str:
         from engine.evaluation.plan import removal_of

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from engine.errors import unknown
+from cache import key_for
+from engine.errors import ExegesisError, unknown
 from engine.experiments import base as experiments
 
 Spec = Mapping[str, Any]
-Plan = Callable[[Spec], Iterable["Unit"]]
-Check = Callable[[Spec], object]
+UnitPlan = Callable[[Spec], Iterable["Unit"]]
+SpecCheck = Callable[[Spec], object]
 Batch = Callable[[Sequence["Unit"]], object]
+Item = TypeVar("Item")
 
 MODULES = {
-    "explain": "engine.jobs.explaining",
-    "predict": "engine.jobs.predicting",
+    "explain": "engine.experiments.explain_many",
+    "predict": "engine.experiments.predict",
     "evaluate": "engine.jobs.evaluating",
     "reproduce": "engine.jobs.reproducing",
     "reproduce_smat": "engine.jobs.reproducing",
@@ -30,9 +33,9 @@ MODULES = {
 
 @dataclass(frozen=True)
 class Step:
-    """Which work a unit is a piece of, for the sentence that tells what a job is at and for the time left.
+    """The work that a unit is a piece of, for the progress sentence of a job and its time left.
 
-    `place`: of its example among the job's, from 1; 0 where it has several, and its label is told. `rows`: about how
+    `place`: of its example among the job's, from 1; 0 where it has several, and its label is shown. `rows`: about how
     many model evaluations it takes. `counted`: what it reports on its way, where that is something else.
     """
 
@@ -50,7 +53,7 @@ class Unit:
     `compute` returns (meta, arrays), which the runner stores; a unit that `stores_itself` puts its result under
     `key` on its own (as `engine.explain` does), and what it returns is not used. Units
     that follow each other with the same `batch` are first given to it together, a few at a time: it computes and
-    stores them all in fewer passes, or raises, and then they are computed one by one. `label`: as a failure is told.
+    stores them all in fewer passes, or raises, and then they are computed one by one. `label`: names it in a failure.
     `group`: plain values that units share which one worker of a cluster does; None for what is not done there.
     """
 
@@ -63,22 +66,53 @@ class Unit:
     group: Any = None
 
 
+def batched_units(
+    keys: Sequence[str],
+    items: Sequence[Item],
+    labels: Sequence[str],
+    work: Callable[[list[Item]], object],
+    title: str = "",
+    rows: int = 1,
+) -> Iterator[Unit]:
+    """A unit an item, by its key. `work` computes and stores the results of the items that it is given.
+
+    `title`, `rows`: of the units' `Step`; without a title they have none.
+    """
+    item_of = dict(zip(keys, items, strict=True))
+
+    def batch(units: Sequence[Unit]) -> object:
+        return work([item_of[unit.key] for unit in units])
+
+    for place, (key, item, label) in enumerate(zip(keys, items, labels, strict=True), 1):
+        step = Step(title, place, len(keys), rows) if title else None
+        yield Unit(key, label, partial(work, [item]), stores_itself=True, batch=batch, step=step)
+
+
+def unreadable_key(work: str, example: Mapping[str, Any], error: ExegesisError) -> str:
+    """A key under which nothing is ever stored, so that every run tries to read the example again."""
+    return key_for({"kind": "picture that cannot be read", "method": work, "example": example, "error": str(error)})
+
+
 @dataclass(frozen=True)
 class Kind:
+    """A kind of job. `title`: of a job, `plan`: its units, `check`: refuses a specification that has no plan."""
+
     id: str
     title: Callable[[Spec], str]
-    plan: Plan
-    check: Check
+    plan: UnitPlan
+    check: SpecCheck
 
 
-def job_kind(id: str, *, title: str | Callable[[Spec], str], check: Check = lambda _: None) -> Callable[[Plan], Plan]:
-    """Registers a function from a specification (plain JSON) to its units, in the order of work.
+def job_kind(
+    id: str, *, title: str | Callable[[Spec], str], check: SpecCheck = lambda _: None
+) -> Callable[[UnitPlan], UnitPlan]:
+    """Register a function from a specification (plain JSON) to its units, in the order of work.
 
     The plan is made again on resume, in another process, and must name the same units by the same keys.
     `check` raises `UsageError` for a specification that no plan can be made of: such a job is not entered.
     """
 
-    def register(plan: Plan) -> Plan:
+    def register(plan: UnitPlan) -> UnitPlan:
         if id in _kinds and _kinds[id].plan.__module__ != plan.__module__:
             raise ValueError(f"job kind {id!r} is registered twice")
         _kinds[id] = Kind(id, (lambda _: title) if isinstance(title, str) else title, plan, check)
@@ -88,7 +122,7 @@ def job_kind(id: str, *, title: str | Callable[[Spec], str], check: Check = lamb
 
 
 def kind_of(id: str) -> Kind:
-    """The kind of this id, each experiment among them. An unknown one lists the known."""
+    """The kind of this id; each experiment is one. Errors: an unknown id, with all known ones."""
     if id not in _kinds and experiments.is_experiment(id):
         # Here and not above: it runs models, and its work is made of units.
         from engine.experiments.run import job_kind as kind_of_experiment

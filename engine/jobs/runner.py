@@ -1,45 +1,58 @@
-"""Jobs: submitted, worked on one after the other, cancelled, resumed, listed, from any session or process."""
+"""Jobs: submitted, run one after the other, cancelled, resumed and listed, from any session or process.
+
+A queue of a device is worked off by a thread. A run goes through the units of one job in order; each is cached or
+computed, with progress, time left and cancellation.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cache import canonical
+from cache import Store, canonical, single_flight
 from engine import access
-from engine.errors import UsageError
+from engine.device_queue import in_background
+from engine.errors import Cancelled, ExegesisError, UsageError, panics_told
 from engine.home import home
-from engine.jobs.kinds import kind_of
-from engine.jobs.ledger import Failure, Job, Ledger
-from engine.jobs.owner import me
-from engine.jobs.work import carry_out
-from engine.progress import CancelToken, Report, silent
+from engine.jobs.eta import RunEstimate
+from engine.jobs.kinds import Batch, Unit, kind_of
+from engine.jobs.process import HEARTBEAT_SECONDS, this_process
+from engine.jobs.table import Failure, Job, JobTable
+from engine.progress import CancelToken, Report, cancellable, reporting, silent
+from engine.store import result_store
 
 FOREGROUND = "foreground"
-_CAN_RESUME = ("interrupted", "failed", "cancelled")
-_LOOK_SECONDS = 0.05
-_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 30.0
+RESUMABLE = ("interrupted", "failed", "cancelled")
+WAIT_SECONDS = 0.05
+PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.5, 30.0
+WRITE_SECONDS = POLL_SECONDS = 0.25
+BATCH_UNITS = 16
+"""Units given to a batch together: what is lost at most when it is cancelled."""
+END_PAUSES = (0.5, 2.0, 5.0)
+"""Seconds between the tries to write down how a job ended."""
 _log = logging.getLogger("exegesis.jobs")
 QueueName = tuple[int, Path, str]
 
 
-def ledger() -> Ledger:
-    """The list of jobs in the home folder, one a process."""
+def job_table() -> JobTable:
+    """The table of jobs in the home folder, one a process."""
     name = (home() / "jobs.db", os.getpid())
     with _lock:
-        if name not in _ledgers:
-            _ledgers[name] = Ledger(name[0], lambda id: bool(_tokens(name[0], id)))
-        return _ledgers[name]
+        if name not in _tables:
+            _tables[name] = JobTable(name[0], lambda id: bool(_tokens(name[0], id)))
+        return _tables[name]
 
 
 def submit(kind: str, spec: Mapping[str, Any]) -> Job:
-    """Puts a job at the end of this process's queue for the device and returns at once.
+    """Put a job at the end of this process's queue for the device, and return at once.
 
     Errors: `UsageError` for an unknown kind, or a spec that is not plain JSON or that the kind cannot work with.
     """
@@ -54,82 +67,82 @@ def create(kind: str, spec: Mapping[str, Any]) -> Job:
 
 
 def run_now(job: Job, report: Report = silent, cancel: CancelToken | None = None) -> Job:
-    """Works on a job here and now, in the foreground, and returns it as it ended; also resumes one that stopped."""
-    ours = ledger()
+    """Run a job in the foreground, and return it as it ended; also resumes one that stopped."""
+    table = job_table()
     job = get(job.id)
-    if job.over and job.state in _CAN_RESUME:
-        ours.queue_again(job.id, [job.state], FOREGROUND, me())
-    _start(ours, get(job.id), report, cancel or CancelToken())
+    if job.over and job.state in RESUMABLE:
+        table.queue_again(job.id, [job.state], FOREGROUND, this_process())
+    _start(table, get(job.id), report, cancel or CancelToken())
     return get(job.id)
 
 
 def resume(id: int) -> Job:
-    """Queues an interrupted, failed or cancelled job again; what is finished is found, not computed.
+    """Queue an interrupted, failed or cancelled job again; what is finished is cached, not computed.
 
     Errors: the visitor may not name what the job names.
     """
     job = get(id)
     kind_of(job.kind)
     access.check_spec(job.spec)
-    if job.state in _CAN_RESUME and ledger().queue_again(id, [job.state], device_queue(), me()):
+    if job.state in RESUMABLE and job_table().queue_again(id, [job.state], device_queue(), this_process()):
         _wake(device_queue())
     return get(id)
 
 
 def cancel(id: int) -> Job:
-    """Stops a job of any process: a waiting one at once, a running one before its next pass through the model.
+    """Stop a job of any process: a waiting one at once, a running one before its next pass through the model.
 
     What does not run a model is stopped after the unit at hand. Another process notices within a second. Every unit
     that was stored is kept. Units that are computed together are stored when the last of them is ready, so up to
-    `work.AT_ONCE` that were under way are computed again on resume (an ensemble keeps the members it had finished).
+    `BATCH_UNITS` that were under way are computed again on resume (an ensemble keeps the members it had finished).
     """
-    ours = ledger()
+    table = job_table()
     get(id)  # one that is not there is an error; one that nobody works on any more is no longer running
-    if ours.move(id, ["queued", "interrupted"], state="cancelled", finished=time.time(), error="", label=""):
+    if table.move(id, ["queued", "interrupted"], state="cancelled", finished=time.time(), error="", label=""):
         return get(id)
-    if ours.move(id, ["running"], cancel_requested=True):
-        for token in _tokens(ours.path, id):
+    if table.move(id, ["running"], cancel_requested=True):
+        for token in _tokens(table.path, id):
             token.cancel()
     return get(id)
 
 
 def get(id: int) -> Job:
-    """The job as it stands. `ExegesisError` if there is none of this number."""
-    return ledger().get(id)
+    """The job as it is now. `ExegesisError` if there is none of this number."""
+    return job_table().get(id)
 
 
 def list_jobs() -> list[Job]:
     """All jobs of all processes, the newest first."""
-    return ledger().all()
+    return job_table().all()
 
 
 def failures(id: int) -> list[Failure]:
-    """Which units of the job failed in its latest run, and why."""
-    return ledger().failures(id)
+    """Units of the job that failed in its latest run, with the reasons."""
+    return job_table().failures(id)
 
 
-def place(job: Job) -> int:
-    """How many jobs come before this one: 0 is running or next."""
-    return 0 if job.over or job.state == "running" else ledger().before(job)
+def count_ahead(job: Job) -> int:
+    """Number of jobs before this one: 0 for one that is running or next."""
+    return 0 if job.over or job.state == "running" else job_table().count_ahead(job)
 
 
 def forget(id: int) -> None:
-    """Takes a job that is over off the list; its results stay in the cache."""
-    if not ledger().forget(id):
+    """Take a job that is over off the list; its results stay in the cache."""
+    if not job_table().forget(id):
         job = get(id)
         raise UsageError(f"job {id}: is {job.state}; cancel it first, then take it off the list.")
 
 
 def wait(id: int, timeout: float | None = None) -> Job:
-    """The job once it is over, or as it stands after `timeout` seconds."""
+    """The job once it is over, or as it is after `timeout` seconds."""
     end = None if timeout is None else time.monotonic() + timeout
     while not (job := get(id)).over and (end is None or time.monotonic() < end):
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(WAIT_SECONDS)
     return job
 
 
 def device_queue() -> str:
-    """One queue a device: its name as `EXEGESIS_DEVICE` gives it."""
+    """Name of the queue of this device, as `EXEGESIS_DEVICE` gives it."""
     return os.environ.get("EXEGESIS_DEVICE") or "default device"
 
 
@@ -138,73 +151,269 @@ def _add(kind: str, spec: Mapping[str, Any], queue: str) -> Job:
         plain = json.loads(canonical(spec))
     except (TypeError, ValueError) as error:
         raise UsageError(f"spec of a {kind} job: {error}.") from None
-    found = kind_of(kind)
+    job_kind = kind_of(kind)
     access.check_spec(plain)
-    found.check(plain)
-    return ledger().add(kind, found.title(plain), plain, queue, me())
+    job_kind.check(plain)
+    return job_table().add(kind, job_kind.title(plain), plain, queue, this_process())
 
 
 def _wake(queue: str) -> None:
-    """Makes sure that a thread of this process works on the queue."""
-    ours = ledger()
-    name = (os.getpid(), ours.path, queue)
+    """Make sure that a thread of this process works on the queue."""
+    table = job_table()
+    name = (os.getpid(), table.path, queue)
     with _lock:
         _calls[name] = _calls.get(name, 0) + 1
         if name in _workers and _workers[name].is_alive():
             return
-        _workers[name] = threading.Thread(target=_work, args=(ours, name), name=f"jobs: {queue}", daemon=True)
+        _workers[name] = threading.Thread(target=_work, args=(table, name), name=f"jobs: {queue}", daemon=True)
         _workers[name].start()
 
 
-def _work(ours: Ledger, name: QueueName) -> None:
-    """Takes the jobs of a queue one by one, first come first served; ends when none waits."""
-    seen = -1
-    while not _finished(name, seen):
-        seen = _calls[name]
-        pause = _PAUSE_SECONDS
-        while not _emptied(ours, name[2]):
+def _work(table: JobTable, name: QueueName) -> None:
+    """Run the jobs of a queue one by one, first come first served, until none waits."""
+    calls = -1
+    while not _sign_off(name, calls):
+        calls = _calls[name]
+        pause = PAUSE_SECONDS
+        while not _empty(table, name[2]):
             time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+            pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
 
-def _emptied(ours: Ledger, queue: str) -> bool:
-    """Whether the queue was worked off; not if the list of jobs could not be used, say because the disk is full."""
+def _empty(table: JobTable, queue: str) -> bool:
+    """Run all jobs of the queue. False where the table of jobs could not be used, say because the disk is full."""
     try:
-        while (job := ours.next_of(me(), queue)) is not None:
-            _start(ours, job, silent, CancelToken())
+        while (job := table.next_queued(this_process(), queue)) is not None:
+            _start(table, job, silent, CancelToken())
     except Exception:
         _log.exception("the queue of %s pauses", queue)
         return False
     return True
 
 
-def _finished(name: QueueName, seen: int) -> bool:
-    """Whether nobody has called since `seen` calls; then the worker signs off, in the same step."""
+def _sign_off(name: QueueName, calls: int) -> bool:
+    """End the worker of a queue, in one step, unless somebody has called it since that many calls."""
     with _lock:
-        if _calls[name] != seen:
+        if _calls[name] != calls:
             return False
         del _workers[name]
         return True
 
 
-def _start(ours: Ledger, job: Job, report: Report, token: CancelToken) -> None:
-    """Works on the job unless somebody else does. Its token is known before it stands as running and until it ends."""
-    name = (ours.path, os.getpid(), job.id, threading.get_ident())
+def _start(table: JobTable, job: Job, report: Report, token: CancelToken) -> None:
+    """Run the job unless somebody else does. Its token is in the list before the job is running, until it ends."""
+    name = (table.path, os.getpid(), job.id, threading.get_ident())
     _running[name] = token
     try:
-        if ours.start(job.id, me()):
-            carry_out(ours, job, report, token)
+        if table.start(job.id, this_process()):
+            run_job(table, job, report, token)
     finally:
         _running.pop(name, None)  # a child forked meanwhile has forgotten it
 
 
 def _tokens(path: Path, id: int) -> list[CancelToken]:
-    """Those of the threads of this process that work on the job: one, but for a moment when one follows another."""
+    """Tokens of the threads of this process that run the job: one, but for a moment when one follows another."""
     return [token for name, token in list(_running.items()) if name[:3] == (path, os.getpid(), id)]
 
 
+def run_job(table: JobTable, job: Job, report: Report, cancel: CancelToken) -> None:
+    """Go through a job that this process has marked as running, and write to the table how it ended."""
+    outcome: dict[str, object] = {"state": "interrupted", "error": "It was stopped from outside. Resume it."}
+    try:
+        with _heartbeats(table, job.id, cancel):
+            outcome = _outcome(_Run(table, job, report, cancel))
+    finally:
+        _write_end(table, job.id, finished=time.time(), seconds_left=None, label="", **outcome)
+
+
+def _write_end(table: JobTable, id: int, **values: object) -> None:
+    """Try again where the table is locked or the disk is full: nobody else can say how the job ended."""
+    for pause in END_PAUSES:
+        try:
+            table.move(id, ["running"], **values)
+            return
+        except ExegesisError as error:
+            _log.warning("the end of job %s is not written yet: %s", id, error)
+            time.sleep(pause)
+    table.move(id, ["running"], **values)
+
+
+def _outcome(run: _Run) -> dict[str, object]:
+    try:
+        with cancellable(run.cancel), in_background():
+            run.work()
+    except Cancelled:
+        return {"state": "cancelled", **run.counts()}
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a library may end with what is no `Exception`, and the queue goes on
+        _log.exception("job %s failed", run.job.id)
+        return {"state": "failed", "error": one_line(error), **run.counts()}
+    state = "failed" if run.failed else "done"
+    return {"state": state, "error": run.failure_summary(), "note": run.store.status, **run.counts()}
+
+
+class _Run:
+    """Counts, estimate and first error of a job while its units are computed."""
+
+    def __init__(self, table: JobTable, job: Job, report: Report, cancel: CancelToken) -> None:
+        self.table, self.job, self.report, self.cancel = table, job, report, cancel
+        self.store = result_store()  # one for the whole run, wherever the home moves meanwhile
+        self.total = self.done = self.computed = self.failed = 0
+        self.estimate = RunEstimate()
+        self.first_error = ""
+        self._written = 0.0
+
+    def work(self) -> None:
+        self.cancel.check()
+        units = list({unit.key: unit for unit in kind_of(self.job.kind).plan(self.job.spec)}.values())
+        self.total = len(units)
+        missing = self._missing(units)
+        self.estimate = RunEstimate(missing)
+        self.done = self.total - len(missing)
+        for group in _groups(missing):
+            for unit in self._compute_together(group):
+                self.cancel.check()
+                self._compute_alone(unit)
+        self._report(at_once=True)
+
+    def counts(self, under_way: int = 0) -> dict[str, object]:
+        done, computed = self.done + under_way, self.computed + under_way
+        return {"total": self.total, "done": done, "computed": computed, "failed": self.failed}
+
+    def failure_summary(self) -> str:
+        """Share of units that failed, and the first reason; empty when none did."""
+        if not self.failed:
+            return ""
+        share = "All" if self.failed == self.total else f"{self.failed} of"
+        return f"{share} {self.total} units failed. The first: {self.first_error}"
+
+    def _missing(self, units: list[Unit]) -> list[Unit]:
+        missing = []
+        for unit in units:
+            self.cancel.check()
+            if not self.store.contains(unit.key):
+                missing.append(unit)
+        return missing
+
+    def _compute_together(self, group: list[Unit]) -> list[Unit]:
+        """Give the group to its batch. Returns the units that still have to be computed one by one."""
+        if group[0].batch is None or len(group) == 1:
+            return group
+        self.cancel.check()
+        left = [unit for unit in group if not self.store.contains(unit.key)]
+        self.done += len(group) - len(left)
+        self.estimate.skip(unit for unit in group if unit not in left)
+        return left if len(left) < 2 or not self._run_batch(left, group[0].batch) else []
+
+    def _run_batch(self, group: list[Unit], batch: Batch) -> bool:
+        self._begin(group)
+        try:
+            with reporting(self._note_progress), panics_told("a library"):
+                batch(group)
+        except Cancelled:
+            raise
+        except Exception:
+            _log.info("job %s: %d units failed together", self.job.id, len(group), exc_info=True)
+            self.estimate.give_up()
+            return False
+        self._end(group, computed=True)
+        return True
+
+    def _compute_alone(self, unit: Unit) -> None:
+        self._begin([unit])
+        computed = False
+        try:
+            with reporting(self._note_progress), panics_told("a library"):
+                computed = _compute(self.store, unit, self.cancel)
+        except Cancelled:
+            raise
+        except Exception as error:
+            self._note_failure(unit, error)
+        self._end([unit], computed)
+
+    def _begin(self, units: list[Unit]) -> None:
+        self.estimate.begin(units)
+        self._report()
+
+    def _note_progress(self, done: int, total: int, label: str) -> None:
+        self.estimate.report(done, total)
+        self._report()
+
+    def _end(self, units: list[Unit], computed: bool) -> None:
+        self.estimate.end(computed)
+        self.computed += len(units) if computed else 0
+        self.done += len(units)
+
+    def _note_failure(self, unit: Unit, error: Exception) -> None:
+        if not isinstance(error, ExegesisError):
+            _log.exception("job %s: unit %r failed", self.job.id, unit.label)
+        self.failed += 1
+        self.first_error = self.first_error or f"{unit.label}: {one_line(error)}"
+        with contextlib.suppress(ExegesisError):
+            self.table.fail(self.job.id, Failure(unit.key, unit.label, one_line(error)))
+
+    def _report(self, at_once: bool = False) -> None:
+        under_way, label = self.estimate.units_under_way(), self.estimate.label()
+        self.report(self.done + under_way, self.total, label)
+        now = time.monotonic()
+        if at_once or now - self._written > WRITE_SECONDS:
+            self._written = now
+            values = {"label": label, "seconds_left": self.estimate.seconds_left(), **self.counts(under_way)}
+            with contextlib.suppress(ExegesisError):  # the table may be unreadable for a while; the work goes on
+                self.table.move(self.job.id, ["running"], **values)
+
+
+def _groups(units: list[Unit]) -> Iterator[list[Unit]]:
+    """Neighbors with the same batch, a few at a time; a unit without one is a group of its own."""
+    for _, neighbors in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
+        same = list(neighbors)
+        for start in range(0, len(same), BATCH_UNITS):
+            yield same[start : start + BATCH_UNITS]
+
+
+def _compute(store: Store, unit: Unit, cancel: CancelToken) -> bool:
+    """Compute a unit. False where somebody else had computed it in the meantime."""
+    if not unit.stores_itself:
+        return not single_flight(store, unit.key, unit.compute, alone=(Cancelled,), check=cancel.check)[2]
+    if store.contains(unit.key):
+        return False
+    unit.compute()
+    return True
+
+
+@contextlib.contextmanager
+def _heartbeats(table: JobTable, id: int, cancel: CancelToken) -> Iterator[None]:
+    """Send heartbeats and poll for a cancellation by another process."""
+    over = threading.Event()
+    thread = threading.Thread(target=_beat, args=(table, id, cancel, over.wait), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _beat(table: JobTable, id: int, cancel: CancelToken, wait: Callable[[float], bool]) -> None:
+    beaten = time.monotonic()
+    while not wait(POLL_SECONDS):
+        with contextlib.suppress(ExegesisError):
+            if table.cancel_requested(id):
+                cancel.cancel()
+            if time.monotonic() - beaten > HEARTBEAT_SECONDS:
+                beaten = time.monotonic()
+                table.beat(id)
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line for the table of jobs."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, ExegesisError) else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
 def _forget_parent() -> None:
-    """A forked process has its parent's list, but none of its threads."""
+    """Forget the parent's threads: a forked process has its lists, but none of its threads."""
     global _lock
     _lock = threading.Lock()
     _workers.clear()
@@ -212,7 +421,7 @@ def _forget_parent() -> None:
 
 
 _lock = threading.Lock()
-_ledgers: dict[tuple[Path, int], Ledger] = {}
+_tables: dict[tuple[Path, int], JobTable] = {}
 _workers: dict[QueueName, threading.Thread] = {}
 _calls: dict[QueueName, int] = {}
 _running: dict[tuple[Path, int, int, int], CancelToken] = {}

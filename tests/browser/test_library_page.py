@@ -15,7 +15,7 @@ from components.frame import HOME, IMAGES, LIBRARY, TEXT
 from components.library.datasets import PICTURES
 from components.library.page import SECTIONS
 from engine.jobs import Job
-from engine.jobs.ledger import Ledger
+from engine.jobs.table import JobTable
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import FITS
@@ -58,7 +58,7 @@ def expect_state(page: Page, job: int, state: str) -> None:
 
 def seen_in_the_middle(server: Server, job: int) -> Job:
     """The job once it has finished some of its parts, read from its list on disk as the page reads it."""
-    ledger, end = Ledger(server.home / "jobs.db"), time.monotonic() + WAIT_SECONDS
+    ledger, end = JobTable(server.home / "jobs.db"), time.monotonic() + WAIT_SECONDS
     try:
         while not 0 < (found := ledger.get(job)).done < found.total:
             assert not found.over, f"it ended too early: {found}"
@@ -70,7 +70,7 @@ def seen_in_the_middle(server: Server, job: int) -> Job:
 
 
 def as_it_stands(server: Server, job: int) -> Job:
-    ledger = Ledger(server.home / "jobs.db")
+    ledger = JobTable(server.home / "jobs.db")
     try:
         return ledger.get(job)
     finally:

@@ -8,8 +8,8 @@ import shlex
 import pytest
 import typer
 
+from engine.cli.options import read_names, read_pairs
 from engine.cli.root import app
-from engine.cli.values import names, pairs
 from engine.params import from_mapping
 from engine.registry import explainer
 from tests.project import ROOT
@@ -46,8 +46,8 @@ def test_documented_methods_and_parameters_exist(arguments: list[str]) -> None:
     method, given = options["method"], options["param"]
     assert isinstance(method, str)
     assert isinstance(given, list | tuple | None)
-    values, kind = pairs("--param", list(given or ()), "x=1"), "image" if options["image"] else "text"
-    for name in names("--method", method):
+    values, kind = read_pairs("--param", list(given or ()), "x=1"), "image" if options["image"] else "text"
+    for name in read_names("--method", method):
         from_mapping(explainer(name, kind).params, values, name)
 
 

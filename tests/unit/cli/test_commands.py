@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+import typer
 
 from engine.cli.root import app
 from engine.models import catalog
@@ -25,6 +26,12 @@ def test_help_lists_the_commands_and_no_others(run: Run) -> None:
     listed = run("--help").out.partition("Commands:")[2].split("\n")
     assert sorted(line.split()[0] for line in listed if line.strip()) == sorted(COMMANDS)
     assert run().out == run("--help").out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_has_the_summary_of_the_command_itself(command: str) -> None:
+    listed = typer.main.get_command(app).commands[command]
+    assert listed.get_short_help_str(200) == listed.command.get_short_help_str(200)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

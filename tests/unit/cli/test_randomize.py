@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 import pytest
 
-from engine.cli.randomize import _left_out
+from engine.cli.randomize import _exclusions
 from engine.jobs import list_jobs
 from engine.randomization.experiment import randomize
 from engine.randomization.result import COLUMNS, ModelRandomization
@@ -88,12 +88,12 @@ def test_what_cannot_be_done_is_told_in_one_line(run: Run, bert: str, given: tup
     assert told in run("randomize", "--models", bert, *given).complaint(2)
 
 
-def test_why_maps_are_left_out_is_counted_by_method() -> None:
+def test_why_maps_are_exclusions_is_counted_by_method() -> None:
     why = np.array([[[0, -1], [0, 1]], [[-1, -1], [1, -1]]], dtype=np.int8)
     found = Mock(
         spec=ModelRandomization, failed={}, methods=("lime", "random"), why=why, reasons=("equal scores", "no number")
     )
-    assert list(_left_out(found)) == [
+    assert list(_exclusions(found)) == [
         "2 maps of lime left out: equal scores",
         "1 map of lime left out: no number",
         "1 map of random left out: no number",

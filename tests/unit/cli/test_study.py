@@ -1,7 +1,9 @@
-"""exegesis study: a study from its design to its end, without a browser."""
+"""exegesis study: a study from its design to its end, its tables and its file, without a browser."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import signal
@@ -135,7 +137,7 @@ def test_nothing_is_deleted_without_a_yes(run: Run, study: str, monkeypatch: pyt
     counted = vote(study)
     told = run("study", "delete", study).complaint(2)
     assert told.startswith(f"study delete: would delete study {study} with {counted} answers and cannot ask here.")
-    monkeypatch.setattr("engine.cli.study.can_ask", lambda: True)
+    monkeypatch.setattr("engine.cli.study.is_interactive", lambda: True)
     assert run("study", "delete", study, stdin="n\n").code == 130
     assert studies.find(int(study)).state == "open"
     assert run("study", "delete", study, stdin="y\n").out.endswith(
@@ -199,3 +201,60 @@ def test_wrong_use(run: Run, args: tuple[str, ...], said: str) -> None:
 def test_an_empty_list_says_what_to_do(run: Run) -> None:
     assert run("study", "list").out == "There are no studies. Make one with: exegesis study create\n"
     assert run("study", "list", "--json").json == []
+
+
+@pytest.fixture
+def answered(tmp_path: Path) -> str:
+    """The number of an open study in which one person answered everything."""
+    study = studies.open_study(studies.create(text_design(tmp_path)).id)
+    person = agreed(study.token)
+    while ballot := next_ballot(person.id):
+        confirm(person.id, answer(ballot))
+    return str(study.id)
+
+
+def test_a_study_goes_out_and_comes_in(run: Run, answered: str, tmp_path: Path) -> None:
+    file = tmp_path / "study.json"
+    assert run("study", "export", answered, "--votes", "--out", str(file)).out == f"Written: {file}\n"
+    made = run("study", "import", str(file), "--json").json
+    assert (made["state"], made["title"]) == ("closed", "Small")
+    before, after = (run("study", "results", number, "--json").json for number in (answered, str(made["id"])))
+    assert after["summary"] == before["summary"]
+
+
+def test_without_votes_it_is_a_draft_with_its_explanations(run: Run, answered: str) -> None:
+    data = run("study", "export", answered).out
+    assert json.loads(data)["content"]["votes"] is None
+    said = run("study", "import", "-", stdin=data).out
+    made = studies.list_studies()[0].id
+    assert said == f"Study {made} is draft. Go on with: exegesis study open {made}\n"
+    assert run("study", "open", str(made), "--json").json["state"] == "open"
+
+
+def test_tables_of_a_study(run: Run, answered: str, tmp_path: Path) -> None:
+    for what in ("items", "votes", "orders", "ratings"):
+        table = list(csv.DictReader(io.StringIO(run("study", "export", answered, "--what", what).out)))
+        plain = run("study", "export", answered, "--what", what, "--json").json
+        assert [list(row) for row in table] == [list(row) for row in plain]
+        assert plain
+    file = tmp_path / "votes.csv"
+    run("study", "export", answered, "--what", "votes", "--out", str(file))
+    rated = run("study", "rate", str(file), "--placebo", "random", "--json").json
+    assert rated == run("study", "results", answered, "--json").json["summary"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("export", "{}", "--what", "voters"), "--what: unknown name 'voters'. Did you mean 'votes'?"),
+        (("export", "{}", "--format", "xml"), "--format: unknown name 'xml'. Known: csv, json."),
+        (("export", "{}", "--what", "items", "--votes"), "--votes: belongs to the study file."),
+        (("export", "{}", "--out", "absent/x"), "--out: absent/x cannot be written (No such file or directory)."),
+        (("export", "99"), "study: there is no study 99."),
+        (("import", "absent"), "FILE: must be a study file, got 'absent'. Check the path."),
+        (("import", "-"), "FILE: is not JSON, so it is no study file."),
+    ],
+)
+def test_wrong_use_of_files(run: Run, answered: str, args: tuple[str, ...], said: str) -> None:
+    ran = run("study", *(arg.format(answered) for arg in args))
+    assert ran.complaint(ran.code).startswith(said)

@@ -11,7 +11,7 @@ from components.evaluate.cost import cost_words
 from components.evaluate.pace import pace_of
 from engine.evaluation.plan import Plan
 from engine.jobs import Job
-from engine.jobs.owner import Owner, me
+from engine.jobs.process import Process, this_process
 from engine.jobs.runner import device_queue
 from engine.registry import all_explainers
 from tests.unit.components.test_library import JOB
@@ -28,8 +28,8 @@ def ended(models: int = 1, seconds: float = 257.0, **more: Any) -> Job:
     """Ten examples by two methods, and what puts a model's together."""
     parts = models * (10 * 2 + 1)
     job = replace(
-        JOB, kind="evaluate", state="done", queue=device_queue(), owner=me(), total=parts, done=parts, computed=parts,
-        failed=0, started=100.0, finished=100.0 + seconds,
+        JOB, kind="evaluate", state="done", queue=device_queue(), owner=this_process(), total=parts, done=parts,
+        computed=parts, failed=0, started=100.0, finished=100.0 + seconds,
     )  # fmt: skip
     return replace(job, **more)
 
@@ -63,7 +63,7 @@ def test_several_models_go_by_one_job_on_all_of_them_else_by_one_each() -> None:
     [
         {"state": "failed"},
         {"queue": "cuda:7"},
-        {"owner": Owner("elsewhere", 1, 0.0)},
+        {"owner": Process("elsewhere", 1, 0.0)},
         {"computed": 15},
         {"finished": None},
         {"total": 0, "computed": 0},

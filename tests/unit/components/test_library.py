@@ -22,8 +22,8 @@ from engine.data.datasets import dataset_card
 from engine.errors import ExegesisError, UsageError
 from engine.format import size_text
 from engine.jobs import Failure, Job
-from engine.jobs.ledger import STATES
-from engine.jobs.owner import Owner
+from engine.jobs.process import Process
+from engine.jobs.table import STATES
 from engine.models import catalog
 
 MARKUP = "<b>x</b> & *y*"
@@ -31,7 +31,7 @@ JOB = Job(
     id=7, kind="explain", title="Explain 2 examples", state="running", queue="q", total=60, done=20, computed=15,
     spec={"model": "m", "methods": ["random", "lime"], "examples": [{"text": "good"}, {"text": "bad"}]},
     failed=1, label="random, example 3", seconds_left=64.2, created=0.0, queued=0.0, started=10.0, finished=None,
-    error="", note="", owner=Owner("here", 1, 0.0), heartbeat=0.0, cancel_requested=False,
+    error="", note="", owner=Process("here", 1, 0.0), heartbeat=0.0, cancel_requested=False,
 )  # fmt: skip
 
 

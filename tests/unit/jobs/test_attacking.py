@@ -13,7 +13,7 @@ from engine.attacks.experiment import carry_out
 from engine.attacks.keeping import finished
 from engine.errors import UsageError
 from engine.jobs.attacking import plan_of
-from engine.jobs.ledger import Ledger
+from engine.jobs.table import JobTable
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -43,14 +43,14 @@ def test_what_a_job_leaves_is_read_without_a_model(spec: dict[str, Any], monkeyp
 
 def test_its_label_says_the_step(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     labels: list[str] = []
-    move = Ledger.move
+    move = JobTable.move
 
-    def note(self: Ledger, id: int, states: Any, **values: Any) -> Any:
+    def note(self: JobTable, id: int, states: Any, **values: Any) -> Any:
         labels.append(str(values.get("label", "")))
         return move(self, id, states, **values)
 
-    monkeypatch.setattr(Ledger, "move", note)
-    monkeypatch.setattr("engine.jobs.work.WRITE_SECONDS", 0)
+    monkeypatch.setattr(JobTable, "move", note)
+    monkeypatch.setattr("engine.jobs.runner.WRITE_SECONDS", 0)
     jobs.run_now(jobs.create("attack", spec | {"transfer": []}))
     assert any(label.endswith(", 2 of 3 steps") for label in labels), labels
 

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import shutil
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,6 @@ import pytest
 
 from engine import jobs
 from engine.errors import ExegesisError, UsageError
-from engine.jobs.ledger import Ledger
-from engine.jobs.owner import me
 from engine.progress import CancelToken
 from engine.store import result_store
 from tests.waiting import until
@@ -65,13 +61,13 @@ def test_two_processes_of_jobs_at_once_share_units(tmp_path: Path) -> None:
 def test_first_come_first_served_and_the_place_in_line(tmp_path: Path) -> None:
     ids = [jobs.submit("sample", spec(tmp_path, units=5, seconds=0.1, name=str(n))) for n in range(3)]
     until(lambda: jobs.get(ids[0].id).state == "running")
-    assert [jobs.place(jobs.get(job.id)) for job in ids] == [0, 1, 2]
+    assert [jobs.count_ahead(jobs.get(job.id)) for job in ids] == [0, 1, 2]
     ended = [jobs.wait(job.id, SECONDS) for job in ids]
     assert [job.state for job in ended] == ["done"] * 3
     starts = [job.started or 0.0 for job in ended]
     ends = [job.finished or 0.0 for job in ended]
     assert ends[0] <= starts[1] <= ends[1] <= starts[2]
-    assert jobs.place(ended[2]) == 0
+    assert jobs.count_ahead(ended[2]) == 0
     assert [job.id for job in jobs.list_jobs()] == [job.id for job in reversed(ids)]
 
 
@@ -246,43 +242,3 @@ def test_a_kind_is_registered_once() -> None:
 
     with pytest.raises(ValueError, match="'sample' is registered twice"):
         jobs.job_kind("sample", title="Other")(other)
-
-
-def test_a_folder_that_cannot_be_written(own_home: Path, tmp_path: Path) -> None:
-    own_home.write_text("in the way")
-    job = jobs.run_now(jobs.create("sample", spec(tmp_path)))
-    assert (job.state, job.computed) == ("done", 4)
-    assert "cannot be used" in job.note
-    assert "it ends with this process" in jobs.ledger().trouble
-    assert [listed.id for listed in jobs.list_jobs()] == [job.id]
-
-
-def test_a_list_that_is_damaged_is_put_aside(own_home: Path, tmp_path: Path) -> None:
-    own_home.mkdir()
-    (own_home / "jobs.db").write_bytes(b"no database" * 999)
-    assert jobs.run_now(jobs.create("sample", spec(tmp_path))).state == "done"
-    assert "damaged or of another version" in jobs.ledger().trouble
-    assert len(list(own_home.glob("jobs.db.aside-*"))) == 1
-
-
-@pytest.mark.parametrize(
-    "step", [61, pytest.param(1, marks=pytest.mark.slow(reason="4,096 lists are made, damaged and opened: 40 s"))]
-)
-def test_a_flipped_byte_in_the_first_page_of_the_list_is_survived(tmp_path: Path, step: int) -> None:
-    """It holds the schema and the header; at worst the list is put aside and begun anew, and that is said."""
-    whole, flipped = tmp_path / "whole.db", tmp_path / "home" / "jobs.db"
-    ledger = Ledger(whole)
-    ledger.add("sample", "Sample", {}, "queue", me())
-    ledger.close()
-    for place in (18, *range(0, 4096, step)):
-        content = bytearray(whole.read_bytes())
-        content[place] ^= 0xFF
-        flipped.parent.mkdir()
-        flipped.write_bytes(content)
-        ledger = Ledger(flipped)
-        with suppress(ExegesisError):  # says that the list is put aside, and to try again
-            ledger.get(ledger.add("sample", "One", {}, "queue", me()).id)
-        assert ledger.get(ledger.add("sample", "Another", {}, "queue", me()).id).title == "Another"
-        assert "ends with this process" not in ledger.trouble, place
-        ledger.close()
-        shutil.rmtree(flipped.parent)

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from engine.cli import launcher
+from engine.cli import server
 from engine.errors import UsageError
 from tests.project import ROOT
 
@@ -25,32 +25,32 @@ def busy() -> Iterator[int]:
 
 
 def test_the_command_leaves_the_callers_folder_off_the_import_path() -> None:
-    line = launcher.command(8600, "0.0.0.0", headless=True)
+    line = server.server_command(8600, "0.0.0.0", headless=True)
     assert line[:4] == [sys.executable, "-P", "-m", "components.launcher"]
     assert line[4:] == ["--port", "8600", "--host", "0.0.0.0", "--headless"]
-    assert "--headless" not in launcher.command(8600, "localhost", headless=False)
+    assert "--headless" not in server.server_command(8600, "localhost", headless=False)
 
 
 def test_the_checkout_comes_first_on_the_import_path_once() -> None:
     before = os.pathsep.join(["/elsewhere", str(ROOT)])
-    after = launcher.environment({"PYTHONPATH": before, "LANG": "C"})
+    after = server.server_environment({"PYTHONPATH": before, "LANG": "C"})
     assert after == {"PYTHONPATH": os.pathsep.join([str(ROOT), "/elsewhere"]), "LANG": "C"}
 
 
 @pytest.mark.parametrize("port", [0, -1, 65_536])
 def test_a_port_out_of_range_is_refused(port: int) -> None:
     with pytest.raises(UsageError, match=rf"port: must be between 1 and 65535, got {port}"):
-        launcher.check_port(port, "localhost")
+        server.check_port(port, "localhost")
 
 
 def test_a_busy_port_is_refused_and_the_next_one_is_offered(busy: int) -> None:
     with pytest.raises(UsageError, match=rf"port: must be free on localhost, got {busy}\. .* Try --port {busy + 1}"):
-        launcher.check_port(busy, "localhost")
+        server.check_port(busy, "localhost")
 
 
 def test_a_host_that_is_not_ours_is_named() -> None:
     with pytest.raises(UsageError, match=r"host: must be an address of this machine, got 'no-such-host\.invalid'"):
-        launcher.check_port(8600, "no-such-host.invalid")
+        server.check_port(8600, "no-such-host.invalid")
 
 
 class Replaced(Exception):
@@ -66,10 +66,10 @@ def test_launch_replaces_the_process_by_the_server(monkeypatch: pytest.MonkeyPat
         probe.bind(("localhost", 0))
         port = probe.getsockname()[1]
     with pytest.raises(Replaced) as caught:
-        launcher.launch(port, headless=True)
+        server.launch(port, headless=True)
     file, line, path = caught.value.args
     assert file == sys.executable
-    assert line == launcher.command(port, "localhost", headless=True)
+    assert line == server.server_command(port, "localhost", headless=True)
     assert path.split(os.pathsep)[0] == str(ROOT)
 
 
@@ -79,18 +79,18 @@ OPENED = {"EXEGESIS_OPEN": "1"}
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 def test_a_host_that_lets_others_in_needs_a_password_or_a_word(host: str) -> None:
     with pytest.raises(UsageError, match=r"--host: .* no password is set\. Set EXEGESIS_ADMIN_PASSWORD first.*--open"):
-        launcher.check_admission(host, {})
-    assert "open to everybody" in launcher.check_admission(host, OPENED)
+        server.check_admission(host, {})
+    assert "open to everybody" in server.check_admission(host, OPENED)
     for allowed in ({"EXEGESIS_ADMIN_PASSWORD": "x"}, {"EXEGESIS_ADMINS": "a@b.example"}, {"EXEGESIS_STUDY_ONLY": "1"}):
-        assert launcher.check_admission(host, allowed) == ""
+        assert server.check_admission(host, allowed) == ""
 
 
-@pytest.mark.parametrize("host", launcher.LOOPBACK)
+@pytest.mark.parametrize("host", server.LOOPBACK)
 def test_this_machine_needs_none(host: str) -> None:
-    assert launcher.check_admission(host, {}) == ""
+    assert server.check_admission(host, {}) == ""
 
 
 def test_the_options_reach_the_server() -> None:
-    assert launcher.environment({}, everybody=True)["EXEGESIS_OPEN"] == "1"
-    assert launcher.environment({}, study_only=True)["EXEGESIS_STUDY_ONLY"] == "1"
-    assert not {"EXEGESIS_OPEN", "EXEGESIS_STUDY_ONLY"} & launcher.environment({}).keys()
+    assert server.server_environment({}, everybody=True)["EXEGESIS_OPEN"] == "1"
+    assert server.server_environment({}, study_only=True)["EXEGESIS_STUDY_ONLY"] == "1"
+    assert not {"EXEGESIS_OPEN", "EXEGESIS_STUDY_ONLY"} & server.server_environment({}).keys()

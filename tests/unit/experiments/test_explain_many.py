@@ -1,3 +1,5 @@
+"""The job that explains several examples by several methods: texts that it holds, and pictures that it names."""
+
 from __future__ import annotations
 
 import json
@@ -15,13 +17,14 @@ from engine.data.image_datasets import load_images
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.jobs import kind_of
-from engine.jobs.work import AT_ONCE
+from engine.jobs.runner import BATCH_UNITS
 from engine.request import Example, Picture, Request
 from engine.store import result_store
 from tests.tiny import save_checkpoint
 from tests.unit.data.conftest import class_files, zipped
 from tests.unit.vision.tiny_vit import save_vit
 
+pytestmark = pytest.mark.usefixtures("home")
 TEXTS = ["a warm and funny film", "the plot drags"]
 
 
@@ -176,7 +179,7 @@ def test_a_model_of_texts_and_a_method_of_texts_take_no_pictures(model: str, vit
 def test_cancelling_stops_in_the_middle_of_a_batch_and_keeps_all_before_it(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    examples = [{"text": f"a warm film {n}"} for n in range(AT_ONCE + 2)]
+    examples = [{"text": f"a warm film {n}"} for n in range(BATCH_UNITS + 2)]
     asked = {"model": model, "methods": ["random", "occlusion"], "examples": examples}
     calls, passes, then = 0, 0, [0]
 
@@ -201,7 +204,7 @@ def test_cancelling_stops_in_the_middle_of_a_batch_and_keeps_all_before_it(
     job = jobs.create("explain", asked)
     ended = jobs.run_now(job)
     assert (ended.state, calls, passes) == ("cancelled", 2, then[0] + 3)
-    assert (ended.total, ended.done, ended.computed) == (2 * len(examples), len(examples) + AT_ONCE, ended.done)
+    assert (ended.total, ended.done, ended.computed) == (2 * len(examples), len(examples) + BATCH_UNITS, ended.done)
     units = list(kind_of("explain").plan(ended.spec))
     assert [result_store().contains(unit.key) for unit in units] == [n < ended.done for n in range(ended.total)]
     again = jobs.run_now(ended)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from engine import jobs
-from engine.jobs import owner
+from engine.jobs.process import Process, is_alive, process_of, this_process
 from tests.sample_job import command
 from tests.storage import in_child, wait_for
 
@@ -150,28 +150,28 @@ def test_a_forked_process_has_a_queue_of_its_own(tmp_path: Path) -> None:
 
 def test_a_reused_pid_is_no_lie() -> None:
     now = time.time()
-    mine = owner.me()
+    mine = this_process()
     assert mine.pid == os.getpid()
-    assert owner.lives(mine, now)
-    assert not owner.lives(dataclasses.replace(mine, started=mine.started - 60), now)
-    assert not owner.lives(dataclasses.replace(mine, pid=2**22 + 1), now)
-    parent = owner._process(os.getppid())
-    assert owner.lives(parent, now)
-    assert not owner.lives(dataclasses.replace(parent, started=parent.started + 60), now)
+    assert is_alive(mine, now)
+    assert not is_alive(dataclasses.replace(mine, started=mine.started - 60), now)
+    assert not is_alive(dataclasses.replace(mine, pid=2**22 + 1), now)
+    parent = process_of(os.getppid())
+    assert is_alive(parent, now)
+    assert not is_alive(dataclasses.replace(parent, started=parent.started + 60), now)
 
 
 def test_a_zombie_is_dead() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        theirs = owner._process(process.pid)
-        assert owner.lives(theirs, time.time())
+        theirs = process_of(process.pid)
+        assert is_alive(theirs, time.time())
         process.kill()
         end = time.monotonic() + SECONDS
-        while owner.lives(theirs, time.time()):
+        while is_alive(theirs, time.time()):
             assert time.monotonic() < end
             time.sleep(0.01)
 
 
 def test_another_machine_lives_by_its_heartbeat() -> None:
-    other = owner.Owner("another-machine", os.getpid(), 0.0)
-    assert owner.lives(other, time.time() - 5)
-    assert not owner.lives(other, time.time() - 500)
+    other = Process("another-machine", os.getpid(), 0.0)
+    assert is_alive(other, time.time() - 5)
+    assert not is_alive(other, time.time() - 500)

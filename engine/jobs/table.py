@@ -1,12 +1,12 @@
-"""The list of jobs, on disk: it outlives sessions and processes, and every process reads and writes it.
+"""The table of jobs on disk: it outlives sessions and processes, and every process reads and writes it.
 
-SQLite in WAL mode. The tables are made here as they are; when the study brings tables of its own that must
-be migrated, Alembic takes over. Until then a ledger of another schema is put aside, not converted.
+SQLite in WAL mode, with the schema that is written here. A file of another schema is put aside, not converted.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import json
@@ -22,8 +22,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLA
 
 from cache import is_damage
 from engine.errors import ExegesisError
-from engine.jobs.owner import Owner, lives, me
-from engine.jobs.spec import StoredSpec
+from engine.jobs.process import Process, is_alive, this_process
 from engine.sqlite import sqlite_engine
 
 SCHEMA = 1
@@ -58,7 +57,7 @@ jobs = sa.Table(
     sa.Column("owner_started", sa.Float, nullable=False),
     sa.Column("heartbeat", sa.Float, nullable=False),
     sa.Column("cancel_requested", sa.Boolean, nullable=False, default=False),
-    sa.Column("spec", sa.Text, nullable=False),  # last: SQLite reads past a long text to what stands behind it
+    sa.Column("spec", sa.Text, nullable=False),  # last: SQLite reads past a long text to reach the columns behind it
     sqlite_autoincrement=True,
 )
 failures = sa.Table(
@@ -69,15 +68,42 @@ failures = sa.Table(
     sa.Column("label", sa.String, nullable=False),
     sa.Column("error", sa.Text, nullable=False),
 )
-_LIGHT = [column for column in jobs.c if column is not jobs.c.spec]
+_WITHOUT_SPEC = [column for column in jobs.c if column is not jobs.c.spec]
+
+
+class StoredSpec(Mapping[str, Any]):
+    """The specification of a job, read from the table when it is first used: it may name 100,000 examples."""
+
+    def __init__(self, read: Callable[[], dict[str, Any]]) -> None:
+        self._read = read
+
+    @functools.cached_property
+    def _values(self) -> dict[str, Any]:
+        return self._read()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"StoredSpec({self._values!r})" if "_values" in vars(self) else "StoredSpec(not read yet)"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        """A plain dict of its own: what `dataclasses.asdict` makes of a job can be written as JSON."""
+        return copy.deepcopy(self._values, memo)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job as it stood when it was read. Times are seconds since 1970.
+    """A job as it was when it was read. Times are seconds since 1970.
 
-    `done` units are in the cache or failed; `computed` were computed in the latest run, the others were found.
-    `seconds_left` is None while there is nothing to tell from. `spec` is read when it is first looked into.
+    `done` units are in the cache or failed; `computed` were computed in the latest run, the others were cached.
+    `seconds_left` is None while it cannot be estimated. `spec` is read when it is first used.
     """
 
     id: int
@@ -98,151 +124,159 @@ class Job:
     finished: float | None
     error: str
     note: str
-    owner: Owner
+    owner: Process
     heartbeat: float
     cancel_requested: bool
 
     @property
     def over(self) -> bool:
-        """Whether nobody works on it or will without being asked."""
+        """Whether the job has ended."""
         return self.state not in ACTIVE
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One unit that could not be computed."""
+    """A unit that could not be computed."""
 
     key: str
     label: str
     error: str
 
 
-class Ledger:
-    """All that is known of all jobs. `trouble` says in one sentence when it is not kept on disk.
+class JobTable:
+    """All jobs of all processes. `status`: empty, or a sentence where they are not stored on disk as they should be.
 
-    `at_work` tells which running jobs this process works on; without it all of its running jobs are believed.
+    `at_work`: whether a thread of this process works on a job; without it, all of its running jobs are believed.
     """
 
     def __init__(self, path: Path, at_work: Callable[[int], bool] = lambda _: True) -> None:
         self.path = path
-        self.trouble = ""
+        self.status = ""
         self._at_work = at_work
         self._spec = functools.lru_cache(_SPECS_REMEMBERED)(self._read_spec)
         self._engine = self._open()
 
-    def add(self, kind: str, title: str, spec: dict[str, Any], queue: str, owner: Owner) -> Job:
+    def add(self, kind: str, title: str, spec: dict[str, Any], queue: str, owner: Process) -> Job:
         now = time.time()
         row = {"kind": kind, "title": title, "spec": json.dumps(spec), "queue": queue, "state": "queued"}
         times = {"created": now, "queued": now, "heartbeat": now}
-        with self._begin() as link:
-            made = link.execute(sa.insert(jobs).values(**row, **times, **_owned_by(owner)))
-            assert made.inserted_primary_key is not None
-            return self._read(link, made.inserted_primary_key[0])
+        with self._begin() as connection:
+            inserted = connection.execute(sa.insert(jobs).values(**row, **times, **_owner_columns(owner)))
+            assert inserted.inserted_primary_key is not None
+            return self._read(connection, inserted.inserted_primary_key[0])
 
     def get(self, id: int) -> Job:
-        """The job as it stands; one that nobody works on any more stands as interrupted."""
-        with self._begin(reading=True) as link:
-            job = self._read(link, id)
-        return self._judged(job)
+        """The job as it is now; one that nobody works on any more is interrupted."""
+        with self._begin(reading=True) as connection:
+            job = self._read(connection, id)
+        return self._with_interruption(job)
 
     def all(self) -> list[Job]:
         """All jobs, the newest first."""
-        with self._begin(reading=True) as link:
-            rows = link.execute(sa.select(*_LIGHT).order_by(jobs.c.id.desc())).mappings().all()
-        return [self._judged(self._job(row)) for row in rows]
+        with self._begin(reading=True) as connection:
+            rows = connection.execute(sa.select(*_WITHOUT_SPEC).order_by(jobs.c.id.desc())).mappings().all()
+        return [self._with_interruption(self._job(row)) for row in rows]
 
-    def next_of(self, owner: Owner, queue: str) -> Job | None:
+    def next_queued(self, owner: Process, queue: str) -> Job | None:
         """The job that has waited longest in this process's queue."""
-        waiting = _mine(owner, queue, "queued")
-        with self._begin(reading=True) as link:
-            row = link.execute(sa.select(*_LIGHT).where(waiting).order_by(jobs.c.queued, jobs.c.id)).mappings().first()
+        waiting = _queue_of(owner, queue, "queued")
+        with self._begin(reading=True) as connection:
+            row = (
+                connection.execute(sa.select(*_WITHOUT_SPEC).where(waiting).order_by(jobs.c.queued, jobs.c.id))
+                .mappings()
+                .first()
+            )
             return None if row is None else self._job(row)
 
-    def before(self, job: Job) -> int:
-        """How many jobs of the same queue come before it."""
-        same = _mine(job.owner, job.queue, *ACTIVE)
+    def count_ahead(self, job: Job) -> int:
+        """Number of jobs of the same queue that come before it."""
+        same = _queue_of(job.owner, job.queue, *ACTIVE)
         earlier = (jobs.c.queued < job.queued) | ((jobs.c.queued == job.queued) & (jobs.c.id < job.id))
         ahead = (jobs.c.id != job.id) & ((jobs.c.state == "running") | earlier)
-        with self._begin(reading=True) as link:
-            return link.execute(sa.select(sa.func.count()).where(same & ahead)).scalar_one()
+        with self._begin(reading=True) as connection:
+            return connection.execute(sa.select(sa.func.count()).where(same & ahead)).scalar_one()
 
     def move(self, id: int, states: Iterable[str], **values: Any) -> bool:
-        """Sets `values` if the job is in one of `states`: one atomic step, so that only one process does it."""
-        with self._begin() as link:
-            moved = link.execute(sa.update(jobs).where((jobs.c.id == id) & jobs.c.state.in_(states)).values(**values))
+        """Set `values` if the job is in one of `states`: one atomic step, so that only one process does it."""
+        with self._begin() as connection:
+            moved = connection.execute(
+                sa.update(jobs).where((jobs.c.id == id) & jobs.c.state.in_(states)).values(**values)
+            )
             return moved.rowcount == 1
 
-    def queue_again(self, id: int, states: Iterable[str], queue: str, owner: Owner) -> bool:
-        """Puts a job that is over at the end of a queue, as if new; True for the one process that did it."""
+    def queue_again(self, id: int, states: Iterable[str], queue: str, owner: Process) -> bool:
+        """Put a job that is over at the end of a queue, as if new; True for the one process that did it."""
         now = time.time()
         fresh = {"error": "", "note": "", "failed": 0, "finished": None, "cancel_requested": False}
         times = {"queued": now, "heartbeat": now, "seconds_left": None}
-        if not self.move(id, states, state="queued", queue=queue, **_owned_by(owner), **fresh, **times):
+        if not self.move(id, states, state="queued", queue=queue, **_owner_columns(owner), **fresh, **times):
             return False
-        with self._begin() as link:
-            link.execute(sa.delete(failures).where(failures.c.job == id))
+        with self._begin() as connection:
+            connection.execute(sa.delete(failures).where(failures.c.job == id))
         return True
 
-    def start(self, id: int, owner: Owner) -> bool:
-        """Marks a waiting job as running in the owner's process; True for the one who did it."""
+    def start(self, id: int, owner: Process) -> bool:
+        """Mark a waiting job as running in the owner's process; True for the process that did it."""
         now = time.time()
-        return self.move(id, ["queued"], state="running", started=now, heartbeat=now, computed=0, **_owned_by(owner))
+        return self.move(
+            id, ["queued"], state="running", started=now, heartbeat=now, computed=0, **_owner_columns(owner)
+        )
 
     def beat(self, id: int) -> None:
-        """Says that the process lives."""
+        """Note that the process is alive."""
         self.move(id, ["running"], heartbeat=time.time())
 
-    def asked_to_cancel(self, id: int) -> bool:
-        """Whether any process has asked to cancel the job."""
-        with self._begin(reading=True) as link:
-            return bool(link.execute(sa.select(jobs.c.cancel_requested).where(jobs.c.id == id)).scalar())
+    def cancel_requested(self, id: int) -> bool:
+        """Whether any process requested to cancel the job."""
+        with self._begin(reading=True) as connection:
+            return bool(connection.execute(sa.select(jobs.c.cancel_requested).where(jobs.c.id == id)).scalar())
 
     def fail(self, id: int, failure: Failure) -> None:
         values = {"job": id, "key": failure.key, "label": failure.label, "error": failure.error}
-        with self._begin() as link:
-            link.execute(sa.insert(failures).prefix_with("OR REPLACE").values(**values))
+        with self._begin() as connection:
+            connection.execute(sa.insert(failures).prefix_with("OR REPLACE").values(**values))
 
     def failures(self, id: int) -> list[Failure]:
         """The units that failed in the latest run."""
-        with self._begin(reading=True) as link:
+        with self._begin(reading=True) as connection:
             rows = (
-                link.execute(sa.select(failures).where(failures.c.job == id).order_by(sa.text("rowid")))
+                connection.execute(sa.select(failures).where(failures.c.job == id).order_by(sa.text("rowid")))
                 .mappings()
                 .all()
             )
         return [Failure(row["key"], row["label"], row["error"]) for row in rows]
 
     def forget(self, id: int) -> bool:
-        """Takes a job that is over off the list. Its results stay in the cache."""
-        with self._begin() as link:
-            gone = link.execute(sa.delete(jobs).where((jobs.c.id == id) & jobs.c.state.not_in(ACTIVE)))
-            if gone.rowcount:
-                link.execute(sa.delete(failures).where(failures.c.job == id))
-            return gone.rowcount == 1
+        """Take a job that is over off the list. Its results stay in the cache."""
+        with self._begin() as connection:
+            deleted = connection.execute(sa.delete(jobs).where((jobs.c.id == id) & jobs.c.state.not_in(ACTIVE)))
+            if deleted.rowcount:
+                connection.execute(sa.delete(failures).where(failures.c.job == id))
+            return deleted.rowcount == 1
 
     def close(self) -> None:
         self._engine.dispose()
 
-    def _read(self, link: sa.Connection, id: int) -> Job:
-        row = link.execute(sa.select(*_LIGHT).where(jobs.c.id == id)).mappings().first()
+    def _read(self, connection: sa.Connection, id: int) -> Job:
+        row = connection.execute(sa.select(*_WITHOUT_SPEC).where(jobs.c.id == id)).mappings().first()
         if row is None:
-            raise _no_job(id)
+            raise _missing_job(id)
         return self._job(row)
 
     def _read_spec(self, id: int) -> dict[str, Any]:
-        with self._begin(reading=True) as link:
-            text = link.execute(sa.select(jobs.c.spec).where(jobs.c.id == id)).scalar()
+        with self._begin(reading=True) as connection:
+            text = connection.execute(sa.select(jobs.c.spec).where(jobs.c.id == id)).scalar()
         if text is None:
-            raise _no_job(id)
+            raise _missing_job(id)
         return json.loads(text)
 
     def _job(self, row: Mapping[Any, Any]) -> Job:
         values = {name: row[name] for name in row if not str(name).startswith("owner_")}
-        owner = Owner(row["owner_host"], row["owner_pid"], row["owner_started"])
+        owner = Process(row["owner_host"], row["owner_pid"], row["owner_started"])
         return Job(**values, spec=StoredSpec(functools.partial(self._spec, row["id"])), owner=owner)
 
-    def _judged(self, job: Job) -> Job:
-        why = self._left_because(job)
+    def _with_interruption(self, job: Job) -> Job:
+        why = self._reason_abandoned(job)
         if not why:
             return job
         error = f"{why} Resume it: what is finished is not computed again."
@@ -251,34 +285,34 @@ class Ledger:
         # `queued` is another after a resume: a job that somebody took up since it was read is left alone.
         same = (jobs.c.id == job.id) & (jobs.c.state == job.state) & (jobs.c.queued == job.queued)
         try:
-            with self._begin() as link:
-                link.execute(sa.update(jobs).where(same).values(**values))
-                return self._read(link, job.id)
+            with self._begin() as connection:
+                connection.execute(sa.update(jobs).where(same).values(**values))
+                return self._read(connection, job.id)
         except ExegesisError:  # reading goes on where nothing can be written
             return dataclasses.replace(job, **values)
 
-    def _left_because(self, job: Job) -> str:
-        """Why nobody works on the job although it stands as active; empty if somebody does or will."""
+    def _reason_abandoned(self, job: Job) -> str:
+        """Why nobody works on an active job; empty if somebody does or will."""
         if job.over:
             return ""
-        if not lives(job.owner, job.heartbeat):
+        if not is_alive(job.owner, job.heartbeat):
             return "The process that worked on it ended."
-        if job.state == "running" and job.owner == me() and not self._at_work(job.id):
+        if job.state == "running" and job.owner == this_process() and not self._at_work(job.id):
             return "Its end could not be written to the list of jobs."
         return ""
 
     @contextlib.contextmanager
     def _begin(self, reading: bool = False) -> Iterator[sa.Connection]:
         try:
-            with self._engine.execution_options(reading=reading).begin() as link:
-                yield link
+            with self._engine.execution_options(reading=reading).begin() as connection:
+                yield connection
         except (SQLAlchemyError, UnicodeDecodeError) as error:
-            if isinstance(error, IntegrityError) or not is_damage(_of_driver(error), self.path):
+            if isinstance(error, IntegrityError) or not is_damage(_driver_error(error), self.path):
                 raise ExegesisError(f"The list of jobs {self.path} cannot be used: {_cause(error)}.") from error
             if self._inode == _inode(self.path):  # else another process has put it aside
                 self._engine.dispose()
-                self._engine = self._anew()
-            raise ExegesisError(f"{self.trouble} Try again.") from error
+                self._engine = self._start_anew()
+            raise ExegesisError(f"{self.status} Try again.") from error
 
     def _open(self) -> sa.Engine:
         try:
@@ -287,23 +321,23 @@ class Ledger:
         except OSError as error:
             return self._in_memory(str(error))
         except (DatabaseError, UnicodeDecodeError) as error:
-            if isinstance(error, OperationalError) and not is_damage(_of_driver(error), self.path):
+            if isinstance(error, OperationalError) and not is_damage(_driver_error(error), self.path):
                 return self._in_memory(_cause(error))
-        return self._anew()
+        return self._start_anew()
 
     def _prepared(self, engine: sa.Engine) -> sa.Engine:
-        with engine.begin() as link:
-            version = link.exec_driver_sql("PRAGMA user_version").scalar()
+        with engine.begin() as connection:
+            version = connection.exec_driver_sql("PRAGMA user_version").scalar()
             if version not in (0, SCHEMA):
                 raise DatabaseError(None, None, ValueError(f"schema {version}, not {SCHEMA}"))
-            _metadata.create_all(link)
-            link.execute(sa.select(jobs)).first()
-            link.execute(sa.select(failures)).first()
-            link.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+            _metadata.create_all(connection)
+            connection.execute(sa.select(jobs)).first()
+            connection.execute(sa.select(failures)).first()
+            connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
         self._inode = _inode(self.path)
         return engine
 
-    def _anew(self) -> sa.Engine:
+    def _start_anew(self) -> sa.Engine:
         aside = self.path.with_name(f"{self.path.name}.aside-{int(time.time())}")
         try:
             os.replace(self.path, aside)
@@ -312,11 +346,11 @@ class Ledger:
             engine = self._prepared(_engine(f"sqlite:///{self.path}"))
         except (OSError, DatabaseError, UnicodeDecodeError) as error:
             return self._in_memory(str(error))
-        self.trouble = f"The list of jobs was damaged or of another version: it is now {aside}, and a new one begun."
+        self.status = f"The list of jobs was damaged or of another version: it is now {aside}, and a new one begun."
         return engine
 
     def _in_memory(self, reason: str) -> sa.Engine:
-        self.trouble = f"The list of jobs {self.path} cannot be written ({reason}): it ends with this process."
+        self.status = f"The list of jobs {self.path} cannot be written ({reason}): it ends with this process."
         return self._prepared(_engine("sqlite://"))
 
 
@@ -324,16 +358,16 @@ def _engine(address: str) -> sa.Engine:
     return sqlite_engine(address, _BUSY_SECONDS, "synchronous=NORMAL")
 
 
-def _mine(owner: Owner, queue: str, *states: str) -> sa.ColumnElement[bool]:
+def _queue_of(owner: Process, queue: str, *states: str) -> sa.ColumnElement[bool]:
     process = (jobs.c.owner_host == owner.host) & (jobs.c.owner_pid == owner.pid)
     return process & (jobs.c.queue == queue) & jobs.c.state.in_(states)
 
 
-def _owned_by(owner: Owner) -> dict[str, Any]:
+def _owner_columns(owner: Process) -> dict[str, Any]:
     return {"owner_host": owner.host, "owner_pid": owner.pid, "owner_started": owner.started}
 
 
-def _no_job(id: int) -> ExegesisError:
+def _missing_job(id: int) -> ExegesisError:
     return ExegesisError(f"job: there is no job {id}. List them with: exegesis jobs.")
 
 
@@ -341,9 +375,9 @@ def _inode(path: Path) -> int:
     return path.stat().st_ino if path.exists() else -1
 
 
-def _of_driver(error: Exception) -> BaseException | None:
+def _driver_error(error: Exception) -> BaseException | None:
     return getattr(error, "orig", error)
 
 
 def _cause(error: Exception) -> str:
-    return str(_of_driver(error) or error).splitlines()[0]
+    return str(_driver_error(error) or error).splitlines()[0]

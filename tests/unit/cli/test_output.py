@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.cli.writing import check_place, write
+from engine.cli.output import check_place, write_file
 from engine.errors import ExegesisError, UsageError
 
 
@@ -16,8 +16,8 @@ def test_a_file_is_replaced_whole_and_a_failure_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "rows.csv"
-    write("--out", file, b"old")
-    write("--out", file, b"new")
+    write_file("--out", file, b"old")
+    write_file("--out", file, b"new")
     assert file.read_bytes() == b"new"
 
     def full(*args: Any) -> None:
@@ -25,17 +25,17 @@ def test_a_file_is_replaced_whole_and_a_failure_leaves_the_old_one(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ExegesisError, match=r"--out: .*rows.csv cannot be written \(No space left on device\)"):
-        write("--out", file, b"newer")
+        write_file("--out", file, b"newer")
     assert file.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_link_stays_a_link_and_a_pipe_is_written_to(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "there")
-    write("--out", tmp_path / "link", b"rows")
+    write_file("--out", tmp_path / "link", b"rows")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "there").read_bytes() == b"rows"
-    write("--out", Path(os.devnull), b"rows")
+    write_file("--out", Path(os.devnull), b"rows")
     assert not Path(os.devnull).is_file()
 
 

@@ -1,0 +1,105 @@
+"""`exegesis app`: the process becomes the dashboard's server. The engine itself never imports the dashboard."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from engine.access import ADMINS, DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY, offered
+from engine.cli.options import read_whole
+from engine.errors import UsageError, not_allowed
+
+ROOT = Path(__file__).resolve().parents[2]
+DEFAULT_PORT = 8501
+MAX_PORT = 65_535
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def serve(
+    port: Annotated[str, typer.Option(metavar="N", help="Port to listen on.")] = str(DEFAULT_PORT),
+    host: Annotated[str, typer.Option(metavar="NAME", help="0.0.0.0 lets other machines in.")] = "localhost",
+    headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser window.")] = False,
+    everybody: Annotated[bool, typer.Option("--open", help="Let others in without a password.")] = False,
+    study_only: Annotated[bool, typer.Option("--study-only", help="Serve Take part and nothing else.")] = False,
+) -> None:
+    """Open the dashboard in a browser."""
+    launch(read_whole("--port", port, low=1), host=host, headless=headless, everybody=everybody, study_only=study_only)
+
+
+def launch(
+    port: int = DEFAULT_PORT,
+    *,
+    host: str = "localhost",
+    headless: bool = False,
+    everybody: bool = False,
+    study_only: bool = False,
+) -> NoReturn:
+    """Replace this process by the server, so that signals and the exit status reach the caller."""
+    for variable in (MODELS, DATASETS):
+        offered(variable)  # an open quotation mark is an error now, not on each page
+    variables = server_environment(os.environ, everybody, study_only)
+    warning = check_admission(host, variables)
+    check_port(port, host)
+    if warning:
+        print("note:", warning, file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, server_command(port, host, headless), variables)
+
+
+def server_command(port: int, host: str, headless: bool) -> list[str]:
+    """The server's command line."""
+    # -P keeps the caller's folder off the import path, where a `cache` or `pages` of theirs would win.
+    base = [sys.executable, "-P", "-m", "components.launcher", "--port", str(port), "--host", host]
+    return [*base, "--headless"] if headless else base
+
+
+def server_environment(base: Mapping[str, str], everybody: bool = False, study_only: bool = False) -> dict[str, str]:
+    """The server's environment: `base`, with this checkout first on the import path, and who may open what."""
+    paths = [str(ROOT), *filter(None, base.get("PYTHONPATH", "").split(os.pathsep))]
+    access = {name: "1" for name, is_set in {OPEN: everybody, STUDY_ONLY: study_only}.items() if is_set}
+    return {**base, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)), **access}
+
+
+def check_admission(host: str, environment: Mapping[str, str]) -> str:
+    """A warning about a server that others can reach; raises `UsageError` where it would be open by accident."""
+    if host in LOOPBACK or environment.get(STUDY_ONLY) == "1" or any(map(environment.get, (PASSWORD, ADMINS))):
+        return ""
+    if environment.get(OPEN) != "1":
+        raise UsageError(
+            f"--host: {host} lets other machines in, and no password is set. Set {PASSWORD} first, or add --study-only "
+            "to serve the page Take part alone, or --open to open all pages but the organiser's to everybody."
+        )
+    return (
+        "open to everybody who reaches this machine: all pages but Study and Study results, with the embedded models "
+        f"and data sets and those in {MODELS} and {DATASETS}. Jobs can be started by all, canceled here only."
+    )
+
+
+def check_port(port: int, host: str) -> None:
+    """Raise `UsageError` unless a server could listen there now."""
+    if not 1 <= port <= MAX_PORT:
+        raise not_allowed("port", f"between 1 and {MAX_PORT}", port)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # As the server does it: a port whose last connections are still closing counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise port_error(error, port, host) from error
+
+
+def port_error(error: OSError, port: int, host: str) -> UsageError:
+    """The error for people about a port or a host that cannot be had."""
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return not_allowed("host", "an address of this machine", host, "Try --host localhost or 0.0.0.0.")
+    reason = f"The system says: {error.strerror or error}. Try --port {port % MAX_PORT + 1}."
+    return not_allowed("port", f"free on {host}", port, reason)
