@@ -10,7 +10,6 @@ was held before.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.beside import Beside
-from benchmarks.limits import Limit, judge, load
-from benchmarks.timing import in_turn, ratio, show
+from benchmarks.harness import Limit, PairedClocks, benchmark_parser, judge, load_average, ratio_to, show, time_in_turn
 from engine import runtime
 from engine.attacks.ascent import Ascent, like_lengths
 from engine.attacks.attack import EXAMPLES_AT_ONCE, items_of
@@ -86,13 +83,13 @@ def _passes(module: torch.nn.Module, rows: Rows, twice: Sequence[bool]) -> None:
 
 
 def measure(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> list[dict[str, Any]]:
-    beside(model, items, method, 1)  # to warm up
-    return [{"what": method, "steps": steps, **row} for row in beside(model, items, method, steps).rows()]
+    run_paired(model, items, method, 1)  # to warm up
+    return [{"what": method, "steps": steps, **row} for row in run_paired(model, items, method, steps).rows()]
 
 
-def beside(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> Beside:
+def run_paired(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> PairedClocks:
     """The attack and its bare passes, step by step in turn."""
-    passes, clocks = bare(model, items, method, steps), Beside(model)
+    passes, clocks = bare(model, items, method, steps), PairedClocks(model)
 
     def report(*_: object) -> None:
         with clocks.paused():
@@ -112,31 +109,26 @@ def alone(model: TextClassifier, items: Sequence[Item], method: str, steps: int,
         "together": lambda: attack(model, items, method, steps),
         "one at a time": one_by_one,
     }
-    times = in_turn(work, rounds)
+    times = time_in_turn(work, rounds)
     return [
         {"what": method, "steps": steps, "by": by, "seconds": float(np.median(times[by])),
-         **ratio(times, by, "together"), "more MB": ""}
+         **ratio_to(times, by, "together"), "more MB": ""}
         for by in times
     ]  # fmt: skip
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="bert-marked")
-    parser.add_argument("--examples", type=int, default=16)
-    parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = benchmark_parser(__doc__, model="bert-marked", examples=16, steps=500, rounds=3)
     parser.add_argument("--methods", nargs="+", default=METHODS)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    before = load()
-    model = load_model(given.model, "float32", runtime.device())
+    options = parser.parse_args()
+    before = load_average()
+    model = load_model(options.model, "float32", runtime.device())
     source = load_source("text", "reviews")
-    items = items_of(model, [(source.read(index).input, 0) for index in range(given.examples)])
+    items = items_of(model, [(source.read(index).input, 0) for index in range(options.examples)])
     with twice_differentiable(model.module):
-        rows = [row for one in given.methods for row in measure(model, items, one, steps_of(one, given.steps))]
-        rows += alone(model, items, given.methods[0], min(given.steps, ALONE), given.rounds)
-    show(f"Attacks on {given.examples} examples, load {before} to {load()}", rows, given.json)
+        rows = [row for one in options.methods for row in measure(model, items, one, steps_of(one, options.steps))]
+        rows += alone(model, items, options.methods[0], min(options.steps, ALONE), options.rounds)
+    show(f"Attacks on {options.examples} examples, load {before} to {load_average()}", rows, options.json)
     return judge([limit for row in rows for limit in limits(row)])
 
 

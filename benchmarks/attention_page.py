@@ -9,18 +9,14 @@ which must not be sent again.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from benchmarks.limits import Limit, judge, load
-from benchmarks.page_bytes import Traffic
-from benchmarks.timing import show
+from benchmarks.harness import Limit, benchmark_parser, judge, load_average, scratch_folder, show
+from benchmarks.served_pages import Traffic
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, TIMEOUT_MS
 from tests.browser.server import running
 from tests.project import ROOT
@@ -95,20 +91,17 @@ def measure(browser: Browser, url: str, rounds: int) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    before = load()
+    options = benchmark_parser(__doc__, rounds=5).parse_args()
+    before = load_average()
     with (
-        tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder,
-        running(Path(folder), "streamlit", str(SCRIPT)) as server,
+        scratch_folder() as folder,
+        running(folder, "streamlit", str(SCRIPT)) as server,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        rows = measure(browser, server.url, given.rounds)
+        rows = measure(browser, server.url, options.rounds)
         browser.close()
-    show(f"All heads' attention, from the cache to pixels, load {before} to {load()}", rows, given.json)
+    show(f"All heads' attention, from the cache to pixels, load {before} to {load_average()}", rows, options.json)
     return judge(
         [
             Limit("median from the cache to pixels", statistics.median(row["s"] for row in rows), MOST_SECONDS, "s"),

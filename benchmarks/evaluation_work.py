@@ -7,14 +7,13 @@ on one text at a time, none shared.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.timing import in_turn, ratio, show
+from benchmarks.harness import benchmark_parser, ratio_to, show, time_in_turn
 from engine import runtime
 from engine.data.datasets import load
 from engine.metrics.faithfulness import PERCENTS, RowCounts, SharedRows, masks_without_top
@@ -26,33 +25,33 @@ TEXTS = 24
 MAPS = 8
 LIMIT = 1.2
 
-Asked = list[tuple[EncodedText, list[np.ndarray]]]
-"""Each text with the kept features of each map, a row a step, of both ways."""
+TextMasks = list[tuple[EncodedText, list[np.ndarray]]]
+"""Each text with the features that each map keeps, a row a step, of both ways."""
 
 
-def asked(model: TextClassifier) -> Asked:
+def draw_masks(model: TextClassifier) -> TextMasks:
     """Orders by chance stand for maps: what is shared by maps that agree comes on top."""
     draw = np.random.default_rng(0)
     encoded = [model.encode(example.example) for example in load("reviews").examples[:TEXTS]]
-    return [(one, [_kept(draw.permutation(len(one.features))) for _ in range(MAPS)]) for one in encoded]
+    return [(one, [_removal_steps(draw.permutation(len(one.features))) for _ in range(MAPS)]) for one in encoded]
 
 
-def _kept(order: np.ndarray) -> np.ndarray:
+def _removal_steps(order: np.ndarray) -> np.ndarray:
     fewer = masks_without_top(order, [count_of_percent(percent, len(order)) for percent in PERCENTS])
     return np.concatenate([fewer, ~fewer])
 
 
-def ours(model: TextClassifier, given: Asked, tally: RowCounts | None = None) -> None:
-    rows = SharedRows(tally)
-    for encoded, maps in given:
-        for kept in maps:
-            rows.add(encoded, 0, kept)
+def run_shared(model: TextClassifier, masks: TextMasks, counts: RowCounts | None = None) -> None:
+    rows = SharedRows(counts)
+    for encoded, maps in masks:
+        for keep in maps:
+            rows.add(encoded, 0, keep)
     rows.values(model, "mask")
 
 
-def bare(model: TextClassifier, given: Asked) -> Callable[[], None]:
-    """The same rows, made beforehand."""
-    passes = _passes(model, given)
+def run_bare(model: TextClassifier, masks: TextMasks) -> Callable[[], None]:
+    """The same rows, prepared beforehand."""
+    passes = _passes(model, masks)
 
     def run() -> None:
         with torch.inference_mode():
@@ -62,24 +61,24 @@ def bare(model: TextClassifier, given: Asked) -> Callable[[], None]:
     return run
 
 
-def _passes(model: TextClassifier, given: Asked) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    rows = [row for encoded, maps in given for row in _different(model, encoded, np.concatenate(maps))]
+def _passes(model: TextClassifier, masks: TextMasks) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    rows = [row for encoded, maps in masks for row in _distinct_rows(model, encoded, np.concatenate(maps))]
     rows.sort(key=len, reverse=True)
-    made, start = [], 0
+    passes, start = [], 0
     while start < len(rows):
         size = runtime.rows_at_once(model, len(rows[start]))
-        made.append(_padded(model, rows[start : start + size]))
+        passes.append(_padded(model, rows[start : start + size]))
         start += size
-    return made
+    return passes
 
 
-def _different(model: TextClassifier, encoded: EncodedText, kept: np.ndarray) -> list[np.ndarray]:
-    return [_ids(model, encoded, row) for row in np.unique(kept, axis=0)]
+def _distinct_rows(model: TextClassifier, encoded: EncodedText, keep: np.ndarray) -> list[np.ndarray]:
+    return [_ids(model, encoded, row) for row in np.unique(keep, axis=0)]
 
 
-def _ids(model: TextClassifier, encoded: EncodedText, kept: np.ndarray) -> np.ndarray:
+def _ids(model: TextClassifier, encoded: EncodedText, keep: np.ndarray) -> np.ndarray:
     ids = encoded.ids.copy()
-    ids[encoded.features[~kept]] = model.mask_id
+    ids[encoded.features[~keep]] = model.mask_id
     return ids
 
 
@@ -91,32 +90,32 @@ def _padded(model: TextClassifier, rows: list[np.ndarray]) -> tuple[torch.Tensor
     return torch.from_numpy(ids).to(model.device), torch.from_numpy(seen).to(model.device, torch.int64)
 
 
-def one_by_one(model: TextClassifier, given: Asked) -> None:
+def run_one_by_one(model: TextClassifier, masks: TextMasks) -> None:
     """A map on a text at a time, its rows in one pass."""
     with torch.inference_mode():
-        for encoded, maps in given:
-            for kept in maps:
-                ids, mask = _padded(model, [_ids(model, encoded, row) for row in kept])
+        for encoded, maps in masks:
+            for keep in maps:
+                ids, mask = _padded(model, [_ids(model, encoded, row) for row in keep])
                 model.module(input_ids=ids, attention_mask=mask).logits.cpu()
 
 
 def measure(model: TextClassifier, rounds: int) -> list[dict[str, Any]]:
-    given, tally = asked(model), RowCounts()
-    ours(model, given, tally)
+    masks, counts = draw_masks(model), RowCounts()
+    run_shared(model, masks, counts)
     work: dict[str, Callable[[], object]] = {
-        "bare": bare(model, given),
-        "exegesis": lambda: ours(model, given),
-        "one map at a time": lambda: one_by_one(model, given),
+        "bare": run_bare(model, masks),
+        "exegesis": lambda: run_shared(model, masks),
+        "one map at a time": lambda: run_one_by_one(model, masks),
     }
-    times = in_turn(work, rounds)
-    rows = {"bare": tally.evaluated, "exegesis": tally.evaluated, "one map at a time": tally.requested}
+    times = time_in_turn(work, rounds)
+    rows = {"bare": counts.evaluated, "exegesis": counts.evaluated, "one map at a time": counts.requested}
     return [
         {
             "by": name,
             "ms": float(np.median(times[name])) * 1e3,
             "rows": rows[name],
             "examples a second": TEXTS * MAPS / float(np.median(times[name])),
-            **ratio(times, name, "bare"),
+            **ratio_to(times, name, "bare"),
             "at most": LIMIT if name == "exegesis" else "",
         }
         for name in times
@@ -124,13 +123,10 @@ def measure(model: TextClassifier, rounds: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
+    options = benchmark_parser(__doc__, rounds=5).parse_args()
     model = load_model("reviews-minilm", device=runtime.device())
     with runtime.turn():
-        show("Scoring maps", measure(model, given.rounds), given.json)
+        show("Scoring maps", measure(model, options.rounds), options.json)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,14 @@ In a cache of its own. Beside it the look for changed model files, which comes b
 
 from __future__ import annotations
 
-import argparse
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import show
+from benchmarks.harness import benchmark_parser, scratch_folder, show
 
 
 def times(name: str, run: Callable[[], object], rounds: int) -> dict[str, Any]:
@@ -28,7 +26,7 @@ def times(name: str, run: Callable[[], object], rounds: int) -> dict[str, Any]:
 
 
 def measure(model: str, rounds: int) -> list[dict[str, Any]]:
-    from benchmarks.model_work import TEXT
+    from benchmarks.workloads import TEXT
     from engine.explain import explain
     from engine.models.catalog import revision
     from engine.request import Example, Request
@@ -43,14 +41,10 @@ def measure(model: str, rounds: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="reviews-minilm")
-    parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as home:
-        os.environ["EXEGESIS_HOME"] = home
-        show("A cached explanation", measure(given.model, given.rounds), given.json)
+    options = benchmark_parser(__doc__, model="reviews-minilm", rounds=1000).parse_args()
+    with scratch_folder() as home:
+        os.environ["EXEGESIS_HOME"] = str(home)
+        show("A cached explanation", measure(options.model, options.rounds), options.json)
 
 
 if __name__ == "__main__":

@@ -8,19 +8,16 @@ load average of the last minute, before the round.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from benchmarks.timing import show
+from benchmarks.harness import benchmark_parser, scratch_folder, show
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, TIMEOUT_MS
 from tests.browser.server import running
 
@@ -37,9 +34,9 @@ STEPS = ("server", "heading", "first map", "all maps", "cpu", "load")
 def visit(browser: Browser, path: str) -> dict[str, float]:
     """One fresh server, one page."""
     load = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder:
+    with scratch_folder() as folder:
         begun = time.perf_counter()
-        with running(Path(folder)) as server:
+        with running(folder) as server:
             marks = [time.perf_counter()]
             page = browser.new_page()
             page.goto(server.url + path, wait_until="commit")
@@ -85,12 +82,10 @@ def measure(visits: Sequence[str], rounds: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = benchmark_parser(__doc__, rounds=3)
     parser.add_argument("--page", choices=list(VISITS), action="append", help="this one only (may be repeated)")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    show("From server start, s", measure(given.page or list(VISITS), given.rounds), given.json)
+    options = parser.parse_args()
+    show("From server start, s", measure(options.page or list(VISITS), options.rounds), options.json)
 
 
 if __name__ == "__main__":

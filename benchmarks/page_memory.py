@@ -13,22 +13,16 @@ and 1,110 MB: that was free memory. Since then the server gives it back itself (
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import ClientConnection
 
-from benchmarks import text_page
-from benchmarks.limits import Limit, judge
-from benchmarks.timing import show
+from benchmarks import served_pages
+from benchmarks.harness import Limit, benchmark_parser, judge, scratch_folder, show
 from benchmarks.watched_server import runs, troubles, watched
 from tests.browser.server import Server
 
@@ -40,22 +34,6 @@ MARKS = 4
 MOST_SLOPE_KB = 100
 """At this rate 1,000 more examples would take 100 MB."""
 UNIT = "kB an example"
-LONGEST_MESSAGE = 1 << 24
-TIMEOUT = 300
-
-
-def visit(session: ClientConnection, query: str, page: str = "text") -> str:
-    """Asks for a page's link and waits until its script has ended; the HTML that came."""
-    asked = BackMsg()
-    asked.rerun_script.query_string = query
-    asked.rerun_script.page_name = page
-    session.send(asked.SerializeToString())
-    html = []
-    while True:
-        message = ForwardMsg.FromString(bytes(session.recv(TIMEOUT, decode=False)))
-        html.append(message.delta.new_element.html.body)
-        if message.WhichOneof("type") == "script_finished":
-            return "".join(html)
 
 
 def look_at(server: Server, indexes: Sequence[int]) -> list[int]:
@@ -63,21 +41,17 @@ def look_at(server: Server, indexes: Sequence[int]) -> list[int]:
     before = len(runs(server.log))
     for start in range(0, len(indexes), VISITS):
         with ExitStack() as stack:
-            sessions = [stack.enter_context(connected(server)) for _ in range(SESSIONS)]
+            sessions = [stack.enter_context(served_pages.open_session(server)) for _ in range(SESSIONS)]
             for turn, index in enumerate(indexes[start : start + VISITS]):
                 _look_at_one(sessions[turn % SESSIONS], index)
     return [run.resident for run in runs(server.log)[before:]]
 
 
-def connected(server: Server) -> ClientConnection:
-    """A session of its own, as a browser opens one."""
-    address = f"{server.url.replace('http', 'ws', 1)}/_stcore/stream"
-    return connect(address, max_size=LONGEST_MESSAGE, compression=None, ping_interval=None)
-
-
 def _look_at_one(session: ClientConnection, index: int) -> None:
-    html = visit(session, text_page.query(text_page.example(index), budgets=text_page.SMALL))
-    drawn, wanted = html.count('class="xg-map'), len(text_page.nine())
+    html = served_pages.visit_page(
+        session, served_pages.query(served_pages.example(index), budgets=served_pages.SMALL_BUDGETS)
+    )
+    drawn, wanted = html.count('class="xg-map'), len(served_pages.nine_methods())
     if drawn < wanted:
         raise RuntimeError(f"example {index}: {drawn} maps came, not {wanted}.")
 
@@ -94,23 +68,18 @@ def row(name: str, resident: Sequence[int]) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--examples", type=int, default=EXAMPLES)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder, watched(Path(folder)) as server:
-        computed = look_at(server, range(given.examples))
-        cached = look_at(server, range(given.examples))
-        troubled = troubles(server.log)
-    show("Memory of the server, nine methods", [row("computed", computed), row("cached", cached)], given.json)
-    for line in troubled:
-        print(f"error: {line}", file=sys.stderr)
+    options = benchmark_parser(__doc__, examples=EXAMPLES).parse_args()
+    with scratch_folder() as folder, watched(folder) as server:
+        computed = look_at(server, range(options.examples))
+        cached = look_at(server, range(options.examples))
+        errors = troubles(server.log)
+    show("Memory of the server, nine methods", [row("computed", computed), row("cached", cached)], options.json)
     limits = [
         Limit("slope of the second half computed", slope(computed) / 1e3, MOST_SLOPE_KB, UNIT),
         Limit("slope of the second half from the cache", slope(cached) / 1e3, MOST_SLOPE_KB, UNIT),
-        Limit("errors in the server's log", len(troubled), 0, ""),
+        Limit("errors in the server's log", len(errors), 0, ""),
     ]
-    return judge(limits)
+    return judge(limits, errors)
 
 
 if __name__ == "__main__":

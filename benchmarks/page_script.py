@@ -7,20 +7,15 @@ which a busy machine stretches little. `load`: the machine's load average, befor
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
-from benchmarks import text_page
-from benchmarks.limits import Limit, judge, load
-from benchmarks.timing import show
+from benchmarks import served_pages
+from benchmarks.harness import Limit, benchmark_parser, judge, load_average, scratch_folder, show
 from benchmarks.watched_server import Run, runs, watched
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.server import Server
@@ -38,15 +33,15 @@ def measure(server: Server, rounds: int) -> dict[str, list[Run]]:
         taken["first visit"] += _runs_of(server, partial(_open, page, server))
         for turn in range(rounds):
             unit, index = ("word", "token")[turn % 2], EXAMPLES[(turn + 1) % len(EXAMPLES)]
-            taken["unit"] += _runs_of(server, partial(text_page.change_unit, page, unit))
-            taken["example"] += _runs_of(server, partial(text_page.change_example, page, index))
+            taken["unit"] += _runs_of(server, partial(served_pages.change_unit, page, unit))
+            taken["example"] += _runs_of(server, partial(served_pages.change_example, page, index))
         browser.close()
     return taken
 
 
 def _open(page: Page, server: Server) -> None:
-    page.goto(text_page.address(server, text_page.example(EXAMPLES[0])))
-    text_page.wait_for_maps(page)
+    page.goto(served_pages.address(server, served_pages.example(EXAMPLES[0])))
+    served_pages.wait_for_maps(page)
 
 
 def _runs_of(server: Server, act: Callable[[], None]) -> list[Run]:
@@ -55,37 +50,20 @@ def _runs_of(server: Server, act: Callable[[], None]) -> list[Run]:
     return runs(server.log)[before:]
 
 
-def rows(taken: dict[str, list[Run]]) -> list[dict[str, Any]]:
-    return [_row(name, found) for name, found in taken.items()]
-
-
-def _row(name: str, found: Sequence[Run]) -> dict[str, Any]:
-    times = np.array([run.seconds for run in found]) * 1e3
-    cpu = np.array([run.cpu for run in found]) * 1e3
-    median, slow = np.percentile(times, [50, 90])
-    return {
-        "change of": name,
-        "runs": len(found),
-        "ms, median": float(median),
-        "ms, 90 %": float(slow),
-        "ms, worst": float(times.max()),
-        "cpu ms, median": float(np.median(cpu)),
-    }
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder:
-        text_page.use_home(Path(folder) / "home")
-        text_page.fill_cache(EXAMPLES)
-        before = load()
-        with watched(Path(folder)) as server:
-            taken = measure(server, given.rounds)
+    options = benchmark_parser(__doc__, rounds=20).parse_args()
+    with scratch_folder() as folder:
+        served_pages.use_home(folder / "home")
+        served_pages.fill_cache(EXAMPLES)
+        before = load_average()
+        with watched(folder) as server:
+            taken = measure(server, options.rounds)
     reruns = [run.seconds * 1e3 for name in ("unit", "example") for run in taken[name]]
-    show(f"Server script time, nine cached methods, load {before} to {load()}", rows(taken), given.json)
+    show(
+        f"Server script time, nine cached methods, load {before} to {load_average()}",
+        served_pages.run_rows(taken),
+        options.json,
+    )
     return judge([Limit("median of the reruns", float(np.median(reruns)), MOST_MS, "ms")])
 
 

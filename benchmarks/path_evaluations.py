@@ -8,14 +8,13 @@ first number of steps alone that is good enough, as if one knew it beforehand: a
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
 
-from benchmarks.model_work import ours, task_on
+from benchmarks.harness import benchmark_parser, show
 from benchmarks.peers import captum_ig, ends, logit_of_embeddings
-from benchmarks.timing import show
+from benchmarks.workloads import run_method, text_task
 from engine import runtime
 from engine.data.datasets import load
 from engine.models.loading import load_model
@@ -52,10 +51,10 @@ def evaluations(task: Task, rule: str, exact: np.ndarray) -> float:
 
 def measure(model: str, texts: int) -> list[dict[str, Any]]:
     loaded = load_model(model, "float32", runtime.device())
-    tasks = [task_on(loaded, example.text) for example in load("reviews", limit=texts).examples]
+    tasks = [text_task(loaded, example.text) for example in load("reviews", limit=texts).examples]
     exact = [scores(task, EXACT) for task in tasks]
     pairs = list(zip(tasks, exact, strict=True))
-    auto = [ours(task, "integrated_gradients", steps="auto")()[0] for task in tasks]
+    auto = [run_method(task, "integrated_gradients", steps="auto")()[0] for task in tasks]
     reached = [errors(task, a.scores, e) for (task, e), a in zip(pairs, auto, strict=True)]
     rows = [_row("exegesis auto", [a.evaluations for a in auto], reached)]
     for rule in RULES:
@@ -78,12 +77,8 @@ def _row(name: str, counts: list[float], reached: list[Errors]) -> dict[str, Any
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="reviews-minilm")
-    parser.add_argument("--texts", type=int, default=20)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    show("Integrated gradients: evaluations until right to 1 %", measure(given.model, given.texts), given.json)
+    options = benchmark_parser(__doc__, model="reviews-minilm", texts=20).parse_args()
+    show("Integrated gradients: evaluations until right to 1 %", measure(options.model, options.texts), options.json)
 
 
 if __name__ == "__main__":

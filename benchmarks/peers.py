@@ -1,14 +1,20 @@
-"""The same question put to Captum, shap and lime, with their usual settings and their largest sensible batches."""
+"""Captum, shap and lime asked the same question, with their usual settings and their largest sensible batches.
+
+And a loop as one writes it with Captum: a text at a time, a method at a time, then ten steps of removal of each map.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks.workloads import text_task
+from engine.metrics.faithfulness import masks_without_top
+from engine.metrics.ranking import count_of_percent
 from engine.models.text_classifier import TextClassifier
 from engine.task import Task
 
@@ -106,3 +112,40 @@ def lime_text(task: Task, samples: int) -> Callable[[], Any]:
 
     method = LimeTextExplainer(random_state=0, bow=True)
     return lambda: method.explain_instance(names, classify, labels=(1,), num_features=n, num_samples=samples)
+
+
+PERCENTS = tuple(range(10, 101, 10))
+"""Percent of the tokens."""
+
+
+def explain_and_score(
+    model: TextClassifier, texts: list[str], settings: Mapping[str, int]
+) -> list[tuple[float, float]]:
+    """Comprehensiveness and sufficiency of each map. `settings`: steps or samples by method."""
+    scores = []
+    for text in texts:
+        task = text_task(model, text)
+        for method, amount in settings.items():
+            scores.append(score_map(task, CAPTUM_METHODS[method](task, amount)))
+    return scores
+
+
+def score_map(task: Task, scores: np.ndarray) -> tuple[float, float]:
+    """Both from one pass over the ten steps each way, and the text itself."""
+    fewer = masks_without_top(np.argsort(-scores), [count_of_percent(percent, len(scores)) for percent in PERCENTS])
+    whole = np.ones((1, len(scores)), dtype=bool)
+    m = probability_of_masks(task)(np.concatenate([whole, fewer, ~fewer]))
+    return float((m[0] - m[1:11]).mean()), float((m[0] - m[11:]).mean())
+
+
+def _sum_embeddings(run: Callable[[], Any], task: Task) -> np.ndarray:
+    scores: np.ndarray = run().sum(-1)[0].detach().cpu().numpy()
+    return scores[task.examples[0].features]
+
+
+CAPTUM_METHODS: Mapping[str, Callable[[Task, int], np.ndarray]] = {
+    "gradient": lambda task, _: _sum_embeddings(captum_gradient(task), task),
+    "integrated_gradients": lambda task, steps: _sum_embeddings(captum_ig(task, steps), task),
+    "lime": lambda task, samples: captum_lime(task, samples)().numpy()[0],
+    "kernel_shap": lambda task, samples: captum_kernel_shap(task, samples)().numpy()[0],
+}

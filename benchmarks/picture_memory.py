@@ -7,73 +7,41 @@ pass, give or take a tenth. On a GPU the peak is that of torch's allocator.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
-import torch
 
-from benchmarks.limits import Limit, judge
-from benchmarks.timing import show
-from benchmarks.vit_base import random_vit_base, task_on
+from benchmarks.harness import Limit, benchmark_parser, judge, peak_memory, reset_peak_memory, scratch_folder, show
+from benchmarks.workloads import picture_task, random_vit_base
 from engine import runtime
-from engine.models.classifier import AnyClassifier
 from engine.task import Task
 
 MASKS = 500
 MARGIN = 1.10
 SHARE_KEPT = 0.5
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-RESET_PEAK = "5"
 
 
 def growth(task: Task, masks: int, operator: str) -> int:
     """Bytes above what was held before, at the worst moment."""
     features = len(task.examples[0].features)
     kept = np.random.default_rng(0).random((masks, features)) < SHARE_KEPT
-    before = held(task.model)
+    before = reset_peak_memory(task.model)
     task.masked_values([kept], operator)
-    return peak(task.model) - before
-
-
-def held(model: AnyClassifier) -> int:
-    """Bytes in use now; the mark of the most is set back to them."""
-    if model.device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        return torch.cuda.memory_allocated()
-    CLEAR.write_text(RESET_PEAK)
-    return _status("VmRSS")
-
-
-def peak(model: AnyClassifier) -> int:
-    """The most bytes that were in use since."""
-    return torch.cuda.max_memory_allocated() if model.device.type == "cuda" else _status("VmHWM")
-
-
-def _status(name: str) -> int:
-    """A line of the kernel's account of this process, in bytes."""
-    [line] = [line for line in STATUS.read_text().splitlines() if line.startswith(f"{name}:")]
-    return int(line.split()[1]) * 1024
+    return peak_memory(task.model) - before
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--masks", type=int, default=MASKS)
-    parser.add_argument("--operators", default="mean,drop")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder, runtime.turn():
-        task = task_on(random_vit_base(Path(folder)))
+    options = benchmark_parser(__doc__, masks=MASKS, operators="mean,drop").parse_args()
+    with scratch_folder() as folder, runtime.turn():
+        task = picture_task(random_vit_base(folder))
         task.masked_values([np.ones((1, len(task.examples[0].features)), dtype=bool)], "mean")
         budget = runtime.memory_budget()
-        grown = {operator: growth(task, given.masks, operator) for operator in given.operators.split(",")}
+        grown = {operator: growth(task, options.masks, operator) for operator in options.operators.split(",")}
     rows = [
-        {"operator": operator, "masks": given.masks, "MB": size / 1e6, "budget MB": budget / 1e6}
+        {"operator": operator, "masks": options.masks, "MB": size / 1e6, "budget MB": budget / 1e6}
         for operator, size in grown.items()
     ]
-    show("Peak memory of masks of a picture", rows, given.json)
+    show("Peak memory of masks of a picture", rows, options.json)
     return judge(
         [Limit(f"growth with {name}", size / 1e6, budget * MARGIN / 1e6, "MB") for name, size in grown.items()]
     )

@@ -7,19 +7,14 @@ visits after that. Times are the server's, from the request to the message that 
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
 
-from benchmarks.limits import Limit, judge, load
-from benchmarks.page_memory import connected, visit
-from benchmarks.page_script import rows
-from benchmarks.timing import show
+from benchmarks.harness import Limit, benchmark_parser, judge, load_average, scratch_folder, show
+from benchmarks.served_pages import open_session, run_rows, visit_page
 from benchmarks.watched_server import Run, runs, troubles, watched
 from components.frame import IMAGES
 from components.picture.state import START
@@ -38,9 +33,9 @@ def query(index: int) -> str:
 
 def measure(server: Server, rounds: int) -> dict[str, list[Run]]:
     """The runs of the first visits, which compute, and of those that find everything in the cache."""
-    with connected(server) as session:
+    with open_session(server) as session:
         for index in EXAMPLES * (rounds + 1):
-            html = visit(session, query(index), IMAGES.url_path)
+            html = visit_page(session, query(index), IMAGES.url_path)
             if html.count(MAP) < len(START):
                 raise RuntimeError(f"picture {index}: {html.count(MAP)} maps came, not {len(START)}.")
     taken = runs(server.log)
@@ -52,22 +47,18 @@ def cached_ms(taken: Sequence[Run]) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    before = load()
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder, watched(Path(folder)) as server:
-        taken = measure(server, given.rounds)
-        troubled = troubles(server.log)
-    show(f"Server script time of the Images page, load {before} to {load()}", rows(taken), given.json)
-    for line in troubled:
-        print(f"error: {line}", file=sys.stderr)
+    options = benchmark_parser(__doc__, rounds=8).parse_args()
+    before = load_average()
+    with scratch_folder() as folder, watched(folder) as server:
+        taken = measure(server, options.rounds)
+        errors = troubles(server.log)
+    show(f"Server script time of the Images page, load {before} to {load_average()}", run_rows(taken), options.json)
     return judge(
         [
             Limit("median of the cached page", cached_ms(taken["cached"]), MOST_MS, "ms"),
-            Limit("errors in the server's log", len(troubled), 0, ""),
-        ]
+            Limit("errors in the server's log", len(errors), 0, ""),
+        ],
+        errors,
     )
 
 

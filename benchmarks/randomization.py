@@ -8,20 +8,16 @@ keeps the attention for both methods that read it. They take turns chunk by chun
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from benchmarks.beside import Beside
-from benchmarks.limits import Limit, judge, load
-from benchmarks.timing import show
+from benchmarks.harness import Limit, PairedClocks, benchmark_parser, judge, load_average, scratch_folder, show
 from engine import runtime
 from engine.errors import Cancelled
 from engine.experiments.run import carry_out, sample_of
@@ -45,7 +41,7 @@ class Bare:
         self.model = dataclasses.replace(model, module=copy_of(model.module), memo={})
         self.asked = [(setting, chunk) for setting in work.settings() for chunk in work.batches]
 
-    def time(self, step: int, clocks: Beside) -> None:
+    def time(self, step: int, clocks: PairedClocks) -> None:
         setting, indices = self.asked[step]
         texts = [self._encoded(index) for index in indices]
         [once], path = self._batches(texts, len(texts)), [text for text in texts for _ in range(STEPS)]
@@ -88,8 +84,8 @@ def measure(plan: RandomizationPlan, blocks: int) -> list[dict[str, Any]]:
     [name] = plan.models
     model, work = load_model(name, plan.dtype, runtime.device()), ModelWork(plan, name, sample_of(plan))
     bare, stages, token = Bare(model, work), work.settings()[: 1 + blocks], CancelToken()
-    bare.time(0, Beside(model))  # to warm up
-    clocks = Beside(model)
+    bare.time(0, PairedClocks(model))  # to warm up
+    clocks = PairedClocks(model)
 
     def report(step: int, steps: int, _: str) -> None:
         if step == len(stages) * len(work.batches):
@@ -109,21 +105,17 @@ def measure(plan: RandomizationPlan, blocks: int) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="t5-deep-marked")
-    parser.add_argument("--dataset", default="reviews")
-    parser.add_argument("--examples", type=int, default=50)
+    parser = benchmark_parser(__doc__, model="t5-deep-marked", dataset="reviews", examples=50)
     parser.add_argument("--blocks", type=int, default=12, help="of the model's, from the last one down")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     plan = RandomizationPlan(
-        (given.model,), given.dataset, THESIS_METHODS, given.examples, modes=("cascading",), seeds=1
+        (options.model,), options.dataset, THESIS_METHODS, options.examples, modes=("cascading",), seeds=1
     )
-    before = load()
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as home:
-        os.environ["EXEGESIS_HOME"] = home
-        rows = measure(plan, given.blocks)
-    show(f"Cascading randomization of {given.blocks} blocks, load {before} to {load()}", rows, given.json)
+    before = load_average()
+    with scratch_folder() as home:
+        os.environ["EXEGESIS_HOME"] = str(home)
+        rows = measure(plan, options.blocks)
+    show(f"Cascading randomization of {options.blocks} blocks, load {before} to {load_average()}", rows, options.json)
     return judge(limits(rows[-1]))
 
 

@@ -9,12 +9,10 @@ Then a step of the students of five seeds in one pass against one after the othe
 
 from __future__ import annotations
 
-import argparse
 import copy
 import itertools
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,8 +21,16 @@ import torch
 from torch.func import functional_call, jvp
 from torch.nn import functional
 
-from benchmarks.limits import Limit, judge, load
-from benchmarks.timing import in_turn, ratio, show
+from benchmarks.harness import (
+    Limit,
+    benchmark_parser,
+    judge,
+    load_average,
+    ratio_to,
+    scratch_folder,
+    show,
+    time_in_turn,
+)
 from engine.models.text_classifier import TextBatch
 from engine.scaffold.bilevel import inner_step, outer_gradient
 from engine.scaffold.courses import Courses
@@ -142,25 +148,24 @@ def _known(phi: torch.Tensor | None) -> torch.Tensor:
 def measure(rounds: int) -> Iterator[dict[str, Any]]:
     for teacher in MODELS:
         course = course_of(teacher)
-        yield from _rows(teacher, "bare", in_turn(steps_of(course), rounds))
-        yield from _rows(teacher, "one by one", in_turn(Seeds(course).steps(), max(2, rounds // 4)))
+        yield from _rows(teacher, "bare", time_in_turn(steps_of(course), rounds))
+        yield from _rows(teacher, "one by one", time_in_turn(Seeds(course).steps(), max(2, rounds // 4)))
 
 
 def _rows(teacher: str, bare: str, times: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
     for by, seconds in times.items():
-        yield {"students of": teacher, "by": by, "ms": 1e3 * float(np.median(seconds)), **ratio(times, by, bare)}
+        yield {"students of": teacher, "by": by, "ms": 1e3 * float(np.median(seconds)), **ratio_to(times, by, bare)}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=40, help="steps of each side")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    before = load()
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as home:
-        os.environ["EXEGESIS_HOME"] = home
-        rows = list(measure(given.rounds))
-    show(f"One bi-level step, load {before} to {load()}", rows, given.json)
+    options = parser.parse_args()
+    before = load_average()
+    with scratch_folder() as home:
+        os.environ["EXEGESIS_HOME"] = str(home)
+        rows = list(measure(options.rounds))
+    show(f"One bi-level step, load {before} to {load_average()}", rows, options.json)
     return judge([limit for row in rows for limit in limits(row)])
 
 

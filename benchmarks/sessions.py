@@ -9,21 +9,17 @@ in a console or in the server's log.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from playwright.async_api import BrowserContext, Page, async_playwright
 
-from benchmarks import text_page
-from benchmarks.limits import Limit, judge, load
-from benchmarks.timing import show
+from benchmarks import served_pages
+from benchmarks.harness import Limit, benchmark_parser, judge, load_average, scratch_folder, show
 from benchmarks.watched_server import Run, runs, troubles, watched
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.server import Server
@@ -35,19 +31,19 @@ WORDS = "unit=word"
 
 async def measure(server: Server, sessions: int) -> tuple[dict[str, list[float]], dict[str, list[Run]], list[str]]:
     """By step: the seconds of each session and the server's runs. And what went wrong."""
-    troubled: list[str] = []
+    errors: list[str] = []
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        pages = [await _page(await browser.new_context(), troubled) for _ in range(sessions)]
-        links = [text_page.address(server, text_page.example(index)) for index in range(sessions)]
+        pages = [await _page(await browser.new_context(), errors) for _ in range(sessions)]
+        links = [served_pages.address(server, served_pages.example(index)) for index in range(sessions)]
         seconds = {"open": await _all(_open(page, link) for page, link in zip(pages, links, strict=True))}
         first = runs(server.log)
         seconds["change unit"] = await _all(_change_unit(page) for page in pages)
         second = runs(server.log)[len(first) :]
         for page in pages:
-            troubled += [f"{page.url}: {text}" for text in await page.locator(text_page.TROUBLE).all_inner_texts()]
+            errors += [f"{page.url}: {text}" for text in await page.locator(served_pages.ALERTS).all_inner_texts()]
         await browser.close()
-    return seconds, {"open": first, "change unit": second}, troubled
+    return seconds, {"open": first, "change unit": second}, errors
 
 
 async def _all(visits: Any) -> list[float]:
@@ -60,9 +56,9 @@ async def _timed(visit: Awaitable[None]) -> float:
     return time.perf_counter() - begun
 
 
-async def _page(context: BrowserContext, troubled: list[str]) -> Page:
+async def _page(context: BrowserContext, errors: list[str]) -> Page:
     context.set_default_timeout(TIMEOUT_MS)
-    context.on("weberror", lambda error: troubled.append(str(error.error)))
+    context.on("weberror", lambda error: errors.append(str(error.error)))
     return await context.new_page()
 
 
@@ -78,8 +74,8 @@ async def _change_unit(page: Page) -> None:
 
 
 async def _wait_for_maps(page: Page) -> None:
-    await page.locator(text_page.MAP).nth(len(text_page.nine()) - 1).wait_for()
-    await page.locator(text_page.SETTLED).wait_for()
+    await page.locator(served_pages.MAP).nth(len(served_pages.nine_methods()) - 1).wait_for()
+    await page.locator(served_pages.FINISHED).wait_for()
 
 
 def row(step: str, seconds: Sequence[float], served: Sequence[Run]) -> dict[str, Any]:
@@ -97,22 +93,17 @@ def row(step: str, seconds: Sequence[float], served: Sequence[Run]) -> dict[str,
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sessions", type=int, default=SESSIONS)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder:
-        text_page.use_home(Path(folder) / "home")
-        text_page.fill_cache(range(given.sessions))
-        before = load()
-        with watched(Path(folder)) as server:
-            seconds, served, troubled = asyncio.run(measure(server, given.sessions))
-            troubled += troubles(server.log)
+    options = benchmark_parser(__doc__, sessions=SESSIONS).parse_args()
+    with scratch_folder() as folder:
+        served_pages.use_home(folder / "home")
+        served_pages.fill_cache(range(options.sessions))
+        before = load_average()
+        with watched(folder) as server:
+            seconds, served, errors = asyncio.run(measure(server, options.sessions))
+            errors += troubles(server.log)
     rows = [row(step, seconds[step], served[step]) for step in seconds]
-    show(f"{given.sessions} sessions at once, cached examples, load {before} to {load()}", rows, given.json)
-    for line in troubled:
-        print(f"error: {line}", file=sys.stderr)
-    return judge([Limit("errors on pages and in the server's log", len(troubled), 0, "")])
+    show(f"{options.sessions} sessions at once, cached examples, load {before} to {load_average()}", rows, options.json)
+    return judge([Limit("errors on pages and in the server's log", len(errors), 0, "")], errors)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ coalition, except for shap, which evaluates these two besides.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import time
 import warnings
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import show
+from benchmarks.harness import benchmark_parser, show
 from engine import runtime
 from engine.explainers.shapley import all_coalitions, exact, kernel_shap
 
@@ -33,13 +32,13 @@ Evaluate = Callable[[np.ndarray], np.ndarray]
 Estimator = Callable[[Evaluate, int, int], np.ndarray]
 
 
-def tabulated(model: str, count: int) -> np.ndarray:
+def tabulate_games(model: str, count: int) -> np.ndarray:
     """Values of all coalitions of `count` sentences, `[sentence coalition]`."""
-    from benchmarks.model_work import task_on
+    from benchmarks.workloads import text_task
     from engine.models.loading import load_model
 
     loaded = load_model(model, "float32", runtime.device())
-    tasks = (task_on(loaded, text) for text in sentences())
+    tasks = (text_task(loaded, text) for text in sentences())
     fitting = islice((task for task in tasks if len(task.examples[0].features) == FEATURES), count)
     keep = all_coalitions(FEATURES)
     return np.stack([task.masked_values([keep], OPERATOR)[0] for task in fitting])
@@ -52,11 +51,11 @@ def sentences() -> Iterator[str]:
         yield from (example.text for example in load("sst2", split).examples)
 
 
-def kept_games(path: Path | None, model: str, count: int) -> np.ndarray:
+def load_games(path: Path | None, model: str, count: int) -> np.ndarray:
     if path and path.exists():
         with np.load(path, allow_pickle=False) as stored:
             return stored["values"][:count]
-    values = tabulated(model, count)
+    values = tabulate_games(model, count)
     if path:
         np.savez(path, values=values)
     return values
@@ -66,11 +65,11 @@ def as_game(values: np.ndarray) -> Evaluate:
     return lambda keep: values[np.asarray(keep).astype(np.int64) @ (1 << np.arange(FEATURES))]
 
 
-def ours(evaluate: Evaluate, budget: int, seed: int) -> np.ndarray:
+def estimate_shapley(evaluate: Evaluate, budget: int, seed: int) -> np.ndarray:
     return kernel_shap(FEATURES, evaluate, budget, seed).phi
 
 
-def ours_first_order(evaluate: Evaluate, budget: int, seed: int) -> np.ndarray:
+def estimate_first_order(evaluate: Evaluate, budget: int, seed: int) -> np.ndarray:
     return kernel_shap(FEATURES, evaluate, budget, seed, order="1").phi
 
 
@@ -108,8 +107,8 @@ def shapiq_third_order(evaluate: Evaluate, budget: int, seed: int) -> np.ndarray
 
 
 ESTIMATORS: dict[str, Estimator] = {
-    "exegesis": ours,
-    "exegesis, order 1": ours_first_order,
+    "exegesis": estimate_shapley,
+    "exegesis, order 1": estimate_first_order,
     "captum KernelShap": captum_kernel_shap,
     "shap KernelExplainer": shap_kernel_explainer,
     "shapiq KernelSHAP, paired": shapiq_paired,
@@ -155,18 +154,14 @@ def best_other(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="reviews-minilm")
-    parser.add_argument("--sentences", type=int, default=30)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser = benchmark_parser(__doc__, model="reviews-minilm", sentences=30, seeds=10)
     parser.add_argument("--games", type=Path, help="tables of coalition values, .npz")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     warnings.simplefilter("ignore")  # the peers warn of singular matrices and of each other's versions
     logging.getLogger("shap").setLevel(logging.ERROR)
-    games = kept_games(given.games, given.model, given.sentences)
-    title = f"Shapley values: relative L2 error by evaluations, {len(games)} sentences x {given.seeds} seeds"
-    show(title, measure(games, given.seeds), given.json)
+    games = load_games(options.games, options.model, options.sentences)
+    title = f"Shapley values: relative L2 error by evaluations, {len(games)} sentences x {options.seeds} seeds"
+    show(title, measure(games, options.seeds), options.json)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,9 @@ annotators has a taste of their own, drawn anew for each study, so that their vo
 
 from __future__ import annotations
 
-import argparse
 import sys
 
-from benchmarks.limits import Limit, judge
+from benchmarks.harness import Limit, benchmark_parser, judge
 from engine.study.ratings import ERROR_RATE
 from engine.study.simulation import RankingSimulation, false_difference_rate
 
@@ -22,9 +21,7 @@ CASES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studies", type=int, default=STUDIES)
-    studies = parser.parse_args().studies
+    studies = benchmark_parser(__doc__, as_json=False, studies=STUDIES).parse_args().studies
     shares = {case: false_difference_rate(made, studies) for case, made in CASES.items()}
     return judge(
         [Limit(f"{case}, {studies} studies", 100 * share, 100 * ERROR_RATE, "%") for case, share in shares.items()]

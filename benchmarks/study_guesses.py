@@ -6,10 +6,9 @@ the share of studies in which any interval of a difference to no explanation doe
 
 from __future__ import annotations
 
-import argparse
 import sys
 
-from benchmarks.limits import Limit, judge
+from benchmarks.harness import Limit, benchmark_parser, judge
 from engine.study.counted_votes import WITHOUT
 from engine.study.ratings import ERROR_RATE
 from engine.study.simulation import GuessSimulation, measure_coverage
@@ -26,9 +25,7 @@ CASES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studies", type=int, default=STUDIES)
-    studies = parser.parse_args().studies
+    studies = benchmark_parser(__doc__, as_json=False, studies=STUDIES).parse_args().studies
     limits = []
     for case, made in CASES.items():
         found = measure_coverage(made, studies)

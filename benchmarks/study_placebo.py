@@ -9,7 +9,6 @@ what people judge; the last line tells how far agreement with the other explanat
 
 from __future__ import annotations
 
-import argparse
 import sys
 from itertools import pairwise
 
@@ -18,7 +17,7 @@ from scipy.stats import binom
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GroupKFold
 
-from benchmarks.limits import Limit, judge
+from benchmarks.harness import Limit, benchmark_parser, judge
 from engine.data.datasets import load
 from engine.explain import explain_many
 from engine.request import Example, Request
@@ -57,7 +56,7 @@ def features(given: Example, maps: list[ItemMap], rule: str) -> np.ndarray:
     return np.array(rows)
 
 
-def named(rows: np.ndarray) -> float:
+def naming_rate(rows: np.ndarray) -> float:
     """The share of ballots whose placebo a classifier trained on the other ballots finds likeliest."""
     count = len(rows) // SHOWN
     truth, ballot = np.arange(len(rows)) % SHOWN == SHOWN - 1, np.arange(len(rows)) // SHOWN
@@ -69,7 +68,7 @@ def named(rows: np.ndarray) -> float:
     return float(((chances + jitter).reshape(count, SHOWN).argmax(axis=1) == SHOWN - 1).mean())
 
 
-def least_agreeing(given: Example, maps: list[ItemMap]) -> bool:
+def agrees_least(given: Example, maps: list[ItemMap]) -> bool:
     """Whether the placebo's order of words agrees least with those of the others."""
     colors = np.array([color_scores(one, given, "rank") for one in maps])
     agreement = np.corrcoef(colors).sum(axis=1)
@@ -77,14 +76,12 @@ def least_agreeing(given: Example, maps: list[ItemMap]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ballots", type=int, default=BALLOTS)
-    count = parser.parse_args().ballots
+    count = benchmark_parser(__doc__, as_json=False, ballots=BALLOTS).parse_args().ballots
     given = ballots(count)
-    shares = {rule: named(np.concatenate([features(*one, rule) for one in given])) for rule in COLORS}
+    shares = {rule: naming_rate(np.concatenate([features(*one, rule) for one in given])) for rule in COLORS}
     for rule in COLORS[1:]:
         print(f"placebo named by its colors, rule {rule}: {100 * shares[rule]:.1f} % of {count} ballots")
-    print(f"placebo agrees least with the others: {100 * np.mean([least_agreeing(*one) for one in given]):.1f} %")
+    print(f"placebo agrees least with the others: {100 * np.mean([agrees_least(*one) for one in given]):.1f} %")
     most = 100 * binom.ppf(0.999, count, 1 / SHOWN) / count
     return judge([Limit(f"placebo named by its colors, rule rank, {count} ballots", 100 * shares["rank"], most, "%")])
 

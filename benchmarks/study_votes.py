@@ -9,10 +9,8 @@ it.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -22,8 +20,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from benchmarks.limits import Limit, judge, load
-from benchmarks.timing import show
+from benchmarks.harness import Limit, benchmark_parser, judge, load_average, scratch_folder, show
 from components.launcher import QUIET_SECONDS
 from engine.study.database import ADDRESS
 from tests.browser.server import running
@@ -95,18 +92,17 @@ def row(what: str, voters: Sequence[TimedVoter]) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--people", type=int, default=PEOPLE, choices=range(1, 61), metavar="1..60")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    before = load()
-    with tempfile.TemporaryDirectory(prefix="exegesis-bench-") as folder:
-        voters, seconds, used = measure(given.people, Path(folder))
+    options = parser.parse_args()
+    before = load_average()
+    with scratch_folder() as folder:
+        voters, seconds, used = measure(options.people, folder)
     rows = [row(what, voters) for what in ("join", "consent", "ballot", "answer")]
     votes = sum(len(voter.acknowledged) for voter in voters)
     where = "the database of " + ADDRESS if os.environ.get(ADDRESS) else "SQLite"
-    title = f"{given.people} people vote at once, {where}: {votes / seconds:.0f} votes a second"
-    show(f"{title}, load {before} to {load()}", rows, given.json)
+    title = f"{options.people} people vote at once, {where}: {votes / seconds:.0f} votes a second"
+    show(f"{title}, load {before} to {load_average()}", rows, options.json)
     return judge(
         [
             Limit("people who did not get through", sum(not voter.through for voter in voters), 0, ""),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from components.attention import session as attention_session
-from components.attention.area import attention_area
-from components.attention.controls import looking_controls
+from components.attention.page import attention_panel, focus_panel
 from components.engine_room import explainers, warm_up
 from components.frame import ATTENTION, guard, heading
 from components.styles import use_styles
@@ -19,12 +18,12 @@ kind = attention_session.chosen_kind()
 attention_session.kind_switch()
 methods = explainers(kind)
 models = list_models(kind)
-loaded, opened, said = attention_session.load(kind, models, methods)
-for sentence in said:
+loaded, opened, problems = attention_session.load(kind, models, methods)
+for sentence in problems:
     say_error(sentence)
 
-looking_controls(models, opened)
+focus_panel(models, opened)
 state = attention_session.from_widgets(loaded, opened)
 attention_session.save(state, loaded)
-attention_area(state, methods)
+attention_panel(state)
 warm_up()  # last: see components/engine_room.py

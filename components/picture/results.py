@@ -10,7 +10,6 @@ import streamlit as st
 from jaxtyping import Bool
 from streamlit.delta_generator import DeltaGenerator
 
-from components.attention.link import heads_link
 from components.filling import Place, fill
 from components.inputs.picture_choice import write_picture_focus
 from components.picture.session import key
@@ -20,6 +19,7 @@ from components.prediction_area import PROBE
 from components.prediction_area import prediction_area as draw_prediction
 from components.scales import Ends, share_scales
 from components.trouble import say_note
+from components.widgets.heads_link import heads_link
 from components.widgets.patch_map.card import (
     MOST_CLASSES,
     extent,

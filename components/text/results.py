@@ -7,7 +7,6 @@ from functools import partial
 
 import streamlit as st
 
-from components.attention.link import heads_link
 from components.filling import Place, fill
 from components.inputs.text_choice import write_text_focus
 from components.method_row import MethodRow, method_row, token_map
@@ -18,6 +17,7 @@ from components.text.map_stack import Flow, Stack, Table
 from components.text.session import key
 from components.text.state import TextState
 from components.trouble import say_note
+from components.widgets.heads_link import heads_link
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation

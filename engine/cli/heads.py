@@ -1,12 +1,17 @@
-"""`exegesis heads`: what every attention head looks at in one text or picture, and whether it matters."""
+"""`exegesis heads`: what every attention head looks at in one text or picture, and whether it matters.
+
+For people: heads as rows, scores as columns.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli import options
+from engine.cli import options, output
 from engine.cli.inputs import InputOptions as Input
 from engine.cli.inputs import check_dtype, check_model, read_heads, read_input
 from engine.cli.options import (
@@ -27,10 +32,17 @@ from engine.cli.options import (
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from engine.heads.readings import HeadTable, HeadTableQuery
+    import numpy as np
+    from rich import text as rich_text
+    from rich.table import Table
+
+    from engine.heads.table import HeadTable, HeadTableQuery
     from engine.request import Request
 
 EXAMPLE = "Example: --against integrated_gradients."
+EMPHASIZED = 3
+"""Heads of each column that stand out."""
+NO_VALUE, FLIPS = "-", "flips"
 
 
 def heads(
@@ -53,33 +65,33 @@ def heads(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, a row a head.")] = False,
 ) -> None:
     """See what each attention head looks at and if it matters."""
-    from engine.cli import drawing_heads, output
     from engine.cli.guard import note
-    from engine.cli.plain_heads import heads_as_plain
+    from engine.heads.table import head_table_to_json
     from engine.metrics.ablation import PROBE
     from engine.request import Request
     from engine.store import result_store
 
     check_dtype(dtype)
-    most = None if top is None else options.read_whole("--top", top, 1)
+    limit = None if top is None else options.read_whole("--top", top, 1)
     number = options.read_whole("--seed", seed)
     with output.stdout_reserved():
         source = read_input(Input("heads", model, text, text_pair, image, dataset, index, split, column))
         check_model(model, source.example.kind)
-        asked = _asked(score, against, query, source.example.kind)
-        found = _made(Request(model, PROBE, source.example, {}, target, number, dtype, read_heads(head)), asked)
+        table_query = read_query(score, against, query, source.example.kind)
+        request = Request(model, PROBE, source.example, {}, target, number, dtype, read_heads(head))
+        table = _compute(request, table_query)
     if trouble := result_store().status:
         note(trouble)
     if as_json:
-        output.print_json(heads_as_plain(found, most))
+        output.print_json(head_table_to_json(table, limit))
     else:
-        drawing_heads.draw(source.lines, found, most)
+        draw(source.lines, table, limit)
 
 
-def _asked(score: str, against: str, query: str | None, kind: str) -> HeadTableQuery:
-    """The scores asked for; a method to compare with adds the agreement."""
-    from engine.heads.readings import DEFAULT_SCORES, HeadTableQuery
+def read_query(score: str, against: str, query: str | None, kind: str) -> HeadTableQuery:
+    """The scores of the options; a method to compare with adds the agreement."""
     from engine.heads.scores import AGREEMENT
+    from engine.heads.table import DEFAULT_SCORES, HeadTableQuery
     from engine.registry import explainer
 
     names = options.read_names("--score", score) if score else list(DEFAULT_SCORES)
@@ -93,9 +105,62 @@ def _asked(score: str, against: str, query: str | None, kind: str) -> HeadTableQ
     return HeadTableQuery(tuple(names), against, None if query is None else options.read_whole("--query", query))
 
 
-def _made(request: Request, asked: HeadTableQuery) -> HeadTable:
+def _compute(request: Request, query: HeadTableQuery) -> HeadTable:
     from engine.cli.output import progress_bar
-    from engine.heads.readings import head_table
+    from engine.heads.table import head_table
 
     with progress_bar("reading heads") as report:
-        return head_table(request, asked, report)
+        return head_table(request, query, report)
+
+
+def draw(source: Sequence[str], table: HeadTable, limit: int | None = None) -> None:
+    """Print lines that describe the input, the prediction, a row a head, and the meaning of the scores."""
+    from engine.cli.explain import header_lines
+
+    out = output.console()
+    for line in header_lines(source, table.reading.explanation):
+        out.print(line)
+    out.print()
+    out.print(_build_table(table, limit))
+    for line in _describe_scores(table):
+        out.print(line)
+
+
+def _build_table(table: HeadTable, limit: int | None) -> Table:
+    from rich.text import Text
+
+    names = list(table.columns)
+    rows = output.table(["head", *names, *([FLIPS] if table.flipped is not None else [])], right=names)
+    largest = {name: _largest_heads(column) for name, column in table.columns.items()}
+    for layer, head in table.heads if limit is None else table.ranked[:limit]:
+        cells = [
+            Text(
+                NO_VALUE if math.isnan(column[layer, head]) else f"{column[layer, head]:.4f}",
+                style="bold" if (layer, head) in largest[name] else "",
+            )
+            for name, column in table.columns.items()
+        ]
+        flips = [] if table.flipped is None else [FLIPS if table.flipped[layer, head] else ""]
+        rows.add_row(f"{layer}.{head}", *cells, *flips)
+    return rows
+
+
+def _largest_heads(column: np.ndarray) -> set[tuple[int, int]]:
+    """The heads that stand out: the largest by absolute value, but for 0."""
+    import numpy as np
+
+    sizes = np.nan_to_num(np.abs(column))
+    order = np.argsort(-sizes, axis=None, kind="stable")[:EMPHASIZED]
+    return {(int(at) // column.shape[1], int(at) % column.shape[1]) for at in order if sizes.flat[at]}
+
+
+def _describe_scores(table: HeadTable) -> Iterator[rich_text.Text]:
+    from rich.text import Text
+
+    from engine.heads.table import CAUTION
+
+    for name in table.columns:
+        score = table.score(name)
+        yield Text(f"{name}: {score.title}, {score.unit}. {score.about}", style="dim")
+    for note in (*table.reading.explanation.notes, CAUTION):
+        yield Text(f"note: {output.visible(note)}")

@@ -84,8 +84,8 @@ def select(attention: Attention, selection: MatrixSelection) -> Float[np.ndarray
 
 def _sides(reading: HeadReading) -> Int[np.ndarray, "seq"]:
     """0 where a position belongs to the first text, 1 where to the second."""
-    segments = np.array([token.segment for token in reading.of.tokens])
-    if reading.of.grid is not None:
+    segments = np.array([token.segment for token in reading.explanation.tokens])
+    if reading.explanation.grid is not None:
         raise UsageError("between: must be 'all' for a picture, which has no second text.")
     missing = [name for number, name in enumerate(TEXT_NAMES) if not (segments == number).any()]
     if missing == [TEXT_NAMES[1]]:

@@ -1,4 +1,4 @@
-"""Readings of all heads of one example: attention and slopes of one pass, each head switched off, and their table."""
+"""Readings of all heads of one example: attention and slopes of one pass, and predictions with each head off."""
 
 from __future__ import annotations
 
@@ -12,32 +12,19 @@ from jaxtyping import Bool, Float
 from cache import key_for, single_flight
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed, unknown
+from engine.errors import Cancelled, ExegesisError
 from engine.explain import explain, key_of, require_finite
 from engine.explainers.attention import gradient_weighted, pooled_rows
 from engine.heads.scales import OFF as SWITCHED_OFF
 from engine.heads.scales import HeadScales
 from engine.heads.scaling import layers_and_heads
-from engine.heads.scores import (
-    AGREEMENT,
-    AGREES,
-    OFF,
-    SCORES,
-    Attention,
-    HeadScore,
-    PerHead,
-    agreement_with,
-    attention_distance,
-    entropy,
-    received,
-    special_share,
-)
+from engine.heads.scores import Attention, PerHead, attention_distance, entropy, received, special_share
 from engine.input_kinds import load_classifier
 from engine.lazy import torch
 from engine.metrics.ablation import PROBE
 from engine.models.attention import scale_heads
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
-from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting, silent
+from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting
 from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store
@@ -46,20 +33,13 @@ READING_VERSION = 1
 """Raised whenever the numbers of a reading change."""
 SWITCHING_VERSION = 1
 """Raised whenever the predictions with a head off change."""
-TABLE_SCORES = (*SCORES, AGREEMENT)
-DEFAULT_SCORES = ("importance", OFF, "distance", "entropy", "special")
-"""What matters for the prediction comes first."""
-CAUTION = (
-    "Attention is no explanation by itself (Jain and Wallace, 2019): what a head looks at need not matter for the "
-    "prediction. Importance, the fall when switched off and the agreement with an attribution say whether it does."
-)
 
 
 @dataclass(frozen=True, eq=False)
 class HeadReading:
-    """Every head's attention to one example, what each score says of it, and what the class makes of it."""
+    """Every head's attention to one example, its scores, and its effect on the class."""
 
-    of: Explanation
+    explanation: Explanation
     """Tokens, grid, prediction and provenance; its scores are chance."""
     attention: Attention
     """Probabilities in half precision (within 0.05 % of themselves); NaN where a query may not attend."""
@@ -76,16 +56,16 @@ class HeadReading:
 
     @property
     def special(self) -> Bool[np.ndarray, "seq"]:
-        return np.array([token.special for token in self.of.tokens])
+        return np.array([token.special for token in self.explanation.tokens])
 
     @property
     def scales(self) -> PerHead:
         """The factor of each head's output."""
-        return HeadScales(self.of.provenance.heads).grid(*self.slope.shape)
+        return HeadScales(self.explanation.provenance.heads).grid(*self.slope.shape)
 
     def received(self, query: int | None = None) -> Float[np.ndarray, "layer head feature"]:
         """The attention that each feature receives of each head, on average or from one position."""
-        return received(self.attention, self.of.features, query)
+        return received(self.attention, self.explanation.features, query)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +95,7 @@ def read_heads(request: Request, cancel: CancelToken | None = None) -> HeadReadi
         meta, arrays, hit = _cached_or(_reading_key(probe), lambda: _read(probe))
     scores = {name: arrays[name] for name in ("distance", "entropy", "special")}
     return HeadReading(
-        of=probe.explanation,
+        explanation=probe.explanation,
         attention=arrays["attention"],
         scores={**scores, "importance": np.abs(arrays["slope"])},
         slope=arrays["slope"],
@@ -267,78 +247,3 @@ def _switch_off(probe: HeadProbe) -> tuple[Meta, Arrays]:
         logits = np.exp(logits - logits.max(-1, keepdims=True))
         logits = logits / logits.sum(-1, keepdims=True)
     return {}, {"whole": logits[-1], "off": logits[:-1].reshape(layers, heads, -1)}
-
-
-@dataclass(frozen=True)
-class HeadTableQuery:
-    """The scores of a table. `against`: the method that maps are compared with. `query`: whose attention the maps are.
-
-    Without a query they are what features receive on average.
-    """
-
-    scores: tuple[str, ...] = DEFAULT_SCORES
-    against: str = ""
-    query: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in self.scores:
-            if name not in TABLE_SCORES:
-                raise unknown("score", name, TABLE_SCORES)
-        if not self.against and AGREEMENT in self.scores:
-            raise UsageError("against: is missing; the score 'agreement' needs a method, such as integrated_gradients.")
-
-
-@dataclass(frozen=True, eq=False)
-class HeadTable:
-    """Every head with its scores side by side, by their ids in the order of the query; NaN for a head without one."""
-
-    reading: HeadReading
-    columns: dict[str, PerHead]
-    flipped: Bool[np.ndarray, "layer head"] | None = None
-    """Whether another class is predicted without the head, where each was switched off."""
-    against: Explanation | None = None
-    """The attribution that maps were compared with."""
-    query: int | None = None
-
-    @property
-    def heads(self) -> list[tuple[int, int]]:
-        """Layer and head of each row, by place."""
-        return [(int(layer), int(head)) for layer, head in np.ndindex(self.reading.slope.shape)]
-
-    @property
-    def ranked(self) -> list[tuple[int, int]]:
-        """The heads by the size of the first score, the largest first; a head without a value comes last."""
-        first = np.abs(next(iter(self.columns.values()))).ravel()
-        return [self.heads[at] for at in np.argsort(-first, kind="stable")]  # NaN is sorted to the end
-
-    def score(self, name: str) -> HeadScore:
-        """The description of a column. Of a regression head the prediction that changes is its score."""
-        if name == AGREEMENT:
-            return AGREES
-        regression = name == OFF and self.reading.of.prediction.regression
-        return dataclasses.replace(SCORES[name], unit="score") if regression else SCORES[name]
-
-
-def head_table(
-    request: Request, query: HeadTableQuery | None = None, report: Report = silent, reading: HeadReading | None = None
-) -> HeadTable:
-    """The scores of every head on the request's example and class, its heads so scaled.
-
-    The request's method does not matter, its seed is that of the attribution. `reading`: where it is at hand.
-    """
-    query = query or HeadTableQuery()
-    flipped = attribution = None
-    with reporting(report):
-        reading = reading or read_heads(request)
-        n = len(reading.of.tokens)
-        if query.query is not None and not 0 <= query.query < n:
-            raise not_allowed("query", f"a position from 0 to {n - 1} of this input", query.query)
-        scores = dict(reading.scores)
-        if OFF in query.scores:
-            ablation = switch_off_each(request, report)
-            scores[OFF], flipped = ablation.fall, ablation.flipped
-        if AGREEMENT in query.scores:
-            attribution = explain(dataclasses.replace(request, method=query.against, params={}))
-            own = attribution.scores[attribution.features]
-            scores[AGREEMENT] = agreement_with(reading.received(query.query), own)
-    return HeadTable(reading, {name: scores[name] for name in query.scores}, flipped, attribution, query.query)

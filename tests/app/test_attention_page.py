@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.attention import area
+from components.attention import page as attention_page
 from components.attention.session import KIND, key
 from components.input_kind import KINDS
 from components.inputs import text_choice
@@ -130,10 +130,10 @@ def test_what_takes_long_is_computed_after_the_board_is_there(
 ) -> None:
     """The board is drawn without a score first, and with it once every head was switched off."""
     drawn: list[bool] = []
-    really = area.board_area
+    really = attention_page.board_panel
     monkeypatch.setattr(
-        area,
-        "board_area",
+        attention_page,
+        "board_panel",
         lambda state, reading, scores: (drawn.append(scores is None), really(state, reading, scores)),
     )
     page = of_text(model, score="off")

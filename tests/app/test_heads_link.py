@@ -8,11 +8,11 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from components.attention.link import LABEL
 from components.frame import ATTENTION
 from components.inputs.link import Query
 from components.picture import session as picture_session
 from components.text import session as text_session
+from components.widgets.heads_link import LABEL
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.vision.tiny_vit import save_vit

@@ -13,14 +13,14 @@ import numpy as np
 import streamlit as st
 
 from cache.codec import Arrays, Meta
-from components.attention.board import board_area
-from components.attention.look import LOOK, read_board, read_switched
-from components.attention.scores import HeadMap, off_map
-from components.attention.session import SESSIONS
-from components.attention.state import AttentionState
+from components.attention.page import board_panel
+from components.attention.readings import ablation_score_map
+from components.attention.session import BOARD_KEYS, SESSIONS
+from components.attention.state import AttentionState, read_board, read_switched
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.styles import use_styles
+from components.widgets.attention_board.options import HeadScoreMap
 from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.heads.readings import HeadAblation, HeadReading, _cached_or
 from engine.heads.scores import SCORES
@@ -94,29 +94,31 @@ def remembered(of: str) -> HeadReading | None:
     return READINGS[of]()
 
 
-def scores(found: HeadReading, name: str) -> HeadMap:
+def scores(found: HeadReading, name: str) -> HeadScoreMap:
     if name in found.scores:
         score = SCORES[name]
-        return HeadMap(name, score.title, score.unit, score.signed, found.scores[name], score.about, score.citation)
+        return HeadScoreMap(
+            name, score.title, score.unit, score.signed, found.scores[name], score.about, score.citation
+        )
     whole = np.array([0.27, 0.73])
     off = whole + found.slope[..., None] * [1, -1]
-    return off_map(HeadAblation(whole, off, 1), regression=False)
+    return ablation_score_map(HeadAblation(whole, off, 1), regression=False)
 
 
 def state_of(found: HeadReading) -> AttentionState:
     """As the address has it, but for what was clicked since."""
     query = dict(st.query_params)
-    kind = "text" if found.of.grid is None else "image"
-    look = read_board(kind, query, [])
-    names = [field.name for field in dataclasses.fields(look)]
+    kind = "text" if found.explanation.grid is None else "image"
+    board = read_board(kind, query, [])
+    names = [field.name for field in dataclasses.fields(board)]
     clicked = {
-        name: SESSIONS[kind].value(f"{LOOK}{name}")
+        name: SESSIONS[kind].value(f"{BOARD_KEYS}{name}")
         for name in names
-        if SESSIONS[kind].key(f"{LOOK}{name}") in st.session_state
+        if SESSIONS[kind].key(f"{BOARD_KEYS}{name}") in st.session_state
     }
     focus = TextFocus("model-a", "") if kind == "text" else PictureFocus("model-a")
-    look = dataclasses.replace(look, **clicked)
-    return AttentionState(kind=kind, focus=focus, look=look, switched=read_switched(query, []))
+    board = dataclasses.replace(board, **clicked)
+    return AttentionState(kind=kind, focus=focus, board=board, switched=read_switched(query, []))
 
 
 def count() -> None:
@@ -134,10 +136,10 @@ of = st.query_params.get("of", "text")
 found = noisy() if of == "noise" else remembered(of)
 if found is not None:
     state = state_of(found)
-    if found.of.grid:
+    if found.explanation.grid:
         st.html(picture_style(sky()))
-    board_area(state, found, scores(found, state.look.score))
-    held = state.look
+    board_panel(state, found, scores(found, state.board.score))
+    held = state.board
     st.text(f"Python holds {held.head} alone {held.alone} query {held.query} after {st.session_state.runs} runs")
 else:
     st.text("Nothing yet")

@@ -12,14 +12,11 @@ from functools import cache
 import numpy as np
 import streamlit as st
 
-from components.attention.board import DETAIL
-from components.attention.bytes import named
-from components.attention.exact import exact
-from components.attention.head_colours import use_head_colours
-from components.attention.told import maps_of
 from components.compact import compact_css, compact_script
 from components.pins import ASSETS, Component
 from components.styles import use_styles
+from components.widgets.attention_board.board import DETAIL, HERE, use_head_colors
+from components.widgets.attention_board.data import add_digest, map_data, pack_head
 from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.heads.matrices import MatrixSelection, largest_values, pack_heads
 from engine.heads.scores import received
@@ -27,7 +24,7 @@ from engine.heads.scores import received
 LAYERS, HEADS = 2, 12
 GRID, SIDE = (6, 8), 16
 """Rows and columns of patches, and pixels of a patch."""
-FILES = ("attention_cells", *(f"attention_{name}" for name in DETAIL))
+FILES = ("cells", *DETAIL)
 WORDS = ("[CLS]", "the", "actors", "are", "warm", "&", "<b>funny</b>", "and", "very", "good", "good", "[SEP]")
 DRAW = """
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -128,7 +125,7 @@ def told(name: str, part: MatrixSelection, head: tuple[int, int]) -> dict[str, o
         "view": query.get("view", "received"),
         "viewWords": "What [CLS] attends to",
         "query": looks,
-        "maps": maps_of(received(attention(name), features, looks)),
+        "maps": map_data(received(attention(name), features, looks)),
         "scale": query.get("scale", "own"),
         "detail": query.get("detail", "matrix"),
         "ends": largest_values(attention(name)).tolist(),
@@ -145,10 +142,10 @@ def _segment(case: Case, at: int) -> int:
 
 @cache
 def component() -> Component:
-    names = ("pins", *FILES)
-    styles = [ASSETS / f"{name}.css" for name in names]
+    paths = [ASSETS / "pins", *(HERE / name for name in FILES)]
+    styles = [path.with_suffix(".css") for path in paths]
     css = compact_css("\n".join(path.read_text("utf-8") for path in styles if path.exists()))
-    script = "\n".join([*((ASSETS / f"{name}.js").read_text("utf-8") for name in names), DRAW])
+    script = "\n".join([*(path.with_suffix(".js").read_text("utf-8") for path in paths), DRAW])
     return st.components.v2.component(
         "exegesis_detail", css=css.replace("}", "}\n"), js=compact_script(script), isolate_styles=False
     )
@@ -161,9 +158,9 @@ if __name__ == "__main__":
     shown = attention(name)[:, :, part.rows][..., part.columns]
     use_styles()
     use_picture_styles()
-    use_head_colours()
+    use_head_colors()
     st.html(picture_style(seen()))
-    body, whole = named(pack_heads(shown)).body, named(exact(attention(name), (layer, place), part))
+    body, whole = add_digest(pack_heads(shown)).body, add_digest(pack_head(attention(name), (layer, place), part))
     data = {
         "told": told(name, part, (layer, place)),
         "body": b64encode(body).decode(),

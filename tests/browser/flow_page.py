@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.flow.graph import flow_graph
-from components.flow.told import flow_graph_of
 from components.styles import use_styles
+from components.widgets.flow_graph.graph import build_flow_graph, flow_graph
 from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.heads.flow import attention_flow
-from tests.unit.components.flows import TEXT, picture, picture_reading, text_reading
+from tests.unit.components.flow_readings import TEXT, picture, picture_reading, text_reading
 
 LONG = " ".join([TEXT.rstrip(".")] * 56)
 PATCHES = "patches" in st.query_params
@@ -25,7 +24,7 @@ reading = picture_reading() if PATCHES else text_reading(LONG) if "long" in st.q
 threshold = st.query_params.get("threshold")
 if st.button("Show the strongest steps alone"):
     threshold = "0.1"
-graph = flow_graph_of(
+graph = build_flow_graph(
     reading, attention_flow(reading, start_layer=START), START, float(threshold) if threshold else None
 )
 flow_graph(graph, "flow")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.attention.head_colours import head_colour
 from components.palette import PALETTES
+from components.widgets.attention_board.board import head_color
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.png import blended
 from engine.heads.scores import received
@@ -90,11 +90,11 @@ def test_a_line_has_the_hue_of_its_head_and_the_opacity_of_its_weight(
     page = opened(server, open_page, "show=one&detail=lines&alone=1", scheme=scheme)
     canvas = page.locator(".xg-lines-sheet > canvas")
     shown = pixels(canvas)
-    assert np.abs(shown[10, shown.shape[1] // 2] - rgb(head_colour(scheme, HEAD))).max() <= 4, "one token: weight 1"
+    assert np.abs(shown[10, shown.shape[1] // 2] - rgb(head_color(scheme, HEAD))).max() <= 4, "one token: weight 1"
     many = pixels(opened(server, open_page, "show=one&detail=lines", scheme=scheme).locator(".xg-lines-sheet > canvas"))
     wanted = rgb(PALETTES[scheme].ground).astype(float)
     for head in range(detail_page.HEADS):
-        wanted += (rgb(head_colour(scheme, head)) - wanted) / detail_page.HEADS
+        wanted += (rgb(head_color(scheme, head)) - wanted) / detail_page.HEADS
     assert np.abs(many[10, many.shape[1] // 2] - wanted).max() <= 8
 
 

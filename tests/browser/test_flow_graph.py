@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.flow.told import FlowGraph, begin_words, flow_graph_of, path_words, share_words
 from components.palette import PALETTES, STEPS, colour
+from components.widgets.flow_graph.graph import (
+    FlowGraph,
+    build_flow_graph,
+    describe_path,
+    describe_path_start,
+    format_share,
+)
 from engine.heads.flow import FlowPath, attention_flow, strongest_path
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
-from tests.unit.components.flows import picture_reading, text_reading
+from tests.unit.components.flow_readings import picture_reading, text_reading
 
 Open = Callable[..., Page]
 TEXT, PICTURE = text_reading(), picture_reading()
@@ -44,13 +50,13 @@ def graph_of(page: Page) -> Locator:
 
 
 def drawn(threshold: float | None = None) -> FlowGraph:
-    return flow_graph_of(TEXT, attention_flow(TEXT), 0, threshold)
+    return build_flow_graph(TEXT, attention_flow(TEXT), 0, threshold)
 
 
 def node(page: Page, at: int, depth: int) -> Locator:
     """The button of a position at a depth of the text."""
     after = f"after layer {depth - 1}" if depth else "in the input"
-    return page.get_by_role("button", name=f"“{at} {TEXT.of.tokens[at].text}” {after}:")
+    return page.get_by_role("button", name=f"“{at} {TEXT.explanation.tokens[at].text}” {after}:")
 
 
 def step(page: Page, number: int) -> Locator:
@@ -76,8 +82,8 @@ def said(page: Page) -> Locator:
 
 def expect_path(page: Page, graph: FlowGraph, path: FlowPath, through: str = "") -> None:
     """What stands below the graph of a path, as Python says it."""
-    way, share = path_words(graph, path).split(": ")
-    expect(said(page)).to_have_text(f"Most important path{begin_words(graph, path)}{through}: {way}. {share}")
+    way, share = describe_path(graph, path).split(": ")
+    expect(said(page)).to_have_text(f"Most important path{describe_path_start(graph, path)}{through}: {way}. {share}")
 
 
 def test_every_step_and_node_is_there_wider_and_darker_for_more_and_the_best_path_is_chosen(page: Page) -> None:
@@ -85,12 +91,12 @@ def test_every_step_and_node_is_there_wider_and_darker_for_more_and_the_best_pat
     expect(page.locator(".xg-flow-step")).to_have_count(len(graph.edges) + len(graph.reads))
     expect(graph_of(page).get_by_role("button")).to_have_count(len(graph.nodes))
     for spot in graph.nodes:
-        expect(node(page, spot.spot[1], spot.spot[0])).to_have_accessible_name(
-            f"“{spot.spot[1]} {TEXT.of.tokens[spot.spot[1]].text}” "
-            + (f"after layer {spot.spot[0] - 1}" if spot.spot[0] else "in the input")
-            + f": {share_words(spot.share)} of the prediction runs through it"
+        expect(node(page, spot.id[1], spot.id[0])).to_have_accessible_name(
+            f"“{spot.id[1]} {TEXT.explanation.tokens[spot.id[1]].text}” "
+            + (f"after layer {spot.id[0] - 1}" if spot.id[0] else "in the input")
+            + f": {format_share(spot.share)} of the prediction runs through it"
         )
-    assert graph.best == strongest_path(attention_flow(TEXT), TEXT.of.features)
+    assert graph.best == strongest_path(attention_flow(TEXT), TEXT.explanation.features)
     expect_path(page, graph, graph.best)
     expect(page.locator(".xg-flow-on")).to_have_count(len(graph.best.positions))
     found = page.locator(".xg-flow-step").evaluate_all(
@@ -112,13 +118,13 @@ def test_hovering_a_step_says_its_weight_and_flow_and_lights_what_runs_along_it(
 def expect_told(page: Page, number: int) -> None:
     """While the pointer is on that step, and nothing after."""
     edge = drawn().edges[number]
-    name = {at: f"“{at} {token.text}”" for at, token in enumerate(TEXT.of.tokens)}
-    to, share = name[edge.target], share_words(edge.weight)
+    name = {at: f"“{at} {token.text}”" for at, token in enumerate(TEXT.explanation.tokens)}
+    to, share = name[edge.target], format_share(edge.weight)
     what = f"{to} stays where it is" if edge.source == edge.target else f"{name[edge.source]} goes to {to}"
     hover_step(page, number)
     expect(tip(page)).to_have_text(
         f"Layer {edge.layer}: {what} · weight {share} of what {to} becomes · flow "
-        f"{share_words(edge.flow)} of the prediction"
+        f"{format_share(edge.flow)} of the prediction"
     )
     expect(page.locator(".xg-flow-lit")).to_have_count(len(together(edge.layer, edge.source, edge.target)))
     page.mouse.move(1, 1)
@@ -143,16 +149,16 @@ def together(layer: int, source: int, target: int) -> set[tuple[int, int, int]]:
 
 def test_a_click_chooses_the_most_important_path_through_a_node_and_another_gives_it_back(page: Page) -> None:
     graph = drawn()
-    other = next(spot for spot in graph.nodes if spot.spot[0] == 1 and spot.path != graph.best)
-    depth, at = other.spot
+    other = next(spot for spot in graph.nodes if spot.id[0] == 1 and spot.path != graph.best)
+    depth, at = other.id
     node(page, at, depth).click()
-    through = f" through “{at} {TEXT.of.tokens[at].text}” after layer 0"
+    through = f" through “{at} {TEXT.explanation.tokens[at].text}” after layer 0"
     expect_path(page, graph, other.path, through)
     expect(node(page, at, depth)).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="Show the strongest steps alone").click()
     fewer = drawn(0.1)
     expect(page.get_by_text(f"{len(fewer.edges)} steps are drawn")).to_be_visible()
-    stays = other.spot in {spot.spot for spot in fewer.nodes}
+    stays = other.id in {spot.id for spot in fewer.nodes}
     expect_path(page, graph, other.path if stays else graph.best, through if stays else "")
     page.reload()
     node(page, at, depth).click()
@@ -170,13 +176,15 @@ def test_keys_alone_walk_the_flow_and_choose(page: Page) -> None:
     into = max((edge for edge in graph.edges if edge.layer == top - 1), key=lambda edge: edge.flow)
     expect(node(page, into.source, top - 1)).to_be_focused()
     page.keyboard.press("ArrowDown")
-    column = [spot.spot[1] for spot in graph.nodes if spot.spot[0] == top - 1]
+    column = [spot.id[1] for spot in graph.nodes if spot.id[0] == top - 1]
     below = column[column.index(into.source) + 1]
     expect(node(page, below, top - 1)).to_be_focused()
-    expect(page.locator(".xg-unseen[aria-live=polite]")).to_contain_text(f"“{below} {TEXT.of.tokens[below].text}”")
+    expect(page.locator(".xg-unseen[aria-live=polite]")).to_contain_text(
+        f"“{below} {TEXT.explanation.tokens[below].text}”"
+    )
     page.keyboard.press("Enter")
-    path = next(spot.path for spot in graph.nodes if spot.spot == (top - 1, below))
-    expect_path(page, graph, path, f" through “{below} {TEXT.of.tokens[below].text}” after layer {top - 2}")
+    path = next(spot.path for spot in graph.nodes if spot.id == (top - 1, below))
+    expect_path(page, graph, path, f" through “{below} {TEXT.explanation.tokens[below].text}” after layer {top - 2}")
     page.keyboard.press("Escape")
     expect_path(page, graph, graph.best)
     page.keyboard.press("ArrowUp")
@@ -186,15 +194,15 @@ def test_keys_alone_walk_the_flow_and_choose(page: Page) -> None:
 
 def test_the_patches_of_the_path_are_outlined_on_the_picture(server: Server, open_page: Open, scheme: Scheme) -> None:
     page = opened(server, open_page, "patches=1", scheme=scheme)
-    graph = flow_graph_of(PICTURE, attention_flow(PICTURE), 0, None)
+    graph = build_flow_graph(PICTURE, attention_flow(PICTURE), 0, None)
     expect(page.get_by_role("img", name="The picture, with the patches of the path outlined")).to_be_visible()
     patches = sorted({at - 1 for at in graph.best.positions if at})
     found = page.locator(".xg-flow-outlines .xg-flow-path").evaluate_all(OUTLINED)
     assert sorted(found) == [list(divmod(patch, 8)) for patch in patches]
-    feature = next(spot for spot in graph.nodes if spot.spot[0] == 1 and spot.spot[1] not in graph.best.positions)
-    page.get_by_role("button", name=f"“{PICTURE.of.tokens[feature.spot[1]].text}” after layer 0:").hover()
+    feature = next(spot for spot in graph.nodes if spot.id[0] == 1 and spot.id[1] not in graph.best.positions)
+    page.get_by_role("button", name=f"“{PICTURE.explanation.tokens[feature.id[1]].text}” after layer 0:").hover()
     hovered = page.locator(".xg-flow-outlines .xg-flow-some").evaluate_all(OUTLINED)
-    assert hovered == [list(divmod(feature.spot[1] - 1, 8))]
+    assert hovered == [list(divmod(feature.id[1] - 1, 8))]
     expect(page.locator(".xg-flow-path").first).to_have_css("stroke", rgb(PALETTES[scheme].text))
     expect(page.locator(".xg-flow-step").first).to_have_css("stroke", rgb(colour(scheme, "amount", STEPS)))
 
@@ -205,7 +213,7 @@ def rgb(hexed: str) -> str:
 
 def test_a_first_layer_is_where_the_drawing_begins(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "start=4")
-    graph = flow_graph_of(TEXT, attention_flow(TEXT, start_layer=4), 4, None)
+    graph = build_flow_graph(TEXT, attention_flow(TEXT, start_layer=4), 4, None)
     expect(page.get_by_text("Before layer 4", exact=True)).to_be_visible()
     expect(page.locator(".xg-flow-step")).to_have_count(len(graph.edges) + len(graph.reads))
     expect_path(page, graph, graph.best)

@@ -16,7 +16,7 @@ from safetensors.numpy import load
 from typer.testing import CliRunner
 
 from components.attention.export import (
-    KeptHeads,
+    HeadsExport,
     attention_file,
     explain_command,
     heads_command,
@@ -25,13 +25,13 @@ from components.attention.export import (
     scores_csv,
     scores_json,
 )
-from components.attention.look import BoardLook
-from components.attention.scores import HeadMap, agreement_map, off_map
+from components.attention.readings import ablation_score_map, agreement_score_map
 from components.attention.state import AttentionState
 from components.inputs.datasets import open_pictures, read_picture
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.looked_at import stdin_file
+from components.widgets.attention_board.options import BoardOptions, HeadScoreMap
 from engine.cli.root import app
 from engine.explain import explain
 from engine.heads.readings import read_heads, switch_off_each
@@ -48,18 +48,18 @@ TEXT = "good food bad service here"
 SWITCHED = HeadScales(((0, 1, 0.0), (1, 0, 0.5)))
 
 
-def score(values: list[list[float]], id: str = "importance") -> HeadMap:
-    return HeadMap(
+def score(values: list[list[float]], id: str = "importance") -> HeadScoreMap:
+    return HeadScoreMap(
         id, "Importance", "logit", False, np.array(values, dtype=float), "How much.", "Somebody (2020), section 1"
     )
 
 
-def state(look: BoardLook | None = None, **more: object) -> AttentionState:
+def state(board: BoardOptions | None = None, **more: object) -> AttentionState:
     focus = TextFocus("model-a", TEXT)
-    return AttentionState(kind="text", focus=focus, look=look or BoardLook(), **more)  # type: ignore[arg-type]
+    return AttentionState(kind="text", focus=focus, board=board or BoardOptions(), **more)  # type: ignore[arg-type]
 
 
-def kept(causal: bool = False, **more: object) -> KeptHeads:
+def kept(causal: bool = False, **more: object) -> HeadsExport:
     """2 x 2 heads over [CLS] good food bad service here [SEP], which attend to `MAPS` alike from every query."""
     tokens = text_tokens(["[CLS]", *TEXT.split(), "[SEP]"])
     attention = np.full((2, 2, len(tokens), len(tokens)), 0.1, dtype=np.float16)
@@ -67,7 +67,7 @@ def kept(causal: bool = False, **more: object) -> KeptHeads:
     flat = np.full((2, 2), 0.5)
     scores = {"distance": flat, "entropy": flat, "special": flat * np.nan, "importance": np.array([[1.0, 0], [1, 2]])}
     made = replace(reading(attention, tokens, causal=causal), scores=scores)
-    return KeptHeads(state(**more), made, score([[1, 0], [1, 2]]))  # type: ignore[arg-type]
+    return HeadsExport(state(**more), made, score([[1, 0], [1, 2]]))  # type: ignore[arg-type]
 
 
 def table_of(text: str) -> list[list[str]]:
@@ -96,7 +96,7 @@ def test_the_matrix_is_that_of_the_shown_head_with_its_positions() -> None:
     assert [row[0] for row in rows] == names
     given = [float(np.float16(value)) for value in [0.1, 0.05, 0.1, 0.2, 0.25, 0.3, 0.1]]
     assert [float(value) for value in rows[3][1:]] == given, "head 1.1 has the largest score"
-    locked = table_of(matrix_csv(kept(look=BoardLook(head=(0, 0)))))
+    locked = table_of(matrix_csv(kept(board=BoardOptions(head=(0, 0)))))
     assert float(locked[1][2]) == float(np.float16(0.1))
     assert not any(cell.startswith(FORMULA_STARTS) for row in (header, *rows) for cell in row)
 
@@ -104,11 +104,11 @@ def test_the_matrix_is_that_of_the_shown_head_with_its_positions() -> None:
 def test_the_matrix_shows_what_the_page_shows() -> None:
     masked = table_of(matrix_csv(kept(causal=True)))
     assert [bool(cell) for cell in masked[3][1:]] == [True, True, True, False, False, False, False]
-    bare = table_of(matrix_csv(kept(look=BoardLook(special=False))))
+    bare = table_of(matrix_csv(kept(board=BoardOptions(special=False))))
     assert bare[0] == ["query", "1 good", "2 food", "3 bad", "4 service", "5 here"]
     assert len(bare) == 6
     # There is no second text: the page says so, and shows all.
-    assert len(table_of(matrix_csv(kept(look=BoardLook(between="a_to_b"))))) == 8
+    assert len(table_of(matrix_csv(kept(board=BoardOptions(between="a_to_b"))))) == 8
 
 
 def test_all_attention_is_kept_as_it_is(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_all_attention_is_kept_as_it_is(tmp_path: Path) -> None:
 
 def test_what_is_shown_is_cited() -> None:
     assert list(references(kept())) == ["Importance: Somebody (2020), section 1."]
-    agreeing = replace(kept(look=BoardLook(against="kernel_shap")), scores=score([[1, 0], [1, 2]], "agreement"))
+    agreeing = replace(kept(board=BoardOptions(against="kernel_shap")), scores=score([[1, 0], [1, 2]], "agreement"))
     method = explainer("kernel_shap")
     assert (
         list(references(agreeing))[1] == f"{method.title} (kernel_shap, version {method.version}): {method.citation}."
@@ -138,20 +138,22 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_checkpoint("bert", tmp_path_factory.mktemp("model") / "tiny"))
 
 
-def page(focus: TextFocus | PictureFocus, kind: str, look: BoardLook, **more: object) -> AttentionState:
-    return AttentionState(kind=kind, focus=focus, look=look, **more)  # type: ignore[arg-type]
+def page(focus: TextFocus | PictureFocus, kind: str, board: BoardOptions, **more: object) -> AttentionState:
+    return AttentionState(kind=kind, focus=focus, board=board, **more)  # type: ignore[arg-type]
 
 
-def compared(shown: AttentionState) -> KeptHeads:
+def compared(shown: AttentionState) -> HeadsExport:
     """Coloured by the agreement with an attribution."""
     found = read_heads(shown.request("random"))
-    return KeptHeads(shown, found, agreement_map(found, explain(shown.request(shown.look.against)), shown.look))
+    return HeadsExport(
+        shown, found, agreement_score_map(found, explain(shown.request(shown.board.against)), shown.board)
+    )
 
 
-def switched(shown: AttentionState) -> KeptHeads:
+def switched(shown: AttentionState) -> HeadsExport:
     """Coloured by the change when each head is switched off."""
     found, off = read_heads(shown.request("random")), switch_off_each(shown.request("random"))
-    return KeptHeads(shown, found, off_map(off, regression=False))
+    return HeadsExport(shown, found, ablation_score_map(off, regression=False))
 
 
 def answered(command: str, read: bytes = b"") -> object:
@@ -162,7 +164,7 @@ def answered(command: str, read: bytes = b"") -> object:
     return json.loads(done.stdout)
 
 
-def same_but_for_the_cache(printed: object, kept: KeptHeads) -> bool:
+def same_but_for_the_cache(printed: object, kept: HeadsExport) -> bool:
     assert isinstance(printed, dict)
     return {**printed, "cached": None} == {**json.loads(scores_json(kept)), "cached": None}
 
@@ -170,9 +172,9 @@ def same_but_for_the_cache(printed: object, kept: KeptHeads) -> bool:
 def test_the_commands_make_the_same_numbers_of_a_pair_under_switched_heads(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = BoardLook(score="agreement", view="query", query=2, against="integrated_gradients")
+    board = BoardOptions(score="agreement", view="query", query=2, against="integrated_gradients")
     focus = TextFocus(model, "a 'quoted' film", "=and another")
-    one = compared(page(focus, "text", look, switched=SWITCHED, target="LABEL_0", seed=4, method="gradient_x_input"))
+    one = compared(page(focus, "text", board, switched=SWITCHED, target="LABEL_0", seed=4, method="gradient_x_input"))
     assert scores_json(one).count('"agreement":') == 1 + 12
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "elsewhere"))
     assert same_but_for_the_cache(answered(heads_command(one)), one)
@@ -183,7 +185,7 @@ def test_the_commands_make_the_same_numbers_of_a_pair_under_switched_heads(
 
 def test_the_commands_read_a_long_text_from_its_file(model: str) -> None:
     text = "a film " * 300
-    one = switched(page(TextFocus(model, text), "text", BoardLook(score="off")))
+    one = switched(page(TextFocus(model, text), "text", BoardOptions(score="off")))
     assert heads_command(one).endswith("--score off,importance,distance,entropy,special --json < text.txt")
     assert same_but_for_the_cache(answered(heads_command(one), stdin_file(Example(text))), one)
     assert table_of(scores_csv(one))[0][-1] == "flipped"
@@ -192,8 +194,8 @@ def test_the_commands_read_a_long_text_from_its_file(model: str) -> None:
 def test_the_commands_name_the_place_of_a_picture(tmp_path: Path) -> None:
     opened = open_pictures("scenes:count=3")
     focus = PictureFocus(str(save_vit(tmp_path / "vit")), opened.name, index=1, chosen=read_picture(opened, 1))
-    look = BoardLook(score="agreement", view="received", detail="overlay", against="occlusion")
-    one = compared(page(focus, "image", look))
+    board = BoardOptions(score="agreement", view="received", detail="overlay", against="occlusion")
+    one = compared(page(focus, "image", board))
     assert "--dataset scenes:count=3 --index 1" in heads_command(one)
     assert "--query" not in heads_command(one)
     assert same_but_for_the_cache(answered(heads_command(one)), one)

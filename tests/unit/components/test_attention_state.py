@@ -6,11 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from components.attention.look import BoardLook, FlowLook, usual_look, write_board
-from components.attention.state import AttentionState, moved, read_picture, read_text, write
+from components.attention.state import (
+    AttentionState,
+    FlowOptions,
+    discard_stale,
+    read_picture,
+    read_text,
+    write,
+    write_board,
+)
 from components.inputs.datasets import DEFAULT_PICTURES, OpenTexts, open_pictures
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
+from components.widgets.attention_board.options import BoardOptions, default_options
 from engine.data.datasets import load
 from engine.errors import UsageError
 from engine.heads.scales import PLAIN, HeadScales
@@ -19,7 +27,7 @@ from engine.registry import all_explainers
 METHODS = all_explainers()
 MODELS = ["model-a", "model-b"]
 SWITCHED = HeadScales(((3, 7, 0.0), (2, 1, 0.5)))
-LOOK = BoardLook(
+OPTIONS = BoardOptions(
     "off", "query", 4, "score", "shared", "a_to_b", False, "lines", (0, 5), (11,), (3, 7), True, "kernel_shap"
 )
 
@@ -30,7 +38,7 @@ def opened() -> OpenTexts:
 
 
 def own(text: str = "a text") -> AttentionState:
-    return AttentionState(kind="text", focus=TextFocus("model-a", text), look=usual_look("text"))
+    return AttentionState(kind="text", focus=TextFocus("model-a", text), board=default_options("text"))
 
 
 @pytest.mark.parametrize(
@@ -38,13 +46,13 @@ def own(text: str = "a text") -> AttentionState:
     [
         own(),
         replace(own("a & b"), target="positive", seed=4, method="lime"),
-        replace(own(), look=LOOK),
-        replace(own(), look=replace(LOOK, head=(0, 0), query=0, alone=False)),
+        replace(own(), board=OPTIONS),
+        replace(own(), board=replace(OPTIONS, head=(0, 0), query=0, alone=False)),
         replace(own(), switched=SWITCHED, opened=("switch", "flow")),
-        replace(own(), flow=FlowLook("gradient", 0.25, 2, 0.05)),
-        replace(own(), flow=FlowLook("rollout", 0.0, 0, 0.0)),
+        replace(own(), flow=FlowOptions("gradient", 0.25, 2, 0.05)),
+        replace(own(), flow=FlowOptions("rollout", 0.0, 0, 0.0)),
     ],
-    ids=["plain", "class", "look", "firsts", "switched", "flow", "zeros"],
+    ids=["plain", "class", "board", "firsts", "switched", "flow", "zeros"],
 )
 def test_a_link_reopens_what_it_was_written_from(state: AttentionState, opened: OpenTexts) -> None:
     assert read_text(write(state), MODELS, METHODS, opened) == (state, [])
@@ -53,14 +61,14 @@ def test_a_link_reopens_what_it_was_written_from(state: AttentionState, opened: 
 def test_a_picture_reopens_too() -> None:
     pictures = open_pictures(DEFAULT_PICTURES, "")
     focus = read_picture({"index": ["3"], "model": ["m"]}, ["m"], all_explainers("image"), pictures)[0].focus
-    look = replace(usual_look("image"), query=5, detail="matrix", head=(1, 2))
-    state = AttentionState(kind="image", focus=focus, look=look)
+    board = replace(default_options("image"), query=5, detail="matrix", head=(1, 2))
+    state = AttentionState(kind="image", focus=focus, board=board)
     assert read_picture(write(state), ["m"], all_explainers("image"), pictures) == (state, [])
     assert write(state)["input"] == ["image"]
 
 
 def test_only_what_differs_from_the_usual_is_written() -> None:
-    assert write_board("text", usual_look("text")) == write_board("image", usual_look("image")) == {}
+    assert write_board("text", default_options("text")) == write_board("image", default_options("image")) == {}
     assert write(own()) == {"input": ["text"], "model": ["model-a"], "text": ["a text"]}
 
 
@@ -94,20 +102,20 @@ def test_what_is_wrong_in_a_link_is_said_and_left_at_the_usual(
 
 
 def test_another_model_takes_its_heads_with_it() -> None:
-    before = replace(own(), look=LOOK, switched=SWITCHED, target="positive", flow=FlowLook("gradient", 0.5, 3))
-    now = moved(before, replace(before, focus=TextFocus("model-b", "a text")))
-    assert (now.switched, now.target, now.flow) == (PLAIN, None, FlowLook("gradient"))
-    assert (now.look.head, now.look.alone, now.look.layers, now.look.heads, now.look.query) == (
+    before = replace(own(), board=OPTIONS, switched=SWITCHED, target="positive", flow=FlowOptions("gradient", 0.5, 3))
+    now = discard_stale(before, replace(before, focus=TextFocus("model-b", "a text")))
+    assert (now.switched, now.target, now.flow) == (PLAIN, None, FlowOptions("gradient"))
+    assert (now.board.head, now.board.alone, now.board.layers, now.board.heads, now.board.query) == (
         None, False, (), (), None,
     )  # fmt: skip
-    assert (now.look.score, now.look.scale) == ("off", "shared")
+    assert (now.board.score, now.board.scale) == ("off", "shared")
 
 
 def test_another_text_takes_its_query_and_nothing_else() -> None:
-    before = replace(own(), look=LOOK, switched=SWITCHED)
-    now = moved(before, replace(before, focus=TextFocus("model-a", "another text")))
-    assert now == replace(before, focus=now.focus, look=replace(LOOK, query=None))
-    assert moved(before, before) == before
+    before = replace(own(), board=OPTIONS, switched=SWITCHED)
+    now = discard_stale(before, replace(before, focus=TextFocus("model-a", "another text")))
+    assert now == replace(before, focus=now.focus, board=replace(OPTIONS, query=None))
+    assert discard_stale(before, before) == before
 
 
 def test_a_request_is_of_the_model_with_its_heads_switched() -> None:
@@ -119,7 +127,7 @@ def test_a_request_is_of_the_model_with_its_heads_switched() -> None:
 
 
 def test_without_a_picture_nothing_can_be_asked() -> None:
-    state = AttentionState(kind="image", focus=PictureFocus("m"), look=usual_look("image"))
+    state = AttentionState(kind="image", focus=PictureFocus("m"), board=default_options("image"))
     with pytest.raises(UsageError, match="picture: there is none to read"):
         state.request("random")
     assert state.input is None

@@ -66,10 +66,7 @@ SAFE = {
     ("components/study/form.py", "COLOR_COSTS[field_value('colors')]"): "one of three sentences",
     ("components/text/edited.py", "trouble"): "one of three sentences",
     ("components/engine_room.py", "f'Computing: {words}'"): "numbers, and what is counted",
-    (
-        "components/flow/area.py",
-        "' '.join(filter(None, (carried_words(graph), special_words(graph), SCALED * bool(state.switched))))",
-    ): "numbers and our words",
+    ("components/attention/flow.py", "' '.join(filter(None, words))"): "numbers and our words",
     (
         "components/evaluate/area.py",
         "' '.join([how(plan, held.size), *measured_against(held.found, held.source.exact)])",
@@ -85,7 +82,7 @@ SAFE = {
     ): "numbers",
     ("components/evaluate/views.py", "view.question"): "one of our questions",
     ("components/evaluate/views.py", "view.about"): "our words, without anything of Markdown",
-    ("components/flow/area.py", "rows_words(reading)"): "our words, and a token as `literal` has it",
+    ("components/attention/flow.py", "describe_rows(reading)"): "our words, and a token as `literal` has it",
     ("components/frame.py", "entry.question"): "the question of one of our pages",
     ("components/job_panel.py", "describe_end(last)"): "one of our states, and numbers",
     ("components/randomization/page.py", "how(results)"): "numbers and our words",
@@ -125,9 +122,9 @@ SAFE = {
         "components/questions.py",
         "f\"Left out, because there is no map (above it says why): {', '.join(titles)}.\"",
     ): "titles of methods",
-    ("components/attention/area.py", "missing"): "one of four sentences",
+    ("components/attention/page.py", "missing"): "one of four sentences",
     (
-        "components/attention/words.py",
+        "components/attention/agreement.py",
         "f'This {kind} has one {unit} that could be ordered, so there is nothing to compare.'",
     ): "our words",
     (

@@ -28,7 +28,7 @@ def asked(family: str, text: str) -> Request:
 def test_one_token(family: str) -> None:
     request = asked(family, "a")
     found = read_heads(request)
-    n = len(found.of.tokens)
+    n = len(found.explanation.tokens)
     assert n == {"bert": 3, "gpt2": 1, "t5": 2}[family]
     assert quantize(found.attention).levels.shape == (3, 4, n, n)
     for kind in FLOW_KINDS:
@@ -41,7 +41,7 @@ def test_a_text_longer_than_the_model_reads(family: str) -> None:
     request = asked(family, "the plot drags " * 300)
     found = read_heads(request)
     longest = load_classifier("text", request.model).max_length
-    assert found.of.truncated > 0
+    assert found.explanation.truncated > 0
     assert found.attention.shape == (3, 4, longest, longest)
     made = from_bytes(pack_heads(found.attention, side=20))
     assert made.levels.shape[-1] <= 20

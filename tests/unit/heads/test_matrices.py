@@ -44,7 +44,7 @@ def reading(kind: str = "bert", example: Example = PAIR) -> HeadReading:
 
 
 def texts(found: HeadReading) -> list[str]:
-    return [token.text for token in found.of.tokens]
+    return [token.text for token in found.explanation.tokens]
 
 
 def test_a_pair_is_cut_between_its_texts() -> None:
@@ -83,7 +83,7 @@ def test_a_causal_model_says_that_the_first_text_cannot_see_the_second() -> None
 
 def test_a_picture_has_patches_and_no_second_text() -> None:
     found = read_heads(Request(str(vit_folder()), "random", blobs()))
-    n = len(found.of.tokens)
+    n = len(found.explanation.tokens)
     assert select_positions(found, special=False).rows == tuple(range(1, n))
     with pytest.raises(UsageError, match="between: must be 'all' for a picture"):
         select_positions(found, "a_to_b")
@@ -105,8 +105,8 @@ def of_tokens(found: HeadReading, *kinds: str) -> HeadReading:
     """The reading with other tokens: special ones, or of the first or the second text."""
     segments = {"special": -1, "a": 0, "b": 1}
     tokens = tuple(Token(kind, 0, 1, segments[kind], kind == "special") for kind in kinds)
-    made: Explanation = dataclasses.replace(found.of, tokens=tokens, scores=np.zeros(len(tokens)))
-    return dataclasses.replace(found, of=made)
+    made: Explanation = dataclasses.replace(found.explanation, tokens=tokens, scores=np.zeros(len(tokens)))
+    return dataclasses.replace(found, explanation=made)
 
 
 BANDS = (slice(0, 3), slice(3, 6))

@@ -1,0 +1,289 @@
+"""The Flow section: how the attention behind the prediction runs back through the layers to the input.
+
+A graph of the strongest steps, then each token's or patch's share of the prediction by several settings of the flow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from components.attention.session import FLOW_KEYS, key
+from components.attention.state import AttentionState, FlowOptions
+from components.keeping import file_button
+from components.kept import KEPT
+from components.png_button import png_button
+from components.prediction_area import PROBE
+from components.trouble import literal, say_error, sentence
+from components.widgets.flow_graph.export import flow_csv, flow_svg
+from components.widgets.flow_graph.graph import (
+    THRESHOLDS,
+    FlowGraph,
+    build_flow_graph,
+    describe_carried_share,
+    describe_special_share,
+    flow_graph,
+    format_share,
+)
+from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map import legend_html as patch_legend
+from components.widgets.patch_map.html import sentence as patch_sentence
+from components.widgets.patch_map.picture import use_picture_styles
+from components.widgets.token_map import TokenMap, legend_html, token_map_html
+from engine.heads.flow import FLOW_KINDS, attention_flow, flow_of_mean, gradient_flow, mean_over_heads
+from engine.heads.readings import HeadReading, reading_key
+from engine.request import Example, Input
+from engine.word_units import units
+
+TITLES = {"rollout": "Rollout", "gradient": "Gradient-weighted"}
+KIND_HELP = (
+    "Rollout follows all attention, whatever the class. Gradient-weighted follows only attention of which more would "
+    "make the class likelier (Chefer et al., 2021)."
+)
+RESIDUAL_HELP = (
+    "How much of a position passes a layer unchanged. 0: attention alone, as in the thesis. 0.5: as Abnar and Zuidema "
+    "(2020). Gradient-weighted flow has a fixed rule of its own."
+)
+START_HELP = (
+    "Layers below it pass what they get unchanged. Early layers mix most and overpower rollout: leave them out."
+)
+STEP_HELP = "Steps that carry a smaller share of the prediction are not drawn."
+CAUTION = (
+    "A flow says along which attention the prediction could read the input, not what it made of it: values, "
+    "feed-forward layers and signs are left out (Abnar and Zuidema, 2020; Jain and Wallace, 2019)."
+)
+SCALED = "Heads count by their scales: one that is off carries nothing."
+COMPARED = "What the input has of the prediction, and what the residual share and the first layer change:"
+FILE = "exegesis-flow"
+SVG_HELP = "The steps that are drawn, with the most important path; light."
+CSV_HELP = "A row for each step that is drawn: its layer, both ends, weight and flow in full."
+PNG_HELP = "The same picture in pixels, drawn by this browser."
+ROWS = (
+    "These maps are read {read}. The method “Attention rollout” on the Text and Images pages takes the mean over all "
+    "positions at the top instead."
+)
+SAME_ROWS = "The model reads the mean over all positions at the top, as the method “Attention rollout” does."
+
+
+THESIS, HALF = 0.0, 0.5
+"""The shares of the residual stream that the thesis, and Abnar and Zuidema (2020), take."""
+NAMES = {THESIS: "Residual 0, as in the thesis", HALF: "Residual 0.5, as Abnar and Zuidema"}
+ABOUT = {
+    THESIS: "Attention alone: a layer keeps nothing of what a position was. After a few layers all positions are "
+    "mixed, so the first layers decide the map and the last hardly count.",
+    HALF: "Half of each position passes every layer unchanged, as skip connections let it. The map stays nearer to "
+    "what each position was, and the position that the prediction reads keeps a share of its own.",
+}
+LATER = "Early layers mix positions most and overpower the rest: without them late layers are seen."
+GRADIENT = (
+    "Of attention only what speaks for the class counts; the rest of a position passes each layer unchanged. Another "
+    "class has another map."
+)
+MAX_GRAPHS = 16
+
+
+@dataclass(frozen=True)
+class RolloutSetting:
+    """Parameters of rollout, with the meaning that they have for the method `attention_rollout`."""
+
+    residual: float
+    start_layer: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class FlowMap:
+    """The share of each position of the input in the prediction, and a sentence on how it came about."""
+
+    title: str
+    about: str
+    shares: Float[np.ndarray, "position"]
+
+
+def flow_section(state: AttentionState, reading: HeadReading) -> None:
+    """The section, behind its switch."""
+    st.subheader("Flow", anchor=False)
+    if not st.toggle("Flow from the input to the prediction", key=key(state.kind, "open.flow"), persist_state=KEPT):
+        return
+    try:
+        _flow_panel(state, reading)
+    except Exception as error:
+        say_error(sentence(error))
+
+
+def _flow_panel(state: AttentionState, reading: HeadReading) -> None:
+    options, name = state.flow, reading_key(state.request(PROBE))
+    readable = _graph(name, replace(options, threshold=None), reading)
+    _controls(state, len(reading.weighted), readable.threshold if options.threshold is None else options.threshold)
+    graph = readable if options.threshold is None else _graph(name, options, reading)
+    words = (describe_carried_share(graph), describe_special_share(graph), SCALED * bool(state.switched))
+    st.caption(" ".join(filter(None, words)))
+    if state.kind == "image":
+        use_picture_styles()
+    flow_graph(graph, key(state.kind, "flow_graph"))
+    st.caption(CAUTION)
+    _file_buttons(state.kind, graph, reading, options)
+    if state.input is not None:
+        st.caption(COMPARED)
+        st.html(flow_maps_html(_maps(name, options, reading), reading, state.input))
+        st.caption(describe_rows(reading))
+
+
+@st.cache_resource(max_entries=MAX_GRAPHS, show_spinner="Following the flow …")
+def _graph(name: str, options: FlowOptions, _reading: HeadReading) -> FlowGraph:
+    """The graph of the reading with that key: small, and the same for every session."""
+    flow = attention_flow(_reading, options.kind, options.residual, options.start_layer)
+    return build_flow_graph(_reading, flow, options.start_layer, options.threshold)
+
+
+@st.cache_resource(max_entries=MAX_GRAPHS, show_spinner="Following the flow …")
+def _maps(name: str, options: FlowOptions, _reading: HeadReading) -> tuple[FlowMap, ...]:
+    return compare_flow_maps(_reading, options)
+
+
+def _controls(state: AttentionState, layers: int, threshold: float) -> None:
+    def name(field: str) -> str:
+        return key(state.kind, f"{FLOW_KEYS}{field}")
+
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.segmented_control(
+            "Follow", FLOW_KINDS, key=name("kind"), required=True, format_func=TITLES.__getitem__, help=KIND_HELP,
+            persist_state=KEPT,
+        )  # fmt: skip
+        st.slider(
+            "Residual share", 0.0, 1.0, step=0.05, key=name("residual"), help=RESIDUAL_HELP,
+            disabled=state.flow.kind == "gradient", width=170, persist_state=KEPT,
+        )  # fmt: skip
+        st.selectbox(
+            "First layer", range(layers), key=name("start_layer"), help=START_HELP, width=110, persist_state=KEPT
+        )  # fmt: skip
+        _threshold_slider(name("step"), name("threshold"), threshold)
+
+
+def _threshold_slider(slider: str, chosen: str, threshold: float) -> None:
+    """A slider at the threshold of the drawing, chosen or default; only a choice is remembered."""
+    st.session_state[slider] = threshold
+
+    def choose() -> None:
+        st.session_state[chosen] = st.session_state[slider]
+
+    st.select_slider(
+        "Draw steps of at least", sorted({*THRESHOLDS, threshold}, reverse=True), key=slider,
+        format_func=format_share, help=STEP_HELP, on_change=choose, width=300,
+    )  # fmt: skip
+
+
+def _file_buttons(kind: str, graph: FlowGraph, reading: HeadReading, options: FlowOptions) -> None:
+    def svg() -> str:
+        return flow_svg(graph, reading.explanation, describe_settings(options))
+
+    files = (("SVG", "image/svg+xml", svg, SVG_HELP), ("CSV", "text/csv", partial(flow_csv, graph), CSV_HELP))
+    with st.container(horizontal=True, gap="small"):
+        for label, form, build, help in files:
+            file_button(label, f"{FILE}.{label.lower()}", form, build, help, key(kind, f"{FLOW_KEYS}{label}"))
+        png_button("PNG", f"{FILE}.png", svg, PNG_HELP, key(kind, f"{FLOW_KEYS}PNG"))
+
+
+def describe_settings(options: FlowOptions) -> str:
+    """The flow's parameters, to follow its name."""
+    residual = f", residual {options.residual:g}" if options.kind == "rollout" else ""
+    return f"{residual}, from layer {options.start_layer}"
+
+
+def describe_rows(reading: HeadReading) -> str:
+    """The positions where the maps are read, and the method of the other pages."""
+    read = np.flatnonzero(reading.reads)
+    if len(read) > 1:
+        return SAME_ROWS
+    token = literal(reading.explanation.tokens[read[0]].text)
+    return ROWS.format(read=f"where the prediction reads, at {token}")
+
+
+def compare_flow_maps(reading: HeadReading, options: FlowOptions) -> tuple[FlowMap, ...]:
+    """Rollout by both papers, then the chosen flow; where that is one of theirs, one that begins later."""
+    mean, layers = mean_over_heads(reading.attention, reading.scales), len(reading.attention)
+    chosen = RolloutSetting(options.residual, options.start_layer) if options.kind == "rollout" else None
+    rollouts = [
+        FlowMap(
+            setting_title(one, one == chosen),
+            describe_setting(one, layers),
+            flow_of_mean(mean, reading.reads, one.residual, one.start_layer).nodes[0],
+        )
+        for one in compared_settings(chosen, layers)
+    ]
+    return (*rollouts, *([] if chosen else [_gradient_map(reading, options.start_layer)]))
+
+
+def compared_settings(chosen: RolloutSetting | None, layers: int) -> tuple[RolloutSetting, ...]:
+    """Those of both papers, and one that is compared with them. `chosen`: None where the flow is no rollout."""
+    papers = (RolloutSetting(THESIS), RolloutSetting(HALF))
+    if chosen is None:
+        return papers
+    if chosen not in papers:
+        return (*papers, chosen)
+    return (*papers, RolloutSetting(chosen.residual, layers // 2)) if layers > 1 else papers
+
+
+def setting_title(setting: RolloutSetting, chosen: bool) -> str:
+    """The title of a map."""
+    paper = NAMES.get(setting.residual) if setting.start_layer == 0 else None
+    name = paper or f"Residual {setting.residual:g}, from layer {setting.start_layer}"
+    return f"{name} (chosen)" if chosen else name
+
+
+def describe_setting(setting: RolloutSetting, layers: int) -> str:
+    """The effect of a setting, in a sentence or two."""
+    if setting.start_layer:
+        return f"Only {describe_layers(setting.start_layer, layers)}. {LATER}"
+    share = f"{100 * setting.residual:.0f}\u00a0%"
+    return ABOUT.get(
+        setting.residual, f"{share} of each position passes every layer unchanged; attention gives the rest."
+    )
+
+
+def describe_layers(start_layer: int, layers: int) -> str:
+    """The layers that count: layers 3 to 5 count, layer 5 counts."""
+    last = layers - 1
+    return f"layer {last} counts" if start_layer == last else f"layers {start_layer} to {last} count"
+
+
+def _gradient_map(reading: HeadReading, start_layer: int) -> FlowMap:
+    layer = f", from layer {start_layer}" if start_layer else ""
+    flow = gradient_flow(reading.weighted, reading.reads, start_layer)
+    return FlowMap(f"Gradient-weighted{layer} (chosen)", GRADIENT, flow.nodes[0])
+
+
+def flow_maps_html(maps: tuple[FlowMap, ...], reading: HeadReading, example: Input) -> str:
+    """The maps beside each other. Every name is escaped."""
+    return f'<div class="xg xg-flow-maps">{"".join(_map_card(one, reading, example) for one in maps)}</div>'
+
+
+def _map_card(flow_map: FlowMap, reading: HeadReading, example: Input) -> str:
+    if isinstance(example, Example):
+        drawing, legend = _token_map(flow_map, reading, example)
+    else:
+        drawing, legend = _patch_map(flow_map, reading)
+    return (
+        f'<div class="xg-flow-card"><p class="xg-title">{escape(flow_map.title)}</p>{drawing}'
+        f'<div class="xg-small">{legend}<p>{escape(flow_map.about)}</p></div></div>'
+    )
+
+
+def _token_map(flow_map: FlowMap, reading: HeadReading, example: Example) -> tuple[str, str]:
+    explanation = reading.explanation
+    texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
+    tokens = units(explanation.tokens, flow_map.shares, example)
+    view = TokenMap(tokens, texts, False, explanation.provenance.target_label, explanation.truncated)
+    return f'<div class="xg-flow-text">{token_map_html(view)}</div>', legend_html(view)
+
+
+def _patch_map(flow_map: FlowMap, reading: HeadReading) -> tuple[str, str]:
+    explanation = reading.explanation
+    shares = flow_map.shares[explanation.features].reshape(explanation.grid or (1, -1))
+    view = PatchMap(shares, False, explanation.provenance.target_label)
+    label = escape(f"{flow_map.title}. {patch_sentence(view)}")
+    return f'<div class="xg-patches" role="img" aria-label="{label}">{layers_html(view)}</div>', patch_legend(view)

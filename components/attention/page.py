@@ -1,0 +1,274 @@
+"""The Attention page below its title: controls, the prediction, the board of all heads, then its sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from components.attention.agreement import agreement_section
+from components.attention.export import (
+    HeadsExport,
+    attention_file,
+    explain_command,
+    heads_command,
+    matrix_csv,
+    scores_csv,
+    scores_json,
+)
+from components.attention.figure import cite_html, html, svg
+from components.attention.flow import flow_section
+from components.attention.readings import await_reading, await_scores, is_pending
+from components.attention.session import (
+    BOARD_KEYS,
+    Opened,
+    choose_query,
+    fit_to_classes,
+    fit_to_reading,
+    key,
+    lock,
+)
+from components.attention.state import AttentionState
+from components.attention.switches import restore_button, switch_section
+from components.engine_room import explain, is_cached
+from components.inputs import picture_choice, text_choice
+from components.inputs.datasets import OpenTexts
+from components.inputs.picture_choice import PictureFocus
+from components.keeping import (
+    cite_box,
+    file_button,
+    how_to_repeat_picture,
+    how_to_repeat_text,
+    picture_button,
+    text_button,
+)
+from components.kept import KEPT
+from components.png_button import png_button
+from components.prediction_area import PROBE, prediction_area
+from components.widgets.attention_board.board import attention_board
+from components.widgets.attention_board.options import (
+    DETAILS,
+    INPUTS,
+    ORDERS,
+    SCORE_NAMES,
+    UNITS,
+    VIEWS,
+    HeadScoreMap,
+    head_name,
+)
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from engine.errors import ExegesisError
+from engine.heads.matrices import BETWEEN, SCALES
+from engine.heads.readings import HeadReading
+from engine.heads.scores import AGREES, SCORES
+from engine.request import Example, Picture, Request
+from engine.vision.view import read_view
+
+MAX_CLASSES = 5
+SCORE_TITLES = {score.id: score.title for score in (*SCORES.values(), AGREES)}
+VIEW_TITLES = {
+    "text": {"matrix": "Matrix", "received": "Received", "query": "From one token"},
+    "image": {"query": "From one patch", "received": "Received", "matrix": "Matrix"},
+}
+VIEW_HELP = (
+    "Matrix: queries down, keys across. Received: what each {unit} gets, mean over the queries that may attend to it. "
+    "From one {unit}: what one query attends to, at first the one that the model reads ({read}); click another in the "
+    "detail."
+)
+ORDER_TITLES = {"place": "By layer", "score": "By score"}
+DETAIL_TITLES = {"matrix": "Matrix", "lines": "Lines", "overlay": "Over the picture"}
+BETWEEN_TITLES: Mapping[str, str] = {
+    "all": "All", "a_to_b": "First to second text", "b_to_a": "Second to first text"
+}  # fmt: skip
+
+Builder = Callable[[HeadsExport], str | bytes]
+FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
+    ("HTML", "exegesis-heads.html", "text/html", html, "The scores and the head shown, as one page; light, no script."),
+    ("SVG", "exegesis-heads.svg", "image/svg+xml", svg, "The scores and the head shown, for papers and slides; light."),
+    ("CSV", "exegesis-heads.csv", "text/csv", scores_csv, "A row a head, a column a score. Scores in full."),
+    ("JSON", "exegesis-heads.json", "application/json", scores_json, "What the command below prints."),
+)
+FIGURES = ("HTML", "SVG")
+LINES_HELP = " Its matrix is drawn, not its lines."
+PNG_FILE = "exegesis-heads.png"
+PNG_HELP = "The same picture in pixels, drawn by this browser."
+MATRIX_HELP = "The matrix of head {}: a row a query, a column a key, empty where a query may not attend."
+ALL_FILE = "exegesis-attention.safetensors"
+ALL_HELP = (
+    "Attention of all heads in half precision with the tokens, {:,.1f} MB. In Python: "
+    "safetensors.numpy.load_file(name). It is built when you press."
+)
+
+
+def focus_panel(models: list[str], opened: Opened) -> None:
+    """The choice of model and input: the same controls as on the Text and Images pages."""
+    if isinstance(opened, OpenTexts):
+        text_choice.draw_focus_controls(models, opened)
+        text_choice.draw_text_fields()
+    else:
+        picture_choice.draw_focus_controls(models, opened)
+
+
+def attention_panel(state: AttentionState) -> None:
+    """Everything below the choice of model and input."""
+    if missing := describe_missing_input(state):
+        st.info(missing)
+    if missing or state.input is None:  # the controls of pictures have said why there is none
+        return
+    target, probe = key(state.kind, "target"), replace(state.request(PROBE), target=None)
+    if prediction_area(probe, state.target, target, INPUTS[state.kind], MAX_CLASSES) is None:
+        _fit_to_cached_prediction(state, probe)
+        restore_button(state)
+        return
+    reading = await_reading(state)
+    if reading is None:
+        return
+    fit_to_reading(state, reading)
+    board_controls(state, reading)
+    place, pending = st.empty(), is_pending(state)
+    scores = None if pending else await_scores(state, reading, place)
+    board_panel(state, reading, scores)
+    agreement_section(state, reading, scores)
+    switch_section(state, reading, scores)
+    flow_section(state, reading)
+    # After them, so that nobody waits for the page: a slow score is computed in its place above the board.
+    if pending and await_scores(state, reading, place) is not None:
+        st.rerun()
+    export_section(state, reading, scores)  # files never lack the score that is still to come
+
+
+def describe_missing_input(state: AttentionState) -> str:
+    """The next step where there is no model or no text."""
+    if not state.model:
+        return "Pick a model above, or type the folder of a checkpoint or a hub id."
+    if not isinstance(state.input, Example):
+        return ""
+    if not state.input.text.strip():
+        return "Type a text above, or pick an example, to see what the heads look at."
+    if state.input.text_pair is not None and not state.input.text_pair.strip():
+        return "Type the second text, or switch it off."
+    return ""
+
+
+def _fit_to_cached_prediction(state: AttentionState, probe: Request) -> None:
+    try:
+        prediction = explain(probe).prediction if is_cached(probe) else None
+    except ExegesisError:  # the prediction's place has said why
+        return
+    if prediction is not None:
+        fit_to_classes(state, prediction)
+
+
+def board_panel(state: AttentionState, reading: HeadReading, scores: HeadScoreMap | None) -> None:
+    """The board over the picture as the model sees it. `scores`: None where there are none."""
+    if isinstance(state.input, Picture):
+        use_picture_styles()
+        st.html(picture_style(read_view(state.model).transform(state.input.pixels)))
+    attention_board(
+        state.board,
+        reading,
+        scores,
+        state.switched,
+        key(state.kind, "board"),
+        on_lock=partial(lock, state.kind),
+        on_query=partial(choose_query, state.kind),
+    )
+
+
+def board_controls(state: AttentionState, reading: HeadReading) -> None:
+    """The score, the map of each head, the detail, and what is drawn of them."""
+    kind = state.kind
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key(kind, "options")):
+        st.selectbox(
+            "Colour heads by",
+            SCORE_NAMES,
+            key=key(kind, f"{BOARD_KEYS}score"),
+            format_func=SCORE_TITLES.__getitem__,
+            width=270,
+            persist_state=KEPT,
+        )
+        # Words with a closed form only: a token's text may hold Markdown.
+        read = "their mean" if (reading.reads > 0).sum() > 1 else f"position {reading.reads.argmax()}"
+        st.segmented_control(
+            "Map of each head", VIEWS[kind], key=key(kind, f"{BOARD_KEYS}view"), required=True,
+            format_func=VIEW_TITLES[kind].__getitem__, help=VIEW_HELP.format(unit=UNITS[kind], read=read),
+            persist_state=KEPT,
+        )  # fmt: skip
+        st.segmented_control(
+            "Detail",
+            DETAILS[kind],
+            key=key(kind, f"{BOARD_KEYS}detail"),
+            required=True,
+            format_func=DETAIL_TITLES.__getitem__,
+            persist_state=KEPT,
+        )
+        with st.popover("View", key=key(kind, "view")):
+            _view_controls(kind, reading)
+
+
+def _view_controls(kind: str, reading: HeadReading) -> None:
+    layers, heads = reading.slope.shape
+    st.segmented_control(
+        "Scale", SCALES, key=key(kind, f"{BOARD_KEYS}scale"), required=True, format_func=str.capitalize,
+        persist_state=KEPT,
+        help="Own: each head's largest attention has the full colour. Shared: the largest of all heads has it.",
+    )  # fmt: skip
+    st.segmented_control(
+        "Order", ORDERS, key=key(kind, f"{BOARD_KEYS}order"), required=True,
+        format_func=ORDER_TITLES.__getitem__, persist_state=KEPT,
+    )  # fmt: skip
+    if len({token.segment for token in reading.explanation.tokens if not token.special}) > 1:
+        st.selectbox(
+            "Attention between", BETWEEN, key=key(kind, f"{BOARD_KEYS}between"),
+            format_func=BETWEEN_TITLES.__getitem__, persist_state=KEPT,
+        )  # fmt: skip
+    st.toggle(
+        "Special tokens in matrices", key=key(kind, f"{BOARD_KEYS}special"), persist_state=KEPT,
+        help="Heads often rest on [CLS] and [SEP] when they have nothing to do. Without them the rest is seen better; "
+        "its shares stay what they were.",
+    )  # fmt: skip
+    for name, count in (("layers", layers), ("heads", heads)):
+        st.multiselect(
+            name.capitalize(), range(count), key=key(kind, f"{BOARD_KEYS}{name}"), placeholder=f"All {name}",
+            persist_state=KEPT,
+        )  # fmt: skip
+
+
+def export_section(state: AttentionState, reading: HeadReading, scores: HeadScoreMap | None) -> None:
+    """Files to download and the citation. A file is built when its button is pressed, not before."""
+    export, kind = HeadsExport(state, reading, scores), state.kind
+    lines = LINES_HELP * (state.board.detail == "lines")
+
+    def button(label: str, name: str, form: str, build: Builder, help: str) -> None:
+        file_button(label, name, form, lambda: build(export), help, key(kind, f"keep.{label}"))
+
+    st.subheader("Keep", anchor=False)
+    with st.container(horizontal=True, gap="small", key=key(kind, "keep.all")):
+        for label, name, form, build, help in FILES:
+            button(label, name, form, build, help + lines * (label in FIGURES))
+        head = head_name(export.head)
+        button("Matrix", f"exegesis-head-{head}.csv", "text/csv", matrix_csv, MATRIX_HELP.format(head))
+        megabytes = reading.attention.size * 2 / 1e6
+        button("All attention", ALL_FILE, "application/octet-stream", attention_file, ALL_HELP.format(megabytes))
+        if isinstance(state.focus, PictureFocus):
+            picture_button(state.focus, key(kind, "keep.input"))
+        elif isinstance(state.input, Example):
+            text_button(state.input, key(kind, "keep.input"))
+        # Last: its element is as wide as the rest of the line.
+        png_button("PNG", PNG_FILE, partial(svg, export), PNG_HELP + lines, key=key(kind, "keep.PNG"))
+    cite_box(cite_html(export), _commands(export), key(kind, "keep.cite"))
+
+
+def _commands(export: HeadsExport) -> list[tuple[str, str]]:
+    """The command for the scores, and that for the attribution under the switched heads where there are any."""
+    state, repeat = export.state, ""
+    if isinstance(state.focus, PictureFocus):
+        repeat = how_to_repeat_picture(state.focus)
+    elif isinstance(state.input, Example):
+        repeat = how_to_repeat_text(state.input)
+    commands = [(repeat, heads_command(export))]
+    if state.switched:
+        commands.append(("This one makes the attribution with the same heads switched:", explain_command(export)))
+    return commands

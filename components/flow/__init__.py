@@ -1,1 +1,0 @@
-"""The flow of attention: a graph from the input to the prediction."""

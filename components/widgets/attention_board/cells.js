@@ -1,0 +1,172 @@
+// All heads' attention as bytes (engine/heads/matrices.py): taken apart once, and what the board's drawings ask of it.
+// Two elements of a page meet in the window: one brings the bytes, under their digest the other waits for them.
+
+const DIGEST = 16; // characters before the bytes
+const LEVELS = 254; // of a cell: its share of the head's largest value
+const MASKED = 255; // of a cell whose query may not attend to its key
+const WHOLE = "EXO1"; // how the bytes of one head begin
+const KEPT = 4; // bodies in the window: all heads and one of them whole, those shown and those on their way
+const STEPS = 20; // of colour, as components/palette.py has them
+const SIDES = { for: "f", against: "a", amount: "m" };
+const MAP_TOP = 65534; // of a map's levels; one more may not be attended to
+const shelf = (window.exegesisAttention ??= new Map());
+
+/** Where the bytes of a digest arrive, whoever asks first. */
+function arrivalOf(digest) {
+  const place = shelf.get(digest) ?? {};
+  place.promise ??= new Promise((resolve, reject) => Object.assign(place, { resolve, reject }));
+  shelf.delete(digest);
+  shelf.set(digest, place);
+  for (const old of [...shelf.keys()].slice(0, -KEPT)) shelf.delete(old);
+  return place;
+}
+
+/** Lays bytes down for the board, unless they are there already. */
+function layDown(data) {
+  const bytes = data.slice(); // from the start of its memory: floats are read in place
+  const place = arrivalOf(new TextDecoder().decode(bytes.subarray(0, DIGEST)));
+  if (place.begun) return;
+  place.begun = true;
+  const read = new TextDecoder().decode(bytes.subarray(DIGEST, DIGEST + 4)) === WHOLE ? wholeHead : unpacked;
+  read(bytes).then(place.resolve, place.reject);
+}
+
+/** One head's matrix as `pack_head` in data.py writes it. */
+async function wholeHead(bytes) {
+  const view = new DataView(bytes.buffer), [rows, columns] = [4, 8].map((at) => view.getUint32(DIGEST + at, true));
+  const values = Float32Array.from(new Uint16Array(bytes.buffer, DIGEST + 12), halfFloat);
+  const top = values.reduce((most, value) => (value > most ? value : most), 0) || 1;
+  const cells = Uint8Array.from(values, (value) => (Number.isNaN(value) ? MASKED : Math.round((value / top) * LEVELS)));
+  return { cells, rows, columns, factor: 1, step: top / LEVELS, exact: true, value: (at) => values[at] };
+}
+
+/** A number in half precision (IEEE 754) without a sign, as attention has none. */
+function halfFloat(bits) {
+  const power = (bits >> 10) & 31, fraction = bits & 1023;
+  if (power === 31) return fraction ? NaN : Infinity;
+  return power ? (1024 + fraction) * 2 ** (power - 25) : fraction * 2 ** -24;
+}
+
+async function unpacked(bytes) {
+  const start = DIGEST + 8, size = new DataView(bytes.buffer).getUint32(DIGEST + 4, true);
+  const { shape, factor } = JSON.parse(new TextDecoder().decode(bytes.subarray(start, start + size)));
+  const scales = new Float32Array(bytes.buffer, start + size, shape[0] * shape[1]);
+  const packed = new Blob([bytes.subarray(start + size + scales.byteLength)]);
+  const stream = packed.stream().pipeThrough(new DecompressionStream("deflate"));
+  const cells = new Uint8Array(await new Response(stream).arrayBuffer());
+  if (cells.length !== shape.reduce((all, part) => all * part)) throw new Error("attention: cells are missing");
+  return { shape, factor, scales, cells };
+}
+
+/** The colours of the page's theme: of every step, and where a query may not attend. */
+class Colours {
+  constructor(inside) {
+    const probe = inside.appendChild(element("i", { class: "xg" })), dot = probe.appendChild(element("i"));
+    const read = (name, background = "") => {
+      dot.className = name;
+      dot.style.backgroundColor = background;
+      return getComputedStyle(dot).backgroundColor.match(/[\d.]+/g).slice(0, 3).map(Number);
+    };
+    const named = (name) => read("", `var(--xg-${name})`);
+    this.known = getComputedStyle(probe).getPropertyValue("--xg-ground") !== "";
+    const steps = (tone) => Array.from({ length: STEPS + 1 }, (_, step) => (step ? read(`${tone}${step}`) : named("ground")));
+    this.sides = Object.fromEntries(Object.entries(SIDES).map(([side, tone]) => [side, steps(tone)]));
+    [this.masked, this.hatch, this.ground] = [named("special"), named("line"), named("ground")].map(pixel);
+    probe.remove();
+  }
+
+  /** Red, green, blue of a share of the scale, between two steps where it lies there. */
+  at(side, share) {
+    const place = Math.min(Math.max(share, 0), 1) * STEPS, low = Math.min(Math.floor(place), STEPS - 1);
+    const [from, to] = this.sides[side].slice(low, low + 2);
+    return from.map((channel, at) => Math.round(channel + (place - low) * (to[at] - channel)));
+  }
+
+  css(side, share) {
+    return `rgb(${this.at(side, share).join(" ")})`;
+  }
+
+  /** A pixel for each level, whose largest has this share of the scale; a gamma below 1 strengthens faint values. */
+  table(share, gamma) {
+    return Uint32Array.from({ length: LEVELS + 1 }, (_, level) => pixel(this.at("amount", ((share * level) / LEVELS) ** gamma)));
+  }
+}
+
+/** As ImageData has it in memory. */
+function pixel([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** What the drawings know: what Python told, the bytes once they are there, colours, and how to ask. */
+class BoardModel {
+  constructor(told, colours, ask) {
+    Object.assign(this, { told, colours, ask, grids: null, whole: null, tables: new Map() });
+    if (told.maps) this.maps = mapsOf(told);
+  }
+
+  get size() {
+    const [, , rows, columns] = this.grids.shape;
+    return { rows, columns, factor: this.grids.factor };
+  }
+
+  /** Levels of a head, row by row; null while they are on their way. */
+  cells(layer, head) {
+    if (!this.grids) return null;
+    const { rows, columns } = this.size, start = this.place(layer, head) * rows * columns;
+    return this.grids.cells.subarray(start, start + rows * columns);
+  }
+
+  scale(layer, head) {
+    return this.grids.scales[this.place(layer, head)];
+  }
+
+  /** Where the colour scale of a head's matrix ends: at the largest of all of it, also where a part is shown. */
+  end(layer, head) {
+    return this.endOf(this.told.ends, layer, head);
+  }
+
+  /** Of a head's own, or of all that are shown. */
+  endOf(ends, layer, head) {
+    const { scale, layers, heads } = this.told;
+    return scale === "shared" ? Math.max(...layers.flatMap((one) => heads.map((other) => ends[one][other]))) : ends[layer][head];
+  }
+
+  /** What each feature has of a head; NaN where it may not be attended to. */
+  map(layer, head) {
+    const { levels, ends, count } = this.maps, at = this.place(layer, head), step = ends[at] / MAP_TOP;
+    return Float32Array.from(levels.subarray(at * count, (at + 1) * count), (level) => (level > MAP_TOP ? NaN : level * step));
+  }
+
+  /** Less than what attention to all alike would give has never the full colour. */
+  mapEnd(layer, head) {
+    return Math.max(this.endOf(this.told.maps.ends, layer, head), 1 / this.told.tokens.length);
+  }
+
+  /** Whether anything that is drawn of all heads may not be attended to. */
+  get hatched() {
+    const { told, maps, grids } = this;
+    if (!told.causal) return false;
+    if (told.view !== "matrix") return maps.levels.includes(MAP_TOP + 1);
+    return Boolean(grids) && (grids.hatched ??= grids.cells.includes(MASKED));
+  }
+
+  ink(share) {
+    return this.colours.css("amount", share);
+  }
+
+  /** Pixels of a head's levels where the colours end at `end`. */
+  table(scale, end, gamma = 1) {
+    const share = scale / end, name = `${share} ${gamma}`;
+    if (!this.tables.has(name)) this.tables.set(name, this.colours.table(share, gamma));
+    return this.tables.get(name);
+  }
+
+  place(layer, head) {
+    return layer * this.told.size[1] + head;
+  }
+}
+
+function mapsOf({ maps, features }) {
+  const bytes = Uint8Array.from(atob(maps.levels), (letter) => letter.charCodeAt(0));
+  return { levels: new Uint16Array(bytes.buffer), ends: maps.ends.flat(), count: features.length };
+}

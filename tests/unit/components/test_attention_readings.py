@@ -1,0 +1,76 @@
+"""The map of layers and heads by each score: its numbers, its sign, and the words for its meaning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from components.attention.readings import ablation_score_map, agreement_score_map
+from components.widgets.attention_board.options import BoardOptions, describe_view, feature_maps, query_position
+from engine.heads.readings import HeadAblation, HeadReading
+from engine.request import Example
+from tests.head_readings import reading, text_tokens
+from tests.unit.components.making import explanation
+
+EXAMPLE = Example("good food bad service here")
+MAPS = [[[0.1, 0.2, 0.3, 0.15, 0.05], [0.3, 0.1, 0.2, 0.05, 0.15]], [[0.1] * 5, [0.05, 0.1, 0.2, 0.25, 0.3]]]
+SCORES = [0.5, -0.9, 0.1, -0.2, 0.3]
+
+
+def attending(causal: bool = False) -> HeadReading:
+    """`MAPS`, alike from every query: what [CLS], five words and [SEP] receive."""
+    tokens = text_tokens(["[CLS]", *EXAMPLE.text.split(), "[SEP]"])
+    attention = np.full((2, 2, len(tokens), len(tokens)), 0.1)
+    attention[..., 1:-1] = np.array(MAPS)[:, :, None]
+    return reading(attention.astype(np.float16), tokens, causal=causal)
+
+
+def test_agreement_is_with_the_size_of_the_scores_of_words_alone() -> None:
+    made, found = explanation(EXAMPLE, SCORES, method="integrated_gradients"), attending()
+    shown = agreement_score_map(found, made, BoardOptions(view="received"))
+    sizes = np.abs(SCORES)
+    assert shown.values[0, 1] == pytest.approx(spearmanr(MAPS[0][1], sizes).statistic)
+    assert shown.values[1, 1] == pytest.approx(spearmanr(MAPS[1][1], sizes).statistic)
+    assert np.isnan(shown.values[1, 0])
+    assert shown.signed
+    assert shown.title == "Agreement with Integrated gradients"
+    assert "received" in shown.words
+    assert "orders the tokens as the sizes of the scores by Integrated gradients do" in shown.words
+
+
+def test_maps_from_one_position_are_those_of_the_position_that_the_model_reads_unless_another_is_asked_for() -> None:
+    found, options = attending(causal=True), BoardOptions(view="query")
+    assert query_position(found, options) == 6
+    assert not np.isnan(feature_maps(found, options)).any()
+    asked = replace(options, query=3)
+    shown = feature_maps(found, asked)[0, 0]
+    np.testing.assert_allclose(shown[:3] / shown[0], np.array(MAPS[0][0][:3]) / MAPS[0][0][0], rtol=1e-2)
+    assert np.isnan(feature_maps(found, asked)[..., 3:]).all()
+    assert query_position(found, replace(options, query=99)) == 6
+    assert describe_view(found, asked) == "the attention from «bad»"
+
+
+def switched(off: list[list[list[float]]]) -> HeadAblation:
+    return HeadAblation(np.array([0.2, 0.8]), np.array(off), 1)
+
+
+def test_without_a_head_the_probability_falls_and_flips_are_counted() -> None:
+    shown = ablation_score_map(switched([[[0.6, 0.4], [0.1, 0.9]], [[0.2, 0.8], [0.7, 0.3]]]), regression=False)
+    np.testing.assert_allclose(shown.values, [[0.4, -0.1], [0.0, 0.5]], atol=1e-12)
+    assert shown.signed
+    assert shown.unit == "probability"
+    assert "Without 2 heads another class is predicted." in shown.words
+    one = ablation_score_map(switched([[[0.6, 0.4], [0.1, 0.9]]]), regression=False)
+    assert "Without 1 head another class is predicted." in one.words
+    none = ablation_score_map(switched([[[0.3, 0.7]]]), regression=False)
+    assert "No head alone changes the class." in none.words
+
+
+def test_a_regression_head_has_a_score_and_no_classes() -> None:
+    shown = ablation_score_map(HeadAblation(np.array([1.5]), np.array([[[2.0], [0.5]]]), 0), regression=True)
+    np.testing.assert_allclose(shown.values, [[-0.5, 1.0]])
+    assert shown.unit == "score"
+    assert "predicted" not in shown.words
