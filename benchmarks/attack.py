@@ -20,10 +20,10 @@ import torch
 
 from benchmarks.harness import Limit, PairedClocks, benchmark_parser, judge, load_average, ratio_to, show, time_in_turn
 from engine import runtime
-from engine.attacks.ascent import Ascent, like_lengths
-from engine.attacks.attack import EXAMPLES_AT_ONCE, items_of
-from engine.attacks.mapping import Mapper, resolved
-from engine.attacks.params import PATH_STEPS, AttackParams
+from engine.attacks.attack import EXAMPLES_AT_ONCE, encode_items
+from engine.attacks.optimizer import TopKOptimizer, group_by_length
+from engine.attacks.plan import PATH_STEPS, AttackParams
+from engine.attacks.saliency import SaliencyMapper, resolve_params
 from engine.data.sources import load_source
 from engine.models.attention import twice_differentiable
 from engine.models.loading import load_model
@@ -43,16 +43,16 @@ Rows = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]
 def attack(model: TextClassifier, items: Sequence[Item], method: str, steps: int, report: Report | None = None) -> None:
     """Constrained, which looks at the probability too."""
     params = AttackParams(objective="constrained", steps=steps, starts=1)
-    given = resolved(method, "text", {}, params)
+    given = resolve_params(method, "text", {}, params)
     for group in _groups(items):
         with reporting(report):
-            ended = list(Ascent(Mapper(model, group, method, given, params), params).run())
+            ended = list(TopKOptimizer(SaliencyMapper(model, group, method, given, params), params).run())
         if any(one.steps < steps for one in ended):
             raise SystemExit(f"error: an attack ended before its {steps} steps, so that times do not compare.")
 
 
 def _groups(items: Sequence[Item]) -> Iterator[list[Item]]:
-    for group in like_lengths([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
+    for group in group_by_length([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
         yield [items[at] for at in group]
 
 
@@ -124,7 +124,7 @@ def main() -> int:
     before = load_average()
     model = load_model(options.model, "float32", runtime.device())
     source = load_source("text", "reviews")
-    items = items_of(model, [(source.read(index).input, 0) for index in range(options.examples)])
+    items = encode_items(model, [(source.read(index).input, 0) for index in range(options.examples)])
     with twice_differentiable(model.module):
         rows = [row for one in options.methods for row in measure(model, items, one, steps_of(one, options.steps))]
         rows += alone(model, items, options.methods[0], min(options.steps, ALONE), options.rounds)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.adversarial import session as adversarial_session
-from components.adversarial.area import attack_area
-from components.adversarial.controls import attack_controls
-from components.adversarial.many import many_area, many_controls
-from components.adversarial.words import ABOUT
+from components.adversarial import controls
+from components.adversarial.descriptions import ABOUT
+from components.adversarial.example_panel import attack_area
+from components.adversarial.experiment_panel import experiment_area
 from components.engine_room import explainers, warm_up
 from components.frame import ADVERSARIAL, guard, heading
 from components.styles import use_styles
@@ -20,22 +19,22 @@ use_styles()
 heading(ADVERSARIAL)
 st.markdown(ABOUT)
 
-kind = adversarial_session.chosen_kind()
-adversarial_session.kind_switch()
+kind = controls.chosen_kind()
+controls.kind_switch()
 methods = explainers(kind)
 models = list_models(kind)
-loaded, opened, said = adversarial_session.load(kind, models, methods)
-for sentence in said:
-    say_error(sentence)
+loaded, opened, errors = controls.load(kind, models, methods)
+for error in errors:
+    say_error(error)
 
-place = attack_controls(kind, models, methods, opened)
+place = controls.attack_controls(kind, models, methods, opened)
 result = st.container()
-many_controls(kind, methods)
-state = adversarial_session.from_widgets(loaded, opened)
-adversarial_session.save(state, loaded)
+controls.experiment_controls(kind, methods)
+state = controls.from_widgets(loaded, opened)
+controls.save(state, loaded)
 below = st.container()
 with result:
     attack_area(state, methods, opened, place)
 with below:
-    many_area(state, methods, opened)
+    experiment_area(state, methods, opened)
 warm_up()  # last: see components/engine_room.py

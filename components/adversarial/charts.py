@@ -8,33 +8,33 @@ from dataclasses import dataclass
 import altair as alt
 import pandas as pd
 
-from components.adversarial.words import OBJECTIVE_TITLES
+from components.adversarial.descriptions import OBJECTIVE_TITLES
 from components.charts.frame import AxisRange, ChartFrame, blank_chart, linear_axis, style_chart
 from components.charts.scores import GROUP, bar_chart, round_number
 from components.numbers import plain
 from components.palette import Theme
-from engine.attacks.findings import METRICS, Score
-from engine.attacks.trail import Trail
+from engine.attacks.experiment_result import METRICS, AttackScore
+from engine.attacks.result import Trajectory
 from engine.evaluation.reasons import counted
 
 CURVES = {"objective": "Objective", "rank_change": "Rank change", "probability": "Probability"}
 SCORE = "Score"
 """What a regression head has instead of a probability."""
 SHARES = ("rank_change", "probability")
-TRAIL_HEIGHT = 220
+CURVE_HEIGHT = 220
 DIFFERENT = "another class"
 
 
 @dataclass(frozen=True)
-class Along:
+class AttackCurve:
     """The steps of one attack. `best`: the step that is kept, None while it runs or where none is."""
 
     objective: str
-    trail: Trail
+    trajectory: Trajectory
     best: int | None = None
 
 
-def trail_data(attacks: Sequence[Along], curve: str) -> pd.DataFrame:
+def curve_data(attacks: Sequence[AttackCurve], curve: str) -> pd.DataFrame:
     """A row a point: step, value, which attack, whether the class was another one, whether the step is kept."""
     return pd.DataFrame(
         [
@@ -47,14 +47,16 @@ def trail_data(attacks: Sequence[Along], curve: str) -> pd.DataFrame:
                 "shown": plain(float(value)),
             }
             for one in attacks
-            for step, value, kept in zip(one.trail.step, getattr(one.trail, curve), one.trail.class_kept, strict=True)
+            for step, value, kept in zip(
+                one.trajectory.step, getattr(one.trajectory, curve), one.trajectory.class_kept, strict=True
+            )
         ]
     )
 
 
-def trail_chart(attacks: Sequence[Along], curve: str, theme: Theme, regression: bool = False) -> alt.LayerChart:
+def curve_chart(attacks: Sequence[AttackCurve], curve: str, theme: Theme, regression: bool = False) -> alt.LayerChart:
     """One of `CURVES`; a large point at the step that is kept, small ones where the class was another."""
-    table = trail_data(attacks, curve)
+    table = curve_data(attacks, curve)
     if table.empty:
         return blank_chart(ChartFrame({}, theme))
     names = [OBJECTIVE_TITLES[one.objective] for one in attacks]
@@ -74,14 +76,14 @@ def trail_chart(attacks: Sequence[Along], curve: str, theme: Theme, regression: 
                  alt.Tooltip("shown:N", title=title), alt.Tooltip("class:N", title="Class")],
     )  # fmt: skip
     layers = [base.mark_line(strokeWidth=2)]
-    for shown, size in ((table[table["class"] == DIFFERENT], 26), (table[table["kept"]], 110)):
-        if len(shown):
-            layers.append(base.properties(data=shown).mark_point(filled=True, opacity=1, size=size))
-    return style_chart(alt.LayerChart(layer=layers), TRAIL_HEIGHT + 24 * (len(names) if legend else 0) + 40, theme)
+    for points, size in ((table[table["class"] == DIFFERENT], 26), (table[table["kept"]], 110)):
+        if len(points):
+            layers.append(base.properties(data=points).mark_point(filled=True, opacity=1, size=size))
+    return style_chart(alt.LayerChart(layer=layers), CURVE_HEIGHT + 24 * (len(names) if legend else 0) + 40, theme)
 
 
 def means_chart(
-    scores: Sequence[Score],
+    scores: Sequence[AttackScore],
     frame: ChartFrame,
     company: Sequence[str],
     objectives: Sequence[str],
@@ -89,21 +91,21 @@ def means_chart(
     models: Sequence[str] = (),
 ) -> alt.LayerChart:
     """A group of bars an objective, a bar a method, all of one metric. `models`: a group each, where several."""
-    having = [score for score in scores if score.value is not None]
-    if not having:
+    scored = [score for score in scores if score.value is not None]
+    if not scored:
         return blank_chart(frame)
     several = len(models) > 1
     ordered = sorted(
-        having,
-        key=lambda score: (models.index(score.of.model) if several else 0, objectives.index(score.of.objective)),
+        scored,
+        key=lambda score: (models.index(score.key.model) if several else 0, objectives.index(score.key.objective)),
     )
-    table = pd.DataFrame([_record(score, frame, several) for score in ordered])
-    of = METRICS[having[0].of.metric]
-    unit = "" if of.unit in of.title.lower() else f" ({of.unit})"
-    return bar_chart(table, company, frame, linear_axis([f"{of.title}{unit}"], span), {"group": "Objective"})
+    table = pd.DataFrame([_bar_record(score, frame, several) for score in ordered])
+    metric = METRICS[scored[0].key.metric]
+    unit = "" if metric.unit in metric.title.lower() else f" ({metric.unit})"
+    return bar_chart(table, company, frame, linear_axis([f"{metric.title}{unit}"], span), {"group": "Objective"})
 
 
-def span_of(scores: Iterable[Score]) -> AxisRange:
+def axis_span(scores: Iterable[AttackScore]) -> AxisRange:
     """Where the axis of charts that are to be compared ends; bars start at 0."""
     ends = [end for one in scores if one.value is not None for end in (one.value, *(one.interval or ()))]
     low, high = min([0.0, *ends]), max([0.0, *ends])
@@ -111,36 +113,36 @@ def span_of(scores: Iterable[Score]) -> AxisRange:
     return low - (room if low < 0 else 0.0), high + (room if high > 0 or low == 0 else 0.0)
 
 
-def table_of(scores: Sequence[Score], titles: Mapping[str, str]) -> pd.DataFrame:
+def means_table(scores: Sequence[AttackScore], titles: Mapping[str, str]) -> pd.DataFrame:
     """A row a mean, those without a value too, for reading and for files."""
-    return pd.DataFrame([_row(score, titles) for score in scores])
+    return pd.DataFrame([_table_row(score, titles) for score in scores])
 
 
-def _record(score: Score, frame: ChartFrame, named: bool) -> dict[str, object]:
-    """As charts take it; `slice` says the objective to a click. `named`: its group says the model too."""
+def _bar_record(score: AttackScore, frame: ChartFrame, named: bool) -> dict[str, object]:
+    """A record of a chart; `slice` is the objective for a click. `named`: its group says the model too."""
     low, high = score.interval or (None, None)
-    of = score.of
+    key = score.key
     return {
-        "model": of.model, "method": of.method, "metric": of.metric, "percent": 0, "slice": of.objective,
-        GROUP: f"{of.model}, {OBJECTIVE_TITLES[of.objective].lower()}" if named else OBJECTIVE_TITLES[of.objective],
-        "name": frame.title(of.method), "value": score.value,
+        "model": key.model, "method": key.method, "metric": key.metric, "percent": 0, "slice": key.objective,
+        GROUP: f"{key.model}, {OBJECTIVE_TITLES[key.objective].lower()}" if named else OBJECTIVE_TITLES[key.objective],
+        "name": frame.title(key.method), "value": score.value,
         "low": low, "high": high, "shown": plain(score.value or 0.0), "interval": _interval(score),
         "examples": f"{score.n:,}", "skipped": counted(score.skipped) or "none",
     }  # fmt: skip
 
 
-def _interval(score: Score) -> str:
+def _interval(score: AttackScore) -> str:
     return score.doubt or " to ".join(map(plain, score.interval or ()))
 
 
-def _row(score: Score, titles: Mapping[str, str]) -> dict[str, object]:
+def _table_row(score: AttackScore, titles: Mapping[str, str]) -> dict[str, object]:
     low, high = (None if score.doubt else score.interval) or (None, None)
-    of = score.of
+    key = score.key
     return {
-        "Method": titles.get(of.method, of.method),
-        "Objective": OBJECTIVE_TITLES[of.objective],
-        "Model": of.model,
-        "Measure": METRICS[of.metric].title,
+        "Method": titles.get(key.method, key.method),
+        "Objective": OBJECTIVE_TITLES[key.objective],
+        "Model": key.model,
+        "Measure": METRICS[key.metric].title,
         "Mean": round_number(score.value),
         "95 % from": round_number(low),
         "95 % to": round_number(high),

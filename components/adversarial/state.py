@@ -1,13 +1,13 @@
-"""What the Adversarial page shows, as plain values: read from the link and written back to it."""
+"""The state of the Adversarial page as plain values: read from the link and written back to it."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from components.adversarial.strength import Strength, as_texts, chosen, given_of, read_strength
-from components.adversarial.words import BOTH
+from components.adversarial.descriptions import BOTH
 from components.experiment.state import read_models
 from components.inputs.datasets import OpenPictures, OpenTexts
 from components.inputs.link import Query
@@ -15,15 +15,87 @@ from components.inputs.picture_choice import PictureFocus, read_picture_focus, w
 from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
 from components.link_choice import choice, whole
 from components.request_link import last_values, read_methods, read_opened, read_seed, write_places, write_unusual
-from engine.attacks.params import METHODS, OBJECTIVES, PATH_STEPS
-from engine.errors import UsageError, not_allowed
-from engine.params import Plain
+from engine.attacks.plan import METHODS, OBJECTIVES, PATH_STEPS, PIXELS, PLACES, AttackParams
+from engine.errors import ExegesisError, UsageError, not_allowed
+from engine.params import Plain, from_mapping
 from engine.registry import Explainer
 from engine.request import Input
 
 if TYPE_CHECKING:
-    from engine.attacks.attack import AttackRequest
-    from engine.attacks.plan import AttackPlan
+    from engine.attacks.plan import AttackPlan, AttackRequest
+
+
+NAMES = tuple(field.name for field in dataclasses.fields(AttackParams) if field.name != "objective")
+HELP = {field.name: field.metadata["help"] for field in dataclasses.fields(AttackParams)}
+DEFAULT_PLACE = {"text": PLACES[0], "image": PIXELS}
+"""Of pictures the pixels: the attacked one can be looked at."""
+DEFAULT_STEPS = 100
+"""So many change most maps, and take a fifth of the time of the thesis's 500."""
+EPSILON_TEXTS = {PLACES[0]: "2", PIXELS: "8/255"}
+SettingTexts = dict[str, str]
+"""The settings that are not at their defaults, as texts."""
+
+
+def default_settings(kind: str) -> dict[str, object]:
+    """Initial values of the controls; `epsilon` as text, since it may be a fraction or nothing."""
+    plain = dataclasses.asdict(AttackParams(place=DEFAULT_PLACE[kind], steps=DEFAULT_STEPS))
+    return {name: "" if name == "epsilon" else plain[name] for name in NAMES}
+
+
+def settings_as_text(kind: str, widgets: Mapping[str, object]) -> SettingTexts:
+    """The settings that differ from the default."""
+    start = default_settings(kind)
+    values = {name: value.strip() if isinstance(value, str) else value for name, value in widgets.items()}
+    return {name: _as_text(values[name]) for name in NAMES if name in values and values[name] != start[name]}
+
+
+def widget_settings(kind: str, strength: SettingTexts) -> dict[str, object]:
+    """Values of the controls. The texts are known to be allowed (`read_settings`)."""
+    params = parse_settings(kind, strength)
+    values = {**default_settings(kind), **{name: getattr(params, name) for name in strength}}
+    return values | {"epsilon": strength.get("epsilon", "")}
+
+
+def parse_settings(kind: str, strength: SettingTexts, objective: str | None = None) -> AttackParams:
+    """The parameters of the attack. Errors: those of what is not allowed, in words."""
+    values: dict[str, object] = {"place": DEFAULT_PLACE[kind], "steps": DEFAULT_STEPS, **strength}
+    values |= {"epsilon": parse_number("epsilon", strength["epsilon"])} if "epsilon" in strength else {}
+    values |= {"objective": objective} if objective else {}
+    params: AttackParams = from_mapping(AttackParams, values, "attack")
+    return params
+
+
+def engine_settings(params: AttackParams) -> dict[str, Plain]:
+    """As `exegesis attack` gives them, so that what the command has computed is found."""
+    plain = {name: getattr(params, name) for name in NAMES}
+    return {name: value for name, value in plain.items() if name != "epsilon" or value is not None}
+
+
+def read_settings(kind: str, last: Mapping[str, str], errors: list[str]) -> SettingTexts:
+    """The settings of a link; a value that is not allowed gets a sentence and stays at its default."""
+    settings: SettingTexts = {}
+    for name in NAMES:
+        if name in last:
+            try:
+                parse_settings(kind, {name: last[name]})
+                settings[name] = last[name]
+            except ExegesisError as error:
+                errors.append(f"{error} The usual one is used.")
+    return settings_as_text(kind, widget_settings(kind, settings))
+
+
+def parse_number(name: str, given: str) -> float:
+    """A number, or a fraction such as 8/255."""
+    over, _, under = given.partition("/")
+    try:
+        return float(over) / float(under or 1)
+    except (ValueError, ZeroDivisionError):
+        raise not_allowed(name, "a number, or a fraction such as 8/255", given[:40]) from None
+
+
+def _as_text(value: object) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
 
 METHOD = "gradient_x_input"
 CHOICES = (BOTH, *OBJECTIVES)
@@ -46,7 +118,7 @@ WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}
 
 
 @dataclass(frozen=True)
-class Many:
+class ManyExamples:
     """Attacks on many examples. `models`: none for the one above. `picked`: a bar, as model, method and objective.
 
     `which`: examples that count, by whether the model was right before. `transfer`: methods that are asked of every
@@ -74,14 +146,14 @@ class AdversarialState:
     focus: TextFocus | PictureFocus
     method: str = METHOD
     objective: str = BOTH
-    strength: Strength = field(default_factory=dict)
+    strength: SettingTexts = field(default_factory=dict)
     seed: int = 0
     points: int = PATH_STEPS
     start: str = ""
     scale: str = "one"
     others: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()
-    many: Many = field(default_factory=Many)
+    many: ManyExamples = field(default_factory=ManyExamples)
 
     @property
     def input(self) -> Input | None:
@@ -100,11 +172,11 @@ class AdversarialState:
 
     def request(self, objective: str) -> AttackRequest:
         """What is asked of the engine. Errors: in words, of a picture or a parameter."""
-        from engine.attacks.attack import AttackRequest
+        from engine.attacks.plan import AttackRequest
 
         if self.input is None:
             raise UsageError("picture: there is none to read. Pick one above.")
-        given = {**given_of(chosen(self.kind, self.strength, objective)), "objective": objective}
+        given = {**engine_settings(parse_settings(self.kind, self.strength, objective)), "objective": objective}
         params = self.path if self.method == PATH else {}
         return AttackRequest(self.focus.model, self.method, self.input, given, params, self.seed)
 
@@ -121,7 +193,7 @@ class AdversarialState:
             examples=self.many.examples,
             seed=self.seed,
             split=split or None,
-            attack=given_of(chosen(self.kind, self.strength)),
+            attack=engine_settings(parse_settings(self.kind, self.strength)),
             params={PATH: self.path} if PATH in self.many.methods and self.path else {},
             transfer=self.many.transfer,
         )
@@ -131,22 +203,24 @@ def read_text(
     query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
 ) -> tuple[AdversarialState, list[str]]:
     """The state that a link to a text asks for, and a sentence for everything in it that is not known."""
-    said: list[str] = []
-    return _read("text", read_text_focus(last_values(query), models, opened, said), query, methods, said), said
+    errors: list[str] = []
+    return _read("text", read_text_focus(last_values(query), models, opened, errors), query, methods, errors), errors
 
 
 def read_picture(
     query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenPictures
 ) -> tuple[AdversarialState, list[str]]:
     """The same of a link to a picture."""
-    said: list[str] = []
-    return _read("image", read_picture_focus(last_values(query), models, opened, said), query, methods, said), said
+    errors: list[str] = []
+    return _read(
+        "image", read_picture_focus(last_values(query), models, opened, errors), query, methods, errors
+    ), errors
 
 
 def write(state: AdversarialState) -> Query:
     """The link that reopens the state: only what differs from the usual is written, and always the kind."""
     focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
-    many, start = state.many, Many()
+    many, start = state.many, ManyExamples()
     unusual = write_unusual(
         (
             ("method", state.method, METHOD),
@@ -166,37 +240,39 @@ def write(state: AdversarialState) -> Query:
         ("other", state.others, OTHERS[state.kind]), ("on", many.models, ()), ("attacked", many.methods, MANY_METHODS),
         ("bar", many.picked, ()), ("asked", many.transfer, MANY_OTHERS),
     )  # fmt: skip
-    several: Query = {name: list(value) or ["none"] for name, value, usual in lists if value != usual}
+    several: Query = {
+        name: list(value) or ["none"] for name, value, default_settings in lists if value != default_settings
+    }
     strength: Query = {name: [value] for name, value in state.strength.items()}
     return {"input": [state.kind]} | focus | unusual | strength | several
 
 
 def _read(
-    kind: str, focus: TextFocus | PictureFocus, query: Query, methods: Mapping[str, Explainer], said: list[str]
+    kind: str, focus: TextFocus | PictureFocus, query: Query, methods: Mapping[str, Explainer], errors: list[str]
 ) -> AdversarialState:
     last = last_values(query)
     attackable = {id: method for id, method in methods.items() if id in METHODS}
     return AdversarialState(
         kind=kind,
         focus=focus,
-        method=_method(last, attackable, methods, said),
-        objective=choice("objective", last, CHOICES, said),
-        strength=read_strength(kind, last, said),
-        seed=read_seed(last, said),
-        scale=choice("scale", last, tuple(SCALES), said),
-        others=read_methods(query.get("other", []), methods, OTHERS[kind], said),
-        opened=read_opened(last, SECTIONS, said),
-        points=_points(last, said),
-        start=choice("start", last, ("", *baselines(methods)), said),
-        many=_many(query, attackable, methods, said),
+        method=_method(last, attackable, methods, errors),
+        objective=choice("objective", last, CHOICES, errors),
+        strength=read_settings(kind, last, errors),
+        seed=read_seed(last, errors),
+        scale=choice("scale", last, tuple(SCALES), errors),
+        others=read_methods(query.get("other", []), methods, OTHERS[kind], errors),
+        opened=read_opened(last, SECTIONS, errors),
+        points=_points(last, errors),
+        start=choice("start", last, ("", *baselines(methods)), errors),
+        many=_many(query, attackable, methods, errors),
     )
 
 
 def _method(
-    last: Mapping[str, str], attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], said: list[str]
+    last: Mapping[str, str], attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], errors: list[str]
 ) -> str:
     """One that cannot be attacked is said to be so, as the engine says it."""
-    from engine.attacks.params import check_method
+    from engine.attacks.plan import check_method
     from engine.errors import ExegesisError
 
     asked = last.get("method", METHOD)
@@ -205,7 +281,7 @@ def _method(
     try:
         check_method(asked, next(iter(methods.values())).kind)
     except ExegesisError as error:
-        said.append(str(error))
+        errors.append(str(error))
     return METHOD
 
 
@@ -215,21 +291,23 @@ def baselines(methods: Mapping[str, Explainer]) -> tuple[str, ...]:
     return () if found is None else tuple(sorted(found.metadata["choices"], key=lambda one: one != found.default))
 
 
-def _points(last: Mapping[str, str], said: list[str]) -> int:
+def _points(last: Mapping[str, str], errors: list[str]) -> int:
     given = last.get("points", str(PATH_STEPS))
     if found := whole(given, MOST_POINTS):
         return found
     allowed = f"a whole number from 1 to {MOST_POINTS}"
-    said.append(str(not_allowed("points", allowed, given[:40], f"{PATH_STEPS} are used.")))
+    errors.append(str(not_allowed("points", allowed, given[:40], f"{PATH_STEPS} are used.")))
     return PATH_STEPS
 
 
-def _many(query: Query, attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], said: list[str]) -> Many:
-    last, start = last_values(query), Many()
+def _many(
+    query: Query, attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], errors: list[str]
+) -> ManyExamples:
+    last, start = last_values(query), ManyExamples()
     given = last.get("examples", str(EXAMPLES))
     examples = whole(given, MOST_EXAMPLES)
     if not examples:
-        said.append(
+        errors.append(
             str(
                 not_allowed(
                     "examples", f"a whole number from 1 to {MOST_EXAMPLES}", given[:40], f"{EXAMPLES} are used."
@@ -239,26 +317,26 @@ def _many(query: Query, attackable: Mapping[str, Explainer], methods: Mapping[st
     picked = tuple(query.get("bar", []))
     return replace(
         start,
-        models=read_models([name for name in query.get("on", []) if name != "none"], (), said),
-        methods=read_methods(query.get("attacked", []), attackable, MANY_METHODS, said),
+        models=read_models([name for name in query.get("on", []) if name != "none"], (), errors),
+        methods=read_methods(query.get("attacked", []), attackable, MANY_METHODS, errors),
         examples=examples or EXAMPLES,
-        measure=choice("measure", last, MEASURES, said),
-        which=choice("which", last, tuple(WHICH), said),
+        measure=choice("measure", last, MEASURES, errors),
+        which=choice("which", last, tuple(WHICH), errors),
         picked=picked if len(picked) == 3 else (),
-        transfer=read_methods(query.get("asked", []), methods, MANY_OTHERS, said),
-        of=choice("of", last, ("", *attackable), said),
+        transfer=read_methods(query.get("asked", []), methods, MANY_OTHERS, errors),
+        of=choice("of", last, ("", *attackable), errors),
     )
 
 
-def of_plan(plan: AttackPlan, measure: str) -> AdversarialState:
+def state_of_plan(plan: AttackPlan, measure: str) -> AdversarialState:
     """The state that shows attacks on many texts that were made before, by one measure; above them the first text."""
     return AdversarialState(
         kind="text",
         focus=TextFocus(plan.models[0], "", None, 0, plan.dataset),
         objective=plan.objectives[0] if len(plan.objectives) == 1 else BOTH,
-        strength=as_texts("text", plan.attack),
+        strength=settings_as_text("text", plan.attack),
         seed=plan.seed,
-        many=Many(plan.models, plan.methods, plan.examples, measure, transfer=plan.transfer),
+        many=ManyExamples(plan.models, plan.methods, plan.examples, measure, transfer=plan.transfer),
     )
 
 

@@ -91,10 +91,10 @@ def _results(page: ExperimentPage, state: ExperimentState, plan: Any, methods: M
 
 def _rows_area(session: ExperimentSession, kind: str, status: PlanStatus, methods: Methods) -> None:
     """For experiments that draw nothing of their own: the rows as a table, and the files."""
-    from engine.experiments.run import rows_of
+    from engine.experiments.run import join_results, rows_of
 
     own, plan = session.experiment, status.results.plan
-    result = own.steps.Result(plan, status.results.found)
+    result = join_results(plan, status.results.found)
     st.dataframe(list(rows_of(result)), hide_index=True, key=session.key(kind, "rows"))
     sentence = f"Exegesis {product_version()}. {own.title_of(plan.as_plain())}, seed {plan.seed}, {plan.dtype}."
     export_area(session, kind, result, cited_html(sentence, references(plan, methods)))

@@ -37,7 +37,7 @@ AGAIN = "Try the failed ones again"
 
 @dataclass(frozen=True)
 class CachedResults:
-    """What the cache holds of a plan: what was `found` on those of its models that are finished."""
+    """The cached results of a plan: one for each finished part of it (see `engine.experiments.run.parts_of`)."""
 
     plan: Any
     sample: Sample
@@ -46,13 +46,16 @@ class CachedResults:
     @property
     def missing(self) -> tuple[str, ...]:
         """Models of which there is nothing yet."""
-        there = {one.model for one in self.found}
+        there = {model for one in self.found for model in self._models(one)}
         return tuple(model for model in self.plan.models if model not in there)
 
     @property
     def incomplete(self) -> tuple[str, ...]:
         """Models on which something failed, so that it can be tried again."""
-        return tuple(one.model for one in self.found if not one.complete)
+        return tuple(model for one in self.found if not one.complete for model in self._models(one))
+
+    def _models(self, result: Any) -> tuple[str, ...]:
+        return self.plan.models if experiment_of(self.plan).joint else (result.model,)
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,11 @@ def runs_of(own: Experiment) -> list[Run]:
 
 def results_of(plan: Any, ended: Ended = ()) -> CachedResults:
     """What the cache holds of it, whoever made that. `ended`: when jobs about it did; it is read again after each."""
-    from engine.experiments.run import key_of
+    from engine.experiments.run import key_of, parts_of
     from engine.store import result_store
 
     sample = _sample(_written(plan), file_stamp(plan.dataset), str(home()), plan)
-    there = tuple(result_store().contains(key_of(plan, model, sample)) for model in plan.models)
+    there = tuple(result_store().contains(key_of(part, sample)) for part in parts_of(plan))
     return _results(_written(plan), file_stamp(plan.dataset), there, ended, str(home()), plan, sample)
 
 
@@ -121,20 +124,25 @@ def error_of(plan: Any) -> str:
     return ""
 
 
-def work_area(page: str, plan: Any, status: PlanStatus, cost: Callable[[Any, PlanStatus], str], failed: str) -> None:
+def work_area(
+    page: str, plan: Any, status: PlanStatus, cost: Callable[[Any, PlanStatus], str], failed: str, start: str = "",
+    empty: str = EMPTY,
+) -> None:  # fmt: skip
     """What is still to be done as a button, or the job that does it; the page is drawn again when that is over.
 
-    `cost`: what it costs, in words. `failed`: what is said of models on which something failed, {}.
+    `cost`: what it costs, in words. `failed`: what is said of models on which something failed, {}. `start`: label of
+    the button, the experiment's name if left out. `empty`: what is said before the first run, with {} for that label.
     """
     area, id = JobPanel(page), experiment_of(plan).id
+    start = start or id.capitalize()
     area.trouble()
     if status.running is not None:
         area.progress(status.running.id)
     elif status.results.missing:
         with st.container(border=True, key=f"{page}_to_do"):
-            st.markdown(EMPTY.format(id.capitalize()))
+            st.markdown(empty.format(start))
             st.caption(cost(plan, status))
-            area.start(id.capitalize(), id, spec_of(plan), status.last)
+            area.start(start, id, spec_of(plan), status.last)
     elif status.results.incomplete:
         with st.container(border=True, key=f"{page}_failed"):
             say_note(failed.format(", ".join(status.results.incomplete)))
@@ -169,7 +177,7 @@ def _sample(written: str, data: tuple[int, ...], home: str, _plan: Any) -> Sampl
 def _results(
     written: str, data: tuple[int, ...], there: tuple[bool, ...], ended: Ended, home: str, _plan: Any, _sample: Sample
 ) -> CachedResults:
-    from engine.experiments.run import find
+    from engine.experiments.run import find, parts_of
 
-    each = (find(_plan, model, _sample) for model in _plan.models)
+    each = (find(part, _sample) for part in parts_of(_plan))
     return CachedResults(_plan, _sample, tuple(one for one in each if one is not None))

@@ -8,7 +8,7 @@ from html import escape
 
 import streamlit as st
 
-from components.adversarial.state import of_plan as attack_state
+from components.adversarial.state import state_of_plan as attack_state
 from components.adversarial.state import write as attack_link
 from components.evaluate.look import Look
 from components.evaluate.state import of_plan as evaluation_state
@@ -22,7 +22,7 @@ from components.reproduction.words import BADGES, NO_FINDINGS, SECTIONS, SIGNS
 from components.scaffold.state import of_plan as students_state
 from components.scaffold.state import write as students_link
 from components.tables import draw_table
-from engine.jobs.attacking import plan_of as attack_plan
+from engine.attacks.plan import ATTACK
 from engine.jobs.evaluating import plan_of as evaluation_plan
 from engine.randomization.plan import RANDOMIZE
 from engine.reproduction import words
@@ -247,7 +247,7 @@ def _randomization_link(experiment: ExperimentSummary, metric: str) -> Query:
 
 
 def _attack_link(experiment: ExperimentSummary, metric: str) -> Query:
-    link = attack_link(attack_state(attack_plan(experiment.plan), metric.partition("_")[2]))
+    link = attack_link(attack_state(ATTACK.plan_of(experiment.plan), metric.partition("_")[2]))
     return {name: values for name, values in link.items() if name != "digest"}
 
 

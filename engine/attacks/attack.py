@@ -3,105 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
+from jaxtyping import Float
 
 from cache import key_for
 from engine import runtime
-from engine.attacks.ascent import Ascended, Ascent, like_lengths
-from engine.attacks.mapping import Mapper, resolved
-from engine.attacks.notes import notes_of
-from engine.attacks.params import PIXELS, AttackParams, check_method, check_objective, check_place
-from engine.attacks.pictures import shown_of
-from engine.attacks.ranks import order_of
-from engine.attacks.result import Attacked, pack, unpack
-from engine.attacks.trail import Watch
-from engine.attacks.words import nearest_words
+from engine.attacks.optimizer import OnStep, OptimizerResult, TopKOptimizer, group_by_length, order_of
+from engine.attacks.plan import MIXED, PIXELS, AttackParams, AttackRequest, check_method, check_objective, check_place
+from engine.attacks.result import AttackResult, NearestWords, PictureChange, pack, unpack
+from engine.attacks.saliency import SaliencyMapper, resolve_params
 from engine.errors import not_allowed
 from engine.explain import predict_encoded, require_finite
-from engine.input_kinds import load_classifier
-from engine.models import catalog
-from engine.models.classifier import AnyClassifier
-from engine.models.text_classifier import EncodedText
+from engine.input_kinds import input_kind, load_classifier
+from engine.lazy import torch
+from engine.models import catalog, sandbox
+from engine.models.classifier import AnyClassifier, EncodedInput
+from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.params import Plain, as_plain, from_mapping
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting
 from engine.registry import explainer
-from engine.request import DTYPES, Input
+from engine.request import Input
 from engine.result import Provenance
 from engine.store import result_store
 from engine.task import Item
+from engine.vision.classifier import ImageClassifier
+from engine.vision.picture import EncodedPicture
 
 VERSION = 2
 """Raised whenever the numbers of an attack change."""
 EXAMPLES_AT_ONCE = 16
+MOST_NEAREST = 3
+"""Words of the vocabulary that are listed for each moved embedding."""
+NOTHING_MOVES = "Epsilon is 0: nothing may move, so nothing changed."
+NOTHING_FOUND = "No step was better than to change nothing, so the input is as it was: the map withstood this attack."
+MIXED_SCALES = (
+    "Mixed quantities: the map is of the logit, often tens, and the penalty a squared change of the probability, at "
+    "most 1, so that it hardly counts unless beta is much larger than alpha."
+)
+FLAT = "The map is zero everywhere before the attack: its top is a matter of chance."
 
 
-@dataclass(frozen=True)
-class AttackRequest:
-    """One attack on one example's map by one method. `attack`: fields of `AttackParams`; `params`: of the method."""
-
-    model: str
-    method: str
-    example: Input
-    attack: Mapping[str, Plain] = field(default_factory=dict)
-    params: Mapping[str, Plain] = field(default_factory=dict)
-    seed: int = 0
-    dtype: str = DTYPES[0]
-
-
-def attack(request: AttackRequest, watch: Watch | None = None) -> Attacked:
+def attack(request: AttackRequest, on_step: OnStep | None = None) -> AttackResult:
     """The attack on one example; a cached one touches no model. Errors: see `attack_many`."""
-    return attack_many([request], watch=watch)[0]
+    return attack_many([request], on_step=on_step)[0]
 
 
 def attack_many(
     requests: Sequence[AttackRequest],
     report: Report | None = None,
     cancel: CancelToken | None = None,
-    watch: Watch | None = None,
-) -> list[Attacked]:
-    """Attacks in the order asked; examples that share all but themselves are attacked together.
+    on_step: OnStep | None = None,
+) -> list[AttackResult]:
+    """Attacks in the order of the requests; examples that share all but themselves are attacked together.
 
-    Each is kept as it ends.
-    `report` hears (step, steps, "step"). `watch` hears of each step of what is attacked now. Errors: `UsageError` for
+    Each is cached as it ends.
+    `report` hears (step, steps, "step"). `on_step` hears of each step of what is attacked now. Errors: `UsageError` for
     what is unknown, not differentiable or zero by construction, `ExegesisError` for what fails, `Cancelled`.
     """
-    plans = [_Plan(request) for request in requests]
-    store, found = result_store(), dict[str, Attacked]()
-    for plan in plans:
-        if (entry := store.get(plan.key)) is not None:
-            found[plan.key] = unpack(*entry)
+    every = [_ResolvedRequest(request) for request in requests]
+    store, results = result_store(), dict[str, AttackResult]()
+    for one in every:
+        if (entry := store.get(one.key)) is not None:
+            results[one.key] = unpack(*entry)
     with cancellable(cancel), reporting(report):
-        for group in _groups([plan for plan in {p.key: p for p in plans}.values() if plan.key not in found]):
+        groups: dict[str, list[_ResolvedRequest]] = {}
+        for one in {one.key: one for one in every}.values():
+            if one.key not in results:
+                groups.setdefault(one.batch_key, []).append(one)
+        for group in groups.values():
             with runtime.turn(lends=True):
-                for plan, made in _attacked(group, watch):
-                    store.put(plan.key, *pack(made))
-                    found[plan.key] = made
-    return [found[plan.key] for plan in plans]
+                for one, result in _attack_group(group, on_step):
+                    store.put(one.key, *pack(result))
+                    results[one.key] = result
+    return [results[one.key] for one in every]
 
 
-def key_of(request: AttackRequest) -> str:
+def attack_key(request: AttackRequest) -> str:
     """The cache key of the attack. Reads the model's files, never loads it."""
-    return _Plan(request).key
+    return _ResolvedRequest(request).key
 
 
 def check_request(method: str, kind: str, attack: Mapping[str, Plain], params: Mapping[str, Plain]) -> AttackParams:
-    """The attack's parameters, where method and parameters can be attacked; refuses without loading a model."""
+    """The attack's parameters, checked with the method and its parameters without loading a model."""
     check_method(method, kind)
-    chosen: AttackParams = from_mapping(AttackParams, attack, "attack")
-    check_place(chosen, kind)
-    resolved(method, kind, params, chosen)
-    return chosen
+    attack_params: AttackParams = from_mapping(AttackParams, attack, "attack")
+    check_place(attack_params, kind)
+    resolve_params(method, kind, params, attack_params)
+    return attack_params
 
 
-class _Plan:
+class _ResolvedRequest:
     """A request with its full parameters and its cache key."""
 
     def __init__(self, request: AttackRequest) -> None:
         self.request, self.kind = request, request.example.kind
-        self.chosen = check_request(request.method, self.kind, request.attack, request.params)
-        self.params = resolved(request.method, self.kind, request.params, self.chosen)
+        self.attack_params = check_request(request.method, self.kind, request.attack, request.params)
+        self.params = resolve_params(request.method, self.kind, request.params, self.attack_params)
         if type(request.seed) is not int or request.seed < 0:
             raise not_allowed("seed", "a whole number of at least 0", request.seed)
         request.example.check_length()
@@ -124,41 +123,36 @@ class _Plan:
     @property
     def attack(self) -> dict[str, Plain]:
         """All the attack's parameters, with the epsilon that was taken."""
-        return {**as_plain(self.chosen), "epsilon": self.chosen.bound}
+        return {**as_plain(self.attack_params), "epsilon": self.attack_params.bound}
 
     @property
-    def together(self) -> str:
-        """Requests that agree in this can be attacked together."""
-        asked = self.request
-        shared = {"model": [asked.model, self.revision, asked.dtype], "kind": self.kind, "method": asked.method}
+    def batch_key(self) -> str:
+        """Requests that agree in it can be attacked together."""
+        request = self.request
+        shared = {"model": [request.model, self.revision, request.dtype], "kind": self.kind, "method": request.method}
         return key_for({**shared, "params": self.params, "attack": self.attack})
 
 
-def _groups(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
-    groups: dict[str, list[_Plan]] = {}
-    for plan in plans:
-        groups.setdefault(plan.together, []).append(plan)
-    yield from groups.values()
-
-
-def _attacked(plans: list[_Plan], watch: Watch | None) -> Iterator[tuple[_Plan, Attacked]]:
-    """Attacks of plans that belong together, as they end. The caller holds the turn."""
-    first = plans[0]
+def _attack_group(
+    group: list[_ResolvedRequest], on_step: OnStep | None
+) -> Iterator[tuple[_ResolvedRequest, AttackResult]]:
+    """Attacks of requests that agree in their batch key, as they end. The caller holds the turn."""
+    first = group[0]
     model = load_classifier(first.kind, first.request.model, first.request.dtype, runtime.device())
-    check_objective(first.chosen, model.regression)
-    items = items_of(model, [(plan.request.example, plan.request.seed) for plan in plans])
-    for group in like_lengths([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
+    check_objective(first.attack_params, model.regression)
+    items = encode_items(model, [(one.request.example, one.request.seed) for one in group])
+    for places in group_by_length([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
         check_cancelled()
-        started, mine = runtime.clock(), [items[at] for at in group]
-        mapper = Mapper(model, mine, first.request.method, first.params, first.chosen)
-        for ended in Ascent(mapper, first.chosen, watch).run():
-            seconds = (runtime.clock() - started) / len(group)
-            plan = plans[group[ended.item]]
-            yield plan, _result(model, plan, mine[ended.item], ended, seconds)
+        started, batch = runtime.clock(), [items[at] for at in places]
+        mapper = SaliencyMapper(model, batch, first.request.method, first.params, first.attack_params)
+        for best in TopKOptimizer(mapper, first.attack_params, on_step).run():
+            seconds = (runtime.clock() - started) / len(places)
+            one = group[places[best.item]]
+            yield one, _build_result(model, one, batch[best.item], best, seconds)
 
 
-def items_of(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) -> list[Item]:
-    """Encoded examples with what the model predicts, which is the class that is attacked. The caller holds the turn."""
+def encode_items(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) -> list[Item]:
+    """Encode examples with the predicted class, which is the one that is attacked. The caller holds the turn."""
     encoded = [model.encode(example) for example, _ in examples]
     predictions = predict_encoded(model, encoded)
     require_finite(model, "logits", [prediction.logits for prediction in predictions])
@@ -168,36 +162,121 @@ def items_of(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) -> lis
     ]
 
 
-def _result(model: AnyClassifier, plan: _Plan, item: Item, ended: Ascended, seconds: float) -> Attacked:
-    encoded, asked, pixels = item.encoded, plan.request, plan.chosen.place == PIXELS
+def _build_result(
+    model: AnyClassifier, resolved: _ResolvedRequest, item: Item, best: OptimizerResult, seconds: float
+) -> AttackResult:
+    encoded, request, pixels = item.encoded, resolved.request, resolved.attack_params.place == PIXELS
     features = encoded.features
     provenance = Provenance(
-        asked.model, model.revision, asked.method, explainer(asked.method, plan.kind).version, plan.params,
-        item.target, model.labels[item.target], asked.seed, asked.dtype, model.device.type,
+        request.model, model.revision, request.method, explainer(request.method, resolved.kind).version,
+        resolved.params, item.target, model.labels[item.target], request.seed, request.dtype, model.device.type,
     )  # fmt: skip
-    return Attacked(
+    return AttackResult(
         tokens=encoded.tokens,
-        before=ended.before,
-        after=ended.after,
-        order_before=order_of(item, ended.before[features]),
-        order_after=order_of(item, ended.after[features]),
+        before=best.before,
+        after=best.after,
+        order_before=order_of(item, best.before[features]),
+        order_after=order_of(item, best.after[features]),
         prediction=item.prediction,
-        prediction_after=item.prediction if ended.best is None else model.predictions(ended.logits[None])[0],
+        prediction_after=item.prediction if best.step is None else model.predictions(best.logits[None])[0],
         provenance=provenance,
-        attack=plan.attack,
-        k=ended.k,
-        largest=np.abs(ended.delta).max(1),
-        length=np.linalg.norm(ended.delta, axis=1),
-        delta=ended.delta.astype(np.float64 if asked.dtype == "float64" else np.float32),
-        trail=ended.trail.thinned([] if ended.best is None else [ended.best]),
-        best=ended.best,
-        steps=ended.steps,
-        start=ended.start,
-        failed=ended.failed,
-        relative_epsilon=ended.relative_epsilon,
+        attack=resolved.attack,
+        k=best.k,
+        largest=np.abs(best.delta).max(1),
+        length=np.linalg.norm(best.delta, axis=1),
+        delta=best.delta.astype(np.float64 if request.dtype == "float64" else np.float32),
+        trajectory=best.trajectory.thin([] if best.step is None else [best.step]),
+        best=best.step,
+        steps=best.steps,
+        start=best.start,
+        failed=best.failed,
+        relative_epsilon=best.relative_epsilon,
         seconds=seconds,
-        notes=notes_of(item, plan.chosen, ended),
-        nearest=nearest_words(model, encoded, ended.delta) if isinstance(encoded, EncodedText) else (),
-        picture=shown_of(model, encoded, ended.delta) if pixels else None,
+        notes=tuple(_notes(item, resolved.attack_params, best)),
+        nearest=nearest_words(model, encoded, best.delta) if isinstance(encoded, EncodedText) else (),
+        picture=picture_change(model, encoded, best.delta) if pixels else None,
         grid=encoded.grid,
     )
+
+
+def _notes(item: Item, params: AttackParams, best: OptimizerResult) -> Iterator[str]:
+    """Sentences that a reader needs beside the numbers; none where all went as usual."""
+    encoded, n = item.encoded, len(item.encoded.features)
+    if encoded.truncated:
+        total = len(encoded) + encoded.truncated
+        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
+    if params.top_k > n:
+        yield f"top_k is {params.top_k:g}, but {_count_features(n, input_kind(encoded.kind).feature)} attacked."
+    if not best.before[encoded.features].any():
+        yield FLAT
+    for start, where in best.broken.items():
+        which = "Stopped" if params.starts == 1 else f"Start {start + 1} of {params.starts} stopped"
+        yield f"{which} at {where} was no finite number. What was best before is kept."
+    if params.quantity == MIXED and params.objective == "constrained":
+        yield MIXED_SCALES
+    if params.bound == 0:
+        yield NOTHING_MOVES
+    elif best.step is None and not best.failed:
+        yield NOTHING_FOUND
+
+
+def _count_features(n: int, noun: str) -> str:
+    return f"there is only 1 {noun}: it is" if n == 1 else f"there are only {n} {noun}s: all of them are"
+
+
+def describe_epsilon(params: AttackParams, relative: float | None) -> str:
+    """How far epsilon lets a position move, as a multiple of what is there; empty where that is not known."""
+    if relative is None:
+        return ""
+    if params.place == PIXELS:
+        return f"epsilon {params.bound:.3g} is {relative:.1%} of the range of a color"
+    return (
+        f"epsilon {params.bound:.3g} allows a change of up to {relative:.3g} times the median length of the embeddings"
+    )
+
+
+def nearest_words(
+    model: AnyClassifier, encoded: EncodedText, delta: Float[np.ndarray, "seq d_model"], most: int = MOST_NEAREST
+) -> tuple[NearestWords, ...]:
+    """Words of the vocabulary by Euclidean distance from each moved embedding; nothing for special tokens.
+
+    Euclidean, because the embedding's length counts too in what the model reads. Special tokens of the vocabulary
+    are no words. The token's own word is among them as long as it is near.
+    """
+    text = cast(TextClassifier, model)
+    with torch.inference_mode():
+        point = text.embed(text.collate([encoded]))[0] + torch.from_numpy(delta).to(text.embedding.weight)
+        wide = torch.promote_types(point.dtype, torch.float32)
+        table = text.embedding.weight.to(wide)[: len(text.tokenizer)]
+        far = torch.cdist(point.to(wide), table)
+        far[:, [id for id in text.tokenizer.all_special_ids if id < len(table)]] = torch.inf
+        nearest = far.topk(min(most, len(table)), largest=False)
+    named = [_words(text, ids) for ids in nearest.indices.tolist()]
+    return tuple(
+        () if special else tuple(zip(words, distances, strict=True))
+        for special, words, distances in zip(encoded.special, named, nearest.values.tolist(), strict=True)
+    )
+
+
+def _words(model: TextClassifier, ids: Sequence[int]) -> list[str]:
+    sandbox.check_decoding(model.tokenizer.name_or_path, ids)
+    return [model.tokenizer.decode([id]).strip() or model.tokenizer.convert_ids_to_tokens(id) for id in ids]
+
+
+def picture_change(model: AnyClassifier, encoded: EncodedInput, delta: Float[np.ndarray, "seq pixel"]) -> PictureChange:
+    """The picture before and after; `delta` in colors from 0 to 1, a row a position as the model reads patches."""
+    reader, picture = cast(ImageClassifier, model), cast(EncodedPicture, encoded)
+    difference = _unfold_patches(delta[picture.specials :], picture, reader.patch)
+    after = picture.pixels + difference * 255
+    return PictureChange(picture.pixels, after.round().clip(0, 255).astype(np.uint8), difference.astype(np.float32))
+
+
+def _unfold_patches(
+    rows: Float[np.ndarray, "patch pixel"], picture: EncodedPicture, patch: tuple[int, int]
+) -> Float[np.ndarray, "height width 3"]:
+    """Patches (channel, row, column) back in their places; what no patch covers stays 0."""
+    high, wide = picture.grid
+    apart = rows.reshape(high, wide, 3, *patch).transpose(0, 3, 1, 4, 2)
+    whole = np.zeros(picture.pixels.shape)
+    whole[: high * patch[0], : wide * patch[1]] = apart.reshape(high * patch[0], wide * patch[1], 3)
+    return whole

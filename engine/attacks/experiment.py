@@ -1,26 +1,61 @@
-"""`attack_examples`: methods attacked on a data set, by each objective, on one model or several."""
+"""The experiment `attack` carried out: its examples, units, and their result on all models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
-from engine.attacks import transfer
-from engine.attacks.attack import AttackRequest, attack_many
-from engine.attacks.findings import METRICS, TRANSFERRED, ZERO, AttackOutcome, Findings, Of, Row, Skip, values_of
-from engine.attacks.keeping import complete, finished, keep
-from engine.attacks.notes import notes_of_many, reach_of_many
-from engine.attacks.plan import AttackPlan, check
-from engine.attacks.result import Attacked
+from cache import key_for
+from engine import runtime
+from engine.attacks.attack import EXAMPLES_AT_ONCE, attack, attack_key, attack_many, check_request
+from engine.attacks.attack import VERSION as ATTACK_VERSION
+from engine.attacks.experiment_result import (
+    COLUMNS,
+    METRICS,
+    TRANSFERRED,
+    ZERO,
+    AttackExperimentResult,
+    AttackMetricKey,
+    AttackOutcome,
+    AttackRow,
+    AttackSkip,
+    epsilon_notes,
+    metric_values,
+    pack,
+    summarize_notes,
+    to_json,
+    unpack,
+)
+from engine.attacks.plan import AttackPlan, AttackRequest
+from engine.attacks.result import AttackResult
+from engine.attacks.transfer import VERSION as TRANSFER_VERSION
+from engine.attacks.transfer import measure_transfer, transfer_key
 from engine.data.labels import match_classes
 from engine.data.sources import SourceExample, load_source
-from engine.errors import ExegesisError, not_allowed
+from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.evaluation.maps import surviving
 from engine.evaluation.result import Facts
-from engine.evaluation.sample import Sample, Unread, reason, sample_of
+from engine.evaluation.sample import Sample, Unread, drawn_sample, reason
+from engine.experiments.base import Units
+from engine.experiments.run import carry_out
+from engine.experiments.run import check as check_plan
+from engine.explain import method_key, versions_of
+from engine.jobs.kinds import Step, Unit, unreadable_key
+from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
+from engine.registry import explainer
 from engine.result import Prediction
+
+__all__ = [
+    "COLUMNS", "VERSIONS", "ModelResult", "Result", "assemble", "attack_example", "attack_examples", "check", "narrow",
+    "pack", "result_key", "rows", "sample", "to_json", "units", "unpack",
+]  # fmt: skip
+
+VERSIONS = [2, ATTACK_VERSION, TRANSFER_VERSION]
+"""The first is raised whenever what is noted of each attack changes."""
+ModelResult = Result = AttackExperimentResult
 
 
 def attack_examples(
@@ -30,79 +65,169 @@ def attack_examples(
     report: Report = silent,
     cancel: CancelToken | None = None,
     **more: object,
-) -> Findings:
+) -> AttackExperimentResult:
     """Every method attacked on every model by every objective, on examples that the seed draws.
 
-    `more`: other fields of `AttackPlan`. Each attack is kept as it ends, so that stopped work goes on where it was.
+    `more`: other fields of `AttackPlan`. Each attack is cached as it ends, so that stopped work goes on where it was.
     An example that fails is skipped with the reason. Errors: those of the plan, and of reading the data set.
     """
-    return carry_out(AttackPlan(tuple(models), dataset, tuple(methods), **more), report, cancel)  # type: ignore[arg-type]
-
-
-def carry_out(plan: AttackPlan, report: Report = silent, cancel: CancelToken | None = None) -> Findings:
-    """A whole plan: see `attack_examples`."""
-    check(plan)
-    sample = sample_of(plan.sampled)
-    there = finished(plan, sample)
-    if there is not None and complete(there):
-        return there
-    with cancellable(cancel):
-        work = of_some(plan, sample, report)
-    report(work.total, work.total, "")
-    keep(found := _gathered(work), sample)
-    return found
+    plan = AttackPlan(tuple(models), dataset, tuple(methods), **more)  # type: ignore[arg-type]
+    result: AttackExperimentResult = carry_out(plan, report, cancel)
+    return result
 
 
 def attack_example(
     plan: AttackPlan, index: int, report: Report = silent, cancel: CancelToken | None = None
-) -> Findings:
-    """The plan on the one example at that place in the data set, none drawn. Its attacks are kept, not the whole."""
-    check(plan)
+) -> AttackExperimentResult:
+    """The plan on the one example at that place in the data set. Its attacks are cached, the whole is not."""
+    check_plan(plan)
     source = load_source(plan.kind, plan.dataset, plan.split, tolerant=True)
     if not 0 <= index < source.count:
         raise not_allowed("index", f"a place in {source.name}, from 0 to {source.count - 1:,}", index)
     with cancellable(cancel):
-        return _gathered(of_some(plan, Sample(source, (index,)), report))
+        return _Assembly(plan, Sample(source, (index,)), report).run()
 
 
-def of_some(plan: AttackPlan, sample: Sample, report: Report = silent) -> Work:
-    """What is found on these examples, with each attack kept."""
-    work = Work(plan, sample, report)
-    for model in plan.models:
-        for group in sample.groups():
-            work.model(model, group)
-    return work
+def check(plan: AttackPlan) -> None:
+    """Refuse what cannot be attacked."""
+    if "objective" in plan.attack:
+        raise UsageError("attack: the objective stands in objectives. Leave it out here.")
+    for method in plan.transfer:
+        known = explainer(method, plan.kind)
+        for model in plan.models:
+            known.settled(plan.params_of(method), model)
+    for objective, method in plan.pairs:
+        check_request(method, plan.kind, {**plan.attack, "objective": objective}, plan.params_of(method))
 
 
-def _gathered(work: Work) -> Findings:
-    plan = work.plan
-    facts = tuple(work.facts[key] for key in sorted(work.facts, key=lambda key: (plan.models.index(key[0]), key[1])))
-    reach = reach_of_many(work.outcomes, plan.chosen(plan.objectives[0]))
-    said = (*dict.fromkeys(work.said), *reach, *notes_of_many(work.notes), *_wrong(facts))
-    return Findings(plan, tuple(work.rows), tuple(work.skips), facts, said, tuple(work.outcomes))
+def sample(plan: AttackPlan) -> Sample:
+    """The examples: the same as an evaluation draws with this seed. Errors: those of reading the data set."""
+    return drawn_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
-def _wrong(facts: Sequence[Facts]) -> Iterator[str]:
-    for model in dict.fromkeys(one.model for one in facts):
-        own = [one for one in facts if one.model == model]
-        if count := sum(one.right is False for one in own):
-            yield (
-                f"{model} is wrong about {count} of {len(own)} examples before any attack: there the class that is "
-                "kept is the predicted, wrong one."
-            )
+def result_key(plan: AttackPlan, sample: Sample) -> str:
+    """The cache key of the whole. Reads the models' files, never loads one."""
+    source = sample.source
+    return key_for(
+        {
+            "kind": "attacks",
+            "version": VERSIONS,
+            "plan": plan.as_plain(),
+            "models": [catalog.revision(model) for model in plan.models],
+            "data": [source.name, source.revision, source.count],
+            "methods": [_method_key(plan, method) for method in plan.measured_methods],
+            "device": runtime.device_type(),
+        }
+    )
+
+
+def _method_key(plan: AttackPlan, method: str) -> list[object]:
+    known = explainer(method, plan.kind)
+    if known.settle is None:
+        return [*versions_of(known)]
+    return [method_key(known, plan.params_of(method), model) for model in plan.models]
+
+
+def units(plan: AttackPlan, sample: Sample) -> Units:
+    """Model by model, objective by objective, method by method: a unit an example, then a unit an example for each
+    method that the attack may transfer to.
+
+    The examples that are attacked together are a group, for one worker.
+    """
+    return Units(
+        unit
+        for model in plan.models
+        for objective, method in plan.pairs
+        for unit in _MethodUnits(plan, sample, model, objective, method).units()
+    )
+
+
+def narrow(plan: AttackPlan, sample: Sample, group: Sequence[Any]) -> tuple[AttackPlan, Sample]:
+    """One model, objective and method, and some examples."""
+    model, objective, method, indices = group
+    alone = replace(plan, models=(model,), objectives=(objective,), methods=(method,))
+    return alone, Sample(sample.source, tuple(indices))
+
+
+def assemble(plan: AttackPlan, sample: Sample, report: Report) -> AttackExperimentResult:
+    """All attacks, each from the cache or computed, with what they transfer to."""
+    assembly = _Assembly(plan, sample, report)
+    result = assembly.run()
+    report(assembly.total, assembly.total, "")
+    return result
+
+
+def rows(result: AttackExperimentResult) -> Iterator[dict[str, str | int | float | None]]:
+    """One observation a row, with the outcome of its attack."""
+    return result.tidy_rows()
+
+
+@dataclass(frozen=True)
+class _MethodUnits:
+    """The attacks on one method by one objective. Examples are read when their turn comes."""
+
+    plan: AttackPlan
+    sample: Sample
+    model: str
+    objective: str
+    method: str
+
+    def units(self) -> Iterator[Unit]:
+        plan, model, indices = self.plan, self.model, self.sample.indices
+        keys = {index: self._key(index) for index in indices}
+        places = {key: index for index, key in keys.items()}
+        starts = range(0, len(indices), EXAMPLES_AT_ONCE)
+        batches = [list(indices[at : at + EXAMPLES_AT_ONCE]) for at in starts]
+        groups = {index: [model, self.objective, self.method, batch] for batch in batches for index in batch}
+        steps = plan.attack_params(self.objective).steps  # at most: an attack that stands still ends sooner
+        what = f"{self.method}, {self.objective}"
+
+        def attack_together(units: Sequence[Unit]) -> None:
+            self._attack([places[unit.key] for unit in units])
+
+        for place, (index, key) in enumerate(keys.items(), 1):
+            step = Step(f"Attack on {what}, {model}", place, len(keys), steps, "steps")
+            yield Unit(
+                key, f"attack on {what}, example {index}, {model}", partial(self._attack, [index]), stores_itself=True,
+                batch=attack_together, step=step, group=groups[index],
+            )  # fmt: skip
+        for other in plan.transfer_methods(self.method):
+            for index in indices:
+                yield Unit(
+                    self._key(index, other), f"{other} on what fooled {what}, example {index}, {model}",
+                    partial(self._transfer, index, other), stores_itself=True, group=groups[index],
+                )  # fmt: skip
+
+    def _key(self, index: int, other: str = "") -> str:
+        try:
+            request = self._request(index)
+            return transfer_key(request, other, self.plan.params_of(other)) if other else attack_key(request)
+        except ExegesisError as error:
+            example = {"dataset": self.plan.dataset, "index": index}
+            return unreadable_key(f"{other or self.method}, {self.objective}", example, error)
+
+    def _request(self, index: int) -> AttackRequest:
+        return self.plan.request(self.model, self.objective, self.method, self.sample.source.read(index))
+
+    def _attack(self, indices: Sequence[int]) -> None:
+        attack_many([self._request(index) for index in indices])
+
+    def _transfer(self, index: int, other: str) -> None:
+        request = self._request(index)
+        measure_transfer(request, attack(request), other, self.plan.params_of(other))
 
 
 @dataclass(eq=False)
-class Work:
-    """What is found so far. `notes`: which attack has one, and the note."""
+class _Assembly:
+    """The result so far. `notes`: the name of an attack, and a note on it."""
 
     plan: AttackPlan
     sample: Sample
     report: Report
-    rows: list[Row] = field(default_factory=list)
-    skips: list[Skip] = field(default_factory=list)
+    rows: list[AttackRow] = field(default_factory=list)
+    skips: list[AttackSkip] = field(default_factory=list)
     facts: dict[tuple[str, int], Facts] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    class_notes: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     outcomes: list[AttackOutcome] = field(default_factory=list)
     done: int = 0
@@ -112,92 +237,112 @@ class Work:
         """Attacks in all."""
         return len(self.plan.models) * len(self.sample.indices) * sum(1 for _ in self.plan.pairs)
 
-    def model(self, model: str, group: Sequence[SourceExample | Unread]) -> None:
+    def run(self) -> AttackExperimentResult:
+        """All attacks, each from the cache or computed."""
+        plan = self.plan
+        for model in plan.models:
+            for group in self.sample.groups():
+                self._attack_group(model, group)
+        facts = tuple(self.facts[at] for at in sorted(self.facts, key=lambda at: (plan.models.index(at[0]), at[1])))
+        epsilon = epsilon_notes(self.outcomes, plan.attack_params(plan.objectives[0]))
+        notes = (*dict.fromkeys(self.class_notes), *epsilon, *summarize_notes(self.notes), *_wrong_predictions(facts))
+        return AttackExperimentResult(plan, tuple(self.rows), tuple(self.skips), facts, notes, tuple(self.outcomes))
+
+    def _attack_group(self, model: str, group: Sequence[SourceExample | Unread]) -> None:
         """All attacks on some examples of one model."""
         for objective, method in self.plan.pairs:
             for one in group:
                 if isinstance(one, Unread):
                     self._skip_all(model, objective, method, one.index, one.why)
-            readable = [one for one in group if isinstance(one, SourceExample)]
-            self._attack(model, objective, method, readable)
+            self._attack(model, objective, method, [one for one in group if isinstance(one, SourceExample)])
             self.done += len(group)
 
     def _attack(self, model: str, objective: str, method: str, group: Sequence[SourceExample]) -> None:
         check_cancelled()
         requests = [self.plan.request(model, objective, method, one) for one in group]
-        tell = self._step(f"attack on {method}, {objective}, {model}", len(group))
-        made = surviving(partial(attack_many, report=tell), requests)
-        for one, request, found in zip(group, requests, made, strict=True):
-            if isinstance(found, ExegesisError):
-                self._skip_all(model, objective, method, one.index, reason(found))
+        report = self._step_report(f"attack on {method}, {objective}, {model}", len(group))
+        results = surviving(partial(attack_many, report=report), requests)
+        for one, request, result in zip(group, requests, results, strict=True):
+            if isinstance(result, ExegesisError):
+                self._skip_all(model, objective, method, one.index, reason(result))
                 continue
-            self._note(Of(model, self.plan.dataset, method, "", objective, method), one.index, values_of(found))
-            self._remember(model, one, found)
+            self._add(self._metric_key(model, objective, method, method), one.index, metric_values(result))
+            self._add_facts(model, one, result)
             self.outcomes.append(
-                AttackOutcome(model, objective, method, one.index, found.outcome, found.class_kept,
-                              found.constraint_kept, found.start, found.relative_epsilon)
+                AttackOutcome(model, objective, method, one.index, result.outcome, result.class_kept,
+                              result.constraint_kept, result.start, result.relative_epsilon)
             )  # fmt: skip
-            self.notes += [(f"{method}, {objective}, {model}, example {one.index}", note) for note in found.notes]
-            for other in self.plan.others(method):
-                self._transfer(Of(model, self.plan.dataset, other, "", objective, method), one.index, request, found)
+            self.notes += [(f"{method}, {objective}, {model}, example {one.index}", note) for note in result.notes]
+            for other in self.plan.transfer_methods(method):
+                self._transfer(self._metric_key(model, objective, method, other), one.index, request, result)
 
-    def _step(self, what: str, size: int) -> Report:
-        """The steps of the attacks that run now, as a part of all."""
+    def _metric_key(self, model: str, objective: str, attacked: str, method: str) -> AttackMetricKey:
+        """The key of all metrics."""
+        return AttackMetricKey(model, self.plan.dataset, method, "", objective, attacked)
 
-        def tell(step: int, steps: int, unit: str) -> None:
+    def _step_report(self, what: str, size: int) -> Report:
+        """Progress of the attacks that run now, as a part of all."""
+
+        def report(step: int, steps: int, unit: str) -> None:
             if unit == "step":  # else it is the map before, which takes no time beside them
                 self.report(self.done + size * step // steps, self.total, f"{what}: step {step:,} of {steps:,}")
 
-        return tell
+        return report
 
-    def _transfer(self, of: Of, example: int, request: AttackRequest, found: Attacked) -> None:
+    def _transfer(self, key: AttackMetricKey, example: int, request: AttackRequest, attacked: AttackResult) -> None:
         check_cancelled()
-        self.report(self.done, self.total, f"{of.method} on what fooled {of.attacked}, {of.model}")
-        params = self.plan.params_of(of.method)
-        (made,) = surviving(lambda _: [transfer.transferred(request, found, of.method, params)], [None])
-        if isinstance(made, ExegesisError):
-            self._skip(of, TRANSFERRED, example, reason(made))
+        self.report(self.done, self.total, f"{key.method} on what fooled {key.attacked}, {key.model}")
+        params = self.plan.params_of(key.method)
+        (result,) = surviving(lambda _: [measure_transfer(request, attacked, key.method, params)], [None])
+        if isinstance(result, ExegesisError):
+            self._skip(key, TRANSFERRED, example, reason(result))
         else:
-            self._note(of, example, values_of(made))
+            self._add(key, example, metric_values(result))
 
-    def _note(self, of: Of, example: int, values: Mapping[str, float | None]) -> None:
+    def _add(self, key: AttackMetricKey, example: int, values: Mapping[str, float | None]) -> None:
         for metric, value in values.items():
-            own = _by(of, metric)
+            own = replace(key, metric=metric)
             if value is None:
-                self.skips.append(Skip(own, example, ZERO))
+                self.skips.append(AttackSkip(own, example, ZERO))
             else:
-                self.rows.append(Row(own, example, value))
+                self.rows.append(AttackRow(own, example, value))
 
     def _skip_all(self, model: str, objective: str, method: str, example: int, why: str) -> None:
-        self._skip(Of(model, self.plan.dataset, method, "", objective, method), tuple(METRICS), example, why)
-        for other in self.plan.others(method):
-            self._skip(Of(model, self.plan.dataset, other, "", objective, method), TRANSFERRED, example, why)
+        self._skip(self._metric_key(model, objective, method, method), tuple(METRICS), example, why)
+        for other in self.plan.transfer_methods(method):
+            self._skip(self._metric_key(model, objective, method, other), TRANSFERRED, example, why)
 
-    def _skip(self, of: Of, metrics: Sequence[str], example: int, why: str) -> None:
-        self.skips += [Skip(_by(of, metric), example, why) for metric in metrics]
+    def _skip(self, key: AttackMetricKey, metrics: Sequence[str], example: int, why: str) -> None:
+        self.skips += [AttackSkip(replace(key, metric=metric), example, why) for metric in metrics]
 
-    def _remember(self, model: str, one: SourceExample, found: Attacked) -> None:
-        said = found.prediction
+    def _add_facts(self, model: str, one: SourceExample, result: AttackResult) -> None:
+        prediction = result.prediction
         self.facts[model, one.index] = Facts(
             model=model,
             example=one.index,
             label=one.label,
-            predicted=said.label,
-            confidence=max(said.probabilities),
-            right=self._right(one, said),
-            length=len(found.features),
+            predicted=prediction.label,
+            confidence=max(prediction.probabilities),
+            right=self._is_right(one, prediction),
+            length=len(result.features),
         )
 
-    def _right(self, one: SourceExample, said: Prediction) -> bool | None:
-        """Whether the model is right about it; None where that cannot be told."""
+    def _is_right(self, one: SourceExample, prediction: Prediction) -> bool | None:
+        """Whether the model is right about it; None where that is not known."""
         source = self.sample.source
-        if one.class_index is None or said.regression:
+        if one.class_index is None or prediction.regression:
             return None
-        classes = match_classes(source.labels, said.labels, source.unnamed)
-        self.said += [classes.note] if classes.note else []
+        classes = match_classes(source.labels, prediction.labels, source.unnamed)
+        self.class_notes += [classes.note] if classes.note else []
         true = None if classes.indices is None else classes.indices[one.class_index]
-        return None if true is None else said.index == true
+        return None if true is None else prediction.index == true
 
 
-def _by(of: Of, metric: str) -> Of:
-    return Of(of.model, of.dataset, of.method, metric, of.objective, of.attacked)
+def _wrong_predictions(facts: Sequence[Facts]) -> Iterator[str]:
+    for model in dict.fromkeys(one.model for one in facts):
+        own = [one for one in facts if one.model == model]
+        if count := sum(one.right is False for one in own):
+            yield (
+                f"{model} is wrong about {count} of {len(own)} examples before any attack: there the class that is "
+                "kept is the predicted, wrong one."
+            )

@@ -1,94 +1,194 @@
-"""What is to be attacked: plain values, checked before anything is run."""
+"""What is to be attacked and how: the parameters of an attack, and the declaration of the experiment `attack`."""
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 
-from engine.attacks.attack import AttackRequest, check_request
-from engine.attacks.params import OBJECTIVES, AttackParams
 from engine.data.sources import SourceExample
 from engine.errors import UsageError, not_allowed, unknown
-from engine.evaluation.plan import Plan
-from engine.evaluation.plan import check as check_evaluation
-from engine.params import Plain, from_mapping
+from engine.evaluation.plan import MEMBERS
+from engine.experiments import options
+from engine.experiments.base import Experiment, register
+from engine.experiments.options import RANDOM, ExperimentPlan
+from engine.models.classifier import EMBEDDING
+from engine.params import LOGIT, PROBABILITY, Plain, from_mapping, option
 from engine.registry import explainer
-from engine.request import DTYPES
+from engine.request import DTYPES, Input
 
+PIXELS = "pixels"
+PLACES = (EMBEDDING, PIXELS)
+OBJECTIVES = ("unconstrained", "constrained")
+METHODS = ("gradient", "gradient_l2", "gradient_x_input", "integrated_gradients")
+"""Those whose map can be differentiated once more."""
+MIXED = "mixed"
+QUANTITIES = (LOGIT, PROBABILITY, MIXED)
+"""What the map is of, and what the penalty keeps: one of both, or a map of the logit with a penalty on the probability.
+By the logit constrained attacks keep the probability, as in the thesis, and else they do not (docs/attacks.md).
+"""
+TOLERANCE = 0.05
+"""By how much a constrained attack may change the probability of the predicted class and still keep its constraint; by
+how much the score, of a regression head."""
+STARTS = 3
+EPSILON = {EMBEDDING: 2.0, PIXELS: 8 / 255}
+"""How far each number may move: of an embedding, or of a pixel's color from 0 to 1."""
+PATH_STEPS = 9
+"""Nodes of integrated gradients during an attack, where none are named: each is a pass in each step."""
 EXAMPLES = 16
 
 
 @dataclass(frozen=True)
-class AttackPlan:
-    """`attack`: fields of `AttackParams` but the objective, where not at their defaults. `params`: of methods.
+class AttackParams:
+    """The top-k attack. Constrained: maximize `alpha D - beta (m(x) - m(x + delta))^2`, else D while the class stays.
 
-    `transfer`: other methods, whose maps of the attacked inputs are looked at too.
+    D is minus the sum of the attacked map at the k features that were the highest. `quantity` is m and what the map is
+    of: the probability or the logit of the predicted class, of a regression head always the score. Of `mixed` the map
+    is of the logit, often tens, and m the probability, at most 1, so that at alpha = beta the penalty hardly counts.
+    The attack is made from `starts` draws at once, and the best is kept. Defaults: the thesis, section 3.5.
     """
 
-    models: tuple[str, ...]
-    dataset: str
-    methods: tuple[str, ...]
-    objectives: tuple[str, ...] = OBJECTIVES
-    examples: int = EXAMPLES
-    seed: int = 0
-    split: str | None = None
-    dtype: str = DTYPES[0]
+    objective: str = option(OBJECTIVES[0], "Keep the class, or keep its probability too", choices=OBJECTIVES)
+    place: str = option(EMBEDDING, "What is moved: embeddings, or the pixels of a picture", choices=PLACES)
+    epsilon: float | None = option(None, "How far each number may move; none: 2, pixels 8/255", low=0)
+    top_k: float = option(0.15, "Features attacked: a share below 1, or how many from 1 on", low=0)
+    quantity: str = option(
+        LOGIT,
+        "Of which the map is and which the penalty keeps: the logit of the class, its probability, or mixed: a map of "
+        "the logit (often tens) against a penalty on the probability (at most 1), which hardly counts at α = β",
+        choices=QUANTITIES,
+    )
+    alpha: float = option(1.0, "Weight of the map in the constrained objective", low=0)
+    beta: float = option(1.0, "Weight of the penalty in the constrained objective", low=0)
+    starts: int = option(
+        STARTS, "Random starts, made at once; the best is kept. Curves of a run are of the first", low=1, high=100
+    )
+    steps: int = option(500, "Steps of gradient ascent", low=1, high=100_000)
+    learning_rate: float = option(0.1, "Of the first step; halved every 200", low=0)
+    sign_steps: bool = option(False, "Step by the sign of the gradient, so all numbers alike")
+    specials: bool = option(False, "Move the embeddings of special tokens too")
+
+    def __post_init__(self) -> None:
+        if self.top_k <= 0 or (self.top_k >= 1 and not float(self.top_k).is_integer()):
+            raise not_allowed("top_k", "a share above 0 and below 1, or a whole number of features", self.top_k)
+
+    @property
+    def bound(self) -> float:
+        """Epsilon, where none is named that of the place."""
+        return EPSILON[self.place] if self.epsilon is None else self.epsilon
+
+    def k_of(self, n: int) -> int:
+        """How many of n features are attacked: the share rounded down, at least one and at most all."""
+        # 0.29 * 100 is 28.999999999999996.
+        wanted = math.floor(self.top_k * n + 1e-9) if self.top_k < 1 else int(self.top_k)
+        return min(n, max(1, wanted))
+
+
+@dataclass(frozen=True)
+class AttackRequest:
+    """One attack on one example's map by one method. `attack`: fields of `AttackParams`; `params`: of the method."""
+
+    model: str
+    method: str
+    example: Input
     attack: Mapping[str, Plain] = field(default_factory=dict)
-    params: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
-    transfer: tuple[str, ...] = ()
+    params: Mapping[str, Plain] = field(default_factory=dict)
+    seed: int = 0
+    dtype: str = DTYPES[0]
+
+
+@dataclass(frozen=True)
+class AttackPlan(ExperimentPlan):
+    """`attack`: fields of `AttackParams` but the objective, where not at their defaults. `params`: of methods.
+
+    `transfer`: other methods, whose maps of the attacked inputs are measured too.
+    """
+
+    models: tuple[str, ...] = options.models()
+    dataset: str = options.dataset()
+    methods: tuple[str, ...] = options.methods(MISSING, "Methods to attack, between commas.")
+    objectives: tuple[str, ...] = option(
+        OBJECTIVES, choices=OBJECTIVES, link="objective", allowed=f"some of {', '.join(OBJECTIVES)}, each once"
+    )
+    examples: int = options.examples(EXAMPLES)
+    seed: int = options.seed("Draws where attacks start, and the examples.")
+    split: str | None = options.split()
+    dtype: str = options.dtype()
+    attack: Mapping[str, Plain] = field(default_factory=dict)
+    params: Mapping[str, Mapping[str, Plain]] = options.params()
+    transfer: tuple[str, ...] = option((), "Other methods to measure, or 'all'.", metavar="A,B")
 
     @property
-    def sampled(self) -> Plan:
-        """An evaluation of the same models on the same examples."""
-        methods = tuple(dict.fromkeys((*self.methods, *self.transfer)))
-        return Plan(self.models, self.dataset, methods, (), self.examples, self.seed, self.split, dtype=self.dtype,
-                    params=self.params)  # fmt: skip
+    def measured_methods(self) -> tuple[str, ...]:
+        """The attacked methods, then those that are measured too."""
+        return tuple(dict.fromkeys((*self.methods, *self.transfer)))
 
     @property
-    def kind(self) -> str:
-        """What the models read, "text" or "image"."""
-        return self.sampled.kind
+    def company(self) -> tuple[str, ...]:
+        members = (member for method in self.measured_methods for member in MEMBERS.get(method, ()))
+        return tuple(dict.fromkeys((*self.measured_methods, *members, RANDOM)))
 
     @property
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Each objective with each method."""
         return ((objective, method) for objective in self.objectives for method in self.methods)
 
-    def others(self, attacked: str) -> tuple[str, ...]:
-        """Of what is looked at too, those that are not the attacked method itself, whose maps are there anyway."""
+    def transfer_methods(self, attacked: str) -> tuple[str, ...]:
+        """The methods of `transfer` without the attacked one, whose maps are there anyway."""
         return tuple(method for method in self.transfer if method != attacked)
 
-    def params_of(self, method: str) -> Mapping[str, Plain]:
-        return self.params.get(method, {})
-
-    def request(self, model: str, objective: str, method: str, one: SourceExample) -> AttackRequest:
+    def request(self, model: str, objective: str, method: str, example: SourceExample) -> AttackRequest:
         """The attack on one example."""
-        given = {**self.attack, "objective": objective}
-        return AttackRequest(model, method, one.input, given, self.params_of(method), self.seed, self.dtype)
+        attack = {**self.attack, "objective": objective}
+        return AttackRequest(model, method, example.input, attack, self.params_of(method), self.seed, self.dtype)
 
-    def chosen(self, objective: str) -> AttackParams:
+    def attack_params(self, objective: str) -> AttackParams:
         """The attack's parameters, defaults filled in."""
-        return from_mapping(AttackParams, {**self.attack, "objective": objective}, "attack")
-
-    def as_plain(self) -> dict[str, object]:
-        return dataclasses.asdict(self)
+        params: AttackParams = from_mapping(AttackParams, {**self.attack, "objective": objective}, "attack")
+        return params
 
 
-def check(plan: AttackPlan) -> None:
-    """Refuses a plan that cannot be carried out. A hub's model may be downloaded for it; no model is loaded."""
-    if not plan.objectives or len(set(plan.objectives)) < len(plan.objectives):
-        raise not_allowed("objectives", f"some of {', '.join(OBJECTIVES)}, each once", list(plan.objectives))
-    for objective in plan.objectives:
-        if objective not in OBJECTIVES:
-            raise unknown("objective", objective, OBJECTIVES)
-    if "objective" in plan.attack:
-        raise UsageError("attack: the objective stands in objectives. Leave it out here.")
-    kind = plan.kind
-    for method in plan.transfer:
-        explainer(method, kind)
-    if len(set(plan.transfer)) < len(plan.transfer):
-        raise not_allowed("transfer", "different names", list(plan.transfer))
-    for objective, method in plan.pairs:
-        check_request(method, kind, {**plan.attack, "objective": objective}, plan.params_of(method))
-    check_evaluation(plan.sampled)
+ATTACK = register(
+    Experiment(
+        id="attack",
+        plan=AttackPlan,
+        module="engine.attacks.experiment",
+        title="Attack {methods} on {dataset} with {models}",
+        noun="attacks",
+        participle="attacked",
+        summary="Attack maps on many examples; stopped, the same command goes on where it was.",
+        doing="attacking",
+        json_help="Print the scores as JSON.",
+        opens_with={},
+        joint=True,
+    )
+)
+
+
+def check_method(method: str, kind: str) -> None:
+    """Refuse a method that does not exist, or whose map cannot be differentiated; says which can."""
+    explainer(method, kind)
+    if method not in METHODS:
+        raise UsageError(
+            f"methods: {method} cannot be attacked, for its map has no derivative here. "
+            f"Can be attacked: {', '.join(METHODS)}. The map of {method} on the attacked input can be asked for: "
+            "name it among transfer."
+        )
+
+
+def check_place(params: AttackParams, kind: str) -> None:
+    """Refuse pixels of a text, and special tokens of pixels."""
+    if params.place not in PLACES:
+        raise unknown("place", params.place, PLACES)
+    if params.place == PIXELS and kind != "image":
+        raise UsageError("place: a text has no pixels. Set place to embedding, or name a model that reads pictures.")
+    if params.place == PIXELS and params.specials:
+        raise UsageError("specials: special tokens have no pixels. Set place to embedding, or leave specials out.")
+
+
+def check_objective(params: AttackParams, regression: bool) -> None:
+    """Refuse to keep the class of a model that has none."""
+    if regression and params.objective != "constrained":
+        raise UsageError(
+            "objective: this model gives a score and no class, so that there is no class to keep. Use constrained."
+        )

@@ -1,20 +1,17 @@
-"""What an attack found on one example: a frozen, validated record, and how the cache keeps it."""
+"""The result of an attack on one example: its trajectory, the measures of the thesis, and how the cache stores it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 
 from cache.codec import Arrays, Meta
-from engine.attacks.params import TOLERANCE
-from engine.attacks.ranks import normalised_sum_change, rank_change, sum_change
-from engine.attacks.trail import Trail
-from engine.attacks.words import Near
+from engine.attacks.plan import TOLERANCE
 from engine.params import Plain
 from engine.result import Prediction, Provenance, Token
 from engine.serialization import unpack_prediction
@@ -22,12 +19,36 @@ from engine.serialization import unpack_prediction
 FOOLED, ROBUST, CLASS_CHANGED, BROKEN, FAILED = OUTCOMES = (
     "fooled", "robust", "class changed", "constraint broken", "failed"
 )  # fmt: skip
-"""What an attack can come to: see `Attacked.outcome`."""
+"""What an attack can come to: see `AttackResult.outcome`."""
+MOST_POINTS = 101
+"""About how many steps of a trajectory are kept."""
+NearestWords = tuple[tuple[str, float], ...]
+"""Words with their distances, the nearest first."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """The picture before and after, as the model sees it; `difference` in colours from 0 to 1, exact.
+class Trajectory:
+    """One example's attack. `step` 0 is the seeded start; `objective` is what is maximized, in the unit of the map.
+
+    `rank_change` from 0 to 1; `probability` of the class that was predicted (a score, for a regression head).
+    """
+
+    step: Int[np.ndarray, "point"]
+    objective: Float[np.ndarray, "point"]
+    rank_change: Float[np.ndarray, "point"]
+    probability: Float[np.ndarray, "point"]
+    class_kept: Bool[np.ndarray, "point"]
+
+    def thin(self, always: Sequence[int], most: int = MOST_POINTS) -> Trajectory:
+        """At most about so many points, evenly; the last one and the steps named always."""
+        every = -(-len(self.step) // most)
+        keep = (self.step % every == 0) | np.isin(self.step, [*always, self.step[-1]])
+        return Trajectory(**{name: values[keep] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True, eq=False)
+class PictureChange:
+    """The picture before and after, as the model sees it; `difference` in colors from 0 to 1, exact.
 
     `after` is rounded to 8 bits to be looked at and saved; the model was given the exact one.
     """
@@ -38,16 +59,16 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False)
-class Attacked:
+class AttackResult:
     """One example before and after. Scores are one a token; `top` are the positions that were attacked, in order.
 
     `largest` and `length` are the size of each position's change, its largest number and its Euclidean length (of
-    pixels in colours from 0 to 1). `nearest`: of texts, the words nearest to each moved embedding. `best`: the step
+    pixels in colors from 0 to 1). `nearest`: of texts, the words nearest to each moved embedding. `best`: the step
     that is kept, None where none was better than to change nothing. `delta` is what is added, in the attack's unit.
-    `start`: which random start is kept, from 0; `best`, `steps` and `trail` are its own. `failed`: the ascent left the
-    class for good, or met what was no finite number, before it found anything. `relative_epsilon`: the longest change
-    of a position that epsilon allows, `sqrt(d) epsilon`, over the median Euclidean length of the embeddings that may
-    move, None where that is 0; of pixels epsilon over the range of a color.
+    `start`: the random start that is kept, from 0; `best`, `steps` and `trajectory` are its own. `failed`: the ascent
+    left the class for good, or met what was no finite number, before it found anything. `relative_epsilon`: the longest
+    change of a position that epsilon allows, `sqrt(d) epsilon`, over the median Euclidean length of the embeddings that
+    may move, None where that is 0; of pixels epsilon over the range of a color.
     """
 
     tokens: tuple[Token, ...]
@@ -63,7 +84,7 @@ class Attacked:
     largest: Float[np.ndarray, "seq"]
     length: Float[np.ndarray, "seq"]
     delta: Float[np.ndarray, "seq width"]
-    trail: Trail
+    trajectory: Trajectory
     best: int | None
     steps: int
     seconds: float
@@ -71,8 +92,8 @@ class Attacked:
     failed: bool = False
     relative_epsilon: float | None = None
     notes: tuple[str, ...] = ()
-    nearest: tuple[Near, ...] = ()
-    picture: Shown | None = None
+    nearest: tuple[NearestWords, ...] = ()
+    picture: PictureChange | None = None
     grid: tuple[int, int] | None = None
     cached: bool = False
 
@@ -107,12 +128,12 @@ class Attacked:
     def top_k_sum_change_normalised(self) -> float | None:
         """The same, each map divided by its sum of absolute values; None where one is all zero."""
         features = self.features
-        return normalised_sum_change(self.before[features], self.after[features], self.order_before[: self.k].tolist())
+        return normalized_sum_change(self.before[features], self.after[features], self.order_before[: self.k].tolist())
 
     @property
     def probability_change(self) -> float:
         """m(x) - m(x + delta) of the class that was predicted; of the score, for a regression head."""
-        return self._of_target(self.prediction) - self._of_target(self.prediction_after)
+        return self._target_value(self.prediction) - self._target_value(self.prediction_after)
 
     @property
     def probability_distance(self) -> float:
@@ -151,7 +172,7 @@ class Attacked:
         """Whether the first k places changed while the constraint was kept."""
         return self.outcome == FOOLED
 
-    def _of_target(self, prediction: Prediction) -> float:
+    def _target_value(self, prediction: Prediction) -> float:
         values = prediction.logits if prediction.regression else prediction.probabilities
         return values[self.provenance.target]
 
@@ -162,27 +183,27 @@ PLAIN = (
 )  # fmt: skip
 
 
-def pack(found: Attacked) -> tuple[Meta, Arrays]:
+def pack(result: AttackResult) -> tuple[Meta, Arrays]:
     """Plain metadata and arrays."""
-    meta: dict[str, Any] = {name: getattr(found, name) for name in PLAIN}
+    meta: dict[str, Any] = {name: getattr(result, name) for name in PLAIN}
     meta |= {
-        "tokens": [dataclasses.astuple(token) for token in found.tokens],
-        "notes": list(found.notes),
-        "nearest": [[list(pair) for pair in near] for near in found.nearest],
-        "grid": None if found.grid is None else list(found.grid),
-        "attack": dict(found.attack),
-        "prediction": dataclasses.asdict(found.prediction),
-        "prediction_after": dataclasses.asdict(found.prediction_after),
-        "provenance": dataclasses.asdict(found.provenance),
+        "tokens": [dataclasses.astuple(token) for token in result.tokens],
+        "notes": list(result.notes),
+        "nearest": [[list(pair) for pair in near] for near in result.nearest],
+        "grid": None if result.grid is None else list(result.grid),
+        "attack": dict(result.attack),
+        "prediction": dataclasses.asdict(result.prediction),
+        "prediction_after": dataclasses.asdict(result.prediction_after),
+        "provenance": dataclasses.asdict(result.provenance),
     }
-    arrays = {name: getattr(found, name) for name in ARRAYS}
-    arrays |= {f"trail_{name}": values for name, values in vars(found.trail).items()}
-    if found.picture is not None:
-        arrays |= {f"picture_{name}": values for name, values in vars(found.picture).items()}
+    arrays = {name: getattr(result, name) for name in ARRAYS}
+    arrays |= {f"trail_{name}": values for name, values in vars(result.trajectory).items()}
+    if result.picture is not None:
+        arrays |= {f"picture_{name}": values for name, values in vars(result.picture).items()}
     return meta, arrays
 
 
-def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Attacked:
+def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> AttackResult:
     """The attack that `pack` took apart, marked as cached."""
     own: dict[str, Any] = {name: meta[name] for name in PLAIN} | {name: np.array(arrays[name]) for name in ARRAYS}
     own |= {
@@ -193,11 +214,32 @@ def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Attacke
         "prediction": unpack_prediction(meta["prediction"]),
         "prediction_after": unpack_prediction(meta["prediction_after"]),
         "provenance": Provenance(**{**meta["provenance"], "heads": ()}),
-        "trail": Trail(**_part(arrays, "trail_")),
-        "picture": Shown(**_part(arrays, "picture_")) if "picture_after" in arrays else None,
+        "trajectory": Trajectory(**_arrays_with(arrays, "trail_")),
+        "picture": PictureChange(**_arrays_with(arrays, "picture_")) if "picture_after" in arrays else None,
     }
-    return Attacked(**own, cached=True)
+    return AttackResult(**own, cached=True)
 
 
-def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+def _arrays_with(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): np.array(own) for name, own in arrays.items() if name.startswith(prefix)}
+
+
+def rank_change(before: Int[np.ndarray, "feature"], after: Int[np.ndarray, "feature"], k: int) -> float:
+    """The share of the first k places that another feature holds now, from 0 to 1.
+
+    The thesis's formula counts the places that stay; its text and its example those that change, as we do.
+    """
+    return float((before[:k] != after[:k]).mean())
+
+
+def sum_change(before: Float[np.ndarray, "feature"], after: Float[np.ndarray, "feature"], top: Sequence[int]) -> float:
+    """By how much the sum of the scores fell at the features that were the top, in the unit of the map."""
+    return float((before[list(top)] - after[list(top)]).sum())
+
+
+def normalized_sum_change(
+    before: Float[np.ndarray, "feature"], after: Float[np.ndarray, "feature"], top: Sequence[int]
+) -> float | None:
+    """The same of maps divided by their sum of absolute values, from -2 to 2; None where a map is all zero."""
+    sizes = np.abs(before).sum(), np.abs(after).sum()
+    return None if 0 in sizes else sum_change(before / sizes[0], after / sizes[1], top)

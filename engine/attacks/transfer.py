@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,12 +13,11 @@ from jaxtyping import Float, Int
 from cache import key_for, single_flight
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.attacks import attack
-from engine.attacks.attack import AttackRequest
-from engine.attacks.params import PIXELS
-from engine.attacks.ranks import normalised_sum_change, order_of, rank_change, sum_change
-from engine.attacks.result import Attacked
-from engine.attacks.space import colours_to_numbers
+from engine.attacks.attack import attack_key, encode_items
+from engine.attacks.optimizer import order_of
+from engine.attacks.plan import PIXELS, AttackRequest
+from engine.attacks.result import AttackResult, normalized_sum_change, rank_change, sum_change
+from engine.attacks.saliency import color_scale
 from engine.errors import Cancelled
 from engine.explain import explain, require_finite
 from engine.explain import key_of as explanation_key
@@ -38,7 +37,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Transferred:
+class TransferResult:
     """Another method's maps of the input before and after the attack, one score a token. `k`: of the attack."""
 
     method: str
@@ -62,15 +61,17 @@ class Transferred:
     @property
     def top_k_sum_change_normalised(self) -> float | None:
         """The same, each map divided by its sum of absolute values; None where one is all zero."""
-        return normalised_sum_change(self.before[self.features], self.after[self.features], self._top)
+        return normalized_sum_change(self.before[self.features], self.after[self.features], self._top)
 
     @property
     def _top(self) -> Sequence[int]:
         return self.order_before[: self.k].tolist()
 
 
-def transferred(request: AttackRequest, attacked: Attacked, method: str, params: Mapping[str, Plain]) -> Transferred:
-    """The maps of `method`, at these parameters, of what `attacked` found. Kept; the caller holds no turn.
+def measure_transfer(
+    request: AttackRequest, attacked: AttackResult, method: str, params: Mapping[str, Plain]
+) -> TransferResult:
+    """The maps of `method`, at these parameters, of the input before and after an attack. Cached; needs no turn.
 
     The class explained is the one that was predicted before the attack.
     """
@@ -81,15 +82,15 @@ def transferred(request: AttackRequest, attacked: Attacked, method: str, params:
             return {}, _maps(request, attacked, method, params, before)
 
     _, arrays, _ = single_flight(
-        result_store(), key_of(request, method, params), compute, alone=(Cancelled,), check=check_cancelled
+        result_store(), transfer_key(request, method, params), compute, alone=(Cancelled,), check=check_cancelled
     )
     own = {name: np.array(arrays[name]) for name in ("before", "after", "order_before", "order_after")}
-    return Transferred(method, **own, features=attacked.features, k=attacked.k)
+    return TransferResult(method, **own, features=attacked.features, k=attacked.k)
 
 
-def key_of(request: AttackRequest, method: str, params: Mapping[str, Plain]) -> str:
+def transfer_key(request: AttackRequest, method: str, params: Mapping[str, Plain]) -> str:
     """The cache key. Reads the model's files, never loads it."""
-    of = [attack.key_of(request), explanation_key(_request(request, method, params))]
+    of = [attack_key(request), explanation_key(_request(request, method, params))]
     return key_for({"kind": "attack, transferred", "version": VERSION, "of": of})
 
 
@@ -98,17 +99,17 @@ def _request(request: AttackRequest, method: str, params: Mapping[str, Plain]) -
 
 
 def _maps(
-    request: AttackRequest, attacked: Attacked, method: str, params: Mapping[str, Plain], before: np.ndarray
+    request: AttackRequest, attacked: AttackResult, method: str, params: Mapping[str, Plain], before: np.ndarray
 ) -> Arrays:
     kind = request.example.kind
     model = load_classifier(kind, request.model, request.dtype, runtime.device())
-    (item,) = attack.items_of(model, [(request.example, request.seed)])
+    (item,) = encode_items(model, [(request.example, request.seed)])
     moved = Item(item.encoded, attacked.prediction_after, item.target, item.seed)
-    twin = moved_model(model, item, attacked.delta, str(attacked.attack["place"]))
+    copied = moved_model(model, item, attacked.delta, str(attacked.attack["place"]))
 
     def run(method: str, params: Mapping[str, Plain] = {}) -> list[Attribution]:
         spec = explainer(method, kind)
-        return spec.function(Task(twin, [moved], run), spec.settled(params, request.model))
+        return spec.function(Task(copied, [moved], run), spec.settled(params, request.model))
 
     after = run(method, params)[0].scores
     require_finite(model, f"scores by {method} of the attacked input", after)
@@ -122,18 +123,11 @@ def moved_model(model: AnyClassifier, item: Item, delta: Float[np.ndarray, "seq 
 
     What it remembers is its own. Features that a method removes are as if nothing had moved them.
     """
-    twin: Any = copy.copy(model)
-    twin.memo = {}
+    copied: Any = copy.copy(model)
+    copied.memo = {}
     change = torch.from_numpy(np.asarray(delta)).to(model.device, model.dtype)
     if place == PIXELS:
-        change = change * colours_to_numbers(cast(ImageClassifier, model)).to(change)
-    embed, points = _ways(model, change, place)
-    twin.embed, twin.points = embed, points
-    return cast(AnyClassifier, twin)
-
-
-def _ways(model: AnyClassifier, change: torch.Tensor, place: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """How to embed the moved input, and its numbers at a place."""
+        change = change * color_scale(cast(ImageClassifier, model)).to(change)
 
     def embed(batch: Any) -> torch.Tensor:
         moved = model.points(batch, place) + change
@@ -142,4 +136,5 @@ def _ways(model: AnyClassifier, change: torch.Tensor, place: str) -> tuple[Calla
     def points(batch: Any, where: str = EMBEDDING) -> torch.Tensor:
         return embed(batch) if where == EMBEDDING else model.points(batch, where) + (change if where == place else 0)
 
-    return embed, points
+    copied.embed, copied.points = embed, points
+    return cast(AnyClassifier, copied)

@@ -1,28 +1,50 @@
-"""`exegesis attack`: can a small change of the input change its map, and leave its class?"""
+"""`exegesis attack`: can a small change of the input change its map, and leave its class?
+
+For people: a table a model, what was skipped, and what the words mean.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
+from engine.attacks.experiment import attack_example
+from engine.attacks.experiment_result import EXCLUDED, AttackExperimentResult, AttackScore
+from engine.attacks.plan import ATTACK, METHODS, OBJECTIVES, TOLERANCE, AttackPlan, check_method
 from engine.cli import options
-from engine.cli.experiments import check_job, given, rows_file, worked
-from engine.cli.guard import FAILED, fail
-from engine.cli.inputs import check_dtype, read_methods, read_typed_params
+from engine.cli.drawing_evaluation import NOTHING
+from engine.cli.experiments import given, run_experiment
+from engine.cli.inputs import read_methods, read_typed_params
 from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split
-from engine.cli.output import write_file
+from engine.cli.output import console, table, visible
 from engine.errors import UsageError, not_allowed
-
-if TYPE_CHECKING:
-    from engine.attacks.findings import Findings
-    from engine.attacks.plan import AttackPlan
-    from engine.progress import CancelToken, Report
-
-    Work = Callable[[Report, CancelToken], Findings]
+from engine.progress import CancelToken, Report
+from engine.registry import explainer
 
 BOTH = "both"
+HEADS = {
+    "rank_change": "rank change",
+    "top_k_sum_change": "top-k sum change",
+    "top_k_sum_change_normalised": "normalised",
+    "probability_change": "probability change",
+    "probability_distance": "distance",
+    "class_kept": "class kept",
+    "fooled": "fooled",
+}
+LEGEND = (
+    "mean [95 % interval]. rank change: share of the top k places that another feature holds after the attack. top-k "
+    "sum change: by how much the scores of the top fell; normalised: of maps divided by their sum of absolute values. "
+    "fooled: share of all attacks that changed the top k and kept their constraint: the class and, constrained, its "
+    f"probability within {TOLERANCE:g}. Maps of other attacks are left out of the means. A robust method has low "
+    "values although probability and class stayed. -> method: its map of an input that fooled the attacked one."
+)
 
 
 def attack(
@@ -62,49 +84,42 @@ def attack(
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Attack maps on many examples; stopped, the same command goes on where it was."""
-    from engine.attacks.export import FORMATS
-    from engine.attacks.plan import AttackPlan, check
-    from engine.cli import drawing_attack, output, plain_attack
 
-    check_dtype(dtype)
-    check_job(job, executor)
+    def read_plan() -> AttackPlan:
+        plan = AttackPlan(
+            models=tuple(options.read_names("--models", models)),
+            dataset=given("--dataset", dataset),
+            methods=(),
+            objectives=_objectives(objective),
+            examples=options.read_whole("--examples", examples, 1),
+            seed=options.read_whole("--seed", seed),
+            split=split,
+            dtype=dtype,
+            attack={
+                **({} if epsilon is None else {"epsilon": _number("--epsilon", epsilon)}),
+                "place": place,
+                "top_k": _number("--top-k", top_k),
+                "quantity": quantity,
+                "alpha": _number("--alpha", alpha),
+                "beta": _number("--beta", beta),
+                "starts": options.read_whole("--starts", starts, 1),
+                "steps": options.read_whole("--steps", steps, 1),
+                "learning_rate": _number("--learning-rate", learning_rate),
+                "sign_steps": sign_steps,
+                "specials": specials,
+            },
+        )
+        return _with_methods(plan, methods, transfer, param)
+
+    def attack_one(plan: AttackPlan, report: Report, cancel: CancelToken) -> AttackExperimentResult:
+        return attack_example(plan, at, report, cancel)
+
     if index is not None and (job or executor != "local"):
         raise UsageError("--index: one example is attacked here and at once. Leave --job and --executor out.")
-    file = rows_file(out)
-    plan = AttackPlan(
-        models=tuple(options.read_names("--models", models)),
-        dataset=given("--dataset", dataset),
-        methods=(),
-        objectives=_objectives(objective),
-        examples=options.read_whole("--examples", examples, 1),
-        seed=options.read_whole("--seed", seed),
-        split=split,
-        dtype=dtype,
-        attack={
-            **({} if epsilon is None else {"epsilon": _number("--epsilon", epsilon)}),
-            "place": place,
-            "top_k": _number("--top-k", top_k),
-            "quantity": quantity,
-            "alpha": _number("--alpha", alpha),
-            "beta": _number("--beta", beta),
-            "starts": options.read_whole("--starts", starts, 1),
-            "steps": options.read_whole("--steps", steps, 1),
-            "learning_rate": _number("--learning-rate", learning_rate),
-            "sign_steps": sign_steps,
-            "specials": specials,
-        },
-    )
-    plan = _with_methods(plan, methods, transfer, param)
-    check(plan)
-    found = worked("attack", "attacking", _work(plan, index, executor, address), plan.as_plain() if job else None)
-    if file is not None:
-        write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
-    if as_json:
-        output.print_json(plain_attack.as_plain(found))
-    else:
-        drawing_attack.draw(found, file)
-    if not found.facts:
-        raise typer.Exit(fail("attack: no example could be attacked; why is said above.", FAILED))
+    at = 0 if index is None else options.read_whole("--index", index)
+    shared = {"dtype": dtype, "job": job, "executor": executor, "address": address, "out": out, "as_json": as_json}
+    work = None if index is None else attack_one
+    run_experiment(ATTACK, print_result, read_plan, shared, work, failed="no example could be attacked")
 
 
 def _number(option: str, value: str) -> float:
@@ -117,38 +132,72 @@ def _number(option: str, value: str) -> float:
 
 
 def _objectives(given: str) -> tuple[str, ...]:
-    from engine.attacks.params import OBJECTIVES
-
     if given not in (*OBJECTIVES, BOTH):
         raise not_allowed("--objective", f"one of {', '.join((*OBJECTIVES, BOTH))}", given)
     return OBJECTIVES if given == BOTH else (given,)
 
 
 def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str] | None) -> AttackPlan:
-    """With the parameters of all of them."""
-    from dataclasses import replace
-
-    from engine.attacks.params import METHODS, check_method
-    from engine.registry import explainer
-
+    """The plan with its methods and the parameters of all of them."""
     kind = plan.kind
     if not methods.strip():
         raise UsageError(f"--methods: is missing. Can be attacked: {', '.join(METHODS)}. Give one or more.")
-    asked = options.read_names("--methods", methods)
-    for method in asked:
+    attacked = options.read_names("--methods", methods)
+    for method in attacked:
         check_method(method, kind)
     others = read_methods("--transfer", transfer, kind, plan.models)[0] if transfer.strip() else []
-    every = list({spec.id: spec for spec in [*(explainer(method, kind) for method in asked), *others]}.values())
+    every = list({spec.id: spec for spec in [*(explainer(method, kind) for method in attacked), *others]}.values())
     params = read_typed_params(param, every)
-    return replace(plan, methods=tuple(asked), transfer=tuple(spec.id for spec in others), params=params)
+    return replace(plan, methods=tuple(attacked), transfer=tuple(spec.id for spec in others), params=params)
 
 
-def _work(plan: AttackPlan, index: str | None, executor: str, address: str | None) -> Work:
-    """What is to be done: the one example, or all that the seed draws."""
-    from engine.attacks.executors import carry_out_on
-    from engine.attacks.experiment import attack_example
+def print_result(result: AttackExperimentResult, file: Path | None) -> None:
+    """Print a table a model, what was skipped, and what the words mean."""
+    out = console()
+    for section in _sections(result):
+        out.print(section)
 
-    if index is None:
-        return lambda report, cancel: carry_out_on(executor, plan, address, report, cancel)
-    at = options.read_whole("--index", index)
-    return lambda report, cancel: attack_example(plan, at, report, cancel)
+
+def _sections(result: AttackExperimentResult) -> Iterator[RenderableType]:
+    for model, own in groupby(result.scores, key=lambda score: score.key.model):
+        scores = list(own)
+        yield Text(visible(f"{model} on {scores[0].key.dataset}"), style="bold")
+        yield _table(scores)
+        yield from (Text(visible(line)) for line in _skipped(scores))
+        yield ""
+    yield from (Text(visible(f"! {line}"), style="bold red") for line in result.problems)
+    yield from (Text(visible(line)) for line in result.notes)
+    yield Text(LEGEND, style="dim")
+
+
+def _table(scores: Sequence[AttackScore]) -> RenderableType:
+    """A row a map that was measured: an objective, an attacked method, a method."""
+    rows = table(["objective", "method", "n", *HEADS.values()], right=["n", *HEADS.values()])
+    groups: dict[tuple[str, str, str], dict[str, AttackScore]] = {}
+    for score in scores:
+        key = score.key
+        groups.setdefault((key.objective, key.attacked, key.method), {})[key.metric] = score
+    for (objective, attacked, method), cells in groups.items():
+        name = method if method == attacked else f"{attacked} -> {method}"
+        n = max(score.n for score in cells.values())
+        numbers = [_cell(cells[metric]) if metric in cells else NOTHING for metric in HEADS]
+        rows.add_row(*(Text(visible(cell)) for cell in (objective, name, str(n), *numbers)))
+    return rows
+
+
+def _cell(score: AttackScore) -> str:
+    if score.value is None:
+        return NOTHING
+    if score.interval is None or score.doubt:
+        return f"{score.value:.3g}"
+    low, high = score.interval
+    return f"{score.value:.3g} [{low:.3g}, {high:.3g}]"
+
+
+def _skipped(scores: Sequence[AttackScore]) -> Iterator[str]:
+    """A line for each reason and method, once for all metrics that share it; problems have lines of their own."""
+    groups = {(score.key.objective, score.key.method, reason, count): None
+              for score in scores for reason, count in score.skipped.items()}  # fmt: skip
+    for objective, method, reason, count in groups:
+        if reason not in EXCLUDED.values():
+            yield f"skipped, {method}, {objective}: {count} {'example' if count == 1 else 'examples'}: {reason}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, TypeVar
@@ -29,12 +30,14 @@ from engine.cli.output import (
 from engine.errors import Cancelled, UsageError, not_allowed
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, options_of
-from engine.experiments.run import FORMATS, carry_out, rows_of
+from engine.experiments.run import FORMATS, carry_out, part_results, rows_of
 from engine.jobs import create
 from engine.progress import CancelToken, Report
 from engine.store import result_store
 
 T = TypeVar("T")
+Work = Callable[[Any, Report, CancelToken], Any]
+"""Gives the result of a plan."""
 Draw = Callable[[Any, Path | None], object]
 """Prints a result for people; the second is the file to which rows went."""
 SHARED = {
@@ -99,21 +102,35 @@ def _value(one: Option, typed: Any) -> Any:
 
 
 def _run(own: Experiment, draw: Draw, typed: Mapping[str, Any]) -> None:
-    check_dtype(typed["dtype"])
-    check_job(typed["job"], typed["executor"])
-    file = rows_file(typed["out"])
+    run_experiment(own, draw, partial(_read_plan, own, typed), typed)
+
+
+def _read_plan(own: Experiment, typed: Mapping[str, Any]) -> Any:
     options = {name: one for name, one in _plan_options(own).items() if name != "methods"}
     plan = own.plan(methods=(), dtype=typed["dtype"], **{n: _value(one, typed[n]) for n, one in options.items()})
     usual = options_of(own.plan)["methods"].default
     wanted = typed["methods"] or (",".join(usual) if isinstance(usual, tuple) else "")
     methods, _ = read_methods("--methods", wanted, plan.kind, plan.models)
-    plan = replace(plan, methods=tuple(one.id for one in methods), params=read_typed_params(typed["param"], methods))
-    found = worked(
-        own.id,
-        own.doing,
-        lambda report, cancel: carry_out(plan, report, cancel, typed["executor"], typed["address"]),
-        plan.as_plain() if typed["job"] else None,
-    )
+    return replace(plan, methods=tuple(one.id for one in methods), params=read_typed_params(typed["param"], methods))
+
+
+def run_experiment(
+    own: Experiment, draw: Draw, read_plan: Callable[[], Any], typed: Mapping[str, Any], work: Work | None = None,
+    failed: str = "no example could be explained",
+) -> None:  # fmt: skip
+    """Carry out a plan as a command does, then write the rows and print the result.
+
+    `read_plan`: makes the plan of what was typed, after the options that all experiments share are checked. `typed`:
+    values of these options, by their names in `SHARED`, and `as_json`. `work`: does something else with the plan.
+    `failed`: what is said where the result has no example.
+    """
+    check_dtype(typed["dtype"])
+    check_job(typed["job"], typed["executor"])
+    file = rows_file(typed["out"])
+    plan = read_plan()
+    if work is None:
+        work = partial(carry_out, executor=typed["executor"], address=typed["address"])
+    found = worked(own.id, own.doing, partial(work, plan), plan.as_plain() if typed["job"] else None)
     if file is not None:
         write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
     if typed["as_json"]:
@@ -122,8 +139,8 @@ def _run(own: Experiment, draw: Draw, typed: Mapping[str, Any]) -> None:
         draw(found, file)
         if file is not None:
             print(f"Written: {visible(str(file))}, {sum(1 for _ in rows_of(found)):,} rows")
-    if not any(one.examples for one in found.models):
-        raise typer.Exit(fail(f"{own.id}: no example could be explained; why is said above.", FAILED))
+    if not any(one.examples for one in part_results(found)):
+        raise typer.Exit(fail(f"{own.id}: {failed}; why is said above.", FAILED))
 
 
 def draw_means(found: Any, file: Path | None) -> None:

@@ -10,7 +10,7 @@
     def check(plan): ...                    # what fields alone cannot say
     def sample(plan): ...                   # the examples, by the seed
     def units(plan, sample): ...            # cacheable work on one model: job steps and tasks of a cluster alike
-    def assemble(plan, sample, report): ... # what is found on one model: cached, or computed where it is missing
+    def assemble(plan, sample, report): ... # the result of one model: cached, or computed where it is missing
     def rows(found): ...                    # tidy rows of it, for CSV, JSON and Parquet
     def to_json(result): ...                # what `--json` prints
 
@@ -29,11 +29,12 @@ from engine.errors import unknown
 from engine.experiments.options import Spec, options_of, plan_from
 
 if TYPE_CHECKING:
+    from cache.codec import Arrays, Meta
     from engine.evaluation.sample import Sample
     from engine.jobs.kinds import Unit
     from engine.progress import Report
 
-MODULES = {"randomize": "engine.randomization.plan"}
+MODULES = {"attack": "engine.attacks.plan", "randomize": "engine.randomization.plan"}
 """Where experiments are declared, so that a job can be resumed in a process that has not imported it yet."""
 
 
@@ -55,7 +56,7 @@ class ExperimentResult:
 
 @runtime_checkable
 class Steps(Protocol):
-    """What the module of an experiment holds. Plans of `units` and `assemble` are of one model.
+    """What the module of an experiment holds. Plans of `units` and `assemble` are of one model, unless it is joint.
 
     `VERSIONS`: of the numbers, in the cache key. `COLUMNS`: of the rows. `ModelResult`: a frozen dataclass, which the
     cache holds; it has `model`, `dataset`, `examples` (their places in the data set) and `complete`: whether nothing
@@ -80,6 +81,27 @@ class Steps(Protocol):
     def to_json(self, result: Any) -> dict[str, Any]: ...
 
 
+@runtime_checkable
+class CustomStorage(Protocol):
+    """Functions of the module of an experiment whose results have a cache key and a stored form of their own."""
+
+    def result_key(self, plan: Any, sample: Sample) -> str: ...
+
+    def pack(self, result: Any) -> tuple[Meta, Arrays]: ...
+
+    def unpack(self, plan: Any, meta: Meta, arrays: Arrays) -> Any: ...
+
+
+@runtime_checkable
+class CustomTasks(Protocol):
+    """A function of the module of an experiment that tells a worker of a cluster which plan and examples its group is.
+
+    Without it the worker lists all units of the model, which is slow where they are many.
+    """
+
+    def narrow(self, plan: Any, sample: Sample, group: Any) -> tuple[Any, Sample]: ...
+
+
 @dataclass(frozen=True)
 class Experiment:
     """`id`: of the command and the kind of job. `module`: holds its `Steps`, and is imported when it is first run.
@@ -87,7 +109,8 @@ class Experiment:
     `title`: of a job, with the plan's fields in braces. `noun`, `participle`: what stands in the cache keys of results
     and of a cluster's tasks. `summary`, `doing`, `json_help`: what the command says of itself, while it works, and of
     `--json`. `opens_with`: the plans that the page begins with, by what the models read. `method_sets`: sets of methods
-    that the page offers, by their names.
+    that the page offers, by their names. `joint`: all models have one result together, cached as a whole: it has
+    `plan` in place of `model`, and is what carrying out the plan returns.
     """
 
     id: str
@@ -101,6 +124,7 @@ class Experiment:
     opens_with: Mapping[str, Any]
     json_help: str = "Print the numbers as JSON."
     method_sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    joint: bool = False
 
     @property
     def steps(self) -> Steps:

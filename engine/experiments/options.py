@@ -9,6 +9,7 @@ of the experiment needs it, all of it optional:
 * `place`: where the page draws it: "top", "line" (below the methods) or "more" (behind a button), the default.
 * `titles`: of the choices, for people. `most`: the largest number that the page and its link take.
 * `fallback`: what is said of a wrong value in a link, with {} for the value that is used instead.
+* `allowed`: of a list, what it may hold, in words.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def dataset() -> Any:
     return option(MISSING, help, metavar="D", link="data")
 
 
-def methods(default: tuple[str, ...], help: str) -> Any:
+def methods(default: Any, help: str) -> Any:
     return option(default, help, metavar="A,B", link="method")
 
 
@@ -111,7 +112,8 @@ class Option:
 
     @property
     def default(self) -> Any:
-        return self.field.default
+        factory = self.field.default_factory
+        return self.field.default if factory is MISSING else factory()
 
     @property
     def flag(self) -> str:
@@ -165,7 +167,7 @@ def is_wide(one: Option) -> bool:
 def plan_from(spec: Spec, plan: type, job: str) -> Any:
     """The plan of a job's specification. Errors: a field that is missing, unknown or of another shape."""
     known = options_of(plan)
-    needed = [name for name, one in known.items() if one.default is MISSING and name != "params"]
+    needed = [name for name, one in known.items() if one.default is MISSING]
     of = f"of {'an' if job[0] in 'aeiou' else 'a'} {job} job"
     if spec.keys() - known.keys() or set(needed) - spec.keys():
         more = ", ".join(sorted(known.keys() - set(needed)))

@@ -18,7 +18,7 @@ from engine import cluster, runtime
 from engine.cluster import CacheEntries
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.evaluation.sample import Sample
-from engine.experiments.base import Experiment, experiment_of
+from engine.experiments.base import CustomStorage, CustomTasks, Experiment, experiment_of
 from engine.experiments.options import Option, Spec, options_of
 from engine.explain import method_key
 from engine.input_kinds import kind_of_model
@@ -40,7 +40,7 @@ def carry_out(
     executor: str = "local",
     address: str | None = None,
 ) -> Any:
-    """A whole plan. What is found on a model is cached as a whole too, so that it opens at once.
+    """A whole plan. The result of a model is cached as a whole too, so that it opens at once.
 
     `executor`: "local", or "ray" for a cluster at `address`, None for the one on this machine. What a worker could not
     do is tried here, so that its reason is told. Errors: those of the plan, of a data set that cannot be read, and of
@@ -52,8 +52,20 @@ def carry_out(
     if executor == "ray":
         cluster.run_tasks(missing_tasks(plan, sample), address, report, cancel or CancelToken())
     with cancellable(cancel):
-        found = tuple(_on_model(plan, model, sample, report) for model in plan.models)
-    return experiment_of(plan).steps.Result(plan, found)
+        return join_results(plan, tuple(_part_result(part, sample, report) for part in parts_of(plan)))
+
+
+def parts_of(plan: Any) -> tuple[Any, ...]:
+    """The plans of which each has a result in the cache: one a model, or the whole where results are joint."""
+    if experiment_of(plan).joint:
+        return (plan,)
+    return tuple(replace(plan, models=(model,)) for model in plan.models)
+
+
+def join_results(plan: Any, results: tuple[Any, ...]) -> Any:
+    """The result of a plan from those of its parts."""
+    own = experiment_of(plan)
+    return results[0] if own.joint else own.steps.Result(plan, results)
 
 
 def sample_of(plan: Any) -> Sample:
@@ -65,18 +77,18 @@ def finished(plan: Any) -> Any | None:
     """The whole from the cache, without a model; None while it holds nothing of one of its models."""
     check(plan)
     sample = sample_of(plan)
-    found = tuple(one for model in plan.models if (one := find(plan, model, sample)) is not None)
-    return experiment_of(plan).steps.Result(plan, found) if len(found) == len(plan.models) else None
+    results = tuple(find(part, sample) for part in parts_of(plan))
+    return None if None in results else join_results(plan, results)
 
 
-def _on_model(plan: Any, model: str, sample: Sample, report: Report) -> Any:
-    """From the cache or worked out now; what is incomplete is tried again."""
-    there = find(plan, model, sample)
-    if there is not None and there.complete:
-        return there
-    found = experiment_of(plan).steps.assemble(replace(plan, models=(model,)), sample, report)
-    keep(plan, model, sample, found)
-    return found
+def _part_result(part: Any, sample: Sample, report: Report) -> Any:
+    """From the cache or computed now; what is incomplete is tried again."""
+    cached = find(part, sample)
+    if cached is not None and cached.complete:
+        return cached
+    result = experiment_of(part).steps.assemble(part, sample, report)
+    keep(part, sample, result)
+    return result
 
 
 def check(plan: Any) -> None:
@@ -96,10 +108,10 @@ def _check_lists(plan: Any) -> None:
     lists = [one for one in plan_options(plan) if one.is_list]
     for one in lists:
         values = getattr(plan, one.name)
-        if not values and one.default != ():
+        if not values and one.default != () and not one.get("allowed"):
             raise UsageError(f"{one.name}: must name at least one, got none.")
-        if len(set(values)) < len(values):
-            raise not_allowed(one.name, "different names", list(values))
+        if len(set(values)) < len(values) or (not values and one.default != ()):
+            raise not_allowed(one.name, one.get("allowed", "different names"), list(values))
     for one in lists:
         for value in getattr(plan, one.name):
             if one.get("choices") and value not in one.get("choices"):
@@ -136,10 +148,13 @@ def _check_values(plan: Any) -> None:
         raise unknown("dtype", plan.dtype, DTYPES)
 
 
-def key_of(plan: Any, model: str, sample: Sample) -> str:
-    """The cache key of what is found on one model. Reads the model's files, never loads it."""
-    own, source = experiment_of(plan), sample.source
-    asked = {name: value for name, value in plan.as_plain().items() if name not in ("models", "params")}
+def key_of(part: Any, sample: Sample) -> str:
+    """The cache key of the result of a part of a plan (see `parts_of`). Reads the model's files, never loads it."""
+    own, source = experiment_of(part), sample.source
+    if isinstance(own.steps, CustomStorage):
+        return own.steps.result_key(part, sample)
+    [model] = part.models
+    asked = {name: value for name, value in part.as_plain().items() if name not in ("models", "params")}
     return key_for(
         {
             "kind": own.noun,
@@ -147,7 +162,7 @@ def key_of(plan: Any, model: str, sample: Sample) -> str:
             "plan": asked,
             "model": [model, catalog.revision(model)],
             "data": [source.name, source.revision, source.count],
-            "methods": [_method_key(plan, method, model) for method in plan.company],
+            "methods": [_method_key(part, method, model) for method in part.company],
             "device": runtime.device_type(),
         }
     )
@@ -158,17 +173,20 @@ def _method_key(plan: Any, method: str, model: str) -> list[object]:
     return [method, method_key(explainer(method, plan.kind), given, model), keyed_params(given)]
 
 
-def find(plan: Any, model: str, sample: Sample) -> Any | None:
-    """What the cache holds of a model, None where it holds nothing. It may be incomplete."""
-    key = key_of(plan, model, sample)
-    entry = result_store().get(key) or result_store().get(_incomplete_key(plan, key))
-    return None if entry is None else _unpack(experiment_of(plan).steps.ModelResult, *entry)
+def find(part: Any, sample: Sample) -> Any | None:
+    """The cached result of a part of a plan, None where there is none. It may be incomplete."""
+    key, steps = key_of(part, sample), experiment_of(part).steps
+    entry = result_store().get(key) or result_store().get(_incomplete_key(part, key))
+    if entry is None:
+        return None
+    return steps.unpack(part, *entry) if isinstance(steps, CustomStorage) else _unpack(steps.ModelResult, *entry)
 
 
-def keep(plan: Any, model: str, sample: Sample, found: Any) -> None:
-    """Cache what is found, under a key of its own where something failed: that never stands for the whole."""
-    key = key_of(plan, model, sample)
-    result_store().put(key if found.complete else _incomplete_key(plan, key), *_pack(found))
+def keep(part: Any, sample: Sample, result: Any) -> None:
+    """Cache a result, under a key of its own where something failed: that never stands for the whole."""
+    key, steps = key_of(part, sample), experiment_of(part).steps
+    packed = steps.pack(result) if isinstance(steps, CustomStorage) else _pack(result)
+    result_store().put(key if result.complete else _incomplete_key(part, key), *packed)
 
 
 def _incomplete_key(plan: Any, key: str) -> str:
@@ -211,16 +229,15 @@ def job_kind(own: Experiment) -> Kind:
 
 
 def _job_units(own: Experiment, spec: Spec) -> Iterator[Unit]:
-    """Model by model the experiment's own units, and at the end the whole."""
+    """Part by part the experiment's own units, and at the end the result of the part."""
     plan = own.plan_of(spec)
     check(plan)
     sample = sample_of(plan)
-    for model in plan.models:
-        alone = replace(plan, models=(model,))
-        work = own.steps.units(alone, sample)
+    for part in parts_of(plan):
+        work = own.steps.units(part, sample)
         yield from work.each
-        whole = partial(_assemble, alone, work.finish)
-        yield Unit(key_of(alone, model, sample), f"all together, {model}", whole, stores_itself=True)
+        label = "all together" if own.joint else f"all together, {part.models[0]}"
+        yield Unit(key_of(part, sample), label, partial(_assemble, part, work.finish), stores_itself=True)
 
 
 def _assemble(plan: Any, finish: Callable[[], object]) -> None:
@@ -230,7 +247,7 @@ def _assemble(plan: Any, finish: Callable[[], object]) -> None:
 
 @dataclass(frozen=True)
 class ClusterTask:
-    """A group of units for a worker of a cluster. `plan`: of one model. `size`: how many examples.
+    """A group of units for a worker of a cluster. `plan`: a part of one. `size`: how many examples.
 
     `at`: the group. `key`: of the note that it is done.
     """
@@ -243,7 +260,8 @@ class ClusterTask:
     def run(self) -> CacheEntries:
         """Leave all entries of the group in a cache, and hand them over. Runs on a worker."""
         with cluster.worker_cache() as found:
-            work = experiment_of(self.plan).steps.units(self.plan, sample_of(self.plan))
+            plan, sample = _narrow(self.plan, sample_of(self.plan), self.at)
+            work = experiment_of(plan).steps.units(plan, sample)
             failed = _do(unit for unit in work.each if unit.group == self.at)
             if failed is not None and not found:
                 raise failed
@@ -253,34 +271,46 @@ class ClusterTask:
 
 def missing_tasks(plan: Any, sample: Sample) -> list[cluster.ClusterTask]:
     """What a cluster has to do, a task for each group of units."""
-    models = [model for model in plan.models if find(plan, model, sample) is None]
-    return cluster.pending([task for model in models for task in _tasks(replace(plan, models=(model,)), sample)])
+    parts = [part for part in parts_of(plan) if find(part, sample) is None]
+    return cluster.pending([task for part in parts for task in _tasks(part, sample)])
 
 
-def _tasks(plan: Any, sample: Sample) -> Iterator[ClusterTask]:
-    own, of = experiment_of(plan), key_of(plan, plan.models[0], sample)
-    groups = (unit.group for unit in own.steps.units(plan, sample).each if unit.group is not None)
+def _tasks(part: Any, sample: Sample) -> Iterator[ClusterTask]:
+    own, of = experiment_of(part), key_of(part, sample)
+    groups = (unit.group for unit in own.steps.units(part, sample).each if unit.group is not None)
     for at, _ in itertools.groupby(groups):
         key = key_for({"kind": own.participle, "what": "task", "of": of, "at": at})
-        yield ClusterTask(plan, at, len(sample.indices), key)
+        yield ClusterTask(part, at, len(_narrow(part, sample, at)[1].indices), key)
+
+
+def _narrow(part: Any, sample: Sample, group: Any) -> tuple[Any, Sample]:
+    """The plan and the examples of a group of units."""
+    steps = experiment_of(part).steps
+    return steps.narrow(part, sample, group) if isinstance(steps, CustomTasks) else (part, sample)
 
 
 def _do(units: Iterable[Unit]) -> ExegesisError | None:
-    """Neighbours with the same batch together; what fails is left over. Returns the first error."""
+    """Neighbours with the same batch together, or one by one where that fails. Returns the first error."""
     first: ExegesisError | None = None
     for batch, neighbours in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
         same = list(neighbours)
         try:
             batch(same) if callable(batch) else same[0].compute()
         except ExegesisError as error:
-            first = first or error
+            left = _do(replace(unit, batch=None) for unit in same) if len(same) > 1 else error
+            first = first or left
     return first
 
 
-def rows_of(found: Any) -> Iterator[dict[str, Any]]:
+def part_results(result: Any) -> tuple[Any, ...]:
+    """The results of the parts of a plan, from that of the whole."""
+    return (result,) if experiment_of(result.plan).joint else tuple(result.models)
+
+
+def rows_of(result: Any) -> Iterator[dict[str, Any]]:
     """An observation a row, of all models."""
-    steps = experiment_of(found.plan).steps
-    return itertools.chain.from_iterable(steps.rows(one) for one in found.models)
+    steps = experiment_of(result.plan).steps
+    return itertools.chain.from_iterable(steps.rows(one) for one in part_results(result))
 
 
 def plan_and_rows(found: Any) -> dict[str, Any]:

@@ -25,7 +25,6 @@ MODULES = {
     "reproduce": "engine.jobs.reproducing",
     "reproduce_smat": "engine.jobs.reproducing",
     "compare": "engine.jobs.comparing",
-    "attack": "engine.jobs.attacking",
     "scaffold": "engine.jobs.scaffolding",
 }
 """Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""

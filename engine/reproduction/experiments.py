@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from engine.attacks.experiment import carry_out as run_attack
-from engine.attacks.findings import Findings as AttackFindings
-from engine.attacks.findings import Row as AttackRow
-from engine.attacks.keeping import key_of as attack_key
-from engine.attacks.params import AttackParams
-from engine.attacks.plan import AttackPlan
+from engine.attacks.experiment_result import AttackExperimentResult as AttackFindings
+from engine.attacks.experiment_result import AttackRow
+from engine.attacks.plan import AttackParams, AttackPlan
 from engine.data.labels import match_classes
 from engine.data.sources import ExampleSource as DataSource
 from engine.data.sources import SourceExample
@@ -25,9 +22,7 @@ from engine.evaluation.plan import RANDOM, Plan
 from engine.evaluation.reasons import SAME
 from engine.evaluation.result import Evaluation
 from engine.evaluation.sample import Sample, sample_of, with_metrics
-from engine.experiments.run import carry_out as run_randomization
-from engine.experiments.run import key_of as randomization_key
-from engine.experiments.run import sample_of as randomization_sample
+from engine.experiments import run as experiments
 from engine.explainers.ensemble import TOP_THREE
 from engine.metrics.ranking import spearman
 from engine.metrics.results import MetricKey, MetricRow
@@ -139,14 +134,14 @@ class RandomizationKind(ExperimentKind):
         )
 
     def carry_out(self, plan: RandomizationPlan, report: Report = silent) -> RandomizationResult:
-        return run_randomization(plan, report)
+        return experiments.carry_out(plan, report)
 
     def keys(self, plan: RandomizationPlan) -> list[str]:
         sample = self.sample(plan)
-        return [randomization_key(plan, model, sample) for model in plan.models]
+        return [experiments.key_of(part, sample) for part in experiments.parts_of(plan)]
 
     def sample(self, plan: RandomizationPlan) -> Sample:
-        return randomization_sample(plan)
+        return experiments.sample_of(plan)
 
     def rows(self, result: RandomizationResult) -> Iterable[MetricRow]:
         return randomization_rows(result.models)
@@ -171,13 +166,13 @@ class AttackKind(ExperimentKind):
         return AttackPlan(request.models, request.dataset, GRADIENTS, ATTACKS, request.examples, request.seed, **own)
 
     def carry_out(self, plan: AttackPlan, report: Report = silent) -> AttackFindings:
-        return run_attack(plan, report)
+        return experiments.carry_out(plan, report)
 
     def keys(self, plan: AttackPlan) -> list[str]:
-        return [attack_key(plan, self.sample(plan))]
+        return [experiments.key_of(plan, self.sample(plan))]
 
     def sample(self, plan: AttackPlan) -> Sample:
-        return sample_of(plan.sampled)
+        return experiments.sample_of(plan)
 
     def rows(self, result: AttackFindings) -> Iterable[MetricRow]:
         return attack_rows(result.rows)
@@ -193,9 +188,9 @@ KINDS: Mapping[Source, ExperimentKind] = {
 def attack_rows(rows: Sequence[AttackRow]) -> Iterator[MetricRow]:
     """The attacked methods' measures by objective; leaves out what no claim is about."""
     for row in rows:
-        of, id = row.of, f"{row.of.objective}_{row.of.metric}"
-        if of.method == of.attacked and id in MEASURES:
-            yield MetricRow(MetricKey(of.model, of.dataset, of.method, id), row.example, row.value)
+        key, id = row.key, f"{row.key.objective}_{row.key.metric}"
+        if key.method == key.attacked and id in MEASURES:
+            yield MetricRow(MetricKey(key.model, key.dataset, key.method, id), row.example, row.value)
 
 
 def randomization_rows(models: Sequence[ModelRandomization]) -> Iterator[MetricRow]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from engine.attacks import attack
-from engine.attacks.params import OBJECTIVES, PIXELS, PLACES, AttackParams
-from engine.attacks.plan import AttackPlan
+from engine.attacks.plan import OBJECTIVES, PIXELS, PLACES, AttackParams, AttackPlan, AttackRequest
 from engine.data.sources import load_source
 from engine.evaluation.keeping import entries
 from engine.evaluation.plan import MEMBERS, RANDOM
@@ -65,9 +64,9 @@ def _randomization_keys(plan: RandomizationPlan) -> Iterator[str]:
     from engine.randomization.work import ModelWork
 
     sample = experiments.sample_of(plan)
-    for model in plan.models:
-        yield experiments.key_of(plan, model, sample)
-        work = ModelWork(plan, model, sample)
+    for part in experiments.parts_of(plan):
+        yield experiments.key_of(part, sample)
+        work = ModelWork(part, part.models[0], sample)
         cascade = {(stage.parts, plan.seed) for stage in work.stages if stage.mode == MODES[0]}
         chunks = work.all_chunks()
         yield from (chunk.key for chunk in chunks if not chunk.parts or (chunk.parts, chunk.seed) in cascade)
@@ -95,7 +94,7 @@ ATTACK_PLANS: Mapping[str, AttackPlan] = {
 """The attacks on several examples, by the kind of input."""
 
 
-def attack_requests(kind: str) -> list[attack.AttackRequest]:
+def attack_requests(kind: str) -> list[AttackRequest]:
     """The attacks on one example, the first review or the first scene, by both objectives."""
     plan = ATTACK_PLANS[kind]
     first = load_source(kind, plan.dataset, plan.split).read(0)
@@ -104,21 +103,16 @@ def attack_requests(kind: str) -> list[attack.AttackRequest]:
 
 def attack_keys() -> tuple[str, ...]:
     """The keys of the attacks on one example and on several."""
-    from engine.attacks.keeping import key_of
-
     keys: list[str] = []
     for kind, plan in ATTACK_PLANS.items():
-        keys += [attack.key_of(request) for request in attack_requests(kind)]
-        keys.append(key_of(plan, sample_of(plan.sampled)))
+        keys += [attack.attack_key(request) for request in attack_requests(kind)]
+        keys.append(experiments.key_of(plan, experiments.sample_of(plan)))
     return tuple(keys)
 
 
 def compute_attacks() -> tuple[str, ...]:
     """Compute the attacks that are missing. Returns the keys of all."""
-    # Here and not above: the page that lists the plans runs no model.
-    from engine.attacks.experiment import carry_out
-
     for kind, plan in ATTACK_PLANS.items():
         attack.attack_many(attack_requests(kind))
-        carry_out(plan)
+        experiments.carry_out(plan)
     return attack_keys()

@@ -10,11 +10,11 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from components.adversarial.session import MANY, key
-from components.adversarial.strength import chosen, given_of
-from engine.attacks.experiment import carry_out
-from engine.attacks.mapping import Found, Mapper
+from components.adversarial.controls import MANY, key
+from components.adversarial.state import engine_settings, parse_settings
 from engine.attacks.plan import AttackPlan
+from engine.attacks.saliency import PointValues, SaliencyMapper
+from engine.experiments.run import carry_out
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.attacks.making import leaving
@@ -75,7 +75,7 @@ def test_what_does_not_count_as_fooled_is_said_in_red_with_a_sign(
     assert '<dd class="xg-broken">✗ not kept:' in told
     assert "allows a change of up to" in told
     carry_out(AttackPlan((model,), data, ("gradient_x_input",), examples=2,
-                         attack=given_of(chosen("text", {"steps": "4"}))))  # fmt: skip
+                         attack=engine_settings(parse_settings("text", {"steps": "4"}))))  # fmt: skip
     page = opened(model=model, data=data, steps="4", examples="2", attacked="gradient_x_input", asked="none")
     assert not page.exception
     for words in ("failed: the ascent left the class for good", "changed the class"):
@@ -142,16 +142,16 @@ def notes(page: AppTest) -> str:
 
 
 def test_a_gradient_that_is_no_number_stops_the_attack_and_is_said(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    at, calls = Mapper.at, []
+    evaluate, calls = SaliencyMapper.evaluate, []
 
-    def broken(self: Mapper, delta: torch.Tensor, items: np.ndarray, aim: Any = None) -> Found:
-        found = at(self, delta, items, aim)
+    def broken(self: SaliencyMapper, delta: torch.Tensor, items: np.ndarray, objective: Any = None) -> PointValues:
+        found = evaluate(self, delta, items, objective)
         calls.append(items)
         if len(calls) == 4 and found.gradient is not None:  # the map of the input itself, then steps 0 to 2
             found.gradient[0] = torch.nan
         return found
 
-    monkeypatch.setattr(Mapper, "at", broken)
+    monkeypatch.setattr(SaliencyMapper, "evaluate", broken)
     page = opened(model=model, text=TEXT, steps="6", seed="3", objective="constrained", starts="1")
     told = run_it(page)
     assert "Stopped at step 2: the gradient of the objective was no finite number." in told + notes(page)
@@ -183,8 +183,8 @@ def test_the_path_of_integrated_gradients_is_chosen_and_counted(model: str) -> N
 def test_means_over_examples_show_the_methods_that_it_transfers_to(model: str, tmp_path: Path) -> None:
     data = written(tmp_path / "reviews.jsonl", REVIEWS[:2])
     query = {"model": model, "data": data, "steps": "2", "examples": "2", "attacked": "gradient_l2"}
-    plan = AttackPlan((model,), data, ("gradient_l2",), examples=2, attack=given_of(chosen("text", {"steps": "2"})),
-                      transfer=("attention_mean",))  # fmt: skip
+    settings = engine_settings(parse_settings("text", {"steps": "2"}))
+    plan = AttackPlan((model,), data, ("gradient_l2",), examples=2, attack=settings, transfer=("attention_mean",))
     carry_out(plan)
     page = opened(**query, asked="attention_mean")
     assert not page.exception

@@ -29,9 +29,9 @@ from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
 from components.text import state as text
 from engine import shipped
-from engine.attacks.attack import AttackRequest
-from engine.attacks.attack import key_of as attack_key
-from engine.attacks.transfer import key_of as transfer_key
+from engine.attacks.attack import attack_key
+from engine.attacks.plan import AttackRequest
+from engine.attacks.transfer import transfer_key
 from engine.cli.root import app
 from engine.errors import ExegesisError
 from engine.explain import key_of as explanation_key

@@ -10,11 +10,10 @@ import pytest
 from components.adversarial.state import AdversarialState, read_picture, read_text
 from components.inputs.datasets import open_pictures, open_texts
 from engine import runtime, shipped
-from engine.attacks import attack, experiment
-from engine.attacks.attack import attack_many, key_of
-from engine.attacks.keeping import complete, finished
-from engine.attacks.keeping import key_of as key_of_all
-from engine.evaluation.sample import sample_of
+from engine.attacks import attack
+from engine.attacks.attack import attack_key, attack_many
+from engine.experiments import run
+from engine.experiments.run import finished, key_of, sample_of
 from engine.registry import all_explainers
 from engine.shipped import experiments
 
@@ -45,12 +44,10 @@ def opened(kind: str) -> AdversarialState:
 @pytest.mark.parametrize("kind", list(experiments.ATTACK_PLANS))
 def test_the_shipped_attacks_are_those_that_the_page_opens_with(kind: str) -> None:
     state, plan = opened(kind), experiments.ATTACK_PLANS[kind]
-    asked = [key_of(state.request(objective)) for objective in state.objectives]
-    assert asked == [key_of(request) for request in experiments.attack_requests(kind)]
+    asked = [attack_key(state.request(objective)) for objective in state.objectives]
+    assert asked == [attack_key(request) for request in experiments.attack_requests(kind)]
     assert state.plan() == plan
-    assert {*asked, key_of_all(plan, sample_of(plan.sampled))} <= set(shipped.entries()), (
-        "python -m engine.shipped.make"
-    )
+    assert {*asked, key_of(plan, sample_of(plan))} <= set(shipped.entries()), "python -m engine.shipped.make"
     assert shipped.ATTACKS.stat().st_size < LARGEST_FILE
 
 
@@ -72,8 +69,8 @@ def test_means_over_examples_are_there_without_a_model(kind: str) -> None:
     plan = experiments.ATTACK_PLANS[kind]
     found = finished(plan)
     assert found is not None
-    assert complete(found)
-    assert {row.of.method for row in found.rows} == {*plan.methods, *plan.transfer}
+    assert found.complete
+    assert {row.key.method for row in found.rows} == {*plan.methods, *plan.transfer}
     assert len({row.example for row in found.rows}) == plan.examples
 
 
@@ -81,7 +78,7 @@ def test_both_kinds_are_computed_on_one_example_and_on_many(monkeypatch: pytest.
     one: list[object] = []
     many: list[object] = []
     monkeypatch.setattr(attack, "attack_many", one.extend)
-    monkeypatch.setattr(experiment, "carry_out", many.append)
+    monkeypatch.setattr(run, "carry_out", many.append)
     assert experiments.compute_attacks() == experiments.attack_keys()
     assert one == [request for kind in experiments.ATTACK_PLANS for request in experiments.attack_requests(kind)]
     assert many == list(experiments.ATTACK_PLANS.values())

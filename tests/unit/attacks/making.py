@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from engine.attacks.attack import AttackRequest, attack_many
-from engine.attacks.mapping import Found, Mapper
-from engine.attacks.result import Attacked
+from engine.attacks.attack import attack_many
+from engine.attacks.plan import AttackRequest
+from engine.attacks.result import AttackResult
+from engine.attacks.saliency import PointValues, SaliencyMapper
 from engine.request import Example, Input
 from tests.explaining import checkpoint
 from tests.unit.vision.tiny_vit import vit_folder
@@ -34,19 +35,19 @@ def asked(
     return AttackRequest(model, method, example, attack, **{"dtype": "float64", **own})
 
 
-def attacked(requests: Sequence[AttackRequest]) -> list[Attacked]:
+def attacked(requests: Sequence[AttackRequest]) -> list[AttackResult]:
     return attack_many(list(requests))
 
 
 def leaving(monkeypatch: pytest.MonkeyPatch, rows: slice = slice(None)) -> None:
     """Another class is predicted wherever something moved further than a start is drawn."""
-    at = Mapper.at
+    evaluate = SaliencyMapper.evaluate
 
-    def elsewhere(self: Mapper, delta: torch.Tensor, items: np.ndarray, aim: Any = None) -> Found:
-        found = at(self, delta, items, aim)
+    def elsewhere(self: SaliencyMapper, delta: torch.Tensor, items: np.ndarray, objective: Any = None) -> PointValues:
+        found = evaluate(self, delta, items, objective)
         left = delta.abs().amax((1, 2)) > 2e-3
         left &= torch.from_numpy(np.isin(items, np.arange(len(self.items))[rows]))
         target = torch.nn.functional.one_hot(self.targets[torch.from_numpy(items)], found.logits.shape[1])
         return dataclasses.replace(found, logits=found.logits - 100 * left[:, None] * target)
 
-    monkeypatch.setattr(Mapper, "at", elsewhere)
+    monkeypatch.setattr(SaliencyMapper, "evaluate", elsewhere)

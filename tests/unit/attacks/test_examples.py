@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 
 import engine.attacks.attack as attack_module
-from engine.attacks.executors import Task, carry_out_on
-from engine.attacks.experiment import attack_examples, carry_out
-from engine.attacks.export import COLUMNS, FORMATS
-from engine.attacks.findings import METRICS, ZERO, Findings
-from engine.attacks.keeping import complete, finished
-from engine.attacks.notes import FLAT, NOTHING_MOVES, notes_of_many
-from engine.attacks.plan import AttackPlan, check
+from engine.attacks.attack import FLAT, NOTHING_MOVES
+from engine.attacks.experiment import attack_examples
+from engine.attacks.experiment_result import COLUMNS, METRICS, ZERO, AttackExperimentResult, summarize_notes
+from engine.attacks.plan import AttackPlan
 from engine.errors import UsageError
-from engine.evaluation.sample import sample_of
+from engine.experiments.run import FORMATS, carry_out, check, finished, missing_tasks, sample_of
 from engine.metrics.results import ONE, interval
 from engine.progress import silent
 from tests.tiny import save_checkpoint
@@ -40,12 +37,14 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def found(model: str, reviews: str) -> Findings:
+def found(model: str, reviews: str) -> AttackExperimentResult:
     return attack_examples([model], reviews, METHODS, attack=QUICK, transfer=("occlusion",), examples=4)
 
 
-def test_a_row_for_each_metric_of_each_attack_and_of_each_method_it_may_transfer_to(found: Findings) -> None:
-    ofs = {row.of for row in found.rows}
+def test_a_row_for_each_metric_of_each_attack_and_of_each_method_it_may_transfer_to(
+    found: AttackExperimentResult,
+) -> None:
+    ofs = {row.key for row in found.rows}
     assert {of.objective for of in ofs} == {"unconstrained", "constrained"}
     assert {of.metric for of in ofs if of.method == of.attacked} == set(METRICS)
     assert {of.attacked for of in ofs if of.method == "occlusion"} == set(METHODS)
@@ -53,46 +52,48 @@ def test_a_row_for_each_metric_of_each_attack_and_of_each_method_it_may_transfer
     assert not found.skips
 
 
-def test_a_row_is_what_the_attack_itself_says(found: Findings, model: str) -> None:
-    plan, row = found.plan, next(row for row in found.rows if row.of.metric == "top_k_sum_change")
-    one = sample_of(plan.sampled).source.read(row.example)
-    again = attack_module.attack(plan.request(model, row.of.objective, row.of.attacked, one))
+def test_a_row_is_what_the_attack_itself_says(found: AttackExperimentResult, model: str) -> None:
+    plan, row = found.plan, next(row for row in found.rows if row.key.metric == "top_k_sum_change")
+    one = sample_of(plan).source.read(row.example)
+    again = attack_module.attack(plan.request(model, row.key.objective, row.key.attacked, one))
     assert again.cached
     top = list(again.top)
     assert row.value == pytest.approx(again.before[top].sum() - again.after[top].sum())
 
 
-def test_means_have_the_intervals_of_their_examples(found: Findings) -> None:
-    score = next(score for score in found.scores if score.of.metric == "probability_distance")
-    values = np.array([row.value for row in found.rows if row.of == score.of])
+def test_means_have_the_intervals_of_their_examples(found: AttackExperimentResult) -> None:
+    score = next(score for score in found.scores if score.key.metric == "probability_distance")
+    values = np.array([row.value for row in found.rows if row.key == score.key])
     assert score.value == pytest.approx(values.mean())
     assert (score.n, score.interval) == (4, interval(values, 0))
-    single = found.slice(lambda fact: fact.example == found.facts[0].example)
+    single = found.subset(lambda fact: fact.example == found.facts[0].example)
     assert {score.doubt for score in single.scores if score.n} == {ONE}
 
 
-def test_wrong_examples_are_attacked_and_counted(found: Findings) -> None:
+def test_wrong_examples_are_attacked_and_counted(found: AttackExperimentResult) -> None:
     wrong = [fact for fact in found.facts if fact.right is False]
     assert len(found.facts) == 4
     assert wrong, "the random model is wrong somewhere"
-    assert f"is wrong about {len(wrong)} of 4 examples before any attack" in found.said[-1]
+    assert f"is wrong about {len(wrong)} of 4 examples before any attack" in found.notes[-1]
     assert {fact.example for fact in wrong} <= {row.example for row in found.rows}
 
 
 def test_what_each_attack_must_tell_is_told_of_all_together(model: str, reviews: str) -> None:
     still = {"steps": 2, "epsilon": 0, "top_k": 99}
     found = attack_examples([model], reviews, ["gradient_l2"], attack=still, examples=4, objectives=("constrained",))
-    [many, moves] = [line for line in found.said if line.startswith("4 attacks, such as ")]
+    [many, moves] = [line for line in found.notes if line.startswith("4 attacks, such as ")]
     which = rf"4 attacks, such as gradient_l2, constrained, {re.escape(model)}, example \d+: "
     assert re.fullmatch(which + re.escape(NOTHING_MOVES), moves)
     assert re.fullmatch(which + r"top_k is 99, but there are only \d+ tokens: all of them are attacked\.", many)
-    assert list(notes_of_many([("one", "Stopped at step 3."), ("two", FLAT)])) == [
+    assert list(summarize_notes([("one", "Stopped at step 3."), ("two", FLAT)])) == [
         "one: Stopped at step 3.",
         f"two: {FLAT}",
     ]
 
 
-def test_the_whole_is_found_again_without_a_model(found: Findings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_is_found_again_without_a_model(
+    found: AttackExperimentResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(attack_module, "load_classifier", lambda *given: pytest.fail("nothing is left to run"))
     again = finished(found.plan)
     assert again == found
@@ -103,7 +104,7 @@ def test_a_map_that_is_zero_by_construction_is_skipped_with_words(model: str, re
     found = attack_examples([model], reviews, ["gradient"], attack=QUICK, examples=2, objectives=("constrained",))
     assert not found.rows
     assert all("gradient is zero by construction" in skip.reason for skip in found.skips)
-    assert not complete(found)
+    assert not found.complete
     assert {score.value for score in found.scores} == {None}
     assert ZERO not in {skip.reason for skip in found.skips}
 
@@ -123,11 +124,11 @@ def test_plans_that_cannot_be_are_refused(model: str, reviews: str, change: dict
         check(AttackPlan(**given))
 
 
-def test_files_hold_the_rows(found: Findings) -> None:
+def test_files_hold_the_rows(found: AttackExperimentResult) -> None:
     rows = json.loads(FORMATS["json"](found))
-    assert rows == list(found.table())
-    assert [{name: row[name] for name in own.as_plain()} for row, own in zip(rows, found.rows, strict=True)] == [
-        row.as_plain() for row in found.rows
+    assert rows == list(found.tidy_rows())
+    assert [{name: row[name] for name in own.to_json()} for row, own in zip(rows, found.rows, strict=True)] == [
+        row.to_json() for row in found.rows
     ]
     assert list(rows[0]) == list(COLUMNS)
     sheet = FORMATS["csv"](found).decode().splitlines()
@@ -137,9 +138,11 @@ def test_files_hold_the_rows(found: Findings) -> None:
 
 def test_a_worker_hands_over_what_opens_here(model: str, reviews: str, home: Path) -> None:
     plan = AttackPlan((model,), reviews, ("gradient_l2",), ("constrained",), examples=2, attack=QUICK)
-    entries = Task(plan, (1, 3), "done").run()
-    source = sample_of(plan.sampled).source
-    keys = {attack_module.key_of(plan.request(model, "constrained", "gradient_l2", source.read(at))) for at in (1, 3)}
+    sample = sample_of(plan)
+    [task] = missing_tasks(plan, sample)
+    entries = task.run()
+    examples = [sample.source.read(index) for index in sample.indices]
+    keys = {attack_module.attack_key(plan.request(model, "constrained", "gradient_l2", one)) for one in examples}
     assert keys <= entries.keys()
     with pytest.raises(UsageError, match="address: belongs to executor ray"):
-        carry_out_on("local", plan, "host:1", silent)
+        carry_out(plan, silent, address="host:1")

@@ -48,7 +48,7 @@ def test_a_batch_is_attacked_as_one_plain_loop_would(
             starts=starts,
         ).run()  # fmt: skip
         rtol, atol = LOOSE.get(family, 1e-7), LOOSE.get(family, 1e-9)
-        np.testing.assert_allclose(found.trail.objective, slow.objectives, rtol=rtol, atol=atol)
+        np.testing.assert_allclose(found.trajectory.objective, slow.objectives, rtol=rtol, atol=atol)
         np.testing.assert_allclose(found.after, slow.scores, rtol=rtol, atol=atol)
         np.testing.assert_allclose(found.delta, slow.delta.numpy(), rtol=rtol, atol=atol)
         assert (found.start, found.best, found.steps) == (slow.start, slow.step, slow.steps)

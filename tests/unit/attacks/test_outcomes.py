@@ -10,23 +10,20 @@ import pytest
 import torch
 
 import engine.attacks.attack as attack_module
-from engine.attacks.attack import VERSION, AttackRequest, attack
+from engine.attacks.attack import MIXED_SCALES, NOTHING_FOUND, VERSION, attack
 from engine.attacks.experiment import attack_examples
-from engine.attacks.export import COLUMNS, FORMATS
-from engine.attacks.findings import FOOLED, LEFT_OUT, TRANSFERRED, TROUBLES, Findings
-from engine.attacks.keeping import complete, finished
-from engine.attacks.mapping import Found, Mapper
-from engine.attacks.notes import MIXED_SCALES, NOTHING_FOUND
-from engine.attacks.params import TOLERANCE, AttackParams
-from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, ROBUST
-from engine.cli.plain_attack import as_plain
+from engine.attacks.experiment_result import COLUMNS, EXCLUDED, PROBLEMS, TRANSFERRED, AttackExperimentResult, to_json
+from engine.attacks.plan import TOLERANCE, AttackParams, AttackRequest
+from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, FOOLED, ROBUST
+from engine.attacks.saliency import PointValues, SaliencyMapper
 from engine.data.sources import load_source
 from engine.errors import UsageError
+from engine.experiments.run import FORMATS, finished
 from engine.request import Example
 from tests.explaining import classifier
 from tests.tiny import save_checkpoint
+from tests.unit.adversarial.making import text_attack
 from tests.unit.attacks.making import TEXTS, asked, attacked, leaving
-from tests.unit.components.attacked import text_attack
 from tests.unit.evaluation.making import REVIEWS, written
 from tests.unit.vision.tiny_vit import blobs
 
@@ -54,7 +51,7 @@ def test_an_ascent_that_leaves_the_class_for_good_failed_and_one_that_finds_noth
 ) -> None:
     leaving(monkeypatch)
     (found,) = attacked([asked(steps=4)])
-    assert not found.trail.class_kept[1:].any()
+    assert not found.trajectory.class_kept[1:].any()
     assert (found.outcome, found.failed, found.class_kept) == (FAILED, True, True)
     assert NOTHING_FOUND not in found.notes
     (still,) = attacked([asked(steps=4, learning_rate=0)])
@@ -76,20 +73,20 @@ def test_more_starts_find_no_less_and_one_is_the_first_of_several() -> None:
     texts = TEXTS[:2]
     one, several = (attacked([asked(text, steps=5, starts=starts) for text in texts]) for starts in (1, 5))
     for first, best in zip(one, several, strict=True):
-        assert best.trail.objective[best.best] >= first.trail.objective[first.best]
+        assert best.trajectory.objective[best.best] >= first.trajectory.objective[first.best]
         if best.start == 0:
-            np.testing.assert_allclose(first.trail.objective, best.trail.objective, rtol=1e-9)
+            np.testing.assert_allclose(first.trajectory.objective, best.trajectory.objective, rtol=1e-9)
     assert any(best.start for best in several), "another start than the first was better somewhere"
 
 
 def test_starts_of_all_examples_are_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    at, sizes = Mapper.at, []
+    evaluate, sizes = SaliencyMapper.evaluate, []
 
-    def watched(self: Mapper, delta: torch.Tensor, items: np.ndarray, aim: Any = None) -> Found:
+    def watched(self: SaliencyMapper, delta: torch.Tensor, items: np.ndarray, objective: Any = None) -> PointValues:
         sizes.append(len(items))
-        return at(self, delta, items, aim)
+        return evaluate(self, delta, items, objective)
 
-    monkeypatch.setattr(Mapper, "at", watched)
+    monkeypatch.setattr(SaliencyMapper, "evaluate", watched)
     attacked([asked(f"the {word} never drags", steps=2, seed=8) for word in ("plot", "film")])
     assert sizes == [6, 6, 6, 6], "the map of the input, then steps 0 to 2"
 
@@ -141,10 +138,10 @@ def test_epsilon_is_told_by_the_median_length_of_the_embeddings() -> None:
 
 
 def test_another_version_is_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = attack_module.key_of(asked())
+    key = attack_module.attack_key(asked())
     monkeypatch.setattr(attack_module, "VERSION", 1)
     assert VERSION > 1
-    assert attack_module.key_of(asked()) != key
+    assert attack_module.attack_key(asked()) != key
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +150,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def broken(model: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Findings:
+def broken(model: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> AttackExperimentResult:
     """Two examples by both objectives, of which every attack leaves the class."""
     leaving(monkeypatch)
     reviews = written(tmp_path / "reviews.jsonl", REVIEWS)
@@ -161,29 +158,31 @@ def broken(model: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Findin
     return attack_examples([model], reviews, ["gradient_l2"], **given)
 
 
-def test_what_broke_or_failed_counts_in_no_mean_of_maps_and_as_not_fooled(broken: Findings, model: str) -> None:
+def test_what_broke_or_failed_counts_in_no_mean_of_maps_and_as_not_fooled(
+    broken: AttackExperimentResult, model: str
+) -> None:
     outcomes = {one.objective: one.outcome for one in broken.outcomes}
     assert outcomes == {"unconstrained": FAILED, "constrained": CLASS_CHANGED}
     assert len(broken.outcomes) == 4
-    scores = {(score.of.objective, score.of.method, score.of.metric): score for score in broken.scores}
+    scores = {(score.key.objective, score.key.method, score.key.metric): score for score in broken.scores}
     for (objective, _, metric), score in scores.items():
         if metric == FOOLED:
             assert (score.value, score.n) == (0, 2)
         elif metric in TRANSFERRED or objective == "unconstrained":
             assert (score.value, score.n) == (None, 0)
-            assert score.skipped == {LEFT_OUT[outcomes[objective]]: 2}
+            assert score.skipped == {EXCLUDED[outcomes[objective]]: 2}
         else:
             assert score.n == 2
     assert scores["constrained", "gradient_l2", "class_kept"].value == 0
-    assert {row.of.metric for row in broken.rows} > {*TRANSFERRED}, "the observations themselves are there"
-    assert complete(broken)
-    assert list(broken.troubles) == [
-        f"gradient_l2, unconstrained, {model}: 2 of 2 attacks {TROUBLES[FAILED]}. Not fooled.",
-        f"gradient_l2, constrained, {model}: 2 of 2 attacks {TROUBLES[CLASS_CHANGED]}. Not fooled.",
+    assert {row.key.metric for row in broken.rows} > {*TRANSFERRED}, "the observations themselves are there"
+    assert broken.complete
+    assert list(broken.problems) == [
+        f"gradient_l2, unconstrained, {model}: 2 of 2 attacks {PROBLEMS[FAILED]}. Not fooled.",
+        f"gradient_l2, constrained, {model}: 2 of 2 attacks {PROBLEMS[CLASS_CHANGED]}. Not fooled.",
     ]
 
 
-def test_rows_and_json_say_what_each_attack_came_to(broken: Findings) -> None:
+def test_rows_and_json_say_what_each_attack_came_to(broken: AttackExperimentResult) -> None:
     rows = json.loads(FORMATS["json"](broken))
     constrained = [row for row in rows if row["objective"] == "constrained"]
     assert {(row["outcome"], row["class_kept"], row["constraint_kept"]) for row in constrained} == {
@@ -191,9 +190,9 @@ def test_rows_and_json_say_what_each_attack_came_to(broken: Findings) -> None:
     }
     assert all(row["relative_epsilon"] > 1 and row["start"] in (0, 1, 2) for row in rows)
     assert list(rows[0]) == list(COLUMNS)
-    plain = as_plain(broken)
+    plain = to_json(broken)
     assert [one["outcome"] for one in plain["attacks"]] == [FAILED] * 2 + [CLASS_CHANGED] * 2
-    assert plain["notes"][:2] == list(broken.troubles)
+    assert plain["notes"][:2] == list(broken.problems)
     assert any("epsilon 2 allows a change of up to" in note and "over the examples" in note for note in plain["notes"])
     assert FORMATS["parquet"](broken)[:4] == b"PAR1"
     assert finished(broken.plan) == broken

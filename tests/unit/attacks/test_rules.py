@@ -9,12 +9,11 @@ import pytest
 import torch
 
 import engine.attacks.attack as attack_module
-from engine.attacks.ascent import like_lengths
-from engine.attacks.attack import attack_many
-from engine.attacks.mapping import Found, Mapper
-from engine.attacks.notes import NOTHING_MOVES
-from engine.attacks.params import METHODS, AttackParams
-from engine.attacks.ranks import rank_change, sum_change
+from engine.attacks.attack import NOTHING_MOVES, attack_many
+from engine.attacks.optimizer import group_by_length
+from engine.attacks.plan import METHODS, AttackParams
+from engine.attacks.result import rank_change, sum_change
+from engine.attacks.saliency import PointValues, SaliencyMapper
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.params import from_mapping
 from engine.progress import CancelToken
@@ -100,7 +99,7 @@ def test_all_features_of_a_shorter_text_beside_a_longer_one(family: str) -> None
     result_store().clear()
     for text, beside in zip(given, company, strict=True):
         (alone,) = attacked([asked(text, family=family, top_k=99, steps=2)])
-        np.testing.assert_allclose(alone.trail.objective, beside.trail.objective, rtol=1e-6)
+        np.testing.assert_allclose(alone.trajectory.objective, beside.trajectory.objective, rtol=1e-6)
 
 
 def test_unconstrained_keeps_the_class_and_constrained_its_probability() -> None:
@@ -114,16 +113,16 @@ def test_unconstrained_keeps_the_class_and_constrained_its_probability() -> None
 
 
 def test_what_is_not_finite_stops_that_example_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    at, calls = Mapper.at, []
+    evaluate, calls = SaliencyMapper.evaluate, []
 
-    def broken(self: Mapper, delta: torch.Tensor, items: np.ndarray, aim: Any = None) -> Found:
-        found = at(self, delta, items, aim)
+    def broken(self: SaliencyMapper, delta: torch.Tensor, items: np.ndarray, objective: Any = None) -> PointValues:
+        found = evaluate(self, delta, items, objective)
         calls.append(items)
         if len(calls) == 5 and found.gradient is not None:  # the map of the input itself, then steps 0 to 3
             found.gradient[0] = torch.nan
         return found
 
-    monkeypatch.setattr(Mapper, "at", broken)
+    monkeypatch.setattr(SaliencyMapper, "evaluate", broken)
     one, other = attacked([asked(f"the {word} drags", steps=6, seed=5, starts=1) for word in ("plot", "film")])
     assert "Stopped at step 3: the gradient of the objective was no finite number." in one.notes[0]
     assert (one.steps, other.steps, other.notes) == (3, 6, ())
@@ -135,15 +134,15 @@ def test_a_stopped_attack_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch
     cancel, requests = CancelToken(), [asked(text, steps=8, seed=77) for text in (TEXTS[0], " ".join(TEXTS))]
 
     def report(step: int, steps: int, label: str) -> None:
-        if step == 2 and (attack_module.key_of(requests[0]) in finished()):
+        if step == 2 and (attack_module.attack_key(requests[0]) in finished()):
             cancel.cancel()
 
     def finished() -> list[str]:
-        return [key for key in map(attack_module.key_of, requests) if result_store().contains(key)]
+        return [key for key in map(attack_module.attack_key, requests) if result_store().contains(key)]
 
     with pytest.raises(Cancelled):
         attack_many(requests, report, cancel)
-    assert finished() == [attack_module.key_of(requests[0])]
+    assert finished() == [attack_module.attack_key(requests[0])]
 
 
 def test_methods_that_cannot_be_attacked_are_refused_with_those_that_can() -> None:
@@ -180,7 +179,7 @@ def test_the_model_is_unchanged_afterwards_also_when_it_failed(monkeypatch: pyte
     model = classifier("bert")
     before = fingerprint(model)
     attacked([asked(steps=2, seed=11)])
-    monkeypatch.setattr(Mapper, "at", lambda *given: (_ for _ in ()).throw(ExegesisError("broken")))
+    monkeypatch.setattr(SaliencyMapper, "evaluate", lambda *given: (_ for _ in ()).throw(ExegesisError("broken")))
     with pytest.raises(ExegesisError, match="broken"):
         attacked([asked(steps=2, seed=12)])
     assert fingerprint(model) == before
@@ -194,5 +193,5 @@ def test_the_words_nearest_to_an_embedding_that_hardly_moved_are_its_own() -> No
 
 
 def test_like_lengths_go_together() -> None:
-    assert like_lengths([10, 3, 11, 40, 3], most=16) == [[1, 4], [0, 2], [3]]
-    assert like_lengths([5] * 5, most=2) == [[0, 1], [2, 3], [4]]
+    assert group_by_length([10, 3, 11, 40, 3], most=16) == [[1, 4], [0, 2], [3]]
+    assert group_by_length([5] * 5, most=2) == [[0, 1], [2, 3], [4]]

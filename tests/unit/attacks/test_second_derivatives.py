@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from engine.attacks.mapping import Aim, Mapper, resolved
-from engine.attacks.params import AttackParams
+from engine.attacks.plan import AttackParams
+from engine.attacks.saliency import Objective, SaliencyMapper, resolve_params
 from engine.models.attention import twice_differentiable
 from tests.explaining import classifier, task_for
 from tests.unit.attacks.making import TEXTS
@@ -42,14 +42,19 @@ def _agree(model: Any, given: list[Any], method: str, place: str, quantity: str)
     items = task_for(model, given).items
     everyone = np.arange(len(items))
     with twice_differentiable(model.module):
-        mapper = Mapper(model, items, method, resolved(method, model.kind, given_to(method), params), params)
-        start = mapper.space.cut(30 * mapper.space.start(items), torch.arange(len(items)))
-        here = mapper.at(torch.zeros_like(start), everyone)
-        aim = Aim(here.scores > here.scores.median(), here.answer, 1.3, 20)
-        found = mapper.at(start, everyone, aim).gradient
+        mapper = SaliencyMapper(
+            model, items, method, resolve_params(method, model.kind, given_to(method), params), params
+        )
+        start = mapper.space.clip(30 * mapper.space.draw_starts(items), torch.arange(len(items)))
+        here = mapper.evaluate(torch.zeros_like(start), everyone)
+        objective = Objective(here.scores > here.scores.median(), here.answer, 1.3, 20)
+        found = mapper.evaluate(start, everyone, objective).gradient
         assert found is not None
         way = torch.from_numpy(np.random.default_rng(0).normal(size=tuple(start.shape))) * (mapper.space.high > 0)
-        ends = [aim.value(mapper.at(start + sign * STEP * way, everyone), torch.arange(len(items))) for sign in (1, -1)]
+        ends = [
+            objective.value(mapper.evaluate(start + sign * STEP * way, everyone), torch.arange(len(items)))
+            for sign in (1, -1)
+        ]
     measured = (ends[0] - ends[1]) / (2 * STEP)
     np.testing.assert_allclose((found * way).sum((1, 2)), measured, rtol=1e-5, atol=1e-7)
     assert measured.abs().min() > 1e-4, "something to agree on"
@@ -67,7 +72,7 @@ def test_of_pictures(method: str, place: str, quantity: str) -> None:
 
 def test_a_map_of_zeros_has_a_slope_of_zeros() -> None:
     """Where torch's own norm would have none."""
-    from engine.attacks.mapping import _length
+    from engine.attacks.saliency import _length
 
     zero = torch.zeros(2, 3, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(_length(zero, zero).sum(), zero)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from engine.attacks.attack import attack
-from engine.attacks.result import Attacked
-from engine.attacks.transfer import moved_model, transferred
+from engine.attacks.result import AttackResult
+from engine.attacks.transfer import measure_transfer, moved_model
 from engine.registry import all_explainers
 from engine.task import Task
 from tests.explaining import cheap_params, classifier, run, task_for
@@ -23,27 +23,27 @@ STILL = ("random", "gradient")
 
 
 @pytest.fixture(scope="module")
-def text() -> Attacked:
+def text() -> AttackResult:
     return attack(asked(steps=4))
 
 
 @pytest.fixture(scope="module")
-def picture() -> Attacked:
+def picture() -> AttackResult:
     return attack(asked(blobs(), "gradient_x_input", place="pixels", steps=4))
 
 
 @pytest.mark.parametrize("method", [name for name in all_explainers("text") if name not in SLOW])
-def test_every_method_sees_the_moved_text(method: str, text: Attacked) -> None:
-    found = transferred(asked(steps=4), text, method, cheap_params(method, asked().model))
+def test_every_method_sees_the_moved_text(method: str, text: AttackResult) -> None:
+    found = measure_transfer(asked(steps=4), text, method, cheap_params(method, asked().model))
     assert np.isfinite(found.after).all()
     same = np.array_equal(found.before, found.after)
     assert same == (method in STILL)
 
 
 @pytest.mark.parametrize("method", [name for name in all_explainers("image") if name not in SLOW])
-def test_every_method_sees_the_moved_picture(method: str, picture: Attacked) -> None:
+def test_every_method_sees_the_moved_picture(method: str, picture: AttackResult) -> None:
     request = asked(blobs(), "gradient_x_input", place="pixels", steps=4)
-    found = transferred(request, picture, method, cheap_params(method, request.model))
+    found = measure_transfer(request, picture, method, cheap_params(method, request.model))
     assert np.isfinite(found.after).all()
     same = np.array_equal(found.before, found.after)
     assert same == (method == "random")
@@ -56,14 +56,14 @@ def test_the_attacked_method_finds_what_the_attack_found(quantity: str) -> None:
     text = attack(request)
     own = {"quantity": "probability" if quantity == "probability" else "logit"}
     assert text.provenance.params == own
-    found = transferred(request, text, "gradient_x_input", own)
+    found = measure_transfer(request, text, "gradient_x_input", own)
     np.testing.assert_allclose(found.before, text.before, atol=1e-9)
     np.testing.assert_allclose(found.after, text.after, atol=1e-9)
     assert found.rank_change == text.rank_change
     assert found.top_k_sum_change_normalised == pytest.approx(text.top_k_sum_change_normalised)
 
 
-def test_moved_pixels_are_what_a_picture_of_them_would_be(picture: Attacked) -> None:
+def test_moved_pixels_are_what_a_picture_of_them_would_be(picture: AttackResult) -> None:
     model: Any = vit()
     task = task_for(model, [blobs()])
     (item,) = task.items
@@ -78,7 +78,7 @@ def test_moved_pixels_are_what_a_picture_of_them_would_be(picture: Attacked) -> 
     np.testing.assert_allclose(run("occlusion", Task(twin, [item]))[0].scores, expected, atol=1e-5)
 
 
-def test_the_shared_model_sees_nothing_of_it(text: Attacked) -> None:
+def test_the_shared_model_sees_nothing_of_it(text: AttackResult) -> None:
     model = classifier("bert")
     (item,) = task_for(model, [TEXTS[0]]).items
     before = run("gradient_l2", Task(model, [item]))[0].scores

@@ -13,8 +13,8 @@ import torch
 from benchmarks import attack, harness, randomization
 from benchmarks.counting import Rows, counting
 from benchmarks.harness import Limit, PairedClocks
-from engine.attacks.attack import items_of
-from engine.attacks.params import PATH_STEPS
+from engine.attacks.attack import encode_items
+from engine.attacks.plan import PATH_STEPS
 from engine.experiments.run import sample_of
 from engine.models.attention import twice_differentiable
 from engine.models.text_classifier import TextClassifier
@@ -63,7 +63,7 @@ def counted(model: TextClassifier, work: Iterable[Callable[[], object]]) -> tupl
 @pytest.mark.parametrize("method", attack.METHODS)
 def test_an_attack_needs_the_passes_of_its_bare_side(method: str) -> None:
     model, steps = classifier("bert", dtype="float32"), 3
-    items = items_of(model, [(Example(text), 0) for text in TEXTS[2:5]])
+    items = encode_items(model, [(Example(text), 0) for text in TEXTS[2:5]])
     ours, back = counted(model, [lambda: attack.attack(model, items, method, steps)])
     with twice_differentiable(model.module):
         bare, needed = counted(model, list(attack.bare(model, items, method, steps)))

@@ -10,11 +10,16 @@ from unittest.mock import Mock
 import pytest
 from rich.text import Text
 
-from engine.attacks.export import COLUMNS
-from engine.attacks.findings import AttackOutcome, Findings, Of, Row, Score
-from engine.attacks.params import AttackParams
-from engine.attacks.plan import AttackPlan
-from engine.cli.drawing_attack import _cell, _parts
+from engine.attacks.experiment_result import (
+    COLUMNS,
+    AttackExperimentResult,
+    AttackMetricKey,
+    AttackOutcome,
+    AttackRow,
+    AttackScore,
+)
+from engine.attacks.plan import AttackParams, AttackPlan
+from engine.cli.attack import _cell, _sections
 from tests.unit.cli.conftest import Ran, Run
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -99,14 +104,14 @@ def test_without_methods_it_says_which_can_be_attacked(run: Run, bert: str, revi
 
 
 def test_what_does_not_count_as_fooled_is_said_in_red() -> None:
-    of = Of("m", "reviews", "gradient_l2", "rank_change", "constrained", "gradient_l2")
+    key = AttackMetricKey("m", "reviews", "gradient_l2", "rank_change", "constrained", "gradient_l2")
     outcomes = tuple(
         AttackOutcome("m", "constrained", "gradient_l2", at, outcome, True, outcome == "fooled", 0, 7.5)
         for at, outcome in enumerate(("fooled", "constraint broken"))
     )
-    found = Findings(AttackPlan(("m",), "reviews", ("gradient_l2",)), (Row(of, 0, 0.25), Row(of, 1, 1.0)), (), (),
-                     outcomes=outcomes)  # fmt: skip
-    [told] = [part for part in _parts(found) if isinstance(part, Text) and "red" in str(part.style)]
+    plan, rows = AttackPlan(("m",), "reviews", ("gradient_l2",)), (AttackRow(key, 0, 0.25), AttackRow(key, 1, 1.0))
+    found = AttackExperimentResult(plan, rows, (), (), outcomes=outcomes)
+    [told] = [part for part in _sections(found) if isinstance(part, Text) and "red" in str(part.style)]
     assert told.plain.startswith("! gradient_l2, constrained, m: 1 of 2 attacks broke the constraint")
     assert [(score.value, score.n) for score in found.scores] == [(0.25, 1)]
 
@@ -123,4 +128,4 @@ def test_defaults_are_those_of_the_engine(run: Run, bert: str, reviews: str, opt
 
 @pytest.mark.parametrize(("doubt", "told"), [("", "0.5 [0.25, 0.75]"), ("too few examples", "0.5")])
 def test_a_number_is_told_with_its_interval_unless_that_is_in_doubt(doubt: str, told: str) -> None:
-    assert _cell(Mock(spec=Score, value=0.5, interval=(0.25, 0.75), doubt=doubt)) == told
+    assert _cell(Mock(spec=AttackScore, value=0.5, interval=(0.25, 0.75), doubt=doubt)) == told

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from engine import runtime
-from engine.attacks.attack import AttackRequest, attack_many
-from engine.attacks.params import METHODS as ATTACKED
-from engine.attacks.params import OBJECTIVES, QUANTITIES
-from engine.attacks.transfer import transferred
+from engine.attacks.attack import attack_many
+from engine.attacks.plan import METHODS as ATTACKED
+from engine.attacks.plan import OBJECTIVES, QUANTITIES, AttackRequest
+from engine.attacks.transfer import measure_transfer
 from engine.data.sources import load_source
 from engine.evaluation.evaluate import evaluate
 from engine.explain import explain_many
@@ -123,7 +123,9 @@ def test_attacks_carry_over_to_other_methods(quantity: str) -> None:
 
     def carried() -> Any:
         [attacked] = attack_many([asked])
-        return attacked, [transferred(asked, attacked, method, {}) for method in ("occlusion", "attention_rollout")]
+        return attacked, [
+            measure_transfer(asked, attacked, method, {}) for method in ("occlusion", "attention_rollout")
+        ]
 
     assert_same(*both(carried))
 

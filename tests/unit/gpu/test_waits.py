@@ -6,7 +6,8 @@ import collections
 
 import pytest
 
-from engine.attacks.attack import AttackRequest, attack_many
+from engine.attacks.attack import attack_many
+from engine.attacks.plan import AttackRequest
 from engine.request import Example
 from engine.scaffold.plan import NONE, SMAT
 from tests.explaining import CHEAP, run, task_for

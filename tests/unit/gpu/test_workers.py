@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from engine import cluster, runtime
-from engine.attacks import executors as attacks
 from engine.attacks.plan import AttackPlan
 from engine.evaluation import executors as evaluation
 from engine.evaluation.plan import Plan as EvaluationPlan
@@ -38,7 +37,7 @@ def randomized(data: str, place: Path) -> Planned:
 
 def attacked(data: str, place: Path) -> Planned:
     plan = AttackPlan((folder("bert", 2),), data, ("gradient_l2",), attack={"steps": 2}, examples=2)
-    return list(attacks._tasks(plan)), lambda: attacks.carry_out_on("local", plan).rows
+    return experiments.missing_tasks(plan, experiments.sample_of(plan)), lambda: experiments.carry_out(plan).rows
 
 
 def taught(data: str, place: Path) -> Planned:

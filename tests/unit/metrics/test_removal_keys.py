@@ -73,7 +73,7 @@ def test_whole_evaluations_and_randomizations(as_before: Callable[[bool], None],
                 keeping.key_of(plan, model, sample) for plan in (by_metric, by_method)
             )
             random = RandomizationPlan((model,), data, ("lime",), params=params)
-            found[one, "random"] = randomizations.key_of(random, model, sample)
+            found[one, "random"] = randomizations.key_of(random, sample)
         return found
 
     as_before(True)

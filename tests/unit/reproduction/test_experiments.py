@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.attacks.findings import Findings, Of, Row
+from engine.attacks.experiment_result import AttackExperimentResult, AttackMetricKey, AttackRow
 from engine.randomization.plan import RandomizationPlan
 from engine.randomization.result import FINE, MEASURES, ModelRandomization, RandomizationResult
 from engine.randomization.stages import stages_of
@@ -87,9 +87,9 @@ def test_a_value_is_the_mean_of_the_seeds_that_have_one() -> None:
 
 
 def test_of_attacks_only_the_attacked_method_counts() -> None:
-    of = Of("m", "d", "gradient_l2", "rank_change", "constrained", "gradient_l2")
+    of = AttackMetricKey("m", "d", "gradient_l2", "rank_change", "constrained", "gradient_l2")
     others = (dataclasses.replace(of, method="lime"), dataclasses.replace(of, metric="class_kept"))
-    [row] = attack_rows([Row(one, 7, 0.5) for one in (of, *others)])
+    [row] = attack_rows([AttackRow(one, 7, 0.5) for one in (of, *others)])
     assert (row.of.metric, row.of.method, row.example, row.value) == ("constrained_rank_change", "gradient_l2", 7, 0.5)
 
 
@@ -128,20 +128,20 @@ def test_about_linear_has_two_sides() -> None:
         assert (outcome.verdict, outcome.numbers[0].value) == (verdict, pytest.approx(half - 0.1))
 
 
-def attacked(values: Mapping[str, float]) -> Callable[[Experiment], Findings]:
+def attacked(values: Mapping[str, float]) -> Callable[[Experiment], AttackExperimentResult]:
     """`values`: of measures by the ends of their names; examples lie up to 0.02 apart."""
 
-    def result_of(experiment: Experiment) -> Findings:
+    def result_of(experiment: Experiment) -> AttackExperimentResult:
         plan = experiment.plan
         ids = {id: id.partition("_")[::2] for id in values}
         ofs = {
-            Of(place, plan.dataset, method, metric, objective, method): values[id]
+            AttackMetricKey(place, plan.dataset, method, metric, objective, method): values[id]
             for place in plan.models
             for method in plan.methods
             for id, (objective, metric) in ids.items()
         }
-        rows = [Row(of, at, value + at / 800) for of, value in ofs.items() for at in range(16)]
-        return Findings(plan, tuple(rows), (), ())
+        rows = [AttackRow(of, at, value + at / 800) for of, value in ofs.items() for at in range(16)]
+        return AttackExperimentResult(plan, tuple(rows), (), ())
 
     return result_of
 

@@ -11,8 +11,8 @@ import engine.attacks.attack
 import engine.randomization.work
 from engine import jobs
 from engine.attacks.experiment import attack_examples
-from engine.attacks.findings import METRICS
-from engine.attacks.params import METHODS, OBJECTIVES
+from engine.attacks.experiment_result import METRICS
+from engine.attacks.plan import METHODS, OBJECTIVES
 from engine.errors import UsageError
 from engine.jobs.reproducing import query_of
 from engine.randomization.experiment import randomize

@@ -6,10 +6,19 @@ import dataclasses
 
 import pytest
 
-from components.adversarial.keep_maps import command_of_one
-from components.adversarial.many_keep import command
-from components.adversarial.state import MANY_METHODS, OTHERS, AdversarialState, Many, read_text, write
-from components.adversarial.strength import as_held, as_texts, chosen, usual
+from components.adversarial.export import example_command, experiment_command
+from components.adversarial.state import (
+    MANY_METHODS,
+    OTHERS,
+    AdversarialState,
+    ManyExamples,
+    default_settings,
+    parse_settings,
+    read_text,
+    settings_as_text,
+    widget_settings,
+    write,
+)
 from components.inputs.datasets import open_texts
 from components.inputs.text_choice import TextFocus
 from engine.errors import UsageError
@@ -29,7 +38,7 @@ FULL = dataclasses.replace(
     opened=("others",),
     points=20,
     start="zero",
-    many=Many(
+    many=ManyExamples(
         ("a", "b"),
         ("gradient_l2", "integrated_gradients"),
         5,
@@ -58,25 +67,25 @@ def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> 
         "attacked": ["lime"], "other": ["nonsense"], "place": ["pixel"], "scale": ["large"],
         "points": ["0"], "start": ["here"], "asked": ["nonsense"], "of": ["lime"],
     }  # fmt: skip
-    state, said = read_text(query, MODELS, TEXT, open_texts("reviews"))
-    assert len(said) == len(query) - 2
-    assert any("occlusion cannot be attacked" in one for one in said)
+    state, errors = read_text(query, MODELS, TEXT, open_texts("reviews"))
+    assert len(errors) == len(query) - 2
+    assert any("occlusion cannot be attacked" in one for one in errors)
     assert state.strength == {}
-    assert dataclasses.replace(state, others=PLAIN.others, many=Many()) == PLAIN
+    assert dataclasses.replace(state, others=PLAIN.others, many=ManyExamples()) == PLAIN
     assert state.many.methods in ((), MANY_METHODS)
 
 
 def test_epsilon_may_be_a_fraction_and_controls_hold_what_the_link_says() -> None:
-    assert chosen("text", {"epsilon": "8/255"}).epsilon == pytest.approx(0.0313725, rel=1e-5)
-    assert chosen("text", {"epsilon": "0"}).bound == 0
-    assert chosen("image", {}).place == "pixels"
-    assert chosen("image", {}).bound == pytest.approx(8 / 255)
+    assert parse_settings("text", {"epsilon": "8/255"}).epsilon == pytest.approx(0.0313725, rel=1e-5)
+    assert parse_settings("text", {"epsilon": "0"}).bound == 0
+    assert parse_settings("image", {}).place == "pixels"
+    assert parse_settings("image", {}).bound == pytest.approx(8 / 255)
     for wrong in ("wide", "1/0"):
         with pytest.raises(UsageError, match="a fraction such as 8/255"):
-            chosen("text", {"epsilon": wrong})
+            parse_settings("text", {"epsilon": wrong})
     for strength in ({}, FULL.strength):
-        assert as_texts("text", as_held("text", strength)) == strength
-    assert as_texts("image", usual("image")) == {}
+        assert settings_as_text("text", widget_settings("text", strength)) == strength
+    assert settings_as_text("image", default_settings("image")) == {}
 
 
 def test_the_request_and_the_plan_ask_for_the_same_attack() -> None:
@@ -89,18 +98,18 @@ def test_the_request_and_the_plan_ask_for_the_same_attack() -> None:
     assert plan.params == {"integrated_gradients": request.params} == {
         "integrated_gradients": {"n_steps": 20, "baseline": "zero"}
     }  # fmt: skip
-    told = (
+    text = (
         "--epsilon 0.0313725490196 --top-k 3 --beta 0.5 --steps 7 --sign-steps --transfer lime "
         "--param integrated_gradients.n_steps=20 --param integrated_gradients.baseline=zero --out rows.csv"
     )
-    assert command(plan) == (
+    assert experiment_command(plan) == (
         "exegesis attack --models a,b --dataset reviews --methods gradient_l2,integrated_gradients "
-        f"--objective constrained --examples 5 --seed 4 {told}"
+        f"--objective constrained --examples 5 --seed 4 {text}"
     )
-    assert command_of_one(FULL) == "", "a text of one's own is in no data set"
+    assert example_command(FULL) == "", "a text of one's own is in no data set"
     of_data = dataclasses.replace(FULL, focus=TextFocus("m", "a film", index=7))
-    assert command_of_one(of_data) == (
+    assert example_command(of_data) == (
         "exegesis attack --models m --dataset reviews --methods integrated_gradients --objective constrained "
-        f"--index 7 --seed 4 {told}"
+        f"--index 7 --seed 4 {text}"
     )
-    assert "--transfer" not in command_of_one(dataclasses.replace(of_data, opened=()))
+    assert "--transfer" not in example_command(dataclasses.replace(of_data, opened=()))

@@ -1,4 +1,4 @@
-"""Maps as functions of the moved input that can be differentiated once more: what an attack climbs on.
+"""Maps as functions of the moved input that can be differentiated once more, and where an input may be moved.
 
 The map of an item is a sum over rows: one for a gradient at the input, one a node for integrated gradients. So is the
 objective, and its gradient is summed over as many passes as the memory asks for.
@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.attacks.params import PATH_STEPS, PIXELS, AttackParams
-from engine.attacks.space import Space, space_of
+from engine.attacks.plan import PATH_STEPS, PIXELS, AttackParams
 from engine.errors import UsageError
 from engine.explainers.gradients import ignores_constant_shift
 from engine.explainers.integrated_gradients import quadrature_nodes
@@ -27,12 +26,109 @@ from engine.registry import explainer
 from engine.removal import removed, target_values
 from engine.runtime import in_chunks, rows_at_once
 from engine.task import Item
+from engine.vision.classifier import ImageClassifier
+
+START = 1e-3
+"""The first change of each number is drawn uniformly from plus and minus it."""
+ATTACK = 0xA77C
+"""Keeps the draw apart from those of methods with the same seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSpace:
+    """`delta` is added to `points` at the place, times `unit`; it stays between `low` and `high`.
+
+    Both are 0 where nothing may move. The unit is 1 for embeddings; for pixels a color from 0 to 1 as the model
+    reads it, so that delta is in colors and the bounds keep it a picture.
+    """
+
+    place: str
+    points: Float[torch.Tensor, "item seq width"]
+    unit: Float[torch.Tensor, "#width"]
+    low: Float[torch.Tensor, "item seq width"]
+    high: Float[torch.Tensor, "item seq width"]
+
+    def move(
+        self, delta: Float[torch.Tensor, "row seq width"], items: torch.Tensor
+    ) -> Float[torch.Tensor, "row seq width"]:
+        """The moved points of these items."""
+        return self.points[items] + self.unit * delta
+
+    def relative_epsilon(self, row: int, item: Item, params: AttackParams) -> float | None:
+        """The longest change of a position that epsilon allows, `sqrt(d) epsilon`, as a multiple of what is there.
+
+        That is the median Euclidean length of the item's own embeddings that may move; None where it is 0. Of pixels
+        it is epsilon over the range of a color, which is 1.
+        """
+        if params.place == PIXELS:
+            return params.bound
+        points = self.points[row, : len(item.encoded)].double()
+        free = torch.from_numpy(_movable([item], len(points), params.specials)[0]).to(points.device)
+        median = float(np.median(points[free].norm(dim=-1).cpu().numpy()))
+        return points.shape[1] ** 0.5 * params.bound / median if median > 0 else None
+
+    def clip(
+        self, delta: Float[torch.Tensor, "row seq width"], items: torch.Tensor
+    ) -> Float[torch.Tensor, "row seq width"]:
+        """Delta brought back to where it may be."""
+        return torch.minimum(torch.maximum(delta, self.low[items]), self.high[items])
+
+    def draw_starts(self, items: Sequence[Item], starts: int = 1) -> Float[torch.Tensor, "item seq width"]:
+        """Each item's own draw, whatever it stands beside; each stands there `starts` times, for a draw each."""
+        draws = np.zeros(tuple(self.points.shape))
+        for row, item in enumerate(items):
+            shape, start = (len(item.encoded), draws.shape[-1]), row % starts
+            # The first start is drawn as it was before there were several.
+            generator = item.generator(ATTACK, start) if start else item.generator(ATTACK)
+            draws[row, : shape[0]] = generator.uniform(-START, START, shape)
+        everyone = torch.arange(len(items), device=self.points.device)
+        return self.clip(torch.from_numpy(draws).to(self.points), everyone)
+
+
+def search_space(model: AnyClassifier, batch: Any, items: Sequence[Item], params: AttackParams) -> SearchSpace:
+    """Features move, special tokens only where that is asked for, padding never."""
+    with torch.no_grad():
+        points = model.points(batch, params.place)
+    unit = color_scale(cast(ImageClassifier, model)) if params.place == PIXELS else torch.ones(1)
+    free = torch.from_numpy(_movable(items, points.shape[1], params.specials)).to(points.device)
+    reach = (free[..., None] * params.bound).to(points.dtype).expand(points.shape)
+    if params.place != PIXELS:
+        return SearchSpace(params.place, points, unit.to(points), -reach, reach)
+    colors = _colors(cast(ImageClassifier, model), points)
+    return SearchSpace(
+        params.place, points, unit.to(points), torch.maximum(-reach, -colors), torch.minimum(reach, 1 - colors)
+    )
+
+
+def _movable(items: Sequence[Item], width: int, specials: bool) -> np.ndarray:
+    free = np.zeros((len(items), width), dtype=bool)
+    for row, item in enumerate(items):
+        free[row, : len(item.encoded)] = True if specials else ~item.encoded.special
+    return free
+
+
+def color_scale(model: ImageClassifier) -> Float[torch.Tensor, "pixel"]:
+    """By how much the number of a pixel grows from black to full color, pixel by pixel of a patch."""
+    read = model.preprocessing
+    return _by_pixel(model, 255 * read.scale / np.array(read.std))
+
+
+def _colors(model: ImageClassifier, points: torch.Tensor) -> torch.Tensor:
+    """The colors of pixels from 0 to 1. Special tokens have none: their bounds are 0 whatever stands here."""
+    read = model.preprocessing
+    mean = _by_pixel(model, np.array(read.mean) / np.array(read.std)).to(points)
+    return ((points + mean) / color_scale(model).to(points)).clamp(0, 1)
+
+
+def _by_pixel(model: ImageClassifier, by_channel: np.ndarray) -> Float[torch.Tensor, "pixel"]:
+    return torch.from_numpy(np.repeat(by_channel, model.patch[0] * model.patch[1]))
+
 
 TWICE = 3
 """How many times the memory of one pass forward and back a second pass back takes, about."""
 
 Score = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
-"""What the gradient is a score of: (step from the baseline or the point, gradient) `[row seq width]` to `[row seq]`."""
+"""Score of a gradient: (step from the baseline or the point, gradient) `[row seq width]` to `[row seq]`."""
 
 
 def _length(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
@@ -49,39 +145,40 @@ _SCORES: Mapping[str, Score] = {
 }
 
 
-def resolved(method: str, kind: str, given: Mapping[str, Plain], params: AttackParams) -> dict[str, Plain]:
+def resolve_params(
+    method: str, kind: str, method_params: Mapping[str, Plain], params: AttackParams
+) -> dict[str, Plain]:
     """The method's parameters, all of them, as they can be attacked.
 
     The map is of the attack's quantity. Moved embeddings have no pixels, so the gradient is taken at them. A path has
-    a fixed number of steps, for a number that changes cannot be differentiated. Errors: what is asked for by name and
-    cannot be.
+    a fixed number of steps, for a number that changes cannot be differentiated. Errors: a value that is named and
+    cannot be taken.
     """
     spec = explainer(method, kind)
-    made = from_mapping(spec.params, given, method)
-    plain = as_plain(made)
+    plain = as_plain(from_mapping(spec.params, method_params, method))
     if "quantity" in plain:
         plain["quantity"] = mapped = PROBABILITY if params.quantity == PROBABILITY else LOGIT
-        if given.get("quantity", mapped) != mapped:
+        if method_params.get("quantity", mapped) != mapped:
             raise UsageError(
                 f"{method}.quantity: must be {mapped}, as the attack's quantity {params.quantity} has it, got "
-                f"{given['quantity']}. Set the attack's quantity instead."
+                f"{method_params['quantity']}. Set the attack's quantity instead."
             )
     if "place" in plain and params.place == EMBEDDING:
-        if given.get("place") == PIXELS:
+        if method_params.get("place") == PIXELS:
             raise UsageError(f"{method}.place: moved embeddings have no pixels. Set the attack's place to pixels too.")
         plain["place"] = EMBEDDING
     if "steps" in plain:
-        if given.get("steps") == "auto":
+        if method_params.get("steps") == "auto":
             raise UsageError(f"{method}.steps: must be fixed in an attack, got auto. Set steps=fixed and n_steps.")
-        plain |= {"steps": "fixed", "n_steps": given.get("n_steps", PATH_STEPS)}
+        plain |= {"steps": "fixed", "n_steps": method_params.get("n_steps", PATH_STEPS)}
     if plain.get("baseline") == "blur" and params.place == PIXELS:
         raise UsageError(f"{method}.baseline: blur moves with the pixels. Use mean or zero.")
     return plain
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What is known of each item at one point; `gradient`: of the sum of the objectives by delta, where asked for.
+class PointValues:
+    """Maps and answers of items at one point; `gradient`: of the sum of the objectives by delta, where asked for.
 
     `answer`: what the penalty keeps, the probability or the logit of the predicted class.
     """
@@ -94,64 +191,71 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Aim:
-    """What is maximised, an item each: the features attacked, and the answer to be kept."""
+class Objective:
+    """The function to maximize, an item each: the features attacked, and the answer to be kept."""
 
     top: Bool[torch.Tensor, "item seq"]
     answer: Float[torch.Tensor, "item"]
     alpha: int | float
     beta: int | float
 
-    def value(self, found: Found, items: torch.Tensor) -> Float[torch.Tensor, "item"]:
+    def value(self, point: PointValues, items: torch.Tensor) -> Float[torch.Tensor, "item"]:
         """`alpha D - beta (m(x) - m(x + delta))^2`, in the unit of the map."""
-        fall = (found.scores * self.top[items]).sum(1)
-        return -self.alpha * fall - self.beta * (self.answer[items] - found.answer) ** 2
+        fall = (point.scores * self.top[items]).sum(1)
+        return -self.alpha * fall - self.beta * (self.answer[items] - point.answer) ** 2
 
 
-class Mapper:
+class SaliencyMapper:
     """The map of one method on some items of like length, wherever they are moved. The caller holds the turn.
 
     Each item stands there as often as the attack has starts, one after the other.
     """
 
     def __init__(
-        self, model: AnyClassifier, items: Sequence[Item], method: str, given: Mapping[str, Plain], params: AttackParams
+        self,
+        model: AnyClassifier,
+        items: Sequence[Item],
+        method: str,
+        method_params: Mapping[str, Plain],
+        params: AttackParams,
     ) -> None:
         self.model, self.method, self.quantity = model, method, params.quantity
         self.items = [item for item in items for _ in range(params.starts)]
         self.score = _SCORES[method]
         self.batch: Any = model.collate([item.encoded for item in self.items])
-        self.space: Space = space_of(model, self.batch, self.items, params)
+        self.space: SearchSpace = search_space(model, self.batch, self.items, params)
         self.targets = torch.tensor([item.target for item in self.items], device=model.device)
-        self.place = str(given.get("place", EMBEDDING))
-        self.baseline = str(given["baseline"]) if "baseline" in given else None
-        self.alphas, self.weights = _nodes(given)
+        self.place = str(method_params.get("place", EMBEDDING))
+        self.baseline = str(method_params["baseline"]) if "baseline" in method_params else None
+        self.alphas, self.weights = _nodes(method_params)
         self._refuse_zero()
 
     @cached_property
     def features(self) -> Bool[torch.Tensor, "item seq"]:
-        """Which positions may be ranked."""
+        """Positions that may be ranked."""
         ranked = np.zeros(tuple(self.batch.visible.shape), dtype=bool)
         for row, item in enumerate(self.items):
             ranked[row, item.encoded.features] = True
         return torch.from_numpy(ranked).to(self.model.device)
 
-    def at(self, delta: Float[torch.Tensor, "item seq width"], items: Int[np.ndarray, "item"],
-           aim: Aim | None = None) -> Found:  # fmt: skip
-        """Maps and answers of these items so moved; with an aim the gradient to follow too."""
+    def evaluate(
+        self, delta: Float[torch.Tensor, "item seq width"], items: Int[np.ndarray, "item"],
+        objective: Objective | None = None,
+    ) -> PointValues:  # fmt: skip
+        """Maps and answers of these items so moved; with an objective the gradient to follow too."""
         there = torch.from_numpy(items).to(self.model.device)
         scores = torch.zeros(delta.shape[:2], dtype=delta.dtype, device=delta.device)
         logits = torch.zeros(len(items), len(self.model.labels), dtype=delta.dtype, device=delta.device)
-        gradient = None if aim is None else torch.zeros_like(delta)
+        gradient = None if objective is None else torch.zeros_like(delta)
         owner = np.repeat(np.arange(len(items)), len(self.alphas))
         node = np.tile(np.arange(len(self.alphas)), len(items))
 
         @twice_differentiable(self.model.module)  # for a chunk and no longer: between two the turn may be lent
         def compute(rows: slice) -> None:
-            leaf = delta.detach().requires_grad_(aim is not None)
+            leaf = delta.detach().requires_grad_(objective is not None)
             mine = torch.from_numpy(owner[rows]).to(delta.device)
-            part, answers = self._rows(leaf, there, owner[rows], node[rows], second=aim is not None)
-            slope = None if aim is None else self._slope(aim, leaf, there[mine], node[rows], part, answers)
+            part, answers = self._rows(leaf, there, owner[rows], node[rows], second=objective is not None)
+            slope = None if objective is None else self._slope(objective, leaf, there[mine], node[rows], part, answers)
             # All or nothing: had memory run out after some was added, the retry would add it twice.
             scores.index_add_(0, mine, part.detach())
             at_end = torch.from_numpy(self.alphas[node[rows]] == 1).to(delta.device)
@@ -162,16 +266,16 @@ class Mapper:
         in_chunks(compute, len(owner), self._rows_at_once())
         targets = self.targets[there]
         probability = target_values(self.model, logits, targets)
-        return Found(scores, logits, probability, self._answers(logits, targets), gradient)
+        return PointValues(scores, logits, probability, self._answers(logits, targets), gradient)
 
     def _answers(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """What the penalty keeps, in double precision."""
+        """The quantity that the penalty keeps, in double precision."""
         if self.quantity == LOGIT:
             return logits.double().gather(1, targets[:, None])[:, 0]
         return target_values(self.model, logits, targets)
 
     def _mapped(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """What the map is of."""
+        """The quantity that the map is of."""
         if self.quantity == PROBABILITY:
             return target_values(self.model, logits, targets)
         return logits.gather(1, targets[:, None])
@@ -198,7 +302,7 @@ class Mapper:
 
     def _end(self, leaf: torch.Tensor, there: torch.Tensor) -> torch.Tensor:
         """The moved points of each item, at the place where the gradient is taken."""
-        moved = self.space.at(leaf, there)
+        moved = self.space.move(leaf, there)
         return moved if self.place == self.space.place else self.model.embed_points(moved, self.space.place)
 
     def _start(self, batch: Any, end: torch.Tensor, items: torch.Tensor) -> torch.Tensor | None:
@@ -210,14 +314,16 @@ class Mapper:
             _, blank = removed(self.model, batch, ~ranked, self.baseline)
         return torch.where(ranked[..., None], blank, end)
 
-    def _slope(self, aim: Aim, leaf: torch.Tensor, items: torch.Tensor, node: np.ndarray, part: torch.Tensor,
-               answers: torch.Tensor) -> torch.Tensor:  # fmt: skip
+    def _slope(
+        self, objective: Objective, leaf: torch.Tensor, items: torch.Tensor, node: np.ndarray, part: torch.Tensor,
+        answers: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
         """The gradient of these rows' share of the objective."""
-        value = -aim.alpha * (part * aim.top[items]).sum()
-        if aim.beta:
+        value = -objective.alpha * (part * objective.top[items]).sum()
+        if objective.beta:
             at_end = torch.from_numpy(self.alphas[node] == 1).to(items.device)
             now = self._answers(answers, self.targets[items])
-            value = value - aim.beta * ((aim.answer[items] - now)[at_end] ** 2).sum()
+            value = value - objective.beta * ((objective.answer[items] - now)[at_end] ** 2).sum()
         (slope,) = torch.autograd.grad(value, leaf)
         return slope
 
@@ -235,11 +341,11 @@ class Mapper:
             )
 
 
-def _nodes(given: Mapping[str, Plain]) -> tuple[np.ndarray, np.ndarray]:
+def _nodes(method_params: Mapping[str, Plain]) -> tuple[np.ndarray, np.ndarray]:
     """Places on the path with their weights; the input itself is always one of them, for its answer is needed."""
-    if "n_steps" not in given:
+    if "n_steps" not in method_params:
         return np.ones(1), np.ones(1)
-    alphas, weights = quadrature_nodes(str(given["quadrature"]), int(given["n_steps"] or PATH_STEPS))
+    alphas, weights = quadrature_nodes(str(method_params["quadrature"]), int(method_params["n_steps"] or PATH_STEPS))
     if not (alphas == 1).any():
         return np.append(alphas, 1.0), np.append(weights, 0.0)
     return alphas, weights

@@ -9,13 +9,14 @@ import pytest
 
 import engine.attacks.attack as attack_module
 from engine import jobs
-from engine.attacks.experiment import carry_out
-from engine.attacks.keeping import finished
+from engine.attacks.plan import ATTACK
 from engine.errors import UsageError
-from engine.jobs.attacking import plan_of
+from engine.experiments.run import carry_out, finished
 from engine.jobs.table import JobTable
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
+
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def test_what_a_job_leaves_is_read_without_a_model(spec: dict[str, Any], monkeyp
     assert (job.total, job.computed) == (3 + 3 + 1, 7), "an attack, what it transfers to, the whole"
     assert job.title == f"Attack gradient_l2 on {spec['dataset']} with {spec['models'][0]}"
     monkeypatch.setattr(attack_module, "load_classifier", lambda *given: pytest.fail("nothing is left to run"))
-    assert finished(plan_of(spec)) == carry_out(plan_of(spec))
+    assert finished(ATTACK.plan_of(spec)) == carry_out(ATTACK.plan_of(spec))
     again = jobs.run_now(jobs.create("attack", spec))
     assert (again.state, again.computed) == ("done", 0)
 
@@ -56,7 +57,7 @@ def test_its_label_says_the_step(spec: dict[str, Any], monkeypatch: pytest.Monke
 
 
 def test_the_same_examples_go_on_where_they_were(spec: dict[str, Any]) -> None:
-    plan = plan_of(spec)
+    plan = ATTACK.plan_of(spec)
     carry_out(plan)
     some = jobs.run_now(jobs.create("attack", spec | {"objectives": ["constrained", "unconstrained"]}))
     assert (some.total, some.computed) == (13, 7), "one objective was there"

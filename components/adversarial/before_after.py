@@ -1,0 +1,303 @@
+"""Before and after side by side: prediction, map on one scale, how the top moved, the numbers.
+
+Everything that is not ours is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float, Int, UInt8
+
+from components.adversarial.descriptions import GREY, PROBLEM_TITLES, SIGN, measure_lines, result_title, titled_headline
+from components.compact import compact_css
+from components.numbers import plain, signed
+from components.prediction import prediction_html
+from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map import legend_html as patch_legend
+from components.widgets.patch_map.html import sentence
+from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.token_map import TokenMap, token_map_html
+from components.widgets.token_map import legend_html as token_legend
+from engine.attacks.result import AttackResult
+from engine.registry import Explainer
+from engine.request import Example, Input
+from engine.result import Prediction
+from engine.word_units import units
+
+MapView = TokenMap | PatchMap
+SHARING = "before and after"
+PALE = 0.25
+"""A map that ends below this share of its scale is hard to see."""
+Scores = Float[np.ndarray, "seq"]
+UP, DOWN, STAYS = "↑", "↓", "="
+Order = Int[np.ndarray, "feature"]
+MOST_LISTED = 12
+BEFORE = "Before"
+MOST_BARS = 4
+LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "adversarial.css"
+
+
+def build_map(result: AttackResult, scores: Scores, example: Input, signed: bool) -> MapView:
+    """Scores of all positions as a map on its own scale. `signed`: they speak for or against the attacked class."""
+    target = result.provenance.target_label
+    if isinstance(example, Example):
+        texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
+        return TokenMap(units(result.tokens, scores, example), texts, signed, target)
+    assert result.grid is not None
+    return PatchMap(scores[result.features].reshape(result.grid), signed, target)
+
+
+def share_scale(views: list[MapView]) -> list[MapView]:
+    """The same maps, their colors ending at the largest score of all."""
+    end = max((view.largest for view in views), default=0.0)
+    return [replace(view, end=end, sharing=SHARING) for view in views]
+
+
+def build_maps(results: list[AttackResult], method: Explainer, example: Input, shared: bool = True) -> list[MapView]:
+    """The map before, then that after each attack. `shared`: on one scale, else each on its own."""
+    signed = method.is_signed(results[0].provenance.params)
+    scores = [results[0].before, *(result.after for result in results)]
+    views = [build_map(results[0], own, example, signed) for own in scores]
+    return share_scale(views) if shared else views
+
+
+def describe_pale_map(views: list[MapView]) -> str:
+    """That the map before is hard to see on a scale that it shares; empty where it is not."""
+    first, end = views[0].largest, views[0].scale
+    if not 0 < first < PALE * end:
+        return ""
+    return (
+        f"On one scale the map before is pale: its own would end at {plain(first)}, this one at {plain(end)}. "
+        "To see its order, choose Each its own."
+    )
+
+
+def size_maps(results: list[AttackResult], example: Input) -> list[MapView]:
+    """How far each attack moved each token or patch: Euclidean lengths, on one scale."""
+    views = [build_map(result, result.length.astype(np.float64), example, False) for result in results]
+    end = max(view.largest for view in views)
+    return [replace(view, end=end, sharing="both attacks" if len(views) > 1 else "") for view in views]
+
+
+def magnify(difference: Float[np.ndarray, "height width 3"], factor: int) -> UInt8[np.ndarray, "height width 3"]:
+    """The change of each color, `factor` times as large, around grey."""
+    return np.clip(np.rint(127.5 + 255 * factor * difference), 0, 255).astype(np.uint8)
+
+
+def magnification(difference: Float[np.ndarray, "height width 3"]) -> int:
+    """The whole number by which the largest change just fills the colors, at least 1."""
+    largest = float(np.abs(difference).max())
+    return max(1, int(0.5 / largest + 1e-6)) if largest > 0 else 1
+
+
+@dataclass(frozen=True)
+class RankMove:
+    """A position of the input with its places, from 1, before and after."""
+
+    position: int
+    before: int
+    after: int
+
+    @property
+    def arrow(self) -> str:
+        """Up, towards the first place, or down, and by how many places."""
+        by = self.before - self.after
+        return STAYS if by == 0 else f"{UP if by > 0 else DOWN} {abs(by)}"
+
+
+def rank_moves(features: Sequence[int], before: Order, after: Order) -> list[RankMove]:
+    """Each feature's move, the highest before first. `before`, `after`: places into `features`, highest first."""
+    now = {at: place for place, at in enumerate(after.tolist(), start=1)}
+    return [RankMove(int(features[at]), place, now[at]) for place, at in enumerate(before.tolist(), start=1)]
+
+
+def top_before(moves: Sequence[RankMove], k: int) -> list[RankMove]:
+    """Those that were the k highest."""
+    return [move for move in moves if move.before <= k]
+
+
+def top_after(moves: Sequence[RankMove], k: int) -> list[RankMove]:
+    """Those that are the k highest now, the highest first."""
+    return sorted((move for move in moves if move.after <= k), key=lambda move: move.after)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column. `result`: the attack after which it is, None before any. `picture`: None of a text."""
+
+    title: str
+    view: MapView
+    prediction: Prediction
+    ranking: str
+    result: AttackResult | None = None
+    picture: UInt8[np.ndarray, "h w 3"] | None = None
+
+
+def build_columns(
+    results: Sequence[AttackResult], views: Sequence[MapView], picture: UInt8[np.ndarray, "h w 3"] | None
+) -> list[Column]:
+    """The column before, then one after each attack. `seen`: the picture as the model sees it, before."""
+    first = results[0]
+    before = Column(BEFORE, views[0], first.prediction, _list_before(results), picture=picture)
+    after = [
+        Column(result_title(result), view, result.prediction_after, _list_after(result), result,
+             picture if result.picture is None else result.picture.after)
+        for result, view in zip(results, views[1:], strict=True)
+    ]  # fmt: skip
+    return [before, *after]
+
+
+def before_after_html(columns: Sequence[Column]) -> str:
+    """The columns; on a telephone they stand below each other."""
+    target = next(column.result for column in columns if column.result is not None).provenance.target
+    html = "".join(_column(column, columns[0].prediction, target, at) for at, column in enumerate(columns))
+    return f'<div class="xg"><div class="xg-sides">{html}</div></div>'
+
+
+def headlines_html(results: Sequence[AttackResult]) -> str:
+    """A line for each attack, above everything else; in red, with a sign, where it does not count as fooled."""
+    return f'<div class="xg xg-lead">{"".join(map(_headline_html, results))}</div>'
+
+
+def problems_html(lines: Iterable[str]) -> str:
+    """Why attacks on many examples do not count as fooled: a line each, in red, with a sign."""
+    lines_html = (f'<p class="xg-error xg-broken" role="alert">{SIGN} {escape(line)}</p>' for line in lines)
+    return f'<div class="xg xg-lead">{"".join(lines_html)}</div>'
+
+
+def _headline_html(result: AttackResult) -> str:
+    name, text = titled_headline(result)
+    alert = ' class="xg-error" role="alert"' if result.outcome in PROBLEM_TITLES else ""
+    return f"<p{alert}><b>{escape(name)}:</b> {escape(text)}.</p>"
+
+
+def pictures_html(results: Sequence[AttackResult]) -> str:
+    """Of attacks on pixels: the picture before and after, and what was added, magnified."""
+    changed = [result for result in results if result.picture is not None]
+    cells = [_picture_html("The picture", changed[0].picture.before, "", 20)] if changed and changed[0].picture else []
+    for at, result in enumerate(changed):
+        if result.picture is not None:
+            factor = magnification(result.picture.difference)
+            cells.append(_picture_html(f"{result_title(result)}", result.picture.after, "", 21 + 2 * at))
+            note = f"What was added, {factor} times as large. {GREY}"
+            cells.append(
+                _picture_html("Difference, magnified", magnify(result.picture.difference, factor), note, 22 + 2 * at)
+            )
+    return f'<div class="xg"><div class="xg-sides xg-small-sides">{"".join(cells)}</div></div>'
+
+
+def sizes_html(
+    results: Sequence[AttackResult], views: Sequence[MapView], picture: UInt8[np.ndarray, "h w 3"] | None
+) -> str:
+    """How far each token or patch was moved, a map an attack."""
+    cells = []
+    for at, (result, view) in enumerate(zip(results, views, strict=True)):
+        title = result_title(result)
+        style = "" if picture is None else picture_style(picture, scope=f".xg-shown-{40 + at}")
+        cells.append(
+            f'<div class="xg-shown-{40 + at}">{style}<p class="xg-title">Size of the change. {escape(title)}</p>'
+            f"{map_html(view, title)}{_legend(view)}</div>"
+        )
+    return f'<div class="xg"><div class="xg-sides">{"".join(cells)}</div></div>'
+
+
+def _column(column: Column, like: Prediction, target: int, at: int) -> str:
+    style = "" if column.picture is None else picture_style(column.picture, scope=f".xg-shown-{at}")
+    numbers = "" if column.result is None else _numbers(column.result)
+    return (
+        f'<section class="xg-shown-{at}" aria-label="{escape(column.title)}">{style}'
+        f'<p class="xg-title">{escape(column.title)}</p>'
+        f"{prediction_html(column.prediction, target, like, MOST_BARS)}"
+        f'<div class="xg-of-side">{map_html(column.view, column.title)}</div>{_legend(column.view)}'
+        f"{column.ranking}{numbers}</section>"
+    )
+
+
+def map_html(view: MapView, title: str) -> str:
+    """The map, of tokens or of patches, in colors alone."""
+    if isinstance(view, TokenMap):
+        return token_map_html(view)
+    label = escape(f"{title}. {sentence(view)}")
+    return f'<div class="xg-patches" role="img" aria-label="{label}">{layers_html(view)}</div>'
+
+
+def _legend(view: MapView) -> str:
+    return f'<div class="xg-small">{token_legend(view) if isinstance(view, TokenMap) else patch_legend(view)}</div>'
+
+
+def _picture_html(title: str, pixels: UInt8[np.ndarray, "h w 3"], note: str, at: int) -> str:
+    caption = f'<p class="xg-small">{escape(note)}</p>' if note else ""
+    return (
+        f'<div class="xg-shown-{at}">{picture_style(pixels, scope=f".xg-shown-{at}")}'
+        f'<p class="xg-title">{escape(title)}</p>'
+        f'<div class="xg-patches xg-alone" role="img" aria-label="{escape(title)}"><i class="xg-seen"></i></div>'
+        f"{caption}</div>"
+    )
+
+
+def _list_before(results: Sequence[AttackResult]) -> str:
+    """The top before, with where each of it stands after each attack."""
+    first = results[0]
+    moves = [top_before(rank_moves(f.features.tolist(), f.order_before, f.order_after), first.k) for f in results]
+    several = len(results) > 1
+    rows = []
+    for same in zip(*moves, strict=True):
+        now = "; ".join(
+            _arrow(move, "now", move.after) + (f" {result.attack['objective']}" if several else "")
+            for move, result in zip(same, results, strict=True)
+        )
+        rows.append(_line(first, same[0].before, same[0].position, float(first.before[same[0].position]), now))
+    return _ranked_list("The top before", rows)
+
+
+def _list_after(result: AttackResult) -> str:
+    """The top after, with where each of it stood."""
+    own = top_after(rank_moves(result.features.tolist(), result.order_before, result.order_after), result.k)
+    rows = [
+        _line(result, move.after, move.position, float(result.after[move.position]), _arrow(move, "was", move.before))
+        for move in own
+    ]
+    return _ranked_list("The top after", rows)
+
+
+def _ranked_list(title: str, rows: Sequence[str]) -> str:
+    left = len(rows) - MOST_LISTED
+    more = f'<li class="xg-small">and {left:,} more</li>' if left > 0 else ""
+    return f'<p class="xg-small">{title}</p><ol class="xg-moves">{"".join(rows[:MOST_LISTED])}{more}</ol>'
+
+
+def _line(result: AttackResult, place: int, position: int, score: float, words: str) -> str:
+    name = escape(result.tokens[position].text)
+    return f'<li><i>{place}</i> <bdi>{name}</bdi> <span class="xg-small">{signed(score)} · {words}</span></li>'
+
+
+def _arrow(move: RankMove, word: str, place: int) -> str:
+    """How it moved, and the other place."""
+    return "stays" if move.before == move.after else f"<b>{move.arrow}</b> {word} {place}"
+
+
+def _numbers(result: AttackResult) -> str:
+    broken = ' class="xg-broken"'
+    rows = "".join(
+        f"<dt>{escape(name)}</dt><dd{broken * text.startswith(SIGN)}>{escape(text)}</dd>"
+        for name, text in measure_lines(result)
+    )
+    return f'<dl class="xg-facts xg-small">{rows}</dl>'
+
+
+def use_adversarial_styles() -> None:
+    """Puts the style sheets into the page; they take no room."""
+    use_picture_styles()
+    st.html(adversarial_sheet())
+
+
+@cache
+def adversarial_sheet() -> str:
+    return f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>"

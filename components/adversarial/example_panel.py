@@ -1,0 +1,439 @@
+"""The attacks on one example: the run, before and after, how far what was moved, other methods."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from components.adversarial.before_after import (
+    MapView,
+    before_after_html,
+    build_columns,
+    build_map,
+    build_maps,
+    describe_pale_map,
+    headlines_html,
+    map_html,
+    pictures_html,
+    rank_moves,
+    share_scale,
+    size_maps,
+    sizes_html,
+    use_adversarial_styles,
+)
+from components.adversarial.charts import CURVES, AttackCurve, curve_chart
+from components.adversarial.controls import OPEN, key
+from components.adversarial.descriptions import (
+    CAUTION,
+    EMPTY,
+    NEAREST,
+    NOT_ATTACKED,
+    OBJECTIVE_TITLES,
+    STOPPED,
+    TRANSFER,
+    WRONG_PREDICTION,
+    describe_starts,
+    result_notes,
+    result_title,
+)
+from components.adversarial.export import ExampleExport, example_export_area
+from components.adversarial.state import PATH, SCALES, AdversarialState, parse_settings
+from components.awaiting import awaited
+from components.engine_room import computed
+from components.inputs.datasets import OpenPictures
+from components.inputs.picture_choice import PictureFocus, true_class
+from components.kept import KEPT
+from components.numbers import count, percent, signed
+from components.stopping import STOPPED as STOPPED_KEYS
+from components.stopping import ProgressLine, go_on_button, is_stopped
+from components.tables import draw_table
+from components.theme import shown_theme
+from components.trouble import say_error, say_note, sentence
+from components.widgets.patch_map.picture import picture_style
+from engine.attacks.attack import attack_key, attack_many
+from engine.attacks.optimizer import StepValues
+from engine.attacks.plan import AttackRequest
+from engine.attacks.result import AttackResult, Trajectory
+from engine.data.labels import match_classes
+from engine.errors import Cancelled
+from engine.progress import CancelToken, cancellable
+from engine.registry import Explainer
+from engine.request import Example
+from engine.store import result_store
+from engine.vision.view import read_view
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from components.adversarial.controls import Opened
+    from engine.attacks.transfer import TransferResult
+
+
+REQUESTED = "adversarial_asked"
+"""In the session: the cache keys of attacks that the person wants run."""
+FAILURES = "adversarial_failed"
+"""In the session: why attacks failed, by their cache keys."""
+DRAW_SECONDS = 1.0
+TRANSFER_TITLE = "Does it fool other methods?"
+
+
+class LiveAttack:
+    """The steps of an attack while it runs, for every session that follows it.
+
+    The attacking thread adds, pages read.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._points: list[tuple[int, float, float, float]] = []
+        self.steps = 0
+
+    def add(self, step: StepValues) -> None:
+        """The values of a step, where they are numbers."""
+        values = [float(own[0]) for own in (step.objective, step.rank_change, step.probability)]
+        with self._lock:
+            self.steps = step.steps
+            if np.isfinite(values).all():
+                self._points.append((step.step, values[0], values[1], values[2]))
+
+    @property
+    def share(self) -> float:
+        """The share that is done, from 0 to 1."""
+        with self._lock:
+            return self._points[-1][0] / self.steps if self._points and self.steps else 0.0
+
+    @property
+    def words(self) -> str:
+        """The progress in words; empty before the first step."""
+        with self._lock:
+            return f"step {self._points[-1][0]:,} of {self.steps:,}" if self._points else ""
+
+    def trajectory(self) -> Trajectory:
+        """The steps so far, thinned; whether the class was another is not known yet."""
+        with self._lock:
+            points = np.array(self._points, dtype=np.float64).reshape(-1, 4)
+        kept = np.ones(len(points), dtype=bool)
+        trajectory = Trajectory(points[:, 0].astype(np.int64), points[:, 1], points[:, 2], points[:, 3], kept)
+        return trajectory.thin([]) if len(points) else trajectory
+
+
+_lock = threading.Lock()
+_live: dict[str, LiveAttack] = {}
+
+
+def live_attack(key: str) -> LiveAttack:
+    """The attack that runs under a cache key; a new one where none does."""
+    with _lock:
+        return _live.setdefault(key, LiveAttack())
+
+
+def forget(key: str) -> None:
+    """Remove it when the attack is over."""
+    with _lock:
+        _live.pop(key, None)
+
+
+def run_area(state: AdversarialState, place: DeltaGenerator) -> list[AttackResult]:
+    """The cached attacks, and those that were requested, computed now. `place`: for errors."""
+    try:
+        requests = {attack_key(one): one for one in (state.request(objective) for objective in state.objectives)}
+    except Exception as error:
+        say_error(sentence(error), place)
+        return []
+    requested = st.session_state.get(REQUESTED, [])
+    missing = [own for own in requests if own not in requested and not result_store().contains(own)]
+    if missing:
+        _offer(state, missing)
+    results = [_run(request, own) for own, request in requests.items() if own not in missing]
+    return [result for result in results if result is not None]
+
+
+def describe_cost(state: AdversarialState, attacks: int) -> str:
+    """The most that a run costs, in passes of the model."""
+    params = parse_settings(state.kind, state.strength)
+    nodes = state.points if state.method == PATH else 1
+    passes = attacks * params.starts * params.steps * nodes
+    path = f", each at {nodes} points of the path" if nodes > 1 else ""
+    starts = describe_starts(params.starts)
+    return (
+        f"{count(attacks, 'attack')}{starts} of at most {count(params.steps, 'step')}{path}: {passes:,} "
+        f"{'pass' if passes == 1 else 'passes'} forwards through the model, and two backwards for each."
+    )
+
+
+def _offer(state: AdversarialState, missing: Sequence[str]) -> None:
+    with st.container(border=True, key="adversarial_to_do"):
+        st.markdown(EMPTY)
+        st.caption(describe_cost(state, len(missing)))
+        st.button(
+            "Run the attack", key=key(state.kind, "run"), type="primary", on_click=partial(_request_run, list(missing))
+        )  # fmt: skip
+
+
+def _request_run(keys: list[str]) -> None:
+    st.session_state[REQUESTED] = sorted({*st.session_state.get(REQUESTED, []), *keys})
+    st.session_state[STOPPED_KEYS] = [one for one in st.session_state.get(STOPPED_KEYS, []) if one not in keys]
+
+
+def _run(request: AttackRequest, own: str) -> AttackResult | None:
+    """One attack, from the cache or run with its progress; None after an error. `own`: its cache key."""
+    title, failed = OBJECTIVE_TITLES[str(request.attack["objective"])], st.session_state.setdefault(FAILURES, {})
+    progress, curves = st.empty(), st.empty()
+    if is_stopped(own):
+        go_on_button(progress, own, STOPPED)
+    elif own in failed:
+        _show_failure(own, title, failed[own])
+    else:
+        try:
+            result = computed(
+                own, partial(_compute, request, own), _progress_callback(request, own, title, progress, curves)
+            )
+            progress.empty()
+            return result
+        except Cancelled:
+            go_on_button(progress, own, STOPPED)
+        except Exception as error:
+            failed[own] = sentence(error)
+            progress.empty()
+            _show_failure(own, title, failed[own])
+        finally:
+            curves.empty()
+    return None
+
+
+def _show_failure(own: str, title: str, why: str) -> None:
+    """Show a failure, which is not tried again by itself."""
+    say_error(f"{title}: {why}")
+    st.button("Try again", key=f"adversarial_again.{own}", on_click=lambda: st.session_state[FAILURES].pop(own, None))
+
+
+def _compute(request: AttackRequest, own: str, token: CancelToken) -> AttackResult:
+    try:
+        return attack_many([request], cancel=token, on_step=live_attack(own).add)[0]
+    finally:
+        forget(own)
+
+
+def _progress_callback(
+    request: AttackRequest, own: str, title: str, progress: DeltaGenerator, curves: DeltaGenerator
+) -> Callable[[str], None]:
+    """A callback that draws the progress at each tick, and the curves now and then."""
+    line, last_draw = ProgressLine(progress, [own], title), [0.0]
+
+    def tick(words: str) -> None:
+        live = live_attack(own)
+        line.show(live.share, title)
+        line.tick(", ".join(filter(None, (words.split(",")[0] if live.words else words, live.words))))
+        if live.words and time.monotonic() - last_draw[0] > DRAW_SECONDS:
+            last_draw[0] = time.monotonic()
+            draw_curves([AttackCurve(str(request.attack["objective"]), live.trajectory())], curves)
+
+    return tick
+
+
+def draw_curves(attacks: Sequence[AttackCurve], place: DeltaGenerator, regression: bool = False) -> None:
+    """Objective, rank change and probability side by side."""
+    columns = place.container().columns(len(CURVES), gap="small")
+    for column, (curve, title) in zip(columns, CURVES.items(), strict=True):
+        column.altair_chart(curve_chart(attacks, curve, shown_theme(), regression), alt=f"{title} along the steps")
+
+
+def model_picture(state: AdversarialState, results: list[AttackResult]) -> np.ndarray | None:
+    """The picture as the model sees it before the attack; None of a text."""
+    if not isinstance(state.focus, PictureFocus) or state.focus.picture is None:
+        return None
+    shown = next((result.picture for result in results if result.picture is not None), None)
+    return read_view(state.focus.model).transform(state.focus.picture.pixels) if shown is None else shown.before
+
+
+def describe_wrong_prediction(state: AdversarialState, opened: Opened, result: AttackResult) -> str:
+    """A sentence where the model was wrong about the example before; empty where it was right or that is not known."""
+    if result.prediction.regression:
+        return ""
+    label, true = _truth(state, opened, result.prediction.labels)
+    if true is None or true == result.prediction.index:
+        return ""
+    return WRONG_PREDICTION.format(result.prediction.label, label)
+
+
+def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> tuple[str, int | None]:
+    """The label in the data set's words, and the model's class that it is."""
+    focus = state.focus
+    if isinstance(focus, PictureFocus):
+        if focus.own or not isinstance(opened, OpenPictures):
+            return "", None
+        truth = true_class(focus, opened, labels)
+        return truth.label, truth.index
+    if focus.index is None or isinstance(opened, OpenPictures):
+        return "", None
+    label, names = opened.data[focus.index].label, opened.data.label_names
+    indices = match_classes(names, labels).indices
+    if not isinstance(label, int) or not 0 <= label < len(names):
+        return "", None
+    return names[label], None if indices is None else indices[label]
+
+
+def transfer_area(state: AdversarialState, results: Sequence[AttackResult], methods: Mapping[str, Explainer]) -> None:
+    """The choice of methods, and a row of maps for each. Nothing is computed while it is closed."""
+    if not st.toggle(TRANSFER_TITLE, key=key(state.kind, f"{OPEN}others"), help=TRANSFER, persist_state=KEPT):
+        return
+    options = [id for id in methods if id != state.method]
+    st.pills(
+        "Other methods", options, selection_mode="multi", key=key(state.kind, "others"), help=NOT_ATTACKED,
+        format_func=lambda id: methods[id].title if id in methods else id, persist_state=KEPT,
+    )  # fmt: skip
+    selected = [id for id in options if id in state.others]
+    if not selected:
+        say_note("No other method is chosen. Pick one or more.")
+    for id in selected:
+        _transfer_row(state, results, methods[id])
+
+
+def _transfer_row(state: AdversarialState, results: Sequence[AttackResult], method: Explainer) -> None:
+    pairs = [(result, _transfer_result(state, result, method)) for result in results]
+    complete = [(result, other) for result, other in pairs if other is not None]
+    if complete and state.input is not None:
+        st.html(transfer_row_html(state, complete, method))
+
+
+def _transfer_result(state: AdversarialState, result: AttackResult, method: Explainer) -> TransferResult | None:
+    """The maps of one method, from the cache or computed; None after an error."""
+    from engine.attacks.transfer import measure_transfer, transfer_key
+
+    request = state.request(str(result.attack["objective"]))
+    own = partial(transfer_key, request, method.id, {})
+
+    def work(token: CancelToken) -> TransferResult:
+        with cancellable(token):
+            return measure_transfer(request, result, method.id, {})
+
+    return awaited(
+        st.empty(), own, f"{method.title}, {result_title(result).lower()}", "Stopped before these maps were made.",
+        lambda tick: computed(own(), work, tick),
+    )  # fmt: skip
+
+
+def transfer_row_html(
+    state: AdversarialState, pairs: Sequence[tuple[AttackResult, TransferResult]], method: Explainer
+) -> str:
+    """A method's map before, then after each attack, on one scale."""
+    first, results = pairs[0], [result for result, _ in pairs]
+    example = state.input
+    assert example is not None
+    signed_map = method.is_signed({})
+    scores = [first[1].before, *(other.after for _, other in pairs)]
+    views = share_scale([build_map(first[0], own, example, signed_map) for own in scores])
+    picture = model_picture(state, results)
+    style = "" if picture is None else picture_style(picture, scope=".xg-others")
+    cells = "".join(f"<div>{cell}</div>" for cell in _transfer_cells(views, pairs))
+    return (
+        f'<div class="xg xg-others">{style}<p class="xg-title">{escape(method.title)}</p>'
+        f'<div class="xg-sides">{cells}</div></div>'
+    )
+
+
+def _transfer_cells(views: Sequence[MapView], pairs: Sequence[tuple[AttackResult, TransferResult]]) -> Iterator[str]:
+    yield f'<p class="xg-small">Before</p>{map_html(views[0], "Before")}'
+    for view, (result, other) in zip(views[1:], pairs, strict=True):
+        title = result_title(result)
+        words = f'<p class="xg-small">{describe_transfer(other)}</p>'
+        yield f'<p class="xg-small">{escape(title)}</p>{map_html(view, title)}{words}'
+
+
+def describe_transfer(other: TransferResult) -> str:
+    """The change of the method's own top."""
+    normalized = other.top_k_sum_change_normalised
+    more = "" if normalized is None else f", normalised {signed(normalized)}"
+    return (
+        f"<b>Rank change {percent(other.rank_change)}</b> of its own first {other.k} · "
+        f"top-k sum change {signed(other.top_k_sum_change)}{more}"
+    )
+
+
+def attack_area(
+    state: AdversarialState, methods: Mapping[str, Explainer], opened: Opened, place: DeltaGenerator
+) -> None:
+    """The run and its results."""
+    results = run_area(state, place)
+    example = state.input
+    if not results or example is None:
+        return
+    use_adversarial_styles()
+    st.html(headlines_html(results))
+    if wrong := describe_wrong_prediction(state, opened, results[0]):
+        say_note(wrong)
+    for note in result_notes(results):
+        say_note(note)
+    picture = model_picture(state, results)
+    st.segmented_control(
+        "Colours", list(SCALES), key=key(state.kind, "scale"), required=True, format_func=SCALES.__getitem__,
+        persist_state=KEPT, help="On one scale a map that grew stands out; on its own each shows its order.",
+    )  # fmt: skip
+    maps = build_maps(results, methods[state.method], example, shared=state.scale == "one")
+    if pale := describe_pale_map(maps):
+        st.caption(pale)
+    st.html(before_after_html(build_columns(results, maps, picture)))
+    st.caption(CAUTION)
+    _changes_area(results, example, picture)
+    _curves_area(results)
+    transfer_area(state, results, methods)
+    example_export_area(ExampleExport(state, results, maps, picture, methods))
+
+
+def _changes_area(results: list[AttackResult], example: object, picture: object) -> None:
+    """How far each token or patch was moved."""
+    st.subheader("What was moved", anchor=False)
+    if any(result.picture is not None for result in results):
+        st.html(pictures_html(results))
+    st.html(sizes_html(results, size_maps(results, example), picture))  # type: ignore[arg-type]
+    if isinstance(example, Example):
+        for result in results:
+            with st.expander(
+                f"{result_title(result)}: each token and its nearest words",
+                key=f"adversarial.near.{result_title(result)}",
+            ):
+                st.caption(NEAREST)
+                draw_table(tokens_table(result), f"near.{result_title(result)}")
+
+
+def tokens_table(result: AttackResult) -> pd.DataFrame:
+    """A row a token that is ranked: its places and scores, how far it was moved, and the words near it."""
+    import pandas as pd
+
+    own = rank_moves(result.features.tolist(), result.order_before, result.order_after)
+    rows = [
+        {
+            "Token": result.tokens[move.position].text,
+            "Place before": move.before,
+            "Place after": move.after,
+            "Largest change": _round(result.largest[move.position]),
+            "Length of the change": _round(result.length[move.position]),
+            "Nearest words": _nearest_text(result, move.position),
+        }
+        for move in sorted(own, key=lambda move: move.position)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _nearest_text(result: AttackResult, position: int) -> str:
+    return ", ".join(f"{word} ({far:.2f})" for word, far in result.nearest[position]) or "none"
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _curves_area(results: Sequence[AttackResult]) -> None:
+    """The curves along the steps."""
+    st.subheader("Along the steps", anchor=False)
+    attacks = [AttackCurve(str(result.attack["objective"]), result.trajectory, result.best) for result in results]
+    draw_curves(attacks, st.empty(), results[0].prediction.regression)
+    st.caption("A large point is the step that is kept; small points are steps at which the class was another.")

@@ -1,0 +1,401 @@
+"""Attacks as files, on one example and on many; how to cite them, and the command that repeats them."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from components.adversarial.before_after import (
+    MapView,
+    adversarial_sheet,
+    before_after_html,
+    build_columns,
+    headlines_html,
+    pictures_html,
+    rank_moves,
+    size_maps,
+    sizes_html,
+)
+from components.adversarial.charts import axis_span, means_chart, means_table
+from components.adversarial.controls import key
+from components.adversarial.descriptions import (
+    CAUTION,
+    CITED,
+    NO_COMMAND,
+    attack_references,
+    cite_attack,
+    result_title,
+    titled_headline,
+)
+from components.adversarial.state import PATH, AdversarialState
+from components.charts.files import light_colors
+from components.citing import cited_html
+from components.experiment.export import TYPES
+from components.export_page import standing_page
+from components.inputs.picture_choice import PictureFocus
+from components.keeping import REPEATS, cite_box, file_button
+from components.png_button import png_button
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.card import PatchCard
+from components.widgets.patch_map.picture import picture_sheet
+from components.widgets.token_map import TokenMap
+from components.widgets.token_map.svg import maps_svg
+from engine.attacks.experiment_result import METRICS, to_json
+from engine.attacks.plan import EXAMPLES, AttackParams
+from engine.attacks.result import AttackResult, pack
+from engine.home import product_version
+from engine.registry import Explainer
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
+
+    from components.charts.files import ChartCaption
+    from components.charts.frame import ChartFrame
+    from components.palette import Theme
+    from engine.attacks.experiment_result import AttackExperimentResult, AttackScore
+    from engine.attacks.plan import AttackPlan
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleExport:
+    """The attacks as the page shows them. `maps`: before, then after each; `seen`: the picture, None of a text."""
+
+    state: AdversarialState
+    results: Sequence[AttackResult]
+    maps: Sequence[MapView]
+    picture: np.ndarray | None
+    methods: Mapping[str, Explainer]
+
+    @property
+    def title(self) -> str:
+        origin = self.results[0].provenance
+        return f"Attack on {self.methods[origin.method].title} of {origin.model}"
+
+    @property
+    def citation(self) -> list[str]:
+        """The citation, and references."""
+        return [cite_attack(self.results[0]), *attack_references(self.results[0], self.methods)]
+
+    @property
+    def titled_maps(self) -> Iterator[tuple[str, MapView]]:
+        """The maps with their titles."""
+        return zip(("Before", *map(result_title, self.results)), self.maps, strict=True)
+
+
+def example_html(export: ExampleExport) -> str:
+    """The panel as one file: style inside, no script, nothing fetched, light and dark."""
+    results, example = list(export.results), export.state.input
+    assert example is not None
+    pictures = pictures_html(results) if any(result.picture is not None for result in results) else ""
+    command = example_command(export.state)
+    sections = (
+        headlines_html(results)
+        + before_after_html(build_columns(results, export.maps, export.picture))
+        + f"<p>{escape(CAUTION)}</p>",
+        f"<h2>What was moved</h2>{pictures}{sizes_html(results, size_maps(results, example), export.picture)}",
+        f"<h2>Cite this</h2>{cited_html(export.citation[0], export.citation[1:])}"
+        + (f"<pre>{escape(command)}</pre>" * bool(command)),
+    )
+    sheets = (
+        sheet.removeprefix("<style>").removesuffix("</style>") for sheet in (picture_sheet(), adversarial_sheet())
+    )
+    return standing_page(export.title, sections, "".join(sheets))
+
+
+def example_svg(export: ExampleExport) -> str:
+    """The maps of a text, light."""
+    rows = [(title, view) for title, view in export.titled_maps if isinstance(view, TokenMap)]
+    return maps_svg(
+        [(f"{export.title}. {rows[0][0]}", rows[0][1]), *rows[1:]], [*_headlines(export), *export.citation], dark=False
+    )
+
+
+def example_png(export: ExampleExport) -> bytes:
+    """The picture and its maps before and after side by side, light."""
+    # Here and not above: Pillow's fonts are only for those who export a picture.
+    from components.widgets.patch_map.png import Sheet, sheet_png
+
+    assert export.picture is not None
+    cards = tuple(PatchCard(title, view, None, "") for title, view in export.titled_maps if isinstance(view, PatchMap))
+    return sheet_png(Sheet(export.picture, cards, (export.title, *_headlines(export)), tuple(export.citation)), "light")
+
+
+def example_command(state: AdversarialState) -> str:
+    """The command that makes the same attack; empty of a text or picture of one's own, which is in no data set."""
+    focus = state.focus
+    index = None if isinstance(focus, PictureFocus) and focus.own else focus.index
+    if index is None:
+        return ""
+    params = {PATH: state.path} if state.method == PATH and state.path else {}
+    others = tuple(id for id in state.others if id != state.method) if "others" in state.opened else ()
+    return experiment_command(
+        replace(state.plan(), models=(focus.model,), methods=(state.method,), params=params, transfer=others), index
+    )
+
+
+def _headlines(export: ExampleExport) -> list[str]:
+    return [f"{name}: {sentence}." for name, sentence in map(titled_headline, export.results)]
+
+
+HTML_HELP = "Before and after as one page that needs no network and runs no script."
+MAPS_HELP = "The maps before and after, light, with what made them and references."
+CSV_HELP = (
+    "A row a token or patch and attack: scores and places before and after, how far it was moved, the attack's outcome."
+)
+JSON_HELP = "Everything but the change of each number: predictions, scores, curves, parameters, notes."
+NPY_HELP = "What is added to each number: an array of tokens or patches by numbers, as NumPy reads it."
+PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits a colour."
+
+
+def example_export_area(export: ExampleExport) -> None:
+    """Files to download and how to cite. A file is built when its button is pressed, not before."""
+    st.subheader("Keep", anchor=False)
+    state, results, kind, name = export.state, export.results, export.state.kind, "exegesis-attack"
+    with st.container(horizontal=True, gap="small", key=key(kind, "keep")):
+        file_button(
+            "HTML", f"{name}.html", "text/html", partial(example_html, export), HTML_HELP, key(kind, "keep.html")
+        )
+        if export.picture is not None:
+            file_button(
+                "PNG", f"{name}.png", "image/png", partial(example_png, export), MAPS_HELP, key(kind, "keep.png")
+            )
+        file_button(
+            "Numbers, CSV", f"{name}.csv", "text/csv", lambda: rank_csv(results), CSV_HELP, key(kind, "keep.csv")
+        )
+        file_button(
+            "All, JSON", f"{name}.json", "application/json", lambda: results_json(results), JSON_HELP,
+            key(kind, "keep.json"),
+        )  # fmt: skip
+        for result in results:
+            _attack_files(kind, name, result)
+        if export.picture is None:
+            # Last: its element is as wide as the rest of the line.
+            png_button("PNG", f"{name}.png", partial(example_svg, export), MAPS_HELP, key(kind, "keep.png"))
+    citation = cited_html(export.citation[0], export.citation[1:])
+    command = example_command(state)
+    cite_box(citation, [(f"{REPEATS}:", command)] if command else [], key(kind, "keep.cite"))
+    if not command:
+        st.caption(NO_COMMAND)
+
+
+def _attack_files(kind: str, name: str, result: AttackResult) -> None:
+    objective = str(result.attack["objective"])
+    file_button(
+        f"Change, {objective}", f"{name}-{objective}.npy", "application/octet-stream",
+        lambda: to_npy(result.delta), NPY_HELP, key(kind, f"keep.npy.{objective}"),
+    )  # fmt: skip
+    if result.picture is not None:
+        picture = result.picture.after
+        file_button(
+            f"Picture, {objective}", f"{name}-{objective}.png", "image/png", lambda: to_png(picture), PNG_HELP,
+            key(kind, f"keep.png.{objective}"),
+        )  # fmt: skip
+
+
+def rank_csv(results: Sequence[AttackResult]) -> str:
+    """A row a ranked position and attack."""
+    import pandas as pd
+
+    rows = [
+        {
+            "objective": result.attack["objective"], "position": move.position,
+            "token": result.tokens[move.position].text, "score_before": result.before[move.position],
+            "score_after": result.after[move.position], "place_before": move.before, "place_after": move.after,
+            "largest_change": result.largest[move.position], "length_of_change": result.length[move.position],
+            "outcome": result.outcome,
+        }
+        for result in results
+        for move in rank_moves(result.features.tolist(), result.order_before, result.order_after)
+    ]  # fmt: skip
+    return str(pd.DataFrame(rows).to_csv(index=False))
+
+
+def results_json(results: Sequence[AttackResult]) -> str:
+    """A list, an object an attack."""
+    return (
+        json.dumps([_result_json(result) for result in results], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    )
+
+
+def to_npy(values: np.ndarray) -> bytes:
+    """The array as a file."""
+    file = io.BytesIO()
+    np.save(file, values, allow_pickle=False)
+    return file.getvalue()
+
+
+def to_png(pixels: np.ndarray) -> bytes:
+    """The picture as a file."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def _result_json(result: AttackResult) -> dict[str, object]:
+    meta, arrays = pack(result)
+    large = {"delta", *(name for name in arrays if name.startswith("picture_"))}
+    numbers = {
+        "rank_change": result.rank_change, "top_k_sum_change": result.top_k_sum_change,
+        "top_k_sum_change_normalised": result.top_k_sum_change_normalised,
+        "probability_change": result.probability_change, "class_kept": result.class_kept,
+        "constraint_kept": result.constraint_kept, "outcome": result.outcome,
+    }  # fmt: skip
+    return {
+        "title": result_title(result), **numbers, **meta,
+        **{name: values.tolist() for name, values in arrays.items() if name not in large},
+    }  # fmt: skip
+
+
+ROWS_HELP = "A row a model, example, method, objective and measure: what `exegesis attack --out` writes."
+SCORES_HELP = "Every mean with its interval: what `exegesis attack --json` prints."
+
+
+@dataclass(frozen=True)
+class ExperimentMeans:
+    """The means of the chosen measure, of the maps that `ManyExamples.of` chooses."""
+
+    state: AdversarialState
+    result: AttackExperimentResult
+    frame: ChartFrame
+
+    @property
+    def plan(self) -> AttackPlan:
+        return self.result.plan
+
+    @cached_property
+    def scores(self) -> list[AttackScore]:
+        own = (score for score in self.result.scores if score.key.metric == self.state.many.measure)
+        return [score for score in own if score.key.attacked == (self.attacked or score.key.method)]
+
+    @property
+    def attacked(self) -> str:
+        """The method after whose attacks all maps are drawn; empty for each attacked method's own."""
+        return self.state.many.of if self.state.many.of in self.plan.methods and self.plan.transfer else ""
+
+    @property
+    def company(self) -> Sequence[str]:
+        """The methods whose maps these are."""
+        if not self.attacked:
+            return self.plan.methods
+        return (self.attacked, *self.plan.transfer_methods(self.attacked))
+
+    @property
+    def models(self) -> list[str]:
+        """Those of which there is anything."""
+        return [model for model in self.plan.models if self.model_scores(model)]
+
+    def model_scores(self, model: str) -> list[AttackScore]:
+        return [score for score in self.scores if score.key.model == model]
+
+    @property
+    def file(self) -> str:
+        return f"exegesis-attack-{self.state.many.measure.replace('_', '-')}"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        return means_table(self.scores, self.frame.titles)
+
+    def key(self, kind: str) -> str:
+        """Of a widget."""
+        return key(self.state.kind, f"many.keep.{kind}")
+
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
+        """All models below each other, as files hold them."""
+        frame = replace(self.frame, theme=theme) if theme else self.frame
+        return means_chart(self.scores, frame, self.company, self.plan.objectives, axis_span(self.scores), self.models)
+
+    def spec(self) -> str:
+        """The chart as the page has it."""
+        return self.chart().to_json()
+
+    def svg(self) -> str:
+        """In the light theme, whichever the page is seen in."""
+        from components.charts.files import chart_svg
+
+        return chart_svg(self.chart("light"), self.told(), self.table, light_colors())
+
+    def html(self) -> str:
+        """The same as a page."""
+        from components.charts.files import chart_html
+
+        return chart_html(self.chart("light"), self.told(), self.table, light_colors())
+
+    def told(self) -> ChartCaption:
+        """What the file says of it."""
+        from components.charts.files import ChartCaption
+
+        what = f"{METRICS[self.state.many.measure].title} under attack"
+        of = f" on {self.frame.title(self.attacked)}" if self.attacked else ""
+        title = f"{what}{of}, {', '.join(self.models)}, {self.plan.dataset}"
+        return ChartCaption(title, [cite_experiment(self.plan), f"{REPEATS}:"], [experiment_command(self.plan)])
+
+
+def experiment_export_area(state: AdversarialState, result: AttackExperimentResult) -> None:
+    """Rows and means as files, and how to repeat them."""
+    from engine.experiments.run import FORMATS
+
+    with st.container(horizontal=True, gap="small"):
+        for ending, write in FORMATS.items():
+            name = f"exegesis-attack.{ending}"
+            file_button(
+                f"Rows, {ending.upper()}", name, TYPES[ending], partial(write, result), ROWS_HELP,
+                key(state.kind, f"many.rows.{ending}"),
+            )  # fmt: skip
+        file_button(
+            "Means, JSON", "exegesis-attack-means.json", TYPES["json"], lambda: means_json(result), SCORES_HELP,
+            key(state.kind, "many.means"),
+        )  # fmt: skip
+    cite_box(
+        cited_html(cite_experiment(result.plan), [CITED]),
+        [(f"{REPEATS}:", experiment_command(result.plan))],
+        key(state.kind, "many.cite"),
+    )
+
+
+def means_json(result: AttackExperimentResult) -> str:
+    """The output of the command with `--json`."""
+    return json.dumps(to_json(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def experiment_command(plan: AttackPlan, index: int | None = None) -> str:
+    """The command that gives the same, without options at their defaults. `index`: of the only example."""
+    parts = ["exegesis", "attack", "--models", ",".join(plan.models), "--dataset", plan.dataset]
+    parts += ["--methods", ",".join(plan.methods)]
+    parts += ["--objective", plan.objectives[0] if len(plan.objectives) == 1 else "both"]
+    for option, value, own in (
+        ("index", index, None),
+        ("examples", EXAMPLES if index is not None else plan.examples, EXAMPLES),
+        ("seed", plan.seed, 0),
+        ("split", plan.split, None),
+    ):
+        parts += [] if value == own else [f"--{option}", str(value)]
+    start = AttackParams()
+    for name, setting in plan.attack.items():
+        if setting != getattr(start, name):
+            option = f"--{name.replace('_', '-')}"
+            text = f"{setting:.12g}" if isinstance(setting, float) else str(setting)
+            parts += [option] if setting is True else [option, text]
+    parts += ["--transfer", ",".join(plan.transfer)] if plan.transfer else []
+    for method, values in plan.params.items():
+        parts += [part for name, value in values.items() for part in ("--param", f"{method}.{name}={value}")]
+    return shlex.join([*parts, "--out", "rows.csv"])
+
+
+def cite_experiment(plan: AttackPlan) -> str:
+    """One sentence on the models, the data and the settings that gave these numbers."""
+    return (
+        f"Exegesis {product_version()}. Attacks on {', '.join(plan.methods)} of {', '.join(plan.models)} on "
+        f"{plan.dataset}, {plan.examples} examples, {' and '.join(plan.objectives)}, seed {plan.seed}, {plan.dtype}."
+    )
