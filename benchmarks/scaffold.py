@@ -32,12 +32,11 @@ from benchmarks.harness import (
     time_in_turn,
 )
 from engine.models.text_classifier import TextBatch
-from engine.scaffold.bilevel import inner_step, outer_gradient
-from engine.scaffold.courses import Courses
-from engine.scaffold.lessons import Lesson
-from engine.scaffold.plan import SEEDS, SMAT, Plan, Pupil, Recipe
-from engine.scaffold.teaching import Course, Teaching
-from engine.scaffold.together import Together
+from engine.scaffold.bilevel import VmappedStudents, inner_step, outer_gradient
+from engine.scaffold.plan import SEEDS, SMAT, Recipe, ScaffoldPlan, StudentRun
+from engine.scaffold.student import StudentBatch
+from engine.scaffold.training import StudentTraining
+from engine.scaffold.training_sets import TrainingSetBuilder, TrainingSets
 
 LIMIT = 1.2
 MODELS = {"bert-marked": ("bases/bert", "reviews-marked"), "reviews-minilm": ("minilm", "reviews-generated")}
@@ -49,7 +48,7 @@ TRAIN = 160
 class Bare:
     """The passes of a step, on a copy of the base."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: TrainingSets) -> None:
         self.module: Any = copy.deepcopy(course.base.module).requires_grad_(True)
         self.backbone: Any = self.module.get_submodule(course.base.adapter.backbone)
         self.names = {n: p for n, p in self.backbone.named_parameters() if "pooler" not in n}
@@ -90,19 +89,19 @@ def _inputs(batch: TextBatch) -> dict[str, Any]:
     }
 
 
-def course_of(teacher: str, seed: int = 0) -> Course:
+def course_of(teacher: str, seed: int = 0) -> TrainingSets:
     """What a student of this teacher is taught from."""
     base, dataset = MODELS[teacher]
-    plan = Plan(teacher, dataset, (SMAT,), (TRAIN,), base=base, recipe=RECIPE)
-    return Courses(plan).course(Pupil(SMAT, TRAIN, seed))
+    plan = ScaffoldPlan(teacher, dataset, (SMAT,), (TRAIN,), base=base, recipe=RECIPE)
+    return TrainingSetBuilder(plan).build(StudentRun(SMAT, TRAIN, seed))
 
 
-def steps_of(course: Course) -> dict[str, Callable[[], object]]:
+def steps_of(course: TrainingSets) -> dict[str, Callable[[], object]]:
     """A step of either side, on the next batch at each call."""
-    teaching, bare = Teaching(course, Pupil(SMAT, TRAIN, 0), RECIPE), Bare(course)
+    teaching, bare = StudentTraining(course, StudentRun(SMAT, TRAIN, 0), RECIPE), Bare(course)
     batches = teaching._batches()
     rows = [
-        (course.train.lesson(inner, course.base).rows, course.held_out.lesson(outer, course.base).rows)
+        (course.train.batch(inner, course.base).rows, course.held_out.batch(outer, course.base).rows)
         for inner, outer in batches
     ]
     ours, theirs = itertools.cycle(batches), itertools.cycle(rows)
@@ -112,32 +111,34 @@ def steps_of(course: Course) -> dict[str, Callable[[], object]]:
 class Seeds:
     """A step of each of five students, one after the other, and of all in one pass; on the next batches at each call.
 
-    Both sides read lessons that are collated beforehand and leave the explainers' own update to whoever asked.
+    Both sides read batches that are collated beforehand and leave the explainers' own update to whoever asked.
     """
 
-    def __init__(self, course: Course) -> None:
-        taught = [Teaching(course, Pupil(SMAT, TRAIN, seed), RECIPE) for seed in SEEDS]
+    def __init__(self, course: TrainingSets) -> None:
+        taught = [StudentTraining(course, StudentRun(SMAT, TRAIN, seed), RECIPE) for seed in SEEDS]
         phi_s, self.phi_t = (torch.stack([_known(getattr(one, name)) for one in taught]) for name in ("phi_s", "phi_t"))
         self.alone, self.phi_t = taught, self.phi_t.detach()
-        self.together = Together([one.student for one in taught], phi_s.detach(), taught[0].objective, taught[0].rates)
+        self.together = VmappedStudents(
+            [one.student for one in taught], phi_s.detach(), taught[0].objective, taught[0].rates
+        )
         whole = [[pair for pair in one._batches() if len(pair[0]) == RECIPE.batch_size] for one in taught]
-        self.lessons = [
-            [(course.train.lesson(inner, course.base), course.held_out.lesson(outer, course.base))
+        self.batches = [
+            [(course.train.batch(inner, course.base), course.held_out.batch(outer, course.base))
              for inner, outer in pairs]
             for pairs in zip(*whole, strict=False)
         ]  # fmt: skip
 
     def steps(self) -> dict[str, Callable[[], object]]:
-        ours, theirs = itertools.cycle(self.lessons), itertools.cycle(self.lessons)
+        ours, theirs = itertools.cycle(self.batches), itertools.cycle(self.batches)
         return {"one by one": lambda: self._one_by_one(next(theirs)), "together": lambda: self._together(next(ours))}
 
-    def _one_by_one(self, lessons: Sequence[tuple[Lesson, Lesson]]) -> None:
-        for one, phi_t, (inner, outer) in zip(self.alone, self.phi_t, lessons, strict=True):
+    def _one_by_one(self, batches: Sequence[tuple[StudentBatch, StudentBatch]]) -> None:
+        for one, phi_t, (inner, outer) in zip(self.alone, self.phi_t, batches, strict=True):
             inner_step(one.student, one.phi_s, inner, one.objective, one.rates, phi_t)
             outer_gradient(one.student, _known(one.phi_s), phi_t, inner, outer, one.objective, one.rates)
 
-    def _together(self, lessons: Sequence[tuple[Lesson, Lesson]]) -> None:
-        self.together.step(self.phi_t, [inner for inner, _ in lessons], [outer for _, outer in lessons])
+    def _together(self, batches: Sequence[tuple[StudentBatch, StudentBatch]]) -> None:
+        self.together.step(self.phi_t, [inner for inner, _ in batches], [outer for _, outer in batches])
 
 
 def _known(phi: torch.Tensor | None) -> torch.Tensor:

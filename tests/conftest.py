@@ -45,7 +45,7 @@ LONGEST = (
     "app/test_scaffold_sections.py",
     "unit/explainers/test_families.py",
     "unit/explainers/test_oracles.py",
-    "unit/scaffold/test_together.py",
+    "unit/scaffold/test_vmapped_students.py",
     "app/test_pages.py",
     "unit/training/test_train.py",
     "unit/scaffold/test_bilevel.py",

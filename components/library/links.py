@@ -11,7 +11,7 @@ from components.frame import IMAGES, SCAFFOLD, TEXT, PageEntry
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.link import LONGEST_IN_LINK
-from components.scaffold.state import train_link, usual
+from components.scaffold.state import opening_state, train_link
 from engine.jobs import Job
 
 Link = list[tuple[str, str]]
@@ -30,7 +30,7 @@ def draw_images_button(label: str, **names: str) -> None:
 def draw_scaffold_button(label: str, kind: str, model: str) -> None:
     """Draw a button that opens the Scaffold page filled to train an explainer for a model that reads this kind."""
     if st.button(label, key=f"train-for-{model}", icon=":material/school:", type="tertiary"):
-        st.switch_page(SCAFFOLD.path, query_params=train_link(kind, model, usual(kind).data))
+        st.switch_page(SCAFFOLD.path, query_params=train_link(kind, model, opening_state(kind).data))
 
 
 def example_link(job: Job) -> tuple[PageEntry, Link] | None:

@@ -19,8 +19,8 @@ from components.inputs.link import Query
 from components.randomization.view import RandomizationView
 from components.reproduction.state import OPEN, SCALE, key
 from components.reproduction.words import BADGES, NO_FINDINGS, SECTIONS, SIGNS
-from components.scaffold.state import of_plan as students_state
-from components.scaffold.state import write as students_link
+from components.scaffold.state import state_of as students_state
+from components.scaffold.state import write_state as students_link
 from components.tables import draw_table
 from engine.attacks.plan import ATTACK
 from engine.jobs.evaluating import plan_of as evaluation_plan

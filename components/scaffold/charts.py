@@ -1,17 +1,21 @@
-"""The chart of simulability: medians with quartiles by setting and train size, above the band of no explainer."""
+"""Simulability as chart and table, and learning curves. Pure."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 
 import altair as alt
 import pandas as pd
 
 from components.charts.files import LEGEND_COLUMNS
-from components.charts.frame import FOOT, LABEL, LEGEND_ROW, PLOT, line_legend, style_chart
-from components.numbers import count, fixed
+from components.charts.frame import DASHED, FOOT, LABEL, LEGEND_ROW, PLOT, SOLID, line_legend, style_chart
+from components.numbers import count, fixed, plain
 from components.palette import PALETTES, Theme
-from components.scaffold.words import SETTING_TITLES
-from engine.scaffold.plan import NONE, SETTINGS
-from engine.scaffold.result import Cell, Scaffold
+from components.scaffold.page_texts import MEASURES, METRICS, SETTING_TITLES
+from engine.scaffold.plan import NONE, SETTINGS, StudentRun
+from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult, TrainingPass
 
 DECIMALS = 3
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
@@ -24,11 +28,11 @@ SIZE = "Examples that a student learns from"
 AGAINST = {"better": "better: quartiles apart", "worse": "worse: quartiles apart", "": "quartiles overlap"}
 
 
-def simulability_chart(found: Scaffold, theme: Theme) -> alt.LayerChart:
+def simulability_chart(result: ScaffoldResult, theme: Theme) -> alt.LayerChart:
     """A point a setting and train size, with a bar from quartile to quartile, and a faint dot a seed."""
-    cells, seeds, base = cells_data(found), seeds_data(found), base_data(found)
+    cells, seeds, base = cells_data(result), seeds_data(result), base_data(result)
     if cells.empty and base.empty:
-        return blank(theme)
+        return _blank(NOTHING, theme)
     layers = _reference(base, theme) if not base.empty else []
     if not cells.empty:
         layers += _settings(cells, seeds)
@@ -36,111 +40,116 @@ def simulability_chart(found: Scaffold, theme: Theme) -> alt.LayerChart:
     return style_chart(alt.LayerChart(layer=layers), height, theme)
 
 
-def blank(theme: Theme) -> alt.LayerChart:
+def _blank(text: str, theme: Theme) -> alt.LayerChart:
     """The words alone: no frame that looks like zeros."""
-    words = alt.Chart(pd.DataFrame({"words": [NOTHING]})).mark_text(fontSize=14, color=PALETTES[theme].muted)
+    words = alt.Chart(pd.DataFrame({"words": [text]})).mark_text(fontSize=14, color=PALETTES[theme].muted)
     return style_chart(alt.LayerChart(layer=[words.encode(text="words:N")]), BLANK_HEIGHT, theme)
 
 
-def cells_data(found: Scaffold) -> pd.DataFrame:
+def cells_data(result: ScaffoldResult) -> pd.DataFrame:
     """A row a cell of the table that has a value, but for no explainer."""
     return pd.DataFrame(
-        [_row(found, cell) for cell in _cells(found) if cell.setting != NONE]
+        [_row(result, cell) for cell in _cells(result) if cell.setting != NONE]
     )  # fmt: skip
 
 
-def base_data(found: Scaffold) -> pd.DataFrame:
-    """The same of no explainer."""
-    return pd.DataFrame([_row(found, cell) for cell in _cells(found) if cell.setting == NONE])
+def base_data(result: ScaffoldResult) -> pd.DataFrame:
+    """A row a cell of no explainer."""
+    return pd.DataFrame([_row(result, cell) for cell in _cells(result) if cell.setting == NONE])
 
 
-def seeds_data(found: Scaffold) -> pd.DataFrame:
+def seeds_data(result: ScaffoldResult) -> pd.DataFrame:
     """A row a student with a simulability, but for no explainer."""
     return pd.DataFrame(
         [
             {
-                "size": f"{one.pupil.train_size:,}", "name": SETTING_TITLES[one.pupil.setting],
-                "value": one.simulability, "seed": one.pupil.seed, "shown": fixed(one.simulability, DECIMALS, False),
+                "size": f"{one.run.train_size:,}", "name": SETTING_TITLES[one.run.setting],
+                "value": one.simulability, "seed": one.run.seed, "shown": fixed(one.simulability, DECIMALS, False),
             }
-            for one in found.outcomes
-            if one.simulability is not None and one.pupil.setting != NONE
+            for one in result.students
+            if one.simulability is not None and one.run.setting != NONE
         ]
     )  # fmt: skip
 
 
-def numbers_table(found: Scaffold) -> pd.DataFrame:
+def simulability_table(result: ScaffoldResult) -> pd.DataFrame:
     """A row a cell, no explainer too: what the chart draws, for files."""
     return pd.DataFrame(
         [
             {
                 "Setting": SETTING_TITLES[cell.setting], "Train size": cell.train_size,
                 "Median": round(cell.median, 4), "25 %": round(cell.low, 4), "75 %": round(cell.high, 4),
-                "Seeds": len(cell.values), "Against no explainer": against_words(found, cell),
+                "Seeds": len(cell.values), "Against no explainer": against_words(result, cell),
             }
-            for cell in _cells(found)
+            for cell in _cells(result)
         ]
     )  # fmt: skip
 
 
-def against(found: Scaffold, cell: Cell) -> str | None:
+def against(result: ScaffoldResult, cell: SimulabilityCell) -> str | None:
     """ "better" or "worse" than no explainer where the quartiles do not overlap, else empty; None without one."""
-    base = found.cell(NONE, cell.train_size)
+    base = result.cell(NONE, cell.train_size)
     if base is None or cell.setting == NONE:
         return None
-    if found.improves(cell.setting, cell.train_size):
+    if result.improves(cell.setting, cell.train_size):
         return "better"
     return "worse" if base.above(cell) else ""
 
 
-def against_words(found: Scaffold, cell: Cell) -> str:
-    """The same in words."""
-    told = against(found, cell)
-    return "none to compare with" if told is None else AGAINST[told]
+def against_words(result: ScaffoldResult, cell: SimulabilityCell) -> str:
+    """`against` in words."""
+    verdict = against(result, cell)
+    return "none to compare with" if verdict is None else AGAINST[verdict]
 
 
-def interval_words(cell: Cell) -> str:
+def interval_words(cell: SimulabilityCell) -> str:
     """As the paper's tables have it: median [low:high]."""
     low, high = (fixed(value, DECIMALS, False) for value in (cell.low, cell.high))
     return f"{fixed(cell.median, DECIMALS, False)} [{low}:{high}]"
 
 
-def _cells(found: Scaffold) -> list[Cell]:
-    plan = found.plan
-    made = (found.cell(setting, size) for size in plan.train_sizes for setting in SETTINGS if setting in plan.settings)
-    return [cell for cell in made if cell is not None]
+def _cells(result: ScaffoldResult) -> list[SimulabilityCell]:
+    plan = result.plan
+    settings = [setting for setting in SETTINGS if setting in plan.settings]
+    cells = (result.cell(setting, size) for size in plan.train_sizes for setting in settings)
+    return [cell for cell in cells if cell is not None]
 
 
-def _row(found: Scaffold, cell: Cell) -> dict[str, object]:
+def _row(result: ScaffoldResult, cell: SimulabilityCell) -> dict[str, object]:
     return {
         "size": f"{cell.train_size:,}", "name": SETTING_TITLES[cell.setting], "value": cell.median, "low": cell.low,
         "high": cell.high, "shown": interval_words(cell), "seeds": count(len(cell.values), "seed"),
-        "against": against_words(found, cell),
+        "against": against_words(result, cell),
     }  # fmt: skip
 
 
 def _settings(cells: pd.DataFrame, seeds: pd.DataFrame) -> list[alt.Chart]:
-    seen = set(cells["name"])
+    there = set(cells["name"])
     names = [SETTING_TITLES[one] for one in SETTINGS if one != NONE]
     legend = line_legend(alt.ExprRef(LEGEND_COLUMNS), LABEL)
     legend.symbolType, legend.symbolSize, legend.symbolStrokeWidth = alt.Undefined, POINT, 1.5
-    legend.values, legend.symbolOpacity = [name for name in names if name in seen], 1
+    legend.values, legend.symbolOpacity = [name for name in names if name in there], 1
     x = alt.X("size:O", sort=_sizes(cells), title=SIZE, axis=alt.Axis(labelAngle=0))
-    beside = alt.XOffset("name:N", sort=names, scale=alt.Scale(domain=legend.values, padding=0.35))
-    colour = alt.Color("name:N", scale=alt.Scale(domain=names), title=None, legend=legend)
+    offset = alt.XOffset("name:N", sort=names, scale=alt.Scale(domain=legend.values, padding=0.35))
+    color = alt.Color("name:N", scale=alt.Scale(domain=names), title=None, legend=legend)
     shape = alt.Shape("name:N", scale=alt.Scale(domain=names, range=list(SHAPES)), title=None, legend=legend)
-    at = alt.Chart(cells).encode(x=x, xOffset=beside, color=colour)
-    bars = at.mark_rule(strokeWidth=2.2).encode(y=_y("low"), y2="high:Q", tooltip=_tips())
-    medians = at.mark_point(filled=True, opacity=1, size=POINT).encode(y=_y("value"), shape=shape, tooltip=_tips())
-    dots = at.properties(data=seeds).mark_circle(size=SEED, opacity=FAINT).encode(y=_y("value"), tooltip=_seed_tips())
+    chart = alt.Chart(cells).encode(x=x, xOffset=offset, color=color)
+    bars = chart.mark_rule(strokeWidth=2.2).encode(y=_y("low"), y2="high:Q", tooltip=_tips())
+    medians = chart.mark_point(filled=True, opacity=1, size=POINT).encode(y=_y("value"), shape=shape, tooltip=_tips())
+    dots = (
+        chart.properties(data=seeds).mark_circle(size=SEED, opacity=FAINT).encode(y=_y("value"), tooltip=_seed_tips())
+    )
     return [dots, bars, medians]
 
 
 def _reference(base: pd.DataFrame, theme: Theme) -> list[alt.Chart]:
     """The band from quartile to quartile, which is a line where they are the same, and a line at the median."""
     tone = PALETTES[theme].muted
-    at = alt.Chart(base).encode(x=alt.X("size:O", sort=_sizes(base), title=SIZE, axis=alt.Axis(labelAngle=0)))
-    band = at.mark_bar(color=tone, fillOpacity=BAND, stroke=tone, strokeOpacity=0.5, width=alt.RelativeBandSize(0.98))
-    line = at.mark_bar(fillOpacity=0, stroke=tone, strokeWidth=2, width=alt.RelativeBandSize(0.98))
+    chart = alt.Chart(base).encode(x=alt.X("size:O", sort=_sizes(base), title=SIZE, axis=alt.Axis(labelAngle=0)))
+    band = chart.mark_bar(
+        color=tone, fillOpacity=BAND, stroke=tone, strokeOpacity=0.5, width=alt.RelativeBandSize(0.98)
+    )
+    line = chart.mark_bar(fillOpacity=0, stroke=tone, strokeWidth=2, width=alt.RelativeBandSize(0.98))
     return [
         band.encode(y=_y("low"), y2="high:Q", tooltip=_tips()),
         line.encode(y=_y("value"), y2="value:Q", tooltip=_tips()),
@@ -156,13 +165,192 @@ def _y(column: str) -> alt.Y:
 
 
 def _tips() -> list[alt.Tooltip]:
-    told = {
+    titles = {
         "name": "setting", "size": "examples", "shown": "median [quartiles]", "seeds": "students",
         "against": "against no explainer",
     }  # fmt: skip
-    return [alt.Tooltip(f"{column}:N", title=title) for column, title in told.items()]
+    return [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items()]
 
 
 def _seed_tips() -> list[alt.Tooltip]:
-    told = {"name": "setting", "size": "examples", "seed": "seed", "shown": "simulability"}
-    return [alt.Tooltip(f"{column}:N", title=title) for column, title in told.items()]
+    titles = {"name": "setting", "size": "examples", "seed": "seed", "shown": "simulability"}
+    return [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items()]
+
+
+CURVES_HEIGHT = 240
+PASS_POINT, BEST = 26, 130
+"""Areas in square pixels: of a pass, of the best one."""
+SEED_COLUMNS = "width < 460 ? 2 : 5"
+NO_PASS = "No pass has a value of this measure."
+STATES = ("finished", "being taught")
+LOSSES = {"accuracy": "nats", "pearson": "squared error"}
+
+
+@dataclass(frozen=True)
+class CurveLine:
+    """One student's passes. `best`: the pass whose state is the result, from 0; -1 for none or not known yet."""
+
+    seed: int
+    passes: Sequence[TrainingPass]
+    best: int
+    in_training: bool
+
+
+def lines_of(
+    result: ScaffoldResult,
+    setting: str,
+    train_size: int,
+    measure: str,
+    in_training: Mapping[StudentRun, Sequence[TrainingPass]],
+) -> list[CurveLine]:
+    """The students of a cell, finished or in training, that have a value of the measure."""
+    done = [
+        CurveLine(one.run.seed, one.history, one.best_epoch, False) for one in result.students_of(setting, train_size)
+    ]
+    finished_seeds = {line.seed for line in done}
+    current = [
+        CurveLine(run.seed, passes, -1, True)
+        for run, passes in in_training.items()
+        if (run.setting, run.train_size) == (setting, train_size) and run.seed not in finished_seeds
+    ]
+    lines = [*done, *current]
+    return [line for line in lines if any(getattr(one, measure) is not None for one in line.passes)]
+
+
+def curves_chart(lines: Sequence[CurveLine], measure: str, metric: str, theme: Theme) -> alt.LayerChart:
+    """A line a seed over the passes, dashed while it is being taught; the pass that was kept is larger."""
+    if not lines:
+        return _blank(NO_PASS, theme)
+    seeds = [str(line.seed) for line in lines]
+    legend = line_legend(alt.ExprRef(SEED_COLUMNS), 120)
+    legend.title, legend.titleColor, legend.titleFontWeight = "Seed", PALETTES[theme].muted, "normal"
+    base = alt.Chart(curves_data(lines, measure)).encode(
+        x=alt.X("pass:Q", title="Pass", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
+        y=alt.Y("value:Q", title=measure_title(measure, metric), scale=alt.Scale(zero=False, nice=False, padding=12)),
+        color=alt.Color("seed:N", sort=seeds, scale=alt.Scale(domain=seeds), legend=legend),
+    )
+    dash = alt.StrokeDash("state:N", scale=alt.Scale(domain=list(STATES), range=[SOLID, DASHED]), legend=None)
+    size = alt.Size("kept:N", scale=alt.Scale(domain=["no", "yes"], range=[PASS_POINT, BEST]), legend=None)
+    titles = {"seed": "seed", "pass": "pass", "shown": MEASURES[measure].lower(), "state": "student", "kept": "kept"}
+    tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items()]
+    points = base.mark_point(filled=True, opacity=1).encode(size=size, tooltip=tips)
+    layers = [base.mark_line(strokeWidth=1.8).encode(strokeDash=dash), points]
+    return style_chart(alt.LayerChart(layer=layers), CURVES_HEIGHT + FOOT + 2 * LEGEND_ROW, theme)
+
+
+def curves_data(lines: Sequence[CurveLine], measure: str) -> pd.DataFrame:
+    """A row a pass that has a value; passes count from 1."""
+    return pd.DataFrame(
+        [
+            {
+                "seed": str(line.seed), "pass": one.epoch + 1, "value": value, "shown": plain(value),
+                "state": STATES[line.in_training], "kept": "yes" if one.epoch == line.best else "no",
+            }
+            for line in lines
+            for one in line.passes
+            if (value := getattr(one, measure)) is not None
+        ]
+    )  # fmt: skip
+
+
+def passes_table(lines: Sequence[CurveLine]) -> pd.DataFrame:
+    """A row a pass with all that was measured, for reading and for files."""
+    return pd.DataFrame(
+        [
+            {
+                "Seed": line.seed, "Pass": one.epoch + 1, MEASURES["validation"]: one.validation,
+                MEASURES["loss"]: one.loss, MEASURES["outer"]: one.outer,
+                "Kept": "yes" if one.epoch == line.best else "no",
+            }
+            for line in lines
+            for one in line.passes
+        ]
+    )  # fmt: skip
+
+
+def measure_title(measure: str, metric: str) -> str:
+    """A measure with its unit."""
+    return MEASURES[measure] if measure == "validation" else f"{MEASURES[measure]} ({LOSSES[metric]})"
+
+
+TABLE_LABEL = "Simulability by setting and train size"
+NOT_YET = "not taught yet"
+NO_VALUE = "no value"
+
+
+def table_html(result: ScaffoldResult) -> str:
+    """A row a setting, a column a train size: median [low:high], and a mark where the quartiles do not overlap."""
+    sizes = result.plan.train_sizes
+    heads = "".join(f'<th scope="col">{escape(count(size, "example"))}</th>' for size in sizes)
+    rows = "".join(_table_row(result, setting) for setting in SETTINGS if setting in result.plan.settings)
+    return (
+        f'<div class="xg"><p class="xg-small">{escape(table_caption(result))}</p>'
+        f'<div class="xg-simulability-box" role="region" tabindex="0" aria-label="{TABLE_LABEL}">'
+        '<table class="xg-simulability">'
+        f'<thead><tr><th scope="col">Shown to the student</th>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+        "</div></div>"
+    )
+
+
+def table_caption(result: ScaffoldResult) -> str:
+    """The metric, and how many students a cell has."""
+    seeds = count(len(result.plan.seeds), "seed")
+    return f"Simulability ({METRICS[result.metric]}): median [lower:upper quartile] over {seeds}"
+
+
+def exceptions_of(result: ScaffoldResult) -> list[str]:
+    """A sentence for each cell whose students diverged, never became better, or have no simulability."""
+    plan, sentences = result.plan, list[str]()
+    for size in plan.train_sizes:
+        for setting in SETTINGS:
+            students = result.students_of(setting, size)
+            if setting in plan.settings and students:
+                where = f"{SETTING_TITLES[setting]}, {count(size, 'example')}"
+                sentences += [f"{where}: {words}" for words in _cell_exceptions(students)]
+    return sentences + [f"{_student_words(run)} could not be taught: {why}" for run, why in result.failed.items()]
+
+
+def _cell_exceptions(students: tuple[StudentResult, ...]) -> list[str]:
+    total, sentences = len(students), list[str]()
+    diverged = [one for one in students if one.diverged]
+    if diverged:
+        why = diverged[0].stopped.partition(": ")[2]
+        state = "its best state before was kept" if len(diverged) == 1 else "their best states before were kept"
+        sentences.append(f"{_share_words(len(diverged), total)} diverged ({why}); {state}.")
+    if untaught := sum(one.best_epoch < 0 for one in students):
+        sentences.append(
+            f"{_share_words(untaught, total)} never better than before the first pass; that state is what was measured."
+        )
+    if without := sum(one.simulability is None for one in students):
+        sentences.append(
+            f"{_share_words(without, total)} without a simulability, because its answers are all alike or no numbers."
+        )
+    return sentences
+
+
+def _share_words(number: int, total: int) -> str:
+    return f"{number} of {count(total, 'student')}"
+
+
+def _student_words(run: StudentRun) -> str:
+    return f"{SETTING_TITLES[run.setting]}, {count(run.train_size, 'example')}, seed {run.seed}"
+
+
+def _table_row(result: ScaffoldResult, setting: str) -> str:
+    cells = "".join(f"<td>{_table_cell(result, setting, size)}</td>" for size in result.plan.train_sizes)
+    kind = ' class="xg-base"' if setting == NONE else ""
+    return f'<tr{kind}><th scope="row">{escape(SETTING_TITLES[setting])}</th>{cells}</tr>'
+
+
+def _table_cell(result: ScaffoldResult, setting: str, size: int) -> str:
+    cell = result.cell(setting, size)
+    if cell is None:
+        return f'<span class="xg-small">{NO_VALUE if result.students_of(setting, size) else NOT_YET}</span>'
+    verdict = against(result, cell)
+    mark = f' <b class="xg-mark xg-{verdict}">{verdict}</b>' if verdict else ""
+    return f'<span class="xg-interval">{interval_words(cell)}</span>{mark}{_seeds_html(result, cell)}'
+
+
+def _seeds_html(result: ScaffoldResult, cell: SimulabilityCell) -> str:
+    measured, planned = len(cell.values), len(result.plan.seeds)
+    return "" if measured == planned else f' <span class="xg-small">{measured} of {count(planned, "seed")}</span>'

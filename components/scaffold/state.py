@@ -2,28 +2,109 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from components.inputs.link import Query
-from components.link_choice import whole
+from components.link_choice import choice, whole
 from components.request_link import last_values, write_unusual
-from components.scaffold.look import MOST_SIZE, Look, read_look, write_look
+from components.scaffold.page_texts import MEASURES
 from engine.errors import ExegesisError, not_allowed, unknown
 from engine.params import from_mapping
-from engine.scaffold.opening import OPENING
-from engine.scaffold.plan import NONE, SETTINGS, SMAT, Plan, Recipe, recipe_values
+from engine.scaffold.plan import NONE, SETTINGS, SMAT, Recipe, ScaffoldPlan
+from engine.scaffold.presets import OPENING_PLANS
 
-EXPLAINER = (NONE, "attention_logits", SMAT)
-"""The settings that train an explainer, with what it must be better than."""
+VIEW = "look."
+"""Prefix of the keys of the view's controls."""
+MOST_SIZE = 9_999_999
+SECTIONS: Mapping[str, str] = {
+    "heads": "Heads",
+    "maps": "One example",
+    "plausibility": "Plausibility",
+    "protocols": "Trivial protocols",
+    "normalisations": "Normalisations",
+}
+"""The sections below the tables."""
+SCALES: Mapping[str, str] = {"shared": "One scale", "own": "Each its own"}
+"""Of the colors of maps side by side."""
+
+
+@dataclass(frozen=True)
+class ScaffoldView:
+    """How finished students are displayed.
+
+    `size`: the train size of the curves and of what is below the tables, 0 for the largest. `curve`: the setting of the
+    curves, empty for the learned one. `measure`: one of `MEASURES`.
+
+    Below the tables: the `section`; the test `example` of the maps, from 1, and the `scale` of their colors; the data
+    set whose `marks` explanations are judged by, empty for the plan's own, and the number of `examples`.
+    """
+
+    size: int = 0
+    curve: str = ""
+    measure: str = "validation"
+    section: str = "heads"
+    example: int = 1
+    scale: str = "shared"
+    marks: str = ""
+    examples: int = 50
+
+
+DEFAULT_VIEW = ScaffoldView()
+
+
+def read_view(query: Query, wrong: list[str]) -> ScaffoldView:
+    """The view of a link; a sentence is added to `wrong` for what is not known."""
+    last = last_values(query)
+    curve = last.get("curve", "")
+    if curve and curve not in SETTINGS:
+        wrong.append(str(unknown("curve", curve[:40], SETTINGS)))
+        curve = ""
+    return ScaffoldView(
+        _size(last.get("size", "0"), wrong),
+        curve,
+        choice("measure", last, tuple(MEASURES), wrong),
+        section=choice("section", last, tuple(SECTIONS), wrong),
+        example=_positive("example", last, wrong),
+        scale=choice("scale", last, tuple(SCALES), wrong),
+        marks=last.get("marks", ""),
+        examples=_positive("examples", last, wrong),
+    )
+
+
+def write_view(view: ScaffoldView) -> Query:
+    """The view in a link: only what differs from the defaults."""
+    return {name: [str(value)] for name, value in vars(view).items() if value != getattr(DEFAULT_VIEW, name)}
+
+
+def _size(given: str, wrong: list[str]) -> int:
+    size = whole(given, MOST_SIZE)
+    if size is not None:
+        return size
+    wrong.append(str(not_allowed("size", "a train size of the plan", given[:40], "The largest is shown.")))
+    return 0
+
+
+def _positive(name: str, last: Mapping[str, str], wrong: list[str]) -> int:
+    default = int(getattr(DEFAULT_VIEW, name))
+    number = whole(last.get(name, str(default)), MOST_SIZE)
+    if number:
+        return number
+    wrong.append(str(not_allowed(name, "a whole number of at least 1", last[name][:40], f"{default} is used.")))
+    return default
+
+
+EXPLAINER_SETTINGS = (NONE, "attention_logits", SMAT)
+"""The settings that train an explainer, with those that it must surpass."""
 PREFIX = "recipe."
-"""Before the names of a recipe's fields, in a link and in keys."""
-USUAL_RECIPE = recipe_values(Recipe())
+"""Prefix of the names of a recipe's fields, in a link and in keys."""
+DEFAULT_RECIPE = dataclasses.asdict(Recipe())
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScaffoldState:
-    """The fields of a plan. `sizes`, `seeds`: whole numbers between commas. `base`, `split`: empty for the usual.
+    """The fields of a plan. `sizes`, `seeds`: whole numbers between commas. `base`, `split`: empty for the default.
 
     `recipe`: what differs from the defaults, as texts.
     """
@@ -37,119 +118,114 @@ class ScaffoldState:
     base: str = ""
     split: str = ""
     recipe: dict[str, str] = field(default_factory=dict)
-    look: Look = field(default_factory=Look)
+    view: ScaffoldView = field(default_factory=ScaffoldView)
 
 
-def usual(kind: str) -> ScaffoldState:
-    """What the page opens with."""
-    return of_plan(OPENING[kind], kind)
+def opening_state(kind: str) -> ScaffoldState:
+    """The state that the page opens with."""
+    return state_of(OPENING_PLANS[kind], kind)
 
 
-def read(kind: str, query: Query) -> tuple[ScaffoldState, list[str]]:
+def read_state(kind: str, query: Query) -> tuple[ScaffoldState, list[str]]:
     """The state that a link asks for, and a sentence for everything in it that is not known."""
-    said: list[str] = []
-    last, start = last_values(query), usual(kind)
+    wrong: list[str] = []
+    last, start = last_values(query), opening_state(kind)
     state = ScaffoldState(
         kind=kind,
         teacher=last.get("model") or start.teacher,
         data=last.get("data") or start.data,
-        settings=_settings(query.get("setting", []), start.settings, said),
+        settings=_settings(query.get("setting", []), start.settings, wrong),
         sizes=last.get("sizes", start.sizes),
         seeds=last.get("seeds", start.seeds),
         base=last.get("base", start.base),
         split=last.get("split", start.split),
-        recipe=_recipe(last, start.recipe, said),
-        look=read_look(query, said),
+        recipe=_recipe(last, start.recipe, wrong),
+        view=read_view(query, wrong),
     )
-    return state, said
+    return state, wrong
 
 
-def write(state: ScaffoldState) -> Query:
-    """The link that reopens the state: only what differs from the usual is written, and always the kind."""
-    start = usual(state.kind)
+def write_state(state: ScaffoldState) -> Query:
+    """The link that reopens the state: only what differs from the opening state, and always the kind."""
+    start = opening_state(state.kind)
     query: Query = {"input": [state.kind]}
     names = {"model": "teacher", "data": "data", "sizes": "sizes", "seeds": "seeds", "base": "base", "split": "split"}
-    query |= write_unusual((name, getattr(state, of), getattr(start, of)) for name, of in names.items())
+    query |= write_unusual((name, getattr(state, attr), getattr(start, attr)) for name, attr in names.items())
     query |= {} if state.settings == start.settings else {"setting": list(state.settings) or [""]}
-    mine, theirs = ({**USUAL_RECIPE, **one.recipe} for one in (state, start))
-    query |= write_unusual((f"{PREFIX}{name}", str(mine[name]), str(theirs[name])) for name in mine)
-    return query | write_look(state.look)
+    recipe, default = ({**DEFAULT_RECIPE, **one.recipe} for one in (state, start))
+    query |= write_unusual((f"{PREFIX}{name}", str(recipe[name]), str(default[name])) for name in recipe)
+    return query | write_view(state.view)
 
 
-def plan_of(state: ScaffoldState) -> Plan:
-    """What is asked of the engine, the same as `exegesis scaffold` asks. Errors: numbers and values not allowed."""
-    return Plan(
+def plan_of(state: ScaffoldState) -> ScaffoldPlan:
+    """The plan, the same as that of `exegesis scaffold`. Errors: numbers and values not allowed."""
+    return ScaffoldPlan(
         teacher=state.teacher,
         dataset=state.data,
         settings=state.settings,
-        train_sizes=numbers("train_sizes", state.sizes, 1),
-        seeds=numbers("seeds", state.seeds, 0),
+        train_sizes=parse_numbers("train_sizes", state.sizes, 1),
+        seeds=parse_numbers("seeds", state.seeds, 0),
         base=state.base or None,
         split=state.split or None,
         recipe=from_mapping(Recipe, state.recipe, "recipe"),
     )
 
 
-def of_plan(plan: Plan, kind: str = "") -> ScaffoldState:
-    """The state that shows what was taught before. `kind`: spares asking the teacher's files."""
+def state_of(plan: ScaffoldPlan, kind: str = "") -> ScaffoldState:
+    """The state that shows a plan. `kind`: spares reading the teacher's files."""
     return ScaffoldState(
         kind=kind or plan.kind,
         teacher=plan.teacher,
         data=plan.dataset,
         settings=plan.settings,
-        sizes=written(plan.train_sizes),
-        seeds=written(plan.seeds),
+        sizes=",".join(map(str, plan.train_sizes)),
+        seeds=",".join(map(str, plan.seeds)),
         base=plan.base or "",
         split=plan.split or "",
-        recipe=differing(recipe_values(plan.recipe)),
+        recipe=changed_recipe(dataclasses.asdict(plan.recipe)),
     )
 
 
 def train_link(kind: str, teacher: str, data: str) -> Query:
     """The link with which a page offers to train an explainer for its model: this very form, filled."""
-    start = usual(kind)
+    start = opening_state(kind)
     state = ScaffoldState(
-        kind=kind, teacher=teacher, data=data, settings=EXPLAINER, sizes=start.sizes, seeds=start.seeds,
+        kind=kind, teacher=teacher, data=data, settings=EXPLAINER_SETTINGS, sizes=start.sizes, seeds=start.seeds,
         recipe=start.recipe,
     )  # fmt: skip
-    return write(state)
+    return write_state(state)
 
 
-def differing(values: Mapping[str, object]) -> dict[str, str]:
+def changed_recipe(values: Mapping[str, object]) -> dict[str, str]:
     """Those values of a recipe that differ from its defaults, as texts. Errors: what is not allowed."""
-    chosen = recipe_values(from_mapping(Recipe, values, "recipe"))
-    return {name: str(value) for name, value in chosen.items() if value != USUAL_RECIPE[name]}
+    recipe = dataclasses.asdict(from_mapping(Recipe, values, "recipe"))
+    return {name: str(value) for name, value in recipe.items() if value != DEFAULT_RECIPE[name]}
 
 
-def numbers(name: str, given: str, low: int) -> tuple[int, ...]:
+def parse_numbers(name: str, given: str, low: int) -> tuple[int, ...]:
     """Whole numbers between commas. Errors say what is allowed."""
     parts = [whole(part.strip(), MOST_SIZE) for part in given.split(",")]
-    found = tuple(part for part in parts if part is not None and part >= low)
-    if len(found) < len(parts) or len(set(found)) < len(found):
+    numbers = tuple(part for part in parts if part is not None and part >= low)
+    if len(numbers) < len(parts) or len(set(numbers)) < len(numbers):
         raise not_allowed(name, f"different whole numbers of at least {low} between commas", given)
-    return found
+    return numbers
 
 
-def written(values: Sequence[int]) -> str:
-    """Numbers between commas."""
-    return ",".join(map(str, values))
-
-
-def _settings(given: Sequence[str], start: tuple[str, ...], said: list[str]) -> tuple[str, ...]:
-    said += [str(unknown("setting", name[:40], SETTINGS)) for name in given if name and name not in SETTINGS]
+def _settings(given: Sequence[str], start: tuple[str, ...], wrong: list[str]) -> tuple[str, ...]:
+    wrong += [str(unknown("setting", name[:40], SETTINGS)) for name in given if name and name not in SETTINGS]
     return tuple(name for name in SETTINGS if name in given) if given else start
 
 
-def _recipe(last: Mapping[str, str], start: Mapping[str, str], said: list[str]) -> dict[str, str]:
-    """Those of the start, and over them what the link says; what is not allowed is said and left as it was."""
-    made = {**USUAL_RECIPE, **start}
+def _recipe(last: Mapping[str, str], start: Mapping[str, str], wrong: list[str]) -> dict[str, str]:
+    """Those of the start, overridden by the link's; a value that is not allowed is reported and left as it was."""
+    recipe = {**DEFAULT_RECIPE, **start}
     for name, value in last.items():
         if not name.startswith(PREFIX):
             continue
         try:
             from_mapping(Recipe, {name.removeprefix(PREFIX): value}, "recipe")
         except ExegesisError as error:
-            said.append(f"{error} It is left as it was.")
+            wrong.append(f"{error} It is left as it was.")
             continue
-        made[name.removeprefix(PREFIX)] = value
-    return differing(made)
+        recipe[name.removeprefix(PREFIX)] = value
+    return changed_recipe(recipe)

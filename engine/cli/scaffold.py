@@ -1,30 +1,36 @@
-"""`exegesis scaffold`: how well does an explanation teach a student, and which attention teaches best?"""
+"""`exegesis scaffold`: how well does an explanation teach a student, and which attention teaches best?
+
+For people: simulability by setting and train size, and a line for each way in which students did not learn.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.cli import options
+from engine.cli.drawing_evaluation import NOTHING
 from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
 from engine.cli.options import DEFAULT_MODEL, ConfigOptions, Split
-from engine.cli.output import write_file
-from engine.errors import UsageError
+from engine.cli.output import console, print_json, table, visible, write_file
+from engine.errors import UsageError, not_allowed
+from engine.models import catalog
 from engine.params import from_mapping
 from engine.scaffold import presets
-from engine.scaffold.plan import SEEDS, SETTINGS, Plan, Recipe
+from engine.scaffold.plan import SEEDS, SETTINGS, SMAT, Recipe, ScaffoldPlan
 
 if TYPE_CHECKING:
-    from engine.progress import CancelToken, Report
-    from engine.scaffold.result import Scaffold
+    from rich.console import RenderableType
 
-    Work = Callable[[Report, CancelToken], Scaffold]
+    from engine.scaffold.learned_explainer import LearnedExplainer
+    from engine.scaffold.result import ScaffoldResult, StudentResult
 
 FIELDS = {field.name: field for field in dataclasses.fields(Recipe)}
 OPTIONS = ConfigOptions(
@@ -32,6 +38,16 @@ OPTIONS = ConfigOptions(
     lambda name: str(FIELDS[name].metadata["help"]),
     lambda name: str(FIELDS[name].default).lower(),
     "Print cells and students as JSON.",
+)
+EXPLAINER_OPTION = "--explainer"
+BETTER = "+"
+LEGEND = {
+    "accuracy": "Simulability: share of test examples on which a student predicts what the teacher predicts.",
+    "pearson": "Simulability: Pearson's correlation of a student's scores with the teacher's on the test examples.",
+}
+CELLS = (
+    f"Median over seeds [quartiles]. {BETTER}: above no explainer (none) by more than chance, as the quartiles do not "
+    "overlap. Seeds one by one, passes and learned heads are in --json, all values in --out."
 )
 
 
@@ -67,8 +83,9 @@ def scaffold(
     **recipe: Any,
 ) -> None:
     """Teach students to say what a model says, with and without explanations; stopped, it goes on where it was."""
-    from engine.cli import drawing_scaffold, output, plain_scaffold, scaffold_explainer
-    from engine.scaffold.export import FORMATS
+    # Here and not above: it imports what runs models.
+    from engine.scaffold.experiment import scaffold as teach
+    from engine.scaffold.result import FORMATS, rows, to_json
 
     check_job(job, executor)
     file = rows_file(out)
@@ -76,19 +93,29 @@ def scaffold(
     plan = dataclasses.replace(
         plan,
         settings=SETTINGS if settings is None else tuple(options.read_names("--settings", settings)),
-        seeds=_wholes("--seeds", seeds, 0),
-        train_sizes=plan.train_sizes if train_sizes is None else _wholes("--train-sizes", train_sizes, 1),
+        seeds=_whole_numbers("--seeds", seeds, 0),
+        train_sizes=plan.train_sizes if train_sizes is None else _whole_numbers("--train-sizes", train_sizes, 1),
     )
-    scaffold_explainer.check(explainer, plan)
-    found = worked("scaffold", "teaching", _work(plan, executor, address), plan.as_plain() if job else None)
+    _check_explainer(explainer, plan)
+    result = worked(
+        "scaffold",
+        "teaching",
+        lambda report, cancel: teach(plan, report, cancel, executor, address),
+        plan.as_plain() if job else None,
+    )
     if file is not None:
-        write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
-    learned = None if explainer is None else scaffold_explainer.saved(explainer, found)
+        write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](result))
+    saved = None if explainer is None else _save_explainer(explainer, result)
     if as_json:
-        output.print_json(plain_scaffold.as_plain(found, learned))
+        print_json(to_json(result, None if saved is None else saved[1] / saved[0].name))
     else:
-        drawing_scaffold.draw(found, file, learned)
-    if not found.outcomes:
+        for part in _parts(result):
+            console().print(part)
+        if file is not None:
+            print(f"Written: {visible(str(file))}, {sum(1 for _ in rows(result)):,} rows")
+        if saved is not None:
+            print(visible(_explainer_line(*saved)))
+    if not result.students:
         raise typer.Exit(fail("scaffold: no student could be taught; why is said above.", FAILED))
 
 
@@ -99,35 +126,142 @@ def _plan(
     base: str | None,
     split: str | None,
     recipe: Mapping[str, object],
-) -> Plan:
-    """That of the preset or the usual one, changed where something else is given."""
+) -> ScaffoldPlan:
+    """That of the preset or the default one, changed by the options."""
     if teacher is not None and "," in teacher and not Path(teacher).exists():
         raise UsageError(f"--teacher: must be one model, got {teacher!r}. Give the command once for each.")
     if name is None:
-        plan = Plan(teacher or DEFAULT_MODEL, given("--dataset", dataset or ""))
+        plan = ScaffoldPlan(teacher or DEFAULT_MODEL, given("--dataset", dataset or ""))
     else:
-        plan = presets.preset(name, teacher, dataset)
+        plan = presets.preset_plan(name, teacher, dataset)
+    fields = dataclasses.asdict(plan.recipe) | dict(recipe)
     changed = {key: value for key, value in (("base", base), ("split", split)) if value is not None}
-    known = dataclasses.asdict(plan.recipe)
-    return dataclasses.replace(plan, recipe=from_mapping(Recipe, known | dict(recipe), "scaffold"), **changed)  # type: ignore[arg-type]
+    return dataclasses.replace(plan, recipe=from_mapping(Recipe, fields, "scaffold"), **changed)  # type: ignore[arg-type]
 
 
-def _wholes(option: str, text: str, low: int) -> tuple[int, ...]:
+def _whole_numbers(option: str, text: str, low: int) -> tuple[int, ...]:
     return tuple(options.read_whole(option, part, low) for part in options.read_names(option, text))
 
 
-def _work(plan: Plan, executor: str, address: str | None) -> Work:
-    from engine.scaffold.executors import scaffold_on
+def _check_explainer(place: str | None, plan: ScaffoldPlan) -> None:
+    """Refuse, before long work is done for it, a place where nothing can be saved and a plan that learns none."""
+    if place is None:
+        return
+    from engine.scaffold.learned_explainer import CARD, NAME, explainers_folder
 
-    return lambda report, cancel: scaffold_on(executor, plan, address, report, cancel)
+    if SMAT not in plan.settings:
+        raise UsageError(
+            f"{EXPLAINER_OPTION}: only the setting {SMAT} learns one, got --settings {','.join(plan.settings)}."
+        )
+    folder, name = _folder_and_name(place)
+    if folder is None and (not NAME.fullmatch(place) or (explainers_folder() / f"{name}{CARD}").exists()):
+        allowed = "a folder, or a name of letters, digits, dots, - and _ that is not taken yet"
+        raise not_allowed(EXPLAINER_OPTION, allowed, place, f"Those that are there lie in {explainers_folder()}.")
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"{EXPLAINER_OPTION}: {folder} is no folder. Make it first, or give a name alone.")
+
+
+def _save_explainer(place: str, result: ScaffoldResult) -> tuple[LearnedExplainer, Path]:
+    """Save the explainer of the median student at the largest train size. Returns it and its folder."""
+    from engine.scaffold.learned_explainer import explainers_folder, median_explainer, save, save_to_home
+
+    explainer = median_explainer(result, max(result.plan.train_sizes))
+    folder, name = _folder_and_name(place)
+    if folder is None:
+        return save_to_home(explainer, name), explainers_folder()
+    return save(explainer, folder, name), folder
+
+
+def _explainer_line(explainer: LearnedExplainer, folder: Path) -> str:
+    """Where it is and how it is used."""
+    from engine.scaffold.learned_explainer import explainers_folder
+
+    card = explainer.card
+    kind = "--image F" if catalog.is_image_model(card.teacher) else "--text '...'"
+    name = explainer.name if folder == explainers_folder() else folder / explainer.name
+    return (
+        f"Learned explainer, from {card.train_size:,} examples (median student): {folder / explainer.name}. "
+        f"Use it: exegesis explain --model {card.teacher} --method {SMAT} {kind} --param explainer={name}"
+    )
+
+
+def _folder_and_name(place: str) -> tuple[Path | None, str]:
+    """(folder, name): no folder where it is a name alone; no name where it is a folder alone."""
+    path = Path(place).expanduser()
+    if path.is_dir():
+        return path, ""
+    return (None, place) if path.name == place else (path.parent, path.stem if path.suffix == ".json" else path.name)
+
+
+def _parts(result: ScaffoldResult) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    plan = result.plan
+    yield Text(visible(f"students of {plan.teacher} on {plan.dataset}"), style="bold")
+    sizes = [f"{size:,} examples" for size in plan.train_sizes]
+    cells = table(["shown", *sizes], right=sizes)
+    for setting in plan.settings:
+        cells.add_row(Text(setting), *(Text(_cell(result, setting, size)) for size in plan.train_sizes))
+    yield cells
+    yield from (Text(visible(line)) for line in exception_lines(result))
+    yield ""
+    yield Text(f"{LEGEND[result.metric]} {CELLS}", style="dim")
+
+
+def _cell(result: ScaffoldResult, setting: str, size: int) -> str:
+    cell = result.cell(setting, size)
+    if cell is None:
+        return NOTHING
+    mark = f" {BETTER}" if result.improves(setting, size) else "  "
+    return f"{cell.median:.3f} [{cell.low:.3f}:{cell.high:.3f}]{mark}"
+
+
+def exception_lines(result: ScaffoldResult) -> Iterator[str]:
+    """A line for each way in which students did not learn as planned."""
+    seeds = len(result.plan.seeds)
+    if seeds < 3:
+        yield f"{_many(seeds, 'seed')} alone: quartiles tell little of chance. The paper has 5 seeds."
+    for student in result.students:
+        if student.diverged:
+            state = "it was never better than at its start, so that its start was measured"
+            if student.best_epoch >= 0:
+                state = f"its best state, after pass {student.best_epoch + 1}, was measured"
+            yield f"{student.run}: {student.stopped}; {state}. A lower --inner-rate may help."
+    yield from _untrained_line([student for student in result.students if not student.diverged])
+    for student in result.students:
+        if student.simulability is None and not student.diverged:
+            yield f"{student.run}: its scores are all the same, so that it has no simulability."
+    for why, count in Counter(result.failed.values()).items():
+        yield f"{_many(count, 'student')} left out: {why}"
+
+
+def _untrained_line(students: Sequence[StudentResult]) -> Iterator[str]:
+    """One line for the students that gained nothing, by cell and seed."""
+    seeds: dict[tuple[str, int], list[int]] = {}
+    for student in students:
+        if student.best_epoch < 0:
+            seeds.setdefault((student.run.setting, student.run.train_size), []).append(student.run.seed)
+    if seeds:
+        cells = "; ".join(
+            f"{setting}, {size:,} examples, seed{'' if len(own) == 1 else 's'} {', '.join(map(str, own))}"
+            for (setting, size), own in seeds.items()
+        )
+        yield (
+            "On validation never better than at the start, which was measured (more examples or another --inner-rate "
+            f"may help): {cells}."
+        )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _signature() -> inspect.Signature:
     """Its own options, then one for each field of the recipe, and --json at the end."""
     own = inspect.signature(scaffold, eval_str=True).parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY
-    kept = [one.replace(kind=keyword) for one in own if one.name not in ("as_json", "recipe")]
-    return inspect.Signature([*kept, *OPTIONS.signature().parameters.values()])
+    named = [one.replace(kind=keyword) for one in own if one.name not in ("as_json", "recipe")]
+    return inspect.Signature([*named, *OPTIONS.signature().parameters.values()])
 
 
 _SIGNATURE = _signature()

@@ -24,7 +24,7 @@ from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Captured, Item, Task
 
 if TYPE_CHECKING:
-    from engine.scaffold.artefact import Learned
+    from engine.scaffold.learned_explainer import LearnedExplainer
 
 _THESIS = "Jain and Wallace (2019); Average Attention of the thesis, section 2.2.2.3"
 _SMAT = "Fernandes et al. (2022), Learning to scaffold, section 4"
@@ -262,9 +262,11 @@ class SmatParams:
 
 def resolve_explainer(params: SmatParams, model: str) -> SmatParams:
     """The explainer meant on that model, by its name and its content. Errors: there is none, or of another shape."""
-    from engine.scaffold.fitting import find, reference
+    from engine.scaffold.learned_explainer import explainer_reference, find_explainer
 
-    return dataclasses.replace(params, explainer=reference(find(params.explainer, model), params.explainer))
+    return dataclasses.replace(
+        params, explainer=explainer_reference(find_explainer(params.explainer, model), params.explainer)
+    )
 
 
 @register(
@@ -286,9 +288,9 @@ def smat(task: Task, params: SmatParams) -> list[Attribution]:
     How much each head counts was learned by how well its maps teach. The explainer stays what it is when the model is
     changed: on random weights it is the one learned on the real ones.
     """
-    from engine.scaffold.fitting import check_shape, find, named
+    from engine.scaffold.learned_explainer import check_shape, explainer_named, find_explainer
 
-    learned = named(params.explainer) if params.explainer else find("", task.model.id)
+    learned = explainer_named(params.explainer) if params.explainer else find_explainer("", task.model.id)
     weights, notes = torch.from_numpy(learned.weights), notes_on(learned, task.model.id, task.model.revision)
     attributions = []
     for item in task.items:
@@ -298,7 +300,7 @@ def smat(task: Task, params: SmatParams) -> list[Attribution]:
     return attributions
 
 
-def notes_on(learned: Learned, model: str, revision: str) -> tuple[str, ...]:
+def notes_on(learned: LearnedExplainer, model: str, revision: str) -> tuple[str, ...]:
     """Notes on the learned explainer: origin, measured quality, and whether it was learned for another model."""
     card = learned.card
     origin = (

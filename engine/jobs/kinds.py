@@ -25,7 +25,7 @@ MODULES = {
     "reproduce": "engine.jobs.reproducing",
     "reproduce_smat": "engine.jobs.reproducing",
     "compare": "engine.jobs.comparing",
-    "scaffold": "engine.jobs.scaffolding",
+    "scaffold": "engine.scaffold.experiment",
 }
 """Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""
 

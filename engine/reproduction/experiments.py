@@ -33,7 +33,7 @@ from engine.randomization.result import ModelRandomization, RandomizationResult
 from engine.reproduction.measures import ATTACKS, MEASURES, Source
 from engine.request import DTYPES
 from engine.result import Prediction
-from engine.scaffold.simulability import constant
+from engine.scaffold.result import is_constant
 
 METHODS = (
     *TOP_THREE, "gradient_l2", "gradient_x_input", "attention_mean", "attention_rollout",
@@ -257,6 +257,6 @@ def label_correlation(pairs: Sequence[tuple[SourceExample, Prediction]]) -> tupl
     numbers = [(one.example.label, prediction.probabilities[0]) for one, prediction in pairs]
     numbers = [pair for pair in numbers if isinstance(pair[0], float)]
     labels, scores = np.array(numbers, dtype=np.float64).reshape(-1, 2).T
-    if len(labels) < 3 or constant(labels) or constant(scores):
+    if len(labels) < 3 or is_constant(labels) or is_constant(scores):
         return None
     return float(np.corrcoef(labels, scores)[0, 1]), len(labels)

@@ -28,7 +28,7 @@ from engine.reproduction.shipped import default_query, shipped_report, write_shi
 from engine.reproduction.smat import SmatQuery, teacher_summary
 from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import CEILING_WIDTH, NOT_RUN
-from engine.scaffold.plan import Plan
+from engine.scaffold.plan import ScaffoldPlan
 
 MEASURED_WITH = {"quantity": "mixed", "starts": 1}
 """The settings of attacks from before these could be chosen."""
@@ -69,7 +69,7 @@ def _revise_students(report: Reproduction, query: ReproductionQuery) -> Reproduc
     assert isinstance(query, SmatQuery)
     rows = (row for row in report.rows or () if row.table in (SIMULABILITY, AUC))
     assert all(row.value < 1 - CEILING_WIDTH for row in rows)
-    plans = [plan for task in ("text", "image", "regression") if isinstance(plan := query.tasks[task], Plan)]
+    plans = [plan for task in ("text", "image", "regression") if isinstance(plan := query.tasks[task], ScaffoldPlan)]
     outcomes = tuple(one if one.numbers else replace(one, verdict=NOT_RUN) for one in report.outcomes)
     return replace(report, models=tuple(map(teacher_summary, plans)), outcomes=outcomes)
 

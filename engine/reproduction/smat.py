@@ -19,15 +19,13 @@ from engine.reproduction.measures import AUC, TASKS
 from engine.reproduction.query import Evidence, ReproductionQuery
 from engine.reproduction.report import ExperimentSummary, ModelSummary
 from engine.reproduction.students import StudentFindings, StudentsKey, table_rows
-from engine.scaffold import keeping, opening
-from engine.scaffold.asked import asked_of, learned_of
-from engine.scaffold.examples import examples_of
-from engine.scaffold.plan import ATTENTION, NORMALISATIONS, SMAT, Plan
+from engine.scaffold import experiment, presets
+from engine.scaffold.experiment import load_result, scaffold
+from engine.scaffold.plan import ATTENTION, NORMALIZATIONS, SMAT, ScaffoldPlan, is_regression
 from engine.scaffold.plausibility import Plausibility, plausibility
-from engine.scaffold.presets import PRESETS, preset
-from engine.scaffold.result import Scaffold
-from engine.scaffold.run import finished, is_regression, scaffold
-from engine.scaffold.splits import splits_of
+from engine.scaffold.presets import PRESETS, preset_plan
+from engine.scaffold.result import ScaffoldResult, coefficients_of
+from engine.scaffold.splits import evaluation_sample, source_of, splits_of
 
 VERSION = 2
 """Raised whenever the numbers of a report change."""
@@ -50,18 +48,20 @@ class SmatQuery(ReproductionQuery):
         return "smat"
 
     @cached_property
-    def tasks(self) -> Mapping[str, Plan | str]:
+    def tasks(self) -> Mapping[str, ScaffoldPlan | str]:
         """The plan of each task; in the place of one that cannot be made, why."""
         return {task: self._task(task) for task in TASKS}
 
-    def _task(self, task: str) -> Plan | str:
+    def _task(self, task: str) -> ScaffoldPlan | str:
         try:
             if self.scale == "embedded":
-                plan = opening.OPENING[task]
+                plan = presets.OPENING_PLANS[task]
                 teacher, dataset = (self.places.get(name, name) for name in (plan.teacher, plan.dataset))
                 return replace(plan, teacher=teacher, dataset=dataset, base=plan.base and self._place(plan.base))
             one = PRESETS[PRESET_OF[task]]
-            plan = preset(one.name, self.places.get(one.out), self.places.get(one.name) or self.places.get(one.dataset))
+            plan = preset_plan(
+                one.name, self.places.get(one.out), self.places.get(one.name) or self.places.get(one.dataset)
+            )
             return replace(plan, base=self._place(one.base))
         except ExegesisError as error:
             return " ".join(str(error).split())
@@ -86,10 +86,10 @@ class SmatQuery(ReproductionQuery):
     def keys(self) -> tuple[StudentsKey, ...]:
         """The tasks and normalizations that the selected claims are about."""
         needed = {key for claim in self.selected_claims for key in student_keys(claim)}
-        order = {one: place for place, one in enumerate(NORMALISATIONS)}
+        order = {one: place for place, one in enumerate(NORMALIZATIONS)}
         return tuple(sorted(needed, key=lambda key: (list(TASKS).index(key[0]), order[key[1]])))
 
-    def plan(self, key: StudentsKey) -> Plan | str:
+    def plan(self, key: StudentsKey) -> ScaffoldPlan | str:
         """The plan of all students that are looked at, or why there is none.
 
         Of another normalization than sparsemax: attention alone and the middle train size, as in table 7. Baselines are
@@ -103,7 +103,7 @@ class SmatQuery(ReproductionQuery):
         recipe = replace(plan.recipe, normalisation=normalization)
         return replace(plan, settings=(*ATTENTION, SMAT), train_sizes=(middle,), recipe=recipe)
 
-    def training_plan(self, key: StudentsKey) -> Plan | str:
+    def training_plan(self, key: StudentsKey) -> ScaffoldPlan | str:
         """The same with no more seeds than are declared, which are taught where they are missing."""
         plan = self.plan(key)
         if isinstance(plan, str) or key[1] == SPARSEMAX:
@@ -123,7 +123,7 @@ class SmatQuery(ReproductionQuery):
         summaries = tuple(_summary(key, one) for key, one in students.items())
         return Evidence(findings, models, summaries, table_rows(findings))
 
-    def _train(self, key: StudentsKey, report: Report) -> Scaffold | str:
+    def _train(self, key: StudentsKey, report: Report) -> ScaffoldResult | str:
         """Teach the students that are not finished; or why that failed."""
         plan = self.training_plan(key)
         if isinstance(plan, str):
@@ -135,28 +135,28 @@ class SmatQuery(ReproductionQuery):
         except ExegesisError as error:
             return reason(error)
 
-    def _students(self, key: StudentsKey, trained: Scaffold | str | None) -> Scaffold | str:
+    def _students(self, key: StudentsKey, trained: ScaffoldResult | str | None) -> ScaffoldResult | str:
         """All that are finished, with why others failed; where nothing could be taught and nothing is finished, why."""
         plan, training = self.plan(key), self.training_plan(key)
         if isinstance(plan, str) or isinstance(training, str):
             return str(plan)
         try:
-            students = finished(plan)
+            result = load_result(plan)
         except ExegesisError as error:
             return reason(error)
-        if isinstance(trained, str) and not students.outcomes:
+        if isinstance(trained, str) and not result.students:
             return trained
-        failed = trained.failed if isinstance(trained, Scaffold) else {}
-        return replace(_with_seeds(students, training.seeds), failed=failed)
+        failed = trained.failed if isinstance(trained, ScaffoldResult) else {}
+        return replace(_with_seeds(result, training.seeds), failed=failed)
 
-    def _plausibility(self, task: str, students: Scaffold | str) -> Plausibility | str:
+    def _plausibility(self, task: str, result: ScaffoldResult | str) -> Plausibility | str:
         """Of the explainer of the median student at the middle train size, as in the paper."""
-        if isinstance(students, str) or not students.outcomes:
-            return students if isinstance(students, str) else NO_STUDENT
-        size = self.sizes[task].get(MIDDLE, max(students.plan.train_sizes))
+        if isinstance(result, str) or not result.students:
+            return result if isinstance(result, str) else NO_STUDENT
+        size = self.sizes[task].get(MIDDLE, max(result.plan.train_sizes))
         try:
-            learned = learned_of(students.plan, students.median_outcome(size))
-            return plausibility(asked_of(students.plan, self.count), learned)
+            learned = coefficients_of(result.plan, result.median_student(size))
+            return plausibility(evaluation_sample(result.plan, self.count), learned)
         except Cancelled:
             raise
         except ExegesisError as error:
@@ -176,14 +176,14 @@ class SmatQuery(ReproductionQuery):
         plans = [self.plan(key) for key in self.keys]
         return {
             "kind": "reproduction of smat",
-            "version": [VERSION, keeping.VERSION, product_version()],
+            "version": [VERSION, experiment.VERSION, product_version()],
             "plans": [plan if isinstance(plan, str) else plain(plan.as_plain()) for plan in plans],
             "teachers": [_teacher_revision(plan) for plan in plans],
         }
 
     def models_of_claims(self, models: Sequence[ModelSummary]) -> dict[str, list[ModelSummary]]:
         teachers = {one.name: one for one in models}
-        names = {task: plan.teacher for task, plan in self.tasks.items() if isinstance(plan, Plan)}
+        names = {task: plan.teacher for task, plan in self.tasks.items() if isinstance(plan, ScaffoldPlan)}
         return {
             claim.id: [teachers[names[task]] for task in claim.tasks if names.get(task) in teachers]
             for claim in self.selected_claims
@@ -203,12 +203,12 @@ def student_keys(claim: Claim) -> tuple[StudentsKey, ...]:
     return tuple(dict.fromkeys((term.task, term.normalization) for term in claim.terms))
 
 
-def teacher_summary(plan: Plan) -> ModelSummary:
+def teacher_summary(plan: ScaffoldPlan) -> ModelSummary:
     """The teacher, with how often it is right on the examples on which students are tested.
 
     Errors: those of the teacher and of the data set.
     """
-    source = examples_of(plan)
+    source = source_of(plan)
     pairs = predict_examples(plan.teacher, source, splits_of(source.count, plan).test)
     summary = ModelSummary(plan.teacher, plan.dataset, "", None, 0, catalog.revision(plan.teacher))
     if is_regression(plan.teacher):
@@ -219,16 +219,16 @@ def teacher_summary(plan: Plan) -> ModelSummary:
     return replace(summary, accuracy=accuracy, n=len(correct), classes=len(source.labels))
 
 
-def _with_seeds(students: Scaffold, seeds: tuple[int, ...]) -> Scaffold:
+def _with_seeds(result: ScaffoldResult, seeds: tuple[int, ...]) -> ScaffoldResult:
     """The students of the seeds that are taught, and of any other of which all students are finished."""
-    a_seed = len(students.plan.pupils) // len(students.plan.seeds)
-    counts = {seed: sum(one.pupil.seed == seed for one in students.outcomes) for seed in students.plan.seeds}
+    a_seed = len(result.plan.students) // len(result.plan.seeds)
+    counts = {seed: sum(one.run.seed == seed for one in result.students) for seed in result.plan.seeds}
     used = tuple(seed for seed, count in counts.items() if count == a_seed or seed in seeds)
-    outcomes = tuple(one for one in students.outcomes if one.pupil.seed in used)
-    return replace(students, plan=replace(students.plan, seeds=used), outcomes=outcomes)
+    outcomes = tuple(one for one in result.students if one.run.seed in used)
+    return replace(result, plan=replace(result.plan, seeds=used), students=outcomes)
 
 
-def _teacher_revision(plan: Plan | str) -> str:
+def _teacher_revision(plan: ScaffoldPlan | str) -> str:
     """A hash of the teacher, or why there is none."""
     if isinstance(plan, str):
         return plan
@@ -238,9 +238,9 @@ def _teacher_revision(plan: Plan | str) -> str:
         return reason(error)
 
 
-def _summary(key: StudentsKey, students: Scaffold | str) -> ExperimentSummary:
+def _summary(key: StudentsKey, result: ScaffoldResult | str) -> ExperimentSummary:
     name = ", ".join(key)
-    if isinstance(students, str):
-        return ExperimentSummary(name, {}, students, 0, "scaffold")
-    missing = len(students.plan.pupils) - len(students.outcomes)
-    return ExperimentSummary(name, students.plan.as_plain(), "", missing, "scaffold")
+    if isinstance(result, str):
+        return ExperimentSummary(name, {}, result, 0, "scaffold")
+    missing = len(result.plan.students) - len(result.students)
+    return ExperimentSummary(name, result.plan.as_plain(), "", missing, "scaffold")

@@ -18,7 +18,7 @@ from engine.reproduction.report import ClaimNumber, TableRow
 from engine.reproduction.verdicts import CEILING_WIDTH, ERROR_RATE, POWER, ROUNDING, Margin, SeedMargin, margin
 from engine.scaffold.plan import NONE, SMAT
 from engine.scaffold.plausibility import HEAD, LAYER, Plausibility
-from engine.scaffold.result import Cell, Outcome, Scaffold
+from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult
 
 ACTIVE_HEADS, INACTIVE_HEADS = "active_heads", "inactive_heads"
 QUARTILES = 1.349
@@ -35,7 +35,7 @@ StudentsKey = tuple[str, str]
 class StudentFindings:
     """`students`: of each task and normalization; `plausible`: of each task. In the place of what is missing, why."""
 
-    students: Mapping[StudentsKey, Scaffold | str]
+    students: Mapping[StudentsKey, ScaffoldResult | str]
     plausible: Mapping[str, Plausibility | str] = field(default_factory=dict)
     sizes: Sizes = field(default_factory=dict)
     least_seeds: int = 1
@@ -86,23 +86,23 @@ class StudentFindings:
         at_best = all(np.mean(list(one.values())) >= 1 - CEILING_WIDTH for one in each)
         return interval_number(claim, contrast, float(values.mean()), intervals, len(common), error_rates, at_best)
 
-    def cell(self, term: StudentTerm) -> Cell:
+    def cell(self, term: StudentTerm) -> SimulabilityCell:
         """A value for each student. Errors: `NoNumber`, where there are too few."""
         scaffold = self._scaffold(term)
         size = self.sizes[term.task][term.size]
-        students = scaffold.of(term.setting, size)
+        students = scaffold.students_of(term.setting, size)
         values = tuple(value for one in students if (value := self._value(term, one)) is not None)
         if len(values) < self.least_seeds:
             raise NoNumber(self._too_few(term, scaffold, len(values)))
-        return Cell(term.setting, size, values)
+        return SimulabilityCell(term.setting, size, values)
 
-    def _scaffold(self, term: StudentTerm) -> Scaffold:
+    def _scaffold(self, term: StudentTerm) -> ScaffoldResult:
         scaffold = self.students.get((term.task, term.normalization), "It was not taught.")
         if isinstance(scaffold, str):
             raise NoNumber(f"{TASKS[term.task].capitalize()}: {scaffold}")
         return scaffold
 
-    def _value(self, term: StudentTerm, student: Outcome) -> float | None:
+    def _value(self, term: StudentTerm, student: StudentResult) -> float | None:
         if term.metric == SIMULABILITY:
             return student.simulability
         weights = self._scaffold(term).weights(student)
@@ -110,14 +110,14 @@ class StudentFindings:
             return None
         return active_share(weights) if term.metric == ACTIVE else mean_depth(weights)
 
-    def _too_few(self, term: StudentTerm, scaffold: Scaffold, count: int) -> str:
+    def _too_few(self, term: StudentTerm, scaffold: ScaffoldResult, count: int) -> str:
         size = self.sizes[term.task][term.size]
         what = f"{TASKS[term.task].capitalize()}, {setting_name(term.setting)}, {size_name(size)}"
         what += "" if term.normalization == SPARSEMAX else f", {term.normalization}"
         seeds = len(scaffold.plan.seeds)
         text = f"{what}: {count} of {seeds} students have a value, and {self.least_seeds} are needed."
         cell = (term.setting, size)
-        why = dict.fromkeys(w for pupil, w in scaffold.failed.items() if (pupil.setting, pupil.train_size) == cell)
+        why = dict.fromkeys(w for run, w in scaffold.failed.items() if (run.setting, run.train_size) == cell)
         return " ".join((text, *why))
 
     def example_values(self, term: StudentTerm) -> dict[int, float]:
@@ -127,7 +127,7 @@ class StudentFindings:
         if isinstance(measured, str):
             raise NoNumber(f"{task}: {measured}")
         if term.side not in {side.name for side in measured.sides}:
-            raise NoNumber(f"{task}: {measured.asked.dataset} has no {term.side} texts of pairs.")
+            raise NoNumber(f"{task}: {measured.sample.dataset} has no {term.side} texts of pairs.")
         examples = measured.side(term.side).examples
         values = _auc(measured, term, task)
         return dict(zip(examples, map(float, values), strict=True))
@@ -137,21 +137,21 @@ def _auc(measured: Plausibility, term: StudentTerm, task: str) -> Float[np.ndarr
     side = measured.side(term.side)
     if term.setting in side.methods:
         return side.methods[term.setting]
-    if term.setting == SMAT or measured.learned is None:
+    if term.setting == SMAT or measured.coefficients is None:
         raise NoNumber(f"{task}: no learned explainer is finished.")
     if not side.examples:
         raise NoNumber(f"{task}: no example could be judged.")
     if term.setting in (LAYER, HEAD):
         columns = side.layers if term.setting == LAYER else side.heads
         return columns[:, int(columns.mean(0).argmax())]
-    active = measured.learned.weights > 0
+    active = measured.coefficients.weights > 0
     heads = active if term.setting == ACTIVE_HEADS else ~active
     if not heads.any():
         raise NoNumber(f"{task}: all heads are active, so that there is nothing to compare.")
     return side.heads[:, heads].mean(1)
 
 
-def seeds_needed(distance: int | float, times: Sequence[int | float], cells: Sequence[Cell]) -> int | None:
+def seeds_needed(distance: int | float, times: Sequence[int | float], cells: Sequence[SimulabilityCell]) -> int | None:
     """Students a cell with which a 95 % interval of the sum of medians leaves a bound so far away, with power 0.8.
 
     None where the sum is the bound. As if values were normal, as spread as the quartiles now are.
@@ -179,7 +179,7 @@ def mean_depth(weights: Float[np.ndarray, "layer head"]) -> float | None:
 
 def table_rows(findings: StudentFindings) -> tuple[TableRow, ...]:
     """The rows of the paper's tables 1 to 7 and figure 5: simulability, then heads, then plausibility."""
-    students = [(key, one) for key, one in findings.students.items() if isinstance(one, Scaffold)]
+    students = [(key, one) for key, one in findings.students.items() if isinstance(one, ScaffoldResult)]
     return (
         *(row for key, one in students for row in _simulability_rows(key, one, findings)),
         *(row for key, one in students for row in _head_rows(key, one, findings)),
@@ -187,7 +187,7 @@ def table_rows(findings: StudentFindings) -> tuple[TableRow, ...]:
     )
 
 
-def _simulability_rows(key: StudentsKey, scaffold: Scaffold, findings: StudentFindings) -> Iterator[TableRow]:
+def _simulability_rows(key: StudentsKey, scaffold: ScaffoldResult, findings: StudentFindings) -> Iterator[TableRow]:
     for size in sorted(scaffold.plan.train_sizes):
         for setting in scaffold.plan.settings:
             cell = scaffold.cell(setting, size)
@@ -196,23 +196,23 @@ def _simulability_rows(key: StudentsKey, scaffold: Scaffold, findings: StudentFi
                 yield replace(_cell_row(SIMULABILITY, key, cell), note="; ".join(filter(None, notes)))
 
 
-def _cell_row(table: str, key: StudentsKey, cell: Cell) -> TableRow:
+def _cell_row(table: str, key: StudentsKey, cell: SimulabilityCell) -> TableRow:
     ends = cell.median, cell.low, cell.high
     return TableRow(table, *key, cell.setting, "", cell.train_size, *ends, len(cell.values))
 
 
-def _baseline_note(cell: Cell, key: StudentsKey, findings: StudentFindings) -> str:
+def _baseline_note(cell: SimulabilityCell, key: StudentsKey, findings: StudentFindings) -> str:
     """Whether quartiles lie apart from those of no explanations, which have no normalization."""
     sparsemax = findings.students.get((key[0], SPARSEMAX))
-    baseline = sparsemax.cell(NONE, cell.train_size) if isinstance(sparsemax, Scaffold) else None
+    baseline = sparsemax.cell(NONE, cell.train_size) if isinstance(sparsemax, ScaffoldResult) else None
     if baseline is None or cell.setting == NONE:
         return ""
     return ABOVE if cell.above(baseline) else BELOW if baseline.above(cell) else ""
 
 
-def _exceptions_note(scaffold: Scaffold, cell: Cell) -> str:
+def _exceptions_note(scaffold: ScaffoldResult, cell: SimulabilityCell) -> str:
     """Counts of students that did not end as others do."""
-    students = scaffold.of(cell.setting, cell.train_size)
+    students = scaffold.students_of(cell.setting, cell.train_size)
     counts = {
         "diverged": sum(one.diverged for one in students),
         "no better than untaught": sum(one.best_epoch < 0 for one in students),
@@ -222,7 +222,7 @@ def _exceptions_note(scaffold: Scaffold, cell: Cell) -> str:
     return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
-def _head_rows(key: StudentsKey, scaffold: Scaffold, findings: StudentFindings) -> Iterator[TableRow]:
+def _head_rows(key: StudentsKey, scaffold: ScaffoldResult, findings: StudentFindings) -> Iterator[TableRow]:
     names = {size: name for name, size in findings.sizes[key[0]].items()}
     for size in sorted(set(scaffold.plan.train_sizes) & set(names)):
         for measure in (ACTIVE, DEPTH):

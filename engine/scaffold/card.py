@@ -1,4 +1,4 @@
-"""What is told of a learned explainer: how it was made, from what, and how well it taught."""
+"""The card of a learned explainer: how it was made, from what, and how well it taught."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.errors import ExegesisError, shown
-from engine.scaffold.plan import NONE, NORMALISATIONS, SMAT
+from engine.scaffold.plan import NONE, NORMALIZATIONS, SMAT
 
 FORMAT = 1
-"""Raised whenever the fields of a card mean something else."""
+"""Raised whenever the meaning of a field changes."""
 FEW_SEEDS = 3
-"""Of fewer students nothing is said of chance."""
+"""Fewer students say nothing of chance."""
 METRICS = ("accuracy", "pearson")
 
 
 @dataclass(frozen=True)
-class Taught:
+class SimulabilitySummary:
     """Simulability of the students in one setting: median and quartiles, and how many students these are of."""
 
     low: float
@@ -31,7 +31,7 @@ class Taught:
 
 
 @dataclass(frozen=True)
-class Card:
+class ExplainerCard:
     """`revision`: of the teacher. `family`: the teacher's model_type. `shape`: its layers, and heads in each.
 
     `seed`: of the student that it was learned with. `metric`: what simulability is, "accuracy", 0 to 1, or "pearson",
@@ -48,7 +48,7 @@ class Card:
     seed: int
     made_by: str
     metric: str
-    simulability: Mapping[str, Taught]
+    simulability: Mapping[str, SimulabilitySummary]
     date: str
     version: str
     licence: str
@@ -56,20 +56,22 @@ class Card:
     @property
     def worth(self) -> str:
         """What it is worth, as the end of a sentence that begins with "It". Better: the quartiles do not overlap."""
-        mine = self.simulability[SMAT]
-        others = {name: taught for name, taught in self.simulability.items() if name != SMAT}
+        learned = self.simulability[SMAT]
+        others = {name: summary for name, summary in self.simulability.items() if name != SMAT}
         if not others:
-            return f"was compared with no other setting (simulability {mine})"
-        if min(taught.seeds for taught in self.simulability.values()) < FEW_SEEDS:
-            return f"was learned with few seeds: whether it teaches better than {_titles(others)} cannot be told"
-        return "; ".join(_against(mine, name, taught) for name, taught in others.items())
+            return f"was compared with no other setting (simulability {learned})"
+        if min(summary.seeds for summary in self.simulability.values()) < FEW_SEEDS:
+            return (
+                f"was learned with few seeds: whether it teaches better than {_setting_titles(others)} cannot be told"
+            )
+        return "; ".join(_against(learned, name, summary) for name, summary in others.items())
 
     def as_plain(self) -> dict[str, Any]:
         """What the card's file holds."""
         return {"format": FORMAT, **asdict(self), "shape": list(self.shape), "worth": f"It {self.worth}."}
 
 
-def card_of(plain: object, source: str) -> Card:
+def card_from_json(plain: object, source: str) -> ExplainerCard:
     """The card in plain values. Errors name the field of `source` that is missing or wrong."""
     if not isinstance(plain, dict):
         raise _wrong(source, "it", "a JSON object", plain)
@@ -80,25 +82,25 @@ def card_of(plain: object, source: str) -> Card:
         raise ExegesisError(f"explainer {source}: {', '.join(missing)} is missing. {_NEXT}")
     if strange := sorted(map(str, plain.keys() - known)):
         raise ExegesisError(f"explainer {source}: unknown fields {', '.join(strange)}. {_NEXT}")
-    return Card(**{name: read(plain[name], name, source) for name, read in _FIELDS.items()})
+    return ExplainerCard(**{name: read(plain[name], name, source) for name, read in _FIELDS.items()})
 
 
-def _titles(names: Mapping[str, Taught]) -> str:
-    return " and ".join(map(title, names))
+def _setting_titles(names: Mapping[str, SimulabilitySummary]) -> str:
+    return " and ".join(map(setting_title, names))
 
 
-def title(setting: str) -> str:
+def setting_title(setting: str) -> str:
     """A setting in words."""
     return "no explainer" if setting == NONE else setting
 
 
-def _against(mine: Taught, name: str, other: Taught) -> str:
+def _against(learned: SimulabilitySummary, name: str, other: SimulabilitySummary) -> str:
     words = "no better, as far as can be told, than"
-    if mine.low > other.high:
+    if learned.low > other.high:
         words = "better than"
-    elif mine.high < other.low:
+    elif learned.high < other.low:
         words = "worse than"
-    return f"taught {words} {title(name)} (simulability {mine}, against {other})"
+    return f"taught {words} {setting_title(name)} (simulability {learned}, against {other})"
 
 
 _NEXT = "Train the explainer again, or get its files again."
@@ -139,13 +141,13 @@ def _shape(value: object, field: str, source: str) -> tuple[int, int]:
     return layers, heads
 
 
-def _simulability(value: object, field: str, source: str) -> dict[str, Taught]:
+def _simulability(value: object, field: str, source: str) -> dict[str, SimulabilitySummary]:
     if not isinstance(value, dict) or SMAT not in value:
         raise _wrong(source, field, f"an object by setting, {SMAT} among them", value)
-    return {str(setting): _taught(taught, f"{field}.{setting}", source) for setting, taught in value.items()}
+    return {str(setting): _summary(summary, f"{field}.{setting}", source) for setting, summary in value.items()}
 
 
-def _taught(value: object, field: str, source: str) -> Taught:
+def _summary(value: object, field: str, source: str) -> SimulabilitySummary:
     names = ("low", "median", "high")
     if not isinstance(value, dict) or value.keys() != {*names, "seeds"}:
         raise _wrong(source, field, "an object of low, median, high and seeds", value)
@@ -154,7 +156,7 @@ def _taught(value: object, field: str, source: str) -> Taught:
     if not plain or not -1 <= numbers[0] <= numbers[1] <= numbers[2] <= 1:
         raise _wrong(source, field, "low, median and high in that order, from -1 to 1", numbers)
     low, median, high = map(float, numbers)
-    return Taught(low, median, high, _whole(1)(value["seeds"], f"{field}.seeds", source))
+    return SimulabilitySummary(low, median, high, _whole(1)(value["seeds"], f"{field}.seeds", source))
 
 
 _FIELDS: dict[str, Callable[[object, str, str], Any]] = {
@@ -162,7 +164,7 @@ _FIELDS: dict[str, Callable[[object, str, str], Any]] = {
     "revision": _text,
     "family": _text,
     "shape": _shape,
-    "normalisation": _one_of(*NORMALISATIONS),
+    "normalisation": _one_of(*NORMALIZATIONS),
     "dataset": _text,
     "train_size": _whole(1),
     "seed": _whole(0),

@@ -1,9 +1,10 @@
-"""What is to be taught to whom: plain values, checked before anything is run."""
+"""What is taught to whom: plain values, checked before anything is run."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,19 +19,19 @@ ATTENTION = ("attention_logits", "attention_logits_last")
 GRADIENTS = ("gradient_l2", "gradient_x_input", "integrated_gradients")
 SETTINGS = (NONE, *GRADIENTS, *ATTENTION, SMAT)
 """No explainer, the five static explainers of the paper's section 5, and the learned one."""
-NORMALISATIONS = ("sparsemax", "softmax", "entmax15", "none")
+NORMALIZATIONS = ("sparsemax", "softmax", "entmax15", "none")
 SEEDS = (0, 9, 11, 30, 69)
 """Those of the authors' published configuration."""
 FEWEST_HEADS = 2
 NEW = "vit"
 """Stands for new weights where a picture model was trained from none."""
 _BASE = "base_model_name_or_path"
-LISTS = ("settings", "train_sizes", "seeds")
-"""The fields of a plan that hold several."""
-_COUNTS = (
-    ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
-    ("num_attention_heads", "n_head", "num_heads", "n_heads"),
-)
+LIST_FIELDS = ("settings", "train_sizes", "seeds")
+"""The fields of a plan that are tuples."""
+DEFAULT_TRAIN_SIZES = (500,)
+LAYER_FIELDS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+HEAD_FIELDS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
+"""How the families' configs name their counts."""
 SPLIT = "train"
 """Of the data set, where a plan names none."""
 
@@ -39,7 +40,7 @@ SPLIT = "train"
 class Recipe:
     """How a student is taught. Defaults: the authors' published configuration, or the paper where it says so."""
 
-    normalisation: str = option("sparsemax", "how head coefficients become weights", choices=NORMALISATIONS)
+    normalisation: str = option("sparsemax", "how head coefficients become weights", choices=NORMALIZATIONS)
     batch_size: int = option(16, "examples a step", low=1)
     epochs: int = option(30, "passes over the training examples at most", low=1)
     patience: int = option(5, "passes without gain on validation before it stops", low=1)
@@ -60,7 +61,7 @@ class Recipe:
         return self.beta_gradient if setting in GRADIENTS else self.beta_attention
 
     def used_by(self, setting: str) -> dict[str, Plain]:
-        """What of it students in a setting depend on: those without an explainer are the same whatever its weights."""
+        """The fields on which students in a setting depend: without an explainer its loss's weight changes nothing."""
         idle = {"beta_attention" if setting in GRADIENTS else "beta_gradient"}
         if setting != SMAT:
             idle.add("outer_rate")
@@ -70,8 +71,8 @@ class Recipe:
 
 
 @dataclass(frozen=True, order=True)
-class Pupil:
-    """One student: what it is shown, from how many examples it learns, and its seed."""
+class StudentRun:
+    """One student: the setting (its explainer), the number of examples that it learns from, and its seed."""
 
     setting: str
     train_size: int
@@ -82,13 +83,13 @@ class Pupil:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScaffoldPlan:
     """`base`: what students start from; None: what the teacher itself started from. `split`: None: train."""
 
     teacher: str
     dataset: str
     settings: tuple[str, ...] = SETTINGS
-    train_sizes: tuple[int, ...] = (500,)
+    train_sizes: tuple[int, ...] = DEFAULT_TRAIN_SIZES
     seeds: tuple[int, ...] = SEEDS
     base: str | None = None
     split: str | None = None
@@ -100,9 +101,9 @@ class Plan:
         return kind_of_model(self.teacher)
 
     @property
-    def pupils(self) -> tuple[Pupil, ...]:
+    def students(self) -> tuple[StudentRun, ...]:
         """All students, those of one setting and size together."""
-        return tuple(Pupil(s, n, seed) for n in self.train_sizes for s in self.settings for seed in self.seeds)
+        return tuple(StudentRun(s, n, seed) for n in self.train_sizes for s in self.settings for seed in self.seeds)
 
     @property
     def needed(self) -> int:
@@ -110,27 +111,25 @@ class Plan:
         return max(self.train_sizes) + self.recipe.held_out + self.recipe.validation + self.recipe.test
 
     def as_plain(self) -> dict[str, object]:
-        plain = dataclasses.asdict(self)
-        return {
-            **plain,
-            "settings": list(self.settings),
-            "train_sizes": list(self.train_sizes),
-            "seeds": list(self.seeds),
-        }
+        """The specification of a job."""
+        return dataclasses.asdict(self) | {name: list(getattr(self, name)) for name in LIST_FIELDS}
 
 
-def plan_of(values: Mapping[str, object]) -> Plan:
-    """A plan from plain values, as `Plan.as_plain` makes them. Errors: a field that is missing, unknown or wrong."""
-    known = {field.name for field in dataclasses.fields(Plan)}
+def plan_from_json(values: Mapping[str, object]) -> ScaffoldPlan:
+    """The plan of a job (`ScaffoldPlan.as_plain`). Errors: a field that is missing, unknown or wrong."""
+    known = {field.name for field in dataclasses.fields(ScaffoldPlan)}
     if values.keys() - known or {"teacher", "dataset"} - values.keys():
         raise UsageError(
             f"plan of a scaffold: must have teacher and dataset, and may have "
             f"{', '.join(sorted(known - {'teacher', 'dataset'}))}, got {', '.join(sorted(map(str, values)))}."
         )
     given = dict(values)
-    for name in LISTS:
+    for name in LIST_FIELDS:
         if name in given:
-            given[name] = tuple(_listed(name, given[name]))
+            listed = given[name]
+            if not isinstance(listed, Sequence) or isinstance(listed, str):
+                raise not_allowed(name, "a list", listed)
+            given[name] = tuple(listed)
     for name in ("teacher", "dataset", "base", "split"):
         needed = name in ("teacher", "dataset")
         if not isinstance(given.get(name), str) and (needed or given.get(name) is not None):
@@ -138,13 +137,12 @@ def plan_of(values: Mapping[str, object]) -> Plan:
     recipe = given.pop("recipe", {})
     if not isinstance(recipe, Mapping):
         raise not_allowed("recipe", "an object of settings", recipe)
-    plan = Plan(**given, recipe=from_mapping(Recipe, recipe, "recipe"))  # type: ignore[arg-type]
-    return plan
+    return ScaffoldPlan(**given, recipe=from_mapping(Recipe, recipe, "recipe"))  # type: ignore[arg-type]
 
 
-def check(plan: Plan) -> None:
-    """Refuses a plan that cannot be carried out; no model is loaded."""
-    for name in LISTS:
+def check(plan: ScaffoldPlan) -> None:
+    """Refuse a plan that cannot be carried out; no model is loaded."""
+    for name in LIST_FIELDS:
         values = getattr(plan, name)
         if not values or len(set(values)) < len(values):
             raise not_allowed(name, "at least one, and each once", list(values))
@@ -156,14 +154,14 @@ def check(plan: Plan) -> None:
         for value in getattr(plan, name):
             if type(value) is not int or value < low:
                 raise not_allowed(name, f"whole numbers of at least {low}", value)
-    from_mapping(Recipe, recipe_values(plan.recipe), "recipe")
+    from_mapping(Recipe, dataclasses.asdict(plan.recipe), "recipe")
     check_heads(plan.teacher)
 
 
 def check_heads(teacher: str) -> None:
-    """Refuses a teacher among whose heads there is nothing to choose, and one without a config of attention."""
+    """Refuse a teacher among whose heads there is nothing to choose, and one without a config of attention."""
     config = catalog.config(catalog.locate(teacher))
-    layers, heads = shape_of(config)
+    layers, heads = head_shape(config)
     if layers * heads < FEWEST_HEADS:
         raise UsageError(
             f"teacher: {teacher} has {layers * heads} attention head; a learned explainer weighs heads against each "
@@ -171,7 +169,7 @@ def check_heads(teacher: str) -> None:
         )
 
 
-def base_named(plan: Plan) -> str:
+def base_of(plan: ScaffoldPlan) -> str:
     """The base that the plan names, else the one that the teacher's adapter or card names. Errors: none does."""
     if plan.base:
         return plan.base
@@ -189,22 +187,38 @@ def base_named(plan: Plan) -> str:
     )
 
 
-def shape_of(config: Mapping[str, object]) -> tuple[int, int]:
+def head_shape(config: Mapping[str, object]) -> tuple[int, int]:
     """(layers, heads a layer) that a config.json states, by the names of any family."""
-    names = (
-        ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
-        ("num_attention_heads", "n_head", "num_heads", "n_heads"),
+    layers, heads = (
+        next((config[name] for name in names if isinstance(config.get(name), int)), 0)
+        for names in (LAYER_FIELDS, HEAD_FIELDS)
     )
-    found = [next((config[name] for name in of if isinstance(config.get(name), int)), 0) for of in names]
-    return int(found[0]), int(found[1])  # type: ignore[call-overload]
+    return int(layers), int(heads)  # type: ignore[call-overload]
 
 
-def recipe_values(recipe: Recipe) -> dict[str, Plain]:
-    """The recipe as plain values."""
-    return dataclasses.asdict(recipe)
+def is_regression(teacher: str) -> bool:
+    """Whether the teacher gives a score, by its card or its config."""
+    card = catalog.card(teacher)
+    if "labels" in card:
+        return len(card["labels"]) == 1
+    config = catalog.config(catalog.locate(teacher))
+    return config.get("problem_type") == "regression" or len(config.get("id2label") or (0, 1)) == 1
 
 
-def _listed(name: str, value: object) -> Sequence[object]:
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise not_allowed(name, "a list", value)
-    return value
+def command_line(plan: ScaffoldPlan) -> str:
+    """The command that teaches the students; defaults are left out.
+
+    It names all train sizes: the splits depend on the largest.
+    """
+    given = ["exegesis", "scaffold", "--teacher", plan.teacher, "--dataset", plan.dataset]
+    for name, value, default in (
+        ("settings", plan.settings, SETTINGS), ("train-sizes", plan.train_sizes, DEFAULT_TRAIN_SIZES),
+        ("seeds", plan.seeds, SEEDS),
+    ):  # fmt: skip
+        given += [] if value == default else [f"--{name}", ",".join(map(str, value))]
+    for name, text in (("base", plan.base), ("split", plan.split)):
+        given += [f"--{name}", text] if text else []
+    defaults = dataclasses.asdict(Recipe())
+    for name, number in dataclasses.asdict(plan.recipe).items():
+        given += [] if number == defaults[name] else [f"--{name.replace('_', '-')}", str(number).lower()]
+    return shlex.join(given)

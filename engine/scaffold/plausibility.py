@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +16,17 @@ from engine.metrics.results import Interval, interval
 from engine.models import catalog
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.registry import explainer
-from engine.scaffold.asked import Asked, Learned
-from engine.scaffold.marked import BOTH
-from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, shape_of
+from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, head_shape
+from engine.scaffold.result import HeadCoefficients
+from engine.scaffold.splits import EvaluationSample
 from engine.store import result_store
 
 VERSION = 1
-"""Raised whenever the numbers come out otherwise."""
+"""Raised whenever the numbers change."""
 STEPS = 50
 """Of integrated gradients here (appendix A)."""
+BOTH = ""
+"""All of an example, where it is a pair both texts."""
 HEADS = "heads"
 """The part that measures all heads, all layers and the static attention explainers, from one pass."""
 LAYER, HEAD = "best_layer", "best_head"
@@ -32,7 +34,7 @@ LAYER, HEAD = "best_layer", "best_head"
 
 
 @dataclass(frozen=True)
-class Row:
+class PlausibilityRow:
     """One explainer's mean AUC over examples, from 0 to 1, 0.5 by chance, with a 95 % bootstrap interval over them.
 
     `interval`: None of a single example. `at`: the (layer, head) or (layer,) that was chosen with the labels.
@@ -49,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class HeadContrast:
     """The mean AUC of active (λ > 0) and of the other heads, and the difference with a 95 % interval over examples."""
 
     active: int
@@ -74,8 +76,8 @@ class Contrast:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """What was measured on both texts or on one of a pair. `examples`: the places of those that could be judged.
+class PlausibilitySide:
+    """What was measured on both texts or on one of a pair. `examples`: the indices of those that could be judged.
 
     `methods`: by explainer. `skipped`: how many of the examples could not be judged, by the reason.
     """
@@ -88,7 +90,7 @@ class Side:
     skipped: Mapping[str, int]
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[PlausibilityRow, ...]:
         """Every explainer, then the best layer and the best head by these labels."""
         if not self.examples:
             return ()
@@ -100,95 +102,93 @@ class Side:
             _row(HEAD, self.heads[:, head], divmod(head, heads_a_layer)),
         )
 
-    def contrast(self, active: Bool[np.ndarray, "head"]) -> Contrast | None:
+    def contrast(self, active: Bool[np.ndarray, "head"]) -> HeadContrast | None:
         """Active heads against the others; None where all are active, or none, or nothing could be judged."""
         if not self.examples or active.all() or not active.any():
             return None
-        mine, others = self.heads[:, active].mean(1), self.heads[:, ~active].mean(1)
-        count = int(active.sum())
-        means = float(mine.mean()), float(others.mean())
-        return Contrast(count, len(active) - count, *means, interval(mine - others))
+        on, off = self.heads[:, active].mean(1), self.heads[:, ~active].mean(1)
+        count, means = int(active.sum()), (float(on.mean()), float(off.mean()))
+        return HeadContrast(count, len(active) - count, *means, interval(on - off))
 
 
 @dataclass(frozen=True, eq=False)
 class Plausibility:
     """`shape`: layers and heads a layer. `exact`: the marks follow from how the examples were made; else people's."""
 
-    asked: Asked
-    learned: Learned | None
+    sample: EvaluationSample
+    coefficients: HeadCoefficients | None
     shape: tuple[int, int]
     exact: bool
-    sides: tuple[Side, ...]
+    sides: tuple[PlausibilitySide, ...]
 
-    def side(self, name: str = BOTH) -> Side:
+    def side(self, name: str = BOTH) -> PlausibilitySide:
         """The whole, or one text of a pair. Errors: the data set has no such side."""
         for one in self.sides:
             if one.name == name:
                 return one
-        raise ExegesisError(f"side: {name!r} is none of {self.asked.dataset}.")
+        raise ExegesisError(f"side: {name!r} is none of {self.sample.dataset}.")
 
     @property
-    def contrast(self) -> Contrast | None:
+    def contrast(self) -> HeadContrast | None:
         """Active against inactive heads, by the learned explainer's weights."""
-        return None if self.learned is None else self.side().contrast(self.learned.weights > 0)
+        return None if self.coefficients is None else self.side().contrast(self.coefficients.weights > 0)
 
 
-def parts_of(learned: Learned | None) -> tuple[str, ...]:
-    """What is measured one by one, the quick ones first; each is kept by itself."""
-    return (HEADS, *([SMAT] if learned is not None else []), *GRADIENTS)
+def part_names(coefficients: HeadCoefficients | None) -> tuple[str, ...]:
+    """What is measured one by one, the quick ones first; each is cached by itself."""
+    return (HEADS, *([SMAT] if coefficients is not None else []), *GRADIENTS)
 
 
-def plausibility(asked: Asked, learned: Learned | None, cancel: CancelToken | None = None) -> Plausibility:
+def plausibility(
+    sample: EvaluationSample, coefficients: HeadCoefficients | None, cancel: CancelToken | None = None
+) -> Plausibility:
     """All parts, from the store or measured now. Errors: those of the data set and the teacher."""
     with cancellable(cancel):
-        found = {part: measured(asked, learned, part) for part in parts_of(learned)}
-    sides = found[HEADS][0]["sides"]
-    shape = shape_of(catalog.config(catalog.locate(asked.teacher)))
-    exact = bool(found[HEADS][0]["exact"])
-    return Plausibility(asked, learned, shape, exact, tuple(_side(one, found) for one in sides))
+        parts = {part: measure_part(sample, coefficients, part) for part in part_names(coefficients)}
+    meta, _ = parts[HEADS]
+    shape = head_shape(catalog.config(catalog.locate(sample.teacher)))
+    sides = tuple(_side(one, parts) for one in meta["sides"])
+    return Plausibility(sample, coefficients, shape, bool(meta["exact"]), sides)
 
 
-def part_key(asked: Asked, learned: Learned | None, part: str) -> str:
+def part_key(sample: EvaluationSample, coefficients: HeadCoefficients | None, part: str) -> str:
     """The cache key of a part."""
-    given: dict[str, Any] = {"kind": "scaffold plausibility", "version": VERSION, "part": part}
-    if part == SMAT and learned is not None:
-        given["learned"] = learned.as_key()
+    own: dict[str, Any] = {"kind": "scaffold plausibility", "version": VERSION, "part": part}
+    if part == SMAT and coefficients is not None:
+        own["learned"] = coefficients.as_key()
     if part in GRADIENTS:
-        given["method"] = [explainer(part, asked.kind).version, STEPS if "integrated" in part else 0]
-    return key_for(given | asked.as_key)
+        own["method"] = [explainer(part, sample.kind).version, STEPS if "integrated" in part else 0]
+    return key_for(own | sample.as_key)
 
 
-def measured(
-    asked: Asked, learned: Learned | None, part: str, cancel: CancelToken | None = None
+def measure_part(
+    sample: EvaluationSample, coefficients: HeadCoefficients | None, part: str, cancel: CancelToken | None = None
 ) -> tuple[Meta, Arrays]:
-    """One part as plain values and arrays, from the store or measured now and kept."""
+    """One part as plain values and arrays, from the store, or measured now and stored."""
     with cancellable(cancel):
-        key = part_key(asked, learned, part)
+        key = part_key(sample, coefficients, part)
         entry = result_store().get(key)
         if entry is None:
             check_cancelled()
             # Here and not above: it imports what runs models.
-            from engine.scaffold.measuring import measure
+            from engine.scaffold.measurement import measure_plausibility
 
-            entry = measure(asked, learned, part)
+            entry = measure_plausibility(sample, coefficients, part)
             result_store().put(key, *entry)
         return entry
 
 
-def best_of(rows: Sequence[Row]) -> Row | None:
-    """The unsupervised explainer with the highest mean; None where nothing could be judged."""
-    return max((row for row in rows if not row.supervised), key=lambda row: row.mean, default=None)
-
-
-def _side(meta: Mapping[str, Any], found: Mapping[str, tuple[Meta, Arrays]]) -> Side:
+def _side(meta: Mapping[str, Any], parts: Mapping[str, tuple[Meta, Arrays]]) -> PlausibilitySide:
     name = str(meta["name"])
-    _, heads = found[HEADS]
-    own = {id: arrays[f"{name}.{SMAT}"] for id, (_, arrays) in found.items() if id == SMAT}
-    methods = {id: found[id][1][f"{name}.{id}"] for id in GRADIENTS}
-    methods |= {id: heads[f"{name}.{id}"] for id in ATTENTION} | own
-    examples = tuple(int(place) for place in meta["examples"])
-    return Side(name, examples, methods, heads[f"{name}.layers"], heads[f"{name}.heads"], dict(meta["skipped"]))
+    _, heads = parts[HEADS]
+    learned = {id: arrays[f"{name}.{SMAT}"] for id, (_, arrays) in parts.items() if id == SMAT}
+    methods = {id: parts[id][1][f"{name}.{id}"] for id in GRADIENTS}
+    methods |= {id: heads[f"{name}.{id}"] for id in ATTENTION} | learned
+    examples = tuple(int(index) for index in meta["examples"])
+    return PlausibilitySide(
+        name, examples, methods, heads[f"{name}.layers"], heads[f"{name}.heads"], dict(meta["skipped"])
+    )
 
 
-def _row(explainer: str, values: Float[np.ndarray, "example"], at: tuple[int, ...] = ()) -> Row:
-    return Row(explainer, float(values.mean()), interval(values), at)
+def _row(explainer: str, values: Float[np.ndarray, "example"], at: tuple[int, ...] = ()) -> PlausibilityRow:
+    return PlausibilityRow(explainer, float(values.mean()), interval(values), at)

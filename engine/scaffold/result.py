@@ -1,20 +1,110 @@
-"""What was found: students one by one, and the cells of the paper's tables made of them."""
+"""Results of a plan: students, the cells of the paper's tables, head weights, and rows for files."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from engine.scaffold.plan import NONE, SMAT, Plan, Pupil
-from engine.scaffold.weighing import weights_of
+from engine import table_io
+from engine.errors import unknown
+from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan, StudentRun
+
+
+def simulability(
+    student: Float[np.ndarray, "example label"], teacher: Float[np.ndarray, "example label"], regression: bool
+) -> float | None:
+    """Share of examples with the same class, 0 to 1; for scores Pearson's correlation, -1 to 1.
+
+    None where it is not defined: answers that are no numbers, or scores that are all the same.
+    """
+    if not np.isfinite(student).all():
+        return None
+    if not regression:
+        return float((student.argmax(1) == teacher.argmax(1)).mean())
+    ours, theirs = student[:, 0], teacher[:, 0]
+    if is_constant(ours) or is_constant(theirs):
+        return None
+    return float(np.corrcoef(ours, theirs)[0, 1])
+
+
+def is_constant(scores: Float[np.ndarray, "example"]) -> bool:
+    """Whether scores differ by no more than single precision rounds: a correlation with them would mean nothing."""
+    return bool(np.ptp(scores) <= max(1e-9, 1e-6 * np.abs(scores).max()))
+
+
+Weights = Float[np.ndarray, "head"]
+
+
+def head_weights(phi: Float[np.ndarray, "head"], normalization: str) -> Weights:
+    """`λ = normalize(φ)` in double precision. Errors list the known projections.
+
+    In plain NumPy, so that pages need nothing that runs models; `engine.scaffold.attention_explainer` has the same
+    projections for training, which differentiates through them.
+    """
+    if normalization not in _PROJECTIONS:
+        raise unknown("normalisation", normalization, _PROJECTIONS)
+    return _PROJECTIONS[normalization](np.asarray(phi, dtype=np.float64))
+
+
+def _sparsemax(phi: Weights) -> Weights:
+    """Martins and Astudillo (2016), algorithm 1."""
+    ordered = np.sort(phi)[::-1]
+    places = np.arange(1, len(phi) + 1)
+    count = int((1 + places * ordered > ordered.cumsum()).sum())
+    return np.maximum(phi - (ordered[:count].sum() - 1) / count, 0.0)
+
+
+def _entmax15(phi: Weights) -> Weights:
+    """Peters et al. (2019), algorithm 2."""
+    half = phi / 2
+    ordered = np.sort(half)[::-1]
+    places = np.arange(1, len(phi) + 1)
+    mean = ordered.cumsum() / places
+    spread = (ordered**2).cumsum() - places * mean**2
+    thresholds = mean - np.sqrt(np.maximum((1 - spread) / places, 0.0))
+    threshold = thresholds[int((thresholds <= ordered).sum()) - 1]
+    return np.maximum(half - threshold, 0.0) ** 2
+
+
+def _softmax(phi: Weights) -> Weights:
+    powers = np.exp(phi - phi.max())
+    return powers / powers.sum()
+
+
+_PROJECTIONS: Mapping[str, Callable[[Weights], Weights]] = {
+    "sparsemax": _sparsemax,
+    "softmax": _softmax,
+    "entmax15": _entmax15,
+    "none": np.copy,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class HeadCoefficients:
+    """A learned explainer: its coefficients, the first layer's heads first, and how they become weights."""
+
+    phi: Float[np.ndarray, "head"]
+    normalization: str = "sparsemax"
+
+    @property
+    def weights(self) -> Float[np.ndarray, "head"]:
+        """λ, in double precision. Errors: a normalization that is not known."""
+        return head_weights(self.phi, self.normalization)
+
+    def as_key(self) -> list[str]:
+        """Its part of a cache key."""
+        numbers = np.ascontiguousarray(self.phi, dtype="<f8").tobytes()
+        return [hashlib.sha256(numbers).hexdigest(), self.normalization]
 
 
 @dataclass(frozen=True)
-class Pass:
+class TrainingPass:
     """One pass over the training examples: mean losses (nats, or squared error) and simulability on validation.
 
     `outer`: None where the explainer is static. `validation`: None where it is not defined.
@@ -27,7 +117,7 @@ class Pass:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class StudentResult:
     """One student. `simulability`: on the test examples, None where it is not defined (a constant score).
 
     `stopped`: "patience", "epochs", or "diverged: ..." with what became of the loss; then the best state before it
@@ -35,13 +125,13 @@ class Outcome:
     static. `best_epoch`: -1 where no pass was better than not being taught.
     """
 
-    pupil: Pupil
+    run: StudentRun
     simulability: float | None
     best_epoch: int
     steps: int
     seconds: float
     stopped: str
-    history: tuple[Pass, ...]
+    history: tuple[TrainingPass, ...]
     phi: Float[np.ndarray, "head"] | None = None
     student_phi: Float[np.ndarray, "head"] | None = None
 
@@ -51,7 +141,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Cell:
+class SimulabilityCell:
     """Simulability in one setting at one train size: a value a seed, their median and quartiles."""
 
     setting: str
@@ -72,53 +162,151 @@ class Cell:
         """The 75th percentile."""
         return float(np.percentile(self.values, 75))
 
-    def above(self, other: Cell) -> bool:
-        """Whether it is higher by more than chance as the paper tells it: the quartiles do not overlap."""
+    def above(self, other: SimulabilityCell) -> bool:
+        """Whether it is higher by more than chance, by the paper's criterion: the quartiles do not overlap."""
         return self.low > other.high
 
 
 @dataclass(frozen=True, eq=False)
-class Scaffold:
+class ScaffoldResult:
     """All students of a plan that are finished. `shape`: layers and heads a layer of the teacher. `failed`: why not."""
 
-    plan: Plan
+    plan: ScaffoldPlan
     shape: tuple[int, int]
-    outcomes: tuple[Outcome, ...]
+    students: tuple[StudentResult, ...]
     metric: str = "accuracy"
     """What simulability is: "accuracy", 0 to 1, or "pearson", -1 to 1."""
-    failed: Mapping[Pupil, str] = field(default_factory=dict)
+    failed: Mapping[StudentRun, str] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
-        return len(self.outcomes) == len(self.plan.pupils)
+        return len(self.students) == len(self.plan.students)
 
-    def of(self, setting: str, train_size: int) -> tuple[Outcome, ...]:
+    def students_of(self, setting: str, train_size: int) -> tuple[StudentResult, ...]:
         """The students of a cell, in the order of the seeds."""
-        return tuple(o for o in self.outcomes if (o.pupil.setting, o.pupil.train_size) == (setting, train_size))
+        return tuple(o for o in self.students if (o.run.setting, o.run.train_size) == (setting, train_size))
 
-    def cell(self, setting: str, train_size: int) -> Cell | None:
+    def cell(self, setting: str, train_size: int) -> SimulabilityCell | None:
         """The cell of a table; None where no student of it has a simulability."""
-        values = tuple(o.simulability for o in self.of(setting, train_size) if o.simulability is not None)
-        return Cell(setting, train_size, values) if values else None
+        values = tuple(o.simulability for o in self.students_of(setting, train_size) if o.simulability is not None)
+        return SimulabilityCell(setting, train_size, values) if values else None
 
     def improves(self, setting: str, train_size: int) -> bool:
         """Whether a setting is above no explainer, quartile against quartile."""
         mine, baseline = self.cell(setting, train_size), self.cell(NONE, train_size)
         return mine is not None and baseline is not None and setting != NONE and mine.above(baseline)
 
-    def median_outcome(self, train_size: int, setting: str = SMAT) -> Outcome | None:
+    def median_student(self, train_size: int, setting: str = SMAT) -> StudentResult | None:
         """The student in the middle by simulability (of an even number the lower one): its explainer stands for all."""
-        there = [o for o in self.of(setting, train_size) if o.simulability is not None]
-        ordered = sorted(there, key=lambda o: (o.simulability, o.pupil.seed))
+        measured = [o for o in self.students_of(setting, train_size) if o.simulability is not None]
+        ordered = sorted(measured, key=lambda o: (o.simulability, o.run.seed))
         return ordered[(len(ordered) - 1) // 2] if ordered else None
 
-    def weights(self, outcome: Outcome) -> Float[np.ndarray, "layer head"] | None:
-        """λ of a learned explainer by layer and head."""
-        if outcome.phi is None:
+    def weights(self, student: StudentResult) -> Float[np.ndarray, "layer head"] | None:
+        """λ of a learned explainer by layer and head; None where it is static."""
+        if student.phi is None:
             return None
-        return weights_of(outcome.phi, self.plan.recipe.normalisation).reshape(self.shape)
+        return head_weights(student.phi, self.plan.recipe.normalisation).reshape(self.shape)
 
 
-def number_or_none(value: float) -> float | None:
-    """None for what is no number, so that nothing shows NaN."""
-    return value if math.isfinite(value) else None
+def coefficients_of(plan: ScaffoldPlan, student: StudentResult | None) -> HeadCoefficients | None:
+    """The explainer that a student of the plan was taught by; None where it is static, or there is no student."""
+    if student is None or student.phi is None:
+        return None
+    return HeadCoefficients(student.phi, plan.recipe.normalisation)
+
+
+COLUMNS = {
+    "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "train_size": int,
+    "seed": int, "epoch": int,
+}  # fmt: skip
+"""`model`: the teacher. `example`: empty, all values are of many. `method`: the setting. `epoch`: a pass, from 1; empty
+of the finished student."""
+PASS_METRICS = ("validation", "loss", "outer")
+"""Of each pass: simulability on the validation examples, the mean loss, and that of the learned explainer."""
+
+
+def rows(result: ScaffoldResult) -> Iterator[dict[str, Any]]:
+    """Student by student: its simulability on the test examples, then what was measured pass by pass.
+
+    `value`: None where it is not defined.
+    """
+    for student in result.students:
+        row: dict[str, Any] = dict.fromkeys(COLUMNS)
+        row |= {"model": result.plan.teacher, "dataset": result.plan.dataset, "method": student.run.setting}
+        row |= {"train_size": student.run.train_size, "seed": student.run.seed}
+        yield row | {"metric": "simulability", "value": student.simulability}
+        for one in student.history:
+            for metric in PASS_METRICS:
+                value = getattr(one, metric)
+                if metric != "outer" or value is not None:
+                    yield row | {"metric": metric, "value": value, "epoch": one.epoch + 1}
+
+
+def to_json(result: ScaffoldResult, explainer: Path | None = None) -> dict[str, Any]:
+    """The plan, the cells of the table, and student by student how it went: the contract of `--json`.
+
+    `metric`: of simulability, "accuracy" or "pearson". `shape`: layers of the teacher, and heads a layer.
+    `explainer`: the files of the learned one; None where it was not saved.
+    """
+    plan = result.plan
+    return {
+        "plan": plan.as_plain(),
+        "metric": result.metric,
+        "shape": list(result.shape),
+        "cells": [_cell_json(result, setting, size) for size in plan.train_sizes for setting in plan.settings],
+        "students": [_student_json(result, student) for student in result.students],
+        "failed": [{**asdict(run), "reason": reason} for run, reason in result.failed.items()],
+        "explainer": None if explainer is None else str(explainer),
+    }
+
+
+def _cell_json(result: ScaffoldResult, setting: str, size: int) -> dict[str, Any]:
+    """`low`, `high`: quartiles over seeds. `improves`: whether they lie above those of no explainer."""
+    cell = result.cell(setting, size)
+    return {
+        "setting": setting,
+        "train_size": size,
+        "values": [] if cell is None else list(cell.values),
+        "median": None if cell is None else cell.median,
+        "low": None if cell is None else cell.low,
+        "high": None if cell is None else cell.high,
+        "improves": result.improves(setting, size),
+    }
+
+
+def _student_json(result: ScaffoldResult, student: StudentResult) -> dict[str, Any]:
+    """`best_pass`: from 1; None where none was better than no training. `weights`: of the learned explainer, by layer
+    and head; None where it is static.
+    """
+    weights = result.weights(student)
+    return {
+        **asdict(student.run),
+        "simulability": student.simulability,
+        "best_pass": student.best_epoch + 1 if student.best_epoch >= 0 else None,
+        "stopped": student.stopped,
+        "diverged": student.diverged,
+        "steps": student.steps,
+        "seconds": student.seconds,
+        "passes": [
+            {"pass": one.epoch + 1, "loss": one.loss, "outer": one.outer, "validation": one.validation}
+            for one in student.history
+        ],
+        "weights": None if weights is None else weights.tolist(),
+    }
+
+
+def _csv(result: ScaffoldResult) -> bytes:
+    return (table_io.to_csv(rows(result)) or ",".join(COLUMNS) + "\n").encode()
+
+
+def _json(result: ScaffoldResult) -> bytes:
+    return table_io.to_json(rows(result)).encode()
+
+
+def _parquet(result: ScaffoldResult) -> bytes:
+    return table_io.to_parquet(rows(result), COLUMNS)
+
+
+FORMATS: Mapping[str, Callable[[ScaffoldResult], bytes]] = {"csv": _csv, "json": _json, "parquet": _parquet}
+"""The rows as a file, by the ending of its name."""

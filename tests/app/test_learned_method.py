@@ -13,7 +13,7 @@ from components import frame
 from components.study.fields import field_key as study_key
 from components.study.form import NOT_LEARNED
 from engine.registry import all_explainers
-from engine.scaffold import fitting
+from engine.scaffold import learned_explainer
 from engine.study import studies
 from engine.study.design import SMAT_METHODS, STAND_IN
 from tests.alerts import errors, notes
@@ -43,7 +43,7 @@ def picture_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def none_shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Only what a test makes is there."""
-    monkeypatch.setattr(fitting, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(learned_explainer, "SHIPPED", tmp_path / "shipped")
 
 
 def opened(page: frame.PageEntry, **query: str | Sequence[str]) -> AppTest:

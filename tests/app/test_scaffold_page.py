@@ -13,16 +13,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.frame import SCAFFOLD
-from components.scaffold.known import KIND, STATE, spec_of
-from components.scaffold.session import key
-from components.scaffold.state import of_plan, train_link, usual, write
+from components.scaffold.controls import key
+from components.scaffold.runs import KIND, spec_of
+from components.scaffold.state import opening_state, state_of, train_link, write_state
 from engine import jobs
 from engine.errors import Cancelled
-from engine.scaffold.artefact import explainers_folder, load
-from engine.scaffold.keeping import Kept
-from engine.scaffold.plan import NONE, SMAT, Plan
-from engine.scaffold.result import Pass
-from engine.scaffold.run import Work
+from engine.scaffold.experiment import StudentStore, StudentTrainer
+from engine.scaffold.learned_explainer import explainers_folder, load
+from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan
+from engine.scaffold.result import TrainingPass
+from engine.training.checkpoint import STATE
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.unit.components.scaffolded import outcome
@@ -35,10 +35,10 @@ SECONDS = 240.0
 SEEDS = (0, 9, 11)
 
 
-def opened(plan: Plan, **query: str) -> AppTest:
+def opened(plan: ScaffoldPlan, **query: str) -> AppTest:
     """The page in its frame."""
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file)
-    link = write(of_plan(plan, "text")) | {name: [value] for name, value in query.items()}
+    link = write_state(state_of(plan, "text")) | {name: [value] for name, value in query.items()}
     for name, value in link.items():
         page.query_params[name] = value
     page.run()
@@ -71,13 +71,13 @@ def finish() -> None:
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
+def plan(tmp_path: Path) -> ScaffoldPlan:
     saved.cache_clear()  # the home of another test is gone
     return tiny_plan(tmp_path)
 
 
 def test_what_is_pressed_is_taught_shown_kept_and_opens_again_without_a_model(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
+    plan: ScaffoldPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = opened(plan)
     assert jobs.list_jobs() == []
@@ -85,7 +85,7 @@ def test_what_is_pressed_is_taught_shown_kept_and_opens_again_without_a_model(
     assert any("No student of this plan is finished yet" in text.value for text in page.markdown)
     press(page, "Teach")
     finish()
-    for name in ("engine.scaffold.courses.load_classifier", "engine.models.loading.load_model"):
+    for name in ("engine.scaffold.training_sets.load_classifier", "engine.models.loading.load_model"):
         monkeypatch.setattr(name, None)
     page = opened(plan)
     assert "Teach" not in labels(page)
@@ -100,17 +100,17 @@ def test_what_is_pressed_is_taught_shown_kept_and_opens_again_without_a_model(
     assert load(card).card.teacher == plan.teacher
 
 
-def test_a_cancelled_job_goes_on_where_it_was(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Work.teach
+def test_a_cancelled_job_goes_on_where_it_was(plan: ScaffoldPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = StudentTrainer.teach
 
-    def cancelled(self: Work, pupil: Any, *more: Any) -> Any:
+    def cancelled(self: StudentTrainer, pupil: Any, *more: Any) -> Any:
         if pupil.setting == SMAT:
             jobs.cancel(jobs.list_jobs()[0].id)
             raise Cancelled
         return real(self, pupil, *more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "teach", cancelled)
+        patch.setattr(StudentTrainer, "teach", cancelled)
         jobs.run_now(jobs.create(KIND, spec_of(plan)))
     [stopped] = jobs.list_jobs()
     assert stopped.state == "cancelled"
@@ -122,13 +122,13 @@ def test_a_cancelled_job_goes_on_where_it_was(plan: Plan, monkeypatch: pytest.Mo
     assert "not taught yet" not in html_of(opened(plan))
 
 
-def test_a_student_under_way_is_followed(plan: Plan) -> None:
-    kept = Kept(plan)
+def test_a_student_under_way_is_followed(plan: ScaffoldPlan) -> None:
+    kept = StudentStore(plan)
     jobs.create(KIND, spec_of(plan))  # it waits for its turn, as one does that another job goes before
     assert "The first pass of the next student is not over yet" in captions(opened(plan))
-    folder = kept.folder(plan.pupils[1])
+    folder = kept.folder(plan.students[1])
     folder.mkdir(parents=True)
-    passes = [dataclasses.asdict(Pass(at, 0.9, 0.5, 0.6 + at / 10)) for at in range(2)]
+    passes = [dataclasses.asdict(TrainingPass(at, 0.9, 0.5, 0.6 + at / 10)) for at in range(2)]
     (folder / STATE).write_text(json.dumps({"at": {"history": passes}}), encoding="utf-8")
     page = opened(plan)
     assert "Being taught: SMaT, learned, 8 examples, seed 0; 2 passes done, simulability on validation 0.700." in (
@@ -139,15 +139,15 @@ def test_a_student_under_way_is_followed(plan: Plan) -> None:
     press(page, "Cancel")
 
 
-def test_a_finished_grid_is_marked_and_what_is_looked_at_stands_in_the_link(plan: Plan) -> None:
+def test_a_finished_grid_is_marked_and_what_is_looked_at_stands_in_the_link(plan: ScaffoldPlan) -> None:
     settings = (NONE, "gradient_l2", "attention_logits", SMAT)
     recipe = dataclasses.replace(plan.recipe, held_out=1, validation=2, test=2)
     grid = dataclasses.replace(plan, settings=settings, train_sizes=(20, 30), seeds=SEEDS, recipe=recipe)
-    kept = Kept(grid)
-    for pupil in grid.pupils:
+    kept = StudentStore(grid)
+    for pupil in grid.students:
         untaught = {"best_epoch": -1} if (pupil.setting, pupil.seed) == (NONE, 9) else {}
         phi = np.full(12, 1 / 12) if pupil.setting == SMAT else None
-        kept.keep(outcome(pupil, phi=phi, student_phi=phi, **untaught))
+        kept.put(outcome(pupil, phi=phi, student_phi=phi, **untaught))
     page = opened(grid)
     html = html_of(page)
     assert html.count(">better<") == html.count(">worse<") == 2
@@ -161,24 +161,26 @@ def test_a_finished_grid_is_marked_and_what_is_looked_at_stands_in_the_link(plan
     assert "Explainer's outer loss" not in measures
 
 
-def test_too_few_examples_are_told_before_anything_is_taught(plan: Plan) -> None:
+def test_too_few_examples_are_told_before_anything_is_taught(plan: ScaffoldPlan) -> None:
     page = opened(dataclasses.replace(plan, train_sizes=(100,)))
     assert any("has 40 examples, but the four splits need 121" in one for one in errors(page))
     assert "Teach" not in labels(page)
 
 
-def test_what_cannot_be_taught_is_told_and_can_be_tried_again(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_taught_is_told_and_can_be_tried_again(
+    plan: ScaffoldPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from engine.errors import ExegesisError
 
-    real = Work.teach
+    real = StudentTrainer.teach
 
-    def broken(self: Work, pupil: Any, *more: Any) -> Any:
+    def broken(self: StudentTrainer, pupil: Any, *more: Any) -> Any:
         if pupil.setting == SMAT:
             raise ExegesisError("no memory")
         return real(self, pupil, *more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "teach", broken)
+        patch.setattr(StudentTrainer, "teach", broken)
         jobs.run_now(jobs.create(KIND, spec_of(plan)))
     page = opened(plan)
     assert "1 student could not be taught." in html_of(page)
@@ -201,13 +203,13 @@ def test_what_cannot_be_taught_is_told_and_can_be_tried_again(plan: Plan, monkey
         ({"recipe.clip": "-1"}, "recipe.clip: must be a number of at least 0"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_is_allowed(query: dict[str, str], told: str, plan: Plan) -> None:
+def test_what_is_wrong_is_said_with_what_is_allowed(query: dict[str, str], told: str, plan: ScaffoldPlan) -> None:
     page = opened(plan, **query)
     assert any(told in one for one in errors(page))
     assert jobs.list_jobs() == []
 
 
-def test_the_settings_of_an_own_explainer_are_one_click_away(plan: Plan) -> None:
+def test_the_settings_of_an_own_explainer_are_one_click_away(plan: ScaffoldPlan) -> None:
     page = press(opened(plan), "Train an explainer for my model")
     assert page.query_params["setting"] == ["none", "attention_logits", "smat"]
 
@@ -219,4 +221,4 @@ def test_the_library_offers_to_train_an_explainer_for_a_model(monkeypatch: pytes
     page.query_params["section"] = "models"
     page.run().button("train-for-bert-nli").click().run()
     assert not page.exception
-    assert asked == [(SCAFFOLD.path, train_link("text", "bert-nli", usual("text").data))]
+    assert asked == [(SCAFFOLD.path, train_link("text", "bert-nli", opening_state("text").data))]

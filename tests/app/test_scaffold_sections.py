@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.scaffold.look import SECTIONS
-from components.scaffold.section_words import PROTOCOLS, PROTOCOLS_PICTURES
-from components.scaffold.state import of_plan, write
-from engine.scaffold.plan import NONE, SMAT, Plan
+from components.scaffold.page_texts import PROTOCOLS, PROTOCOLS_PICTURES
+from components.scaffold.state import SECTIONS, state_of, write_state
+from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan
 from tests.alerts import errors
 from tests.app.heads_page import html_of, link_of, press
 from tests.project import ROOT
@@ -32,10 +31,10 @@ def taught(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(home))
 
 
-def opened(plan: Plan, section: str, **query: str) -> AppTest:
+def opened(plan: ScaffoldPlan, section: str, **query: str) -> AppTest:
     keep_all(plan)
     page = AppTest.from_file(str(ROOT / "pages" / "scaffold.py"), default_timeout=SECONDS)
-    for name, value in (write(of_plan(plan)) | {"section": [section], "examples": ["25"]}).items():
+    for name, value in (write_state(state_of(plan)) | {"section": [section], "examples": ["25"]}).items():
         page.query_params[name] = value
     for name, one in query.items():
         page.query_params[name] = one

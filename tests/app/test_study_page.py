@@ -22,7 +22,7 @@ from components.study.draft import Opening
 from components.study.page import SHOW_ARCHIVED
 from components.trouble import literal
 from engine.errors import ExegesisError
-from engine.scaffold import fitting
+from engine.scaffold import learned_explainer
 from engine.study import studies
 from engine.study.database import ADDRESS, study_database
 from engine.study.design import GUESS_INSTRUCTIONS, GUESS_QUESTION, QUESTION, Design, smat_methods
@@ -126,7 +126,7 @@ def test_without_the_password_nothing_of_a_study_is_drawn(monkeypatch: pytest.Mo
 
 
 def test_the_preset_becomes_a_draft_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(fitting, "SHIPPED", tmp_path / "none")
+    monkeypatch.setattr(learned_explainer, "SHIPPED", tmp_path / "none")
     page = press(opened(), "new.smat")
     assert asked(page, NEW) == "smat"
     assert "Attention logits of all layers stand in" in notes(page)[1]

@@ -12,10 +12,10 @@ from playwright.sync_api import Page, expect
 
 from components.frame import SCAFFOLD
 from components.scaffold.about import TITLE
-from components.scaffold.state import of_plan, write
-from components.scaffold.table import LABEL
-from engine.scaffold.keeping import Kept
-from engine.scaffold.plan import NONE, SMAT, Plan, Recipe
+from components.scaffold.charts import LABEL
+from components.scaffold.state import state_of, write_state
+from engine.scaffold.experiment import StudentStore
+from engine.scaffold.plan import NONE, SMAT, Recipe, ScaffoldPlan
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.unit.components.scaffolded import outcome
@@ -23,25 +23,25 @@ from tests.unit.components.scaffolded import outcome
 Open = Callable[..., Page]
 HEADS = 6 * 12
 FEW = Recipe(held_out=4, validation=6, test=10, epochs=1, batch_size=2)
-GRID = Plan(
+GRID = ScaffoldPlan(
     "reviews-minilm", "reviews", (NONE, "gradient_l2", "attention_logits", SMAT), (50, 100), (0, 9, 11), "minilm",
     recipe=FEW,
 )  # fmt: skip
-TAUGHT = Plan("reviews-minilm", "reviews", (NONE,), (4,), (0,), "minilm", recipe=FEW)
+TAUGHT = ScaffoldPlan("reviews-minilm", "reviews", (NONE,), (4,), (0,), "minilm", recipe=FEW)
 
 
 @pytest.fixture
 def finished(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """All students of the grid lie in the server's home."""
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
-    kept = Kept(GRID)
-    for pupil in GRID.pupils:
+    kept = StudentStore(GRID)
+    for pupil in GRID.students:
         phi = np.full(HEADS, 1 / HEADS) if pupil.setting == SMAT else None
-        kept.keep(outcome(pupil, phi=phi, student_phi=phi))
+        kept.put(outcome(pupil, phi=phi, student_phi=phi))
 
 
-def opened(server: Server, open_page: Open, plan: Plan, **more: object) -> Page:
-    query = urlencode(write(of_plan(plan, "text")), doseq=True)
+def opened(server: Server, open_page: Open, plan: ScaffoldPlan, **more: object) -> Page:
+    query = urlencode(write_state(state_of(plan, "text")), doseq=True)
     return open_page(f"{server.url}/{SCAFFOLD.url_path}?{query}", **more)
 
 

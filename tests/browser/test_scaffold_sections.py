@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.frame import ATTENTION, SCAFFOLD
-from components.scaffold.state import of_plan, write
-from engine.scaffold.plan import Plan
+from components.scaffold.state import state_of, write_state
+from engine.scaffold.plan import ScaffoldPlan
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import box_of
@@ -28,8 +28,8 @@ def taught(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     keep_all(PICTURES)
 
 
-def opened(server: Server, open_page: Open, plan: Plan, section: str, **more: object) -> Page:
-    query = urlencode(write(of_plan(plan)) | {"section": [section], "examples": ["25"]}, doseq=True)
+def opened(server: Server, open_page: Open, plan: ScaffoldPlan, section: str, **more: object) -> Page:
+    query = urlencode(write_state(state_of(plan)) | {"section": [section], "examples": ["25"]}, doseq=True)
     page = open_page(f"{server.url}/{SCAFFOLD.url_path}?{query}", **more)
     expect(page.get_by_text(SECTION, exact=True)).to_be_visible(timeout=2 * TIMEOUT_MS)
     return page
@@ -60,7 +60,7 @@ def test_the_heaviest_head_has_a_way_of_its_own(server: Server, open_page: Open)
 
 @pytest.mark.usefixtures("taught")
 @pytest.mark.parametrize("plan", [PLAN, PICTURES], ids=["text", "pictures"])
-def test_a_telephone_shows_all_maps_below_each_other(server: Server, open_page: Open, plan: Plan) -> None:
+def test_a_telephone_shows_all_maps_below_each_other(server: Server, open_page: Open, plan: ScaffoldPlan) -> None:
     page = opened(server, open_page, plan, "maps", width=390, touch=True)
     for title in ("SMaT, learned", "Attention logits, last layer", "Integrated gradients"):
         shown = page.locator("p.xg-title", has_text=title)

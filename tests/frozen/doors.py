@@ -200,8 +200,8 @@ def pages() -> dict[str, Page]:
                 lambda state: _plain(experiment.plan_of(state)),
             )
         found[f"scaffold, {word}"] = Page(
-            lambda query, kind=kind: scaffold.read(kind, query),
-            scaffold.write,
+            lambda query, kind=kind: scaffold.read_state(kind, query),
+            scaffold.write_state,
             lambda state: _plain(scaffold.plan_of(state)),
         )
     return found

@@ -24,8 +24,8 @@ from engine.explain import explain, explain_many, key_of, shipped_explanation
 from engine.registry import all_explainers
 from engine.request import Example, Request
 from engine.result import Explanation
-from engine.scaffold.keeping import Kept
-from engine.scaffold.opening import NORMALISED, OPENING
+from engine.scaffold.experiment import StudentStore
+from engine.scaffold.presets import NORMALIZATION_PLANS, OPENING_PLANS
 from engine.shipped import experiments
 from engine.shipped.gallery import (
     GALLERY,
@@ -84,12 +84,12 @@ def scores(title: str, method: str = "") -> tuple[Explanation, dict[str, float]]
     return made, {t.text: float(s) for t, s in zip(made.tokens, made.scores, strict=True) if not t.special}
 
 
-def students() -> Iterator[Kept]:
+def students() -> Iterator[StudentStore]:
     """What the Scaffold page opens with; those of other normalisations are of the same data set, which is read once."""
-    scores = Kept(OPENING["regression"])
-    yield from (scores, *(Kept(OPENING[kind]) for kind in ("text", "image")))
-    for plan in NORMALISED:
-        other = Kept(plan)
+    scores = StudentStore(OPENING_PLANS["regression"])
+    yield from (scores, *(StudentStore(OPENING_PLANS[kind]) for kind in ("text", "image")))
+    for plan in NORMALIZATION_PLANS:
+        other = StudentStore(plan)
         other.__dict__["source"] = scores.source
         yield other
 
@@ -99,7 +99,7 @@ def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
     of_evaluations = {
         key for plan in experiments.evaluation_plans().values() for key in experiments.evaluation_keys(plan)
     }
-    of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.pupils}
+    of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.students}
     others = {*of_evaluations, *experiments.randomization_keys(), *experiments.attack_keys(), *of_students}
     again = "run python -m engine.shipped.make, for students python -m engine.scaffold.ship"
     assert set(shipped.entries()) == of_the_gallery | others, again

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.reproduction.claims import declaration
-from engine.scaffold import opening
-from engine.scaffold.plan import NONE, SEEDS, SMAT, Plan
+from engine.scaffold import presets
+from engine.scaffold.plan import NONE, SEEDS, SMAT, ScaffoldPlan
 from tests.unit.cli.conftest import Run
 from tests.unit.reproduction.stand_ins import take_as_learned
 from tests.unit.scaffold.plans import plan
@@ -21,15 +21,15 @@ CLAIM = "text-smat-baseline"
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScaffoldPlan:
     """The text plan on a random teacher: two settings, one train size, three seeds."""
     made = dataclasses.replace(plan(tmp_path), settings=(NONE, SMAT), seeds=SEEDS[:3])
-    monkeypatch.setattr(opening, "OPENING", {**opening.OPENING, "text": made})
+    monkeypatch.setattr(presets, "OPENING_PLANS", {**presets.OPENING_PLANS, "text": made})
     return made
 
 
 def test_what_is_missing_is_taught_once_and_judged(
-    run: Run, tiny: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tiny: ScaffoldPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_as_learned(monkeypatch)
     given = ("reproduce", "smat", "--claims", CLAIM, "--out", str(tmp_path / "out"))
@@ -50,7 +50,7 @@ def test_what_is_missing_is_taught_once_and_judged(
     assert (tmp_path / "out" / "smat-embedded.md").read_bytes() == report
 
 
-def test_claims_on_a_teacher_at_chance_are_not_run(run: Run, tiny: Plan, tmp_path: Path) -> None:
+def test_claims_on_a_teacher_at_chance_are_not_run(run: Run, tiny: ScaffoldPlan, tmp_path: Path) -> None:
     done = run("reproduce", "smat", "--claims", CLAIM, "--out", str(tmp_path / "out"), "--json")
     [outcome], [teacher] = done.json["outcomes"], done.json["models"]
     assert teacher["n"] == tiny.recipe.test, "the examples on which students are tested"
@@ -59,10 +59,10 @@ def test_claims_on_a_teacher_at_chance_are_not_run(run: Run, tiny: Plan, tmp_pat
 
 
 def test_a_teacher_that_is_not_here_leaves_its_claims_not_run(
-    run: Run, tiny: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tiny: ScaffoldPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = dataclasses.replace(tiny, teacher=str(tmp_path / "gone"))
-    monkeypatch.setattr(opening, "OPENING", {**opening.OPENING, "text": gone})
+    monkeypatch.setattr(presets, "OPENING_PLANS", {**presets.OPENING_PLANS, "text": gone})
     done = run("reproduce", "smat", "--claims", CLAIM, "--out", str(tmp_path / "out"), "--json")
     assert [one["verdict"] for one in done.json["outcomes"]] == ["not run"]
     assert "gone" in done.json["outcomes"][0]["why"]

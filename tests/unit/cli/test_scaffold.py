@@ -9,14 +9,13 @@ from pathlib import Path
 import pandas
 import pytest
 
-from engine.cli.drawing_scaffold import said
+from engine.cli.scaffold import exception_lines
 from engine.jobs import list_jobs
-from engine.scaffold.artefact import load
-from engine.scaffold.export import COLUMNS, rows
-from engine.scaffold.plan import NONE, SMAT, Plan, Pupil
-from engine.scaffold.result import Outcome, Scaffold
-from engine.scaffold.run import finished
-from engine.scaffold.teaching import Teaching
+from engine.scaffold.experiment import load_result
+from engine.scaffold.learned_explainer import load
+from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan, StudentRun
+from engine.scaffold.result import COLUMNS, ScaffoldResult, StudentResult, rows
+from engine.scaffold.training import StudentTraining
 from tests.unit.cli.conftest import Run
 from tests.unit.scaffold.plans import FEW, plan, saved, texts
 
@@ -39,7 +38,7 @@ def test_the_files_hold_a_row_a_value_and_are_those_of_the_engine(run: Run, tmp_
         assert (done.code, done.err) == (0, ""), done.err
     [job] = [one for one in list_jobs() if one.computed]
     assert (job.kind, job.computed) == ("scaffold", 2)
-    expected = [row.as_plain() for row in rows(finished(plan(tmp_path)))]
+    expected = list(rows(load_result(plan(tmp_path))))
     assert json.loads((tmp_path / "rows.json").read_text()) == expected
     table = pandas.read_parquet(tmp_path / "rows.parquet")
     assert (list(table.columns), len(table)) == (list(COLUMNS), len(expected))
@@ -54,9 +53,9 @@ def test_people_read_a_table_and_machines_all_of_it(run: Run, tmp_path: Path) ->
     assert [line.split()[0] for line in lines[3:5]] == ["none", "smat"]
     assert "1 seed alone: quartiles tell little of chance. The paper has 5 seeds." in lines
     plain = run(*asked(tmp_path), "--json").json
-    found = finished(plan(tmp_path))
+    found = load_result(plan(tmp_path))
     assert [(one["setting"], one["values"]) for one in plain["cells"]] == [
-        (outcome.pupil.setting, [outcome.simulability]) for outcome in found.outcomes
+        (outcome.run.setting, [outcome.simulability]) for outcome in found.students
     ]
     assert f"{plain['cells'][0]['median']:.3f} [" in lines[3]
     static, learned = plain["students"]
@@ -85,15 +84,15 @@ def test_a_learned_explainer_is_kept_and_used(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_same_command_goes_on_after_a_stop(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, begun = Teaching._epoch, list[int]()
+    real, begun = StudentTraining._epoch, list[int]()
 
-    def stopping(self: Teaching, report: object) -> None:
-        begun.append(self.at.epoch)
+    def stopping(self: StudentTraining, report: object) -> None:
+        begun.append(self.position.epoch)
         if len(begun) == 2:
             signal.raise_signal(signal.SIGINT)
         real(self, report)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Teaching, "_epoch", stopping)
+    monkeypatch.setattr(StudentTraining, "_epoch", stopping)
     done = run(*asked(tmp_path, NONE))
     assert done.code == 130
     assert "scaffold: stopped; finished parts are kept. The same command goes on." in done.err
@@ -108,14 +107,18 @@ def test_a_student_that_went_otherwise_is_told_in_words(run: Run, tmp_path: Path
 
 
 def test_students_of_which_nothing_came_are_named_by_cell() -> None:
-    def outcome(setting: str, seed: int, best: int, value: float | None = 0.5) -> Outcome:
-        return Outcome(Pupil(setting, 8, seed), value, best, 4, 1.0, "epochs", ())
+    def outcome(setting: str, seed: int, best: int, value: float | None = 0.5) -> StudentResult:
+        return StudentResult(StudentRun(setting, 8, seed), value, best, 4, 1.0, "epochs", ())
 
     outcomes = (outcome(NONE, 0, -1), outcome(NONE, 1, -1), outcome(SMAT, 0, 1), outcome(SMAT, 1, 0, None))
-    found = Scaffold(
-        Plan("a", "b", (NONE, SMAT), (8,), (0, 1, 2)), (2, 2), outcomes, "pearson", {Pupil(SMAT, 8, 2): "why"}
+    found = ScaffoldResult(
+        ScaffoldPlan("a", "b", (NONE, SMAT), (8,), (0, 1, 2)),
+        (2, 2),
+        outcomes,
+        "pearson",
+        {StudentRun(SMAT, 8, 2): "why"},
     )
-    lines = list(said(found))
+    lines = list(exception_lines(found))
     assert "On validation never better than at the start" in lines[0]
     assert lines[0].endswith(": none, 8 examples, seeds 0, 1.")
     assert lines[1:] == [
@@ -167,9 +170,10 @@ def test_too_few_examples_end_the_command_with_what_is_needed(run: Run, tmp_path
 
 
 def test_a_preset_is_changed_by_what_else_is_given(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans = list[Plan]()
+    plans = list[ScaffoldPlan]()
     monkeypatch.setattr(
-        "engine.scaffold.executors.scaffold_on", lambda _, plan, *rest: plans.append(plan) or Scaffold(plan, (1, 2), ())
+        "engine.scaffold.experiment.scaffold",
+        lambda plan, *rest: plans.append(plan) or ScaffoldResult(plan, (1, 2), ()),
     )
     done = run("scaffold", "--preset", "mlqe", "--teacher", saved("xlm-roberta", 1), "--epochs", "3", "--seeds", "1")
     assert "scaffold: no student could be taught" in done.err

@@ -6,30 +6,32 @@ from typing import Any
 
 import numpy as np
 
-from engine.scaffold.plan import NONE, SMAT, Plan, Pupil
-from engine.scaffold.result import Outcome, Pass, Scaffold
+from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan, StudentRun
+from engine.scaffold.result import ScaffoldResult, StudentResult, TrainingPass
 
 SETTINGS = (NONE, "gradient_l2", "attention_logits", SMAT)
-PLAN = Plan("model-a", "reviews", SETTINGS, train_sizes=(50, 1000), seeds=(0, 9, 11))
+PLAN = ScaffoldPlan("model-a", "reviews", SETTINGS, train_sizes=(50, 1000), seeds=(0, 9, 11))
 BASE = {NONE: 0.70, "gradient_l2": 0.60, "attention_logits": 0.705, SMAT: 0.80}
 """Simulability of the first seed; each later one is 0.01 higher, and 0.1 with the larger size."""
 PASSES = 4
 
 
-def outcome(pupil: Pupil, **more: Any) -> Outcome:
+def outcome(pupil: StudentRun, **more: Any) -> StudentResult:
     """It is kept at its third pass of four."""
     value = BASE[pupil.setting] + 0.01 * PLAN.seeds.index(pupil.seed) + 0.1 * (pupil.train_size == 1000)
     learned = pupil.setting == SMAT
-    passes = tuple(Pass(at, 1 / (at + 1), 0.5 if learned else None, 0.5 + at / 10) for at in range(PASSES))
+    passes = tuple(TrainingPass(at, 1 / (at + 1), 0.5 if learned else None, 0.5 + at / 10) for at in range(PASSES))
     given: dict[str, Any] = {
-        "pupil": pupil, "simulability": value, "best_epoch": 2, "steps": 40, "seconds": 0.1 * pupil.train_size,
+        "run": pupil, "simulability": value, "best_epoch": 2, "steps": 40, "seconds": 0.1 * pupil.train_size,
         "stopped": "patience", "history": passes, "phi": np.full(6, 1 / 6) if learned else None,
         "student_phi": None if pupil.setting == NONE else np.full(6, 1 / 6),
     }  # fmt: skip
-    return Outcome(**(given | more))
+    return StudentResult(**(given | more))
 
 
-def found(plan: Plan = PLAN, changed: dict[Pupil, dict[str, Any]] | None = None, **more: Any) -> Scaffold:
+def found(
+    plan: ScaffoldPlan = PLAN, changed: dict[StudentRun, dict[str, Any]] | None = None, **more: Any
+) -> ScaffoldResult:
     """All students of the plan, some of them changed."""
     changed = changed or {}
-    return Scaffold(plan, (2, 3), tuple(outcome(one, **changed.get(one, {})) for one in plan.pupils), **more)
+    return ScaffoldResult(plan, (2, 3), tuple(outcome(one, **changed.get(one, {})) for one in plan.students), **more)

@@ -124,7 +124,7 @@ def pages() -> dict[str, tuple[Read, Callable[[Any], Query]]]:
         found[f"evaluate, {kind}"] = (partial(evaluate.read, kind, methods=methods), evaluate.write)
         randomization = partial(read_state, RANDOMIZE, RandomizationView, kind, methods=methods)
         found[f"randomization, {kind}"] = (randomization, write_state)
-        found[f"scaffold, {kind}"] = (partial(scaffold.read, kind), scaffold.write)
+        found[f"scaffold, {kind}"] = (partial(scaffold.read_state, kind), scaffold.write_state)
     return found
 
 

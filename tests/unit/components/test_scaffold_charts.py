@@ -8,28 +8,33 @@ import pytest
 
 from components.scaffold.about import FIGURE, about_html, figure_svg
 from components.scaffold.charts import (
+    NO_VALUE,
+    NOT_YET,
     NOTHING,
     against,
     base_data,
     cells_data,
+    curves_chart,
+    curves_data,
+    exceptions_of,
     interval_words,
-    numbers_table,
+    lines_of,
+    passes_table,
     seeds_data,
     simulability_chart,
+    simulability_table,
+    table_html,
 )
-from components.scaffold.curves import curves_chart, curves_data, lines_of
-from components.scaffold.curves import numbers_table as passes_table
-from components.scaffold.table import NO_VALUE, NOT_YET, table_html, told_of
-from components.scaffold.work import cost_words, reasons, seconds_of
+from components.scaffold.runs import cost_words, failure_rows, seconds_of
 from engine.jobs import Failure
-from engine.scaffold.plan import NONE, SMAT, Pupil
-from engine.scaffold.result import Cell, Pass
+from engine.scaffold.plan import NONE, SMAT, StudentRun
+from engine.scaffold.result import SimulabilityCell, TrainingPass
 from tests.unit.components.scaffolded import PASSES, PLAN, found
 
-DIVERGED = Pupil(SMAT, 50, 0)
+DIVERGED = StudentRun(SMAT, 50, 0)
 
 
-def cell(setting: str, size: int = 50) -> Cell:
+def cell(setting: str, size: int = 50) -> SimulabilityCell:
     there = found().cell(setting, size)
     assert there is not None
     return there
@@ -58,14 +63,14 @@ def test_the_chart_draws_every_cell_and_seed_beside_the_band_of_no_explainer() -
 
 
 def test_a_chart_of_nothing_says_so() -> None:
-    nothing = found(changed={one: {"simulability": None} for one in PLAN.pupils})
+    nothing = found(changed={one: {"simulability": None} for one in PLAN.students})
     assert NOTHING in str(simulability_chart(nothing, "dark").to_dict())
     only = simulability_chart(found(replace(PLAN, settings=(NONE,))), "light").to_dict()
     assert len(only["layer"]) == 2
 
 
 def test_the_numbers_are_those_of_the_chart() -> None:
-    table = numbers_table(found())
+    table = simulability_table(found())
     assert len(table) == 4 * 2
     assert dict(table.iloc[3])["Against no explainer"] == "better: quartiles apart"
     assert dict(table.iloc[0])["Against no explainer"] == "none to compare with"
@@ -73,13 +78,13 @@ def test_the_numbers_are_those_of_the_chart() -> None:
 
 def test_the_table_marks_and_leaves_no_cell_without_words() -> None:
     part = found()
-    half = replace(part, outcomes=tuple(one for one in part.outcomes if one.pupil.train_size == 50 or one.pupil.seed))
-    gone = found(changed={Pupil("gradient_l2", 50, seed): {"simulability": None} for seed in PLAN.seeds})
+    half = replace(part, students=tuple(one for one in part.students if one.run.train_size == 50 or one.run.seed))
+    gone = found(changed={StudentRun("gradient_l2", 50, seed): {"simulability": None} for seed in PLAN.seeds})
     html = table_html(half)
     assert html.count(">better<") == html.count(">worse<") == 2
     assert "2 of 3 seeds" in html
     assert table_html(gone).count(NO_VALUE) == 1
-    alone = replace(part, outcomes=part.of(SMAT, 50))
+    alone = replace(part, students=part.students_of(SMAT, 50))
     assert table_html(alone).count(NOT_YET) == 4 * 2 - 1
     assert all("nan" not in one and "None" not in one for one in (html, table_html(gone), table_html(alone)))
 
@@ -92,24 +97,24 @@ def test_names_in_the_table_are_escaped() -> None:
 def test_students_that_did_not_learn_are_told_in_words() -> None:
     changed = {
         DIVERGED: {"stopped": "diverged: the loss became nan in step 3"},
-        Pupil(NONE, 1000, 9): {"best_epoch": -1},
-        Pupil(NONE, 1000, 11): {"best_epoch": -1, "simulability": None},
+        StudentRun(NONE, 1000, 9): {"best_epoch": -1},
+        StudentRun(NONE, 1000, 11): {"best_epoch": -1, "simulability": None},
     }
-    told = told_of(found(changed=changed))
+    told = exceptions_of(found(changed=changed))
     assert len(told) == 3
     assert told[0].startswith("SMaT, learned, 50 examples: 1 of 3 students diverged (the loss became nan in step 3)")
     assert told[1].startswith("No explainer, 1,000 examples: 2 of 3 students never better")
     assert told[2].startswith("No explainer, 1,000 examples: 1 of 3 students without a simulability")
-    assert told_of(found()) == []
-    assert "seed 0 could not be taught: no memory" in told_of(found(failed={DIVERGED: "no memory"}))[0]
+    assert exceptions_of(found()) == []
+    assert "seed 0 could not be taught: no memory" in exceptions_of(found(failed={DIVERGED: "no memory"}))[0]
 
 
 def test_curves_have_a_line_a_seed_and_a_student_under_way_is_dashed() -> None:
     there = found()
-    part = replace(there, outcomes=tuple(one for one in there.outcomes if one.pupil.seed != 11))
-    begun = {Pupil(SMAT, 50, 11): (Pass(0, 0.9, 0.4, None), Pass(1, 0.8, 0.3, 0.55))}
+    part = replace(there, students=tuple(one for one in there.students if one.run.seed != 11))
+    begun = {StudentRun(SMAT, 50, 11): (TrainingPass(0, 0.9, 0.4, None), TrainingPass(1, 0.8, 0.3, 0.55))}
     lines = lines_of(part, SMAT, 50, "validation", begun)
-    assert [(line.seed, line.live) for line in lines] == [(0, False), (9, False), (11, True)]
+    assert [(line.seed, line.in_training) for line in lines] == [(0, False), (9, False), (11, True)]
     table = curves_data(lines, "validation")
     assert len(table) == 2 * PASSES + 1
     assert table[table["kept"] == "yes"]["pass"].tolist() == [3, 3]
@@ -123,10 +128,10 @@ def test_curves_have_a_line_a_seed_and_a_student_under_way_is_dashed() -> None:
 
 def test_the_cost_is_told_by_what_finished_students_took() -> None:
     there = found()
-    part = replace(there, outcomes=there.of(SMAT, 50))
-    missing = tuple(one for one in PLAN.pupils if (one.setting, one.train_size) != (SMAT, 50))
+    part = replace(there, students=there.students_of(SMAT, 50))
+    missing = tuple(one for one in PLAN.students if (one.setting, one.train_size) != (SMAT, 50))
     assert seconds_of(part, missing) == pytest.approx(0.1 * sum(one.train_size for one in missing))
-    assert seconds_of(replace(there, outcomes=()), missing) is None
+    assert seconds_of(replace(there, students=()), missing) is None
     told = cost_words(part, missing)
     assert "24 students: 4 settings, 2 train sizes, 3 seeds; 21 to teach." in told
     assert "about 20 min 45 s" in told
@@ -134,7 +139,7 @@ def test_the_cost_is_told_by_what_finished_students_took() -> None:
 
 def test_failures_for_the_same_reason_are_told_once() -> None:
     failures = tuple(Failure(f"unit {at}", f"student {at}", "no memory") for at in range(2))
-    assert reasons(failures) == [("no memory", "2 students", "student 0; student 1")]
+    assert failure_rows(failures) == [("no memory", "2 students", "student 0; student 1")]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from components.palette import THEMES
-from components.scaffold.heads import active_words, head_words, heads_figure, heaviest, table_of
-from components.scaffold.section_words import EVEN
+from components.scaffold.head_weights import active_words, head_words, heads_figure, heads_table, heaviest
+from components.scaffold.page_texts import EVEN
 
 WEIGHTS = np.array([[0.0, 0.1, 0.0], [0.7, 0.0, 0.2]])
 
@@ -30,7 +30,7 @@ def test_a_head_in_words() -> None:
 def test_the_heaviest_heads_are_the_active_ones_in_order() -> None:
     assert heaviest(WEIGHTS) == [(1, 0), (1, 2), (0, 1)]
     assert heaviest(WEIGHTS, 2) == [(1, 0), (1, 2)]
-    table = table_of(WEIGHTS)
+    table = heads_table(WEIGHTS)
     assert table.iloc[0].tolist() == [1.0, 0.0, 0.7]
     assert len(table) == WEIGHTS.size
 

@@ -9,46 +9,42 @@ import numpy as np
 import pytest
 
 from components.palette import THEMES
-from components.scaffold.maps import pictures_html, table_of, texts_html
-from components.scaffold.normalisations import plan_with
-from components.scaffold.normalisations import table_of as normalisations_table
-from components.scaffold.plausible import contrast_words
-from components.scaffold.plausible_chart import side_chart
-from components.scaffold.plausible_chart import table_of as plausible_table
-from components.scaffold.protocols import table_of as protocols_table
-from components.scaffold.protocols import verdict
-from components.scaffold.section_words import NOT_TAUGHT
+from components.scaffold.comparison import maps_table, pictures_html, texts_html
+from components.scaffold.page_texts import NOT_TAUGHT
+from components.scaffold.plausibility import contrast_words, side_chart
+from components.scaffold.plausibility import plausibility_table as plausible_table
+from components.scaffold.sections import normalizations_table as normalisations_table
+from components.scaffold.sections import plan_with, protocols_table, verdict
 from engine.data.examples import LabeledExample
 from engine.data.sources import load_source
 from engine.result import Token
-from engine.scaffold.asked import Asked
-from engine.scaffold.beside import Beside
+from engine.scaffold.comparison import ExplainerComparison
 from engine.scaffold.plan import NONE, SMAT
-from engine.scaffold.plausibility import Contrast, Side
-from engine.scaffold.protocols import UNIFORM, Protocols
-from engine.scaffold.result import Scaffold
-from engine.scaffold.trivial import PUNCTUATION, STOP
+from engine.scaffold.plausibility import HeadContrast, PlausibilitySide
+from engine.scaffold.result import ScaffoldResult
+from engine.scaffold.splits import EvaluationSample
+from engine.scaffold.trivial_protocols import PUNCTUATION, STOP, UNIFORM, TrivialProtocols
 from tests.unit.components.taught import PLAN, SIZE, outcome
 
-SIDE = Side(
+SIDE = PlausibilitySide(
     "", (3, 1), {"gradient_l2": np.array([0.6, 0.8]), SMAT: np.array([0.9, 0.7])}, np.array([[0.2, 0.9], [0.4, 0.7]]),
     np.array([[0.1, 0.5, 0.95, 0.3], [0.2, 0.4, 0.85, 0.1]]), {"nothing is marked": 1},
 )  # fmt: skip
 
 
-def found(normalisation: str) -> Scaffold:
-    plan = plan_with(PLAN, normalisation, SIZE)
-    return Scaffold(plan, (2, 2), tuple(outcome(pupil, 4) for pupil in plan.pupils))
+def found(normalisation: str) -> ScaffoldResult:
+    plan = plan_with(PLAN, normalisation)
+    return ScaffoldResult(plan, (2, 2), tuple(outcome(pupil, 4) for pupil in plan.students))
 
 
-def shares(learned: float) -> Protocols:
-    of = Asked("bert-marked", "reviews", None, (0, 1), load_source("text", "reviews"))
+def shares(learned: float) -> TrivialProtocols:
+    of = EvaluationSample("bert-marked", "reviews", None, (0, 1), load_source("text", "reviews"))
     own = {
         (kind, id): np.array([value, value + 0.02])
         for kind, uniform in ((PUNCTUATION, 0.1), (STOP, 0.3))
         for id, value in ((UNIFORM, uniform), ("attention_logits", uniform + 0.01), (SMAT, uniform + learned))
     }
-    return Protocols(of, (0, 1), own, {})
+    return TrivialProtocols(of, (0, 1), own, {})
 
 
 def test_plausibility_says_which_layer_and_head_labels_chose() -> None:
@@ -74,7 +70,7 @@ def test_one_example_has_no_interval_and_that_is_said() -> None:
 
 
 def test_active_heads_in_words() -> None:
-    told = contrast_words(Contrast(3, 21, 0.62, 0.51, (0.04, 0.2)))
+    told = contrast_words(HeadContrast(3, 21, 0.62, 0.51, (0.04, 0.2)))
     assert "mean AUC 0.62 of 3 active heads, 0.51 of 21 inactive heads; difference +0.11" in told
     assert told.endswith("+0.04 to +0.20. Active heads are more plausible than inactive ones.")
 
@@ -91,19 +87,19 @@ def test_trivial_protocols_in_words_and_numbers() -> None:
 
 
 def test_normalisations_side_by_side() -> None:
-    each = {"sparsemax": found("sparsemax"), "softmax": replace(found("softmax"), outcomes=())}
+    each = {"sparsemax": found("sparsemax"), "softmax": replace(found("softmax"), students=())}
     rows = {row[0]: row[1:] for row in normalisations_table(each, SIZE).to_numpy().tolist()}
     assert rows["SMaT, learned"] == ["0.810 [0.805 : 0.815], 3 seeds", NOT_TAUGHT]
     assert rows["No explainer"] == ["0.610 [0.605 : 0.615], 3 seeds"] * 2
-    assert plan_with(PLAN, "none", SIZE).recipe == replace(PLAN.recipe, normalisation="none")
-    assert NONE in plan_with(PLAN, "none", SIZE).settings
+    assert plan_with(PLAN, "none").recipe == replace(PLAN.recipe, normalisation="none")
+    assert NONE in plan_with(PLAN, "none").settings
 
 
-def beside(grid: tuple[int, int] | None = None) -> Beside:
+def beside(grid: tuple[int, int] | None = None) -> ExplainerComparison:
     words = [("[CLS]", 0, 0, -1, True), ("a", 0, 1, 0, False), ("<b>", 2, 5, 0, False)]
     tokens = tuple(Token(*word) for word in words)
     maps = {SMAT: np.array([0.0, 0.25, 0.75]), "gradient_l2": np.array([0.0, 0.5, 0.5])}
-    return Beside(tokens, grid, maps, "good", 1.0, 0)
+    return ExplainerComparison(tokens, grid, maps, "good", 1.0, 0)
 
 
 def test_maps_of_a_text_share_a_scale_and_show_what_is_marked() -> None:
@@ -116,7 +112,7 @@ def test_maps_of_a_text_share_a_scale_and_show_what_is_marked() -> None:
     own = texts_html(beside(), LabeledExample("a <b>"), shared=False)
     assert "Each map has a scale of its own" in own
     assert "Rationale" not in own
-    assert table_of(beside())["SMaT, learned"].tolist() == [0.0, 0.25, 0.75]
+    assert maps_table(beside())["SMaT, learned"].tolist() == [0.0, 0.25, 0.75]
 
 
 def test_maps_of_a_picture_stand_side_by_side() -> None:

@@ -8,15 +8,24 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from components.scaffold.keep import command
-from components.scaffold.look import Look
-from components.scaffold.state import EXPLAINER, numbers, of_plan, plan_of, read, train_link, usual, write
+from components.scaffold.export import rows_command
+from components.scaffold.state import (
+    EXPLAINER_SETTINGS,
+    ScaffoldView,
+    opening_state,
+    parse_numbers,
+    plan_of,
+    read_state,
+    state_of,
+    train_link,
+    write_state,
+)
 from engine.cli.root import app
 from engine.errors import UsageError
-from engine.scaffold.opening import OPENING
-from engine.scaffold.plan import SETTINGS, Plan, Recipe
+from engine.scaffold.plan import SETTINGS, Recipe, ScaffoldPlan
+from engine.scaffold.presets import OPENING_PLANS
 
-OTHER = Plan(
+OTHER = ScaffoldPlan(
     "owner/model", "my data.csv", ("none", "smat"), (20, 40), (3, 5), base="bases/bert", split="test",
     recipe=Recipe(normalisation="softmax", inner_rate=0.02, soft_targets=True),
 )  # fmt: skip
@@ -24,23 +33,23 @@ OTHER = Plan(
 
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_the_usual_state_has_a_short_link(kind: str) -> None:
-    assert write(usual(kind)) == {"input": [kind]}
-    assert read(kind, write(usual(kind))) == (usual(kind), [])
+    assert write_state(opening_state(kind)) == {"input": [kind]}
+    assert read_state(kind, write_state(opening_state(kind))) == (opening_state(kind), [])
 
 
-@pytest.mark.parametrize("plan", [OTHER, *OPENING.values()], ids=lambda plan: plan.teacher)
-def test_a_plan_becomes_a_link_and_the_same_plan_again(plan: Plan) -> None:
-    state, said = read("text", write(of_plan(plan, "text")))
+@pytest.mark.parametrize("plan", [OTHER, *OPENING_PLANS.values()], ids=lambda plan: plan.teacher)
+def test_a_plan_becomes_a_link_and_the_same_plan_again(plan: ScaffoldPlan) -> None:
+    state, said = read_state("text", write_state(state_of(plan, "text")))
     assert said == []
     assert plan_of(state) == plan
 
 
 def test_how_students_are_looked_at_is_in_the_link() -> None:
     query = {"size": ["500"], "curve": ["none"], "measure": ["loss"]}
-    state, said = read("text", query)
+    state, said = read_state("text", query)
     assert said == []
-    assert (state.look.size, state.look.curve, state.look.measure) == (500, "none", "loss")
-    assert write(state) == {"input": ["text"], **query}
+    assert (state.view.size, state.view.curve, state.view.measure) == (500, "none", "loss")
+    assert write_state(state) == {"input": ["text"], **query}
 
 
 @pytest.mark.parametrize(
@@ -55,35 +64,35 @@ def test_how_students_are_looked_at_is_in_the_link() -> None:
     ],
 )
 def test_what_is_wrong_in_a_link_is_told_and_left_as_usual(query: dict[str, list[str]], told: str) -> None:
-    state, said = read("text", query)
+    state, said = read_state("text", query)
     assert len(said) == 1
     assert told in said[0]
-    assert plan_of(state).recipe == OPENING["text"].recipe
-    assert state.look == Look()
+    assert plan_of(state).recipe == OPENING_PLANS["text"].recipe
+    assert state.view == ScaffoldView()
 
 
 def test_settings_come_in_their_own_order() -> None:
-    state, _ = read("text", {"setting": ["smat", "none"]})
+    state, _ = read_state("text", {"setting": ["smat", "none"]})
     assert state.settings == ("none", "smat")
 
 
 @pytest.mark.parametrize("given", ["", "a", "1,,2", "5,5", "0", "1.5", "-3"])
 def test_what_are_no_whole_numbers_is_refused(given: str) -> None:
     with pytest.raises(UsageError, match="train_sizes: must be different whole numbers of at least 1 between commas"):
-        numbers("train_sizes", given, 1)
-    assert numbers("seeds", " 3, 0 ", 0) == (3, 0)
+        parse_numbers("train_sizes", given, 1)
+    assert parse_numbers("seeds", " 3, 0 ", 0) == (3, 0)
 
 
 def test_the_link_to_train_an_explainer_asks_for_it_and_what_it_must_beat() -> None:
-    state, said = read("text", train_link("text", "owner/model", "imdb"))
+    state, said = read_state("text", train_link("text", "owner/model", "imdb"))
     assert said == []
-    assert (state.teacher, state.data, state.settings) == ("owner/model", "imdb", EXPLAINER)
+    assert (state.teacher, state.data, state.settings) == ("owner/model", "imdb", EXPLAINER_SETTINGS)
     assert plan_of(state).base is None
-    assert set(EXPLAINER) < set(SETTINGS)
+    assert set(EXPLAINER_SETTINGS) < set(SETTINGS)
 
 
-@pytest.mark.parametrize("plan", [OTHER, *OPENING.values()], ids=lambda plan: plan.teacher)
-def test_the_command_asks_for_the_same_plan(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("plan", [OTHER, *OPENING_PLANS.values()], ids=lambda plan: plan.teacher)
+def test_the_command_asks_for_the_same_plan(plan: ScaffoldPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
     def noted(command: str, doing: str, work: object, spec: dict[str, Any] | None) -> None:
@@ -91,7 +100,7 @@ def test_the_command_asks_for_the_same_plan(plan: Plan, monkeypatch: pytest.Monk
         raise SystemExit
 
     monkeypatch.setattr("engine.cli.scaffold.worked", noted)
-    name, *given = shlex.split(command(plan))
+    name, *given = shlex.split(rows_command(plan))
     assert name == "exegesis"
     CliRunner().invoke(app, [*given, "--job"])
     assert asked == [plan.as_plain()]

@@ -14,35 +14,38 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
-    ("components/scaffold/area.py", "' '.join([MARKS if has_base else NO_BASELINE, *few, CAUTION])"): "our words",
-    ("components/scaffold/area.py", "' '.join([METRIC_HELP[found.metric], READS, SOURCE])"): "our words",
-    ("components/scaffold/heads.py", "active_words(weights)"): "numbers",
-    ("components/scaffold/live.py", "now_words(pupil, passes)"): "numbers and our words",
+    ("components/scaffold/page.py", "' '.join([MARKS if has_base else NO_BASELINE, *few, CAUTION])"): "our words",
+    ("components/scaffold/page.py", "' '.join([METRIC_HELP[found.metric], READS, SOURCE])"): "our words",
+    ("components/scaffold/head_weights.py", "active_words(weights)"): "numbers",
+    ("components/scaffold/runs.py", "now_words(pupil, passes)"): "numbers and our words",
     (
-        "components/scaffold/maps.py",
+        "components/scaffold/comparison.py",
         "MAPS.format('patches' if kind == 'image' else 'tokens, drawn by word with their sums')",
     ): "our words",
-    ("components/scaffold/maps.py", "said_words(made, candidate, asked.dataset)"): "all that is not ours is a literal",
     (
-        "components/scaffold/normalisations.py",
+        "components/scaffold/comparison.py",
+        "said_words(made, candidate, asked.dataset)",
+    ): "all that is not ours is a literal",
+    (
+        "components/scaffold/sections.py",
         "NO_OTHER.format(' and '.join((f'*{name}*' for name in there)) or 'none')",
     ): "names of normalisations",
     (
-        "components/scaffold/plausible.py",
+        "components/scaffold/plausibility.py",
         "ACTIVE_ALL if made.contrast is None else contrast_words(made.contrast)",
     ): "ours",
-    ("components/scaffold/plausible.py", "PLAUSIBILITY.format(unit, MARKED[made.exact])"): "our words",
+    ("components/scaffold/plausibility.py", "PLAUSIBILITY.format(unit, MARKED[made.exact])"): "our words",
     (
-        "components/scaffold/plausible.py",
+        "components/scaffold/plausibility.py",
         "f\"**{TITLES_OF_SIDES[side.name].removeprefix(', ').capitalize()}**\"",
     ): "ours",
     (
-        "components/scaffold/protocols.py",
+        "components/scaffold/sections.py",
         "f'{literal(skipped_words(made))} In brackets 95 % intervals over examples.{note}'",
     ): "a literal and our words",
-    ("components/scaffold/protocols.py", "verdict(made)"): "numbers and our words",
-    ("components/scaffold/whose.py", "whose_words(outcome)"): "numbers",
-    ("components/scaffold/work.py", "cost_words(seen.found, seen.missing)"): "numbers",
+    ("components/scaffold/sections.py", "verdict(made)"): "numbers and our words",
+    ("components/scaffold/head_weights.py", "whose_words(outcome)"): "numbers",
+    ("components/scaffold/runs.py", "cost_words(seen.found, seen.missing)"): "numbers",
     ("components/adversarial/example_panel.py", "pale"): "numbers and our words",
     ("components/adversarial/example_panel.py", "describe_cost(state, len(missing))"): "numbers",
     (

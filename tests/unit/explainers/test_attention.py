@@ -21,7 +21,7 @@ from engine.randomization.model_copy import ModelCopy
 from engine.registry import all_explainers, explainer
 from engine.request import Example, Request
 from engine.result import Prediction, Token
-from engine.scaffold.artefact import save
+from engine.scaffold.learned_explainer import save
 from engine.task import Captured, Item, Task
 from tests.explaining import METHODS, checkpoint, classifier, fingerprint, forget, run, task_for
 from tests.learned import for_model, made_up

@@ -26,16 +26,15 @@ from engine.models.inspection import inspect_model
 from engine.predictions import predictions
 from engine.randomization.experiment import randomize
 from engine.request import Request
-from engine.scaffold.asked import Asked
-from engine.scaffold.beside import beside
-from engine.scaffold.bilevel import Objective, Rates
-from engine.scaffold.normalising import normalisation
+from engine.scaffold.attention_explainer import projection
+from engine.scaffold.bilevel import StepRates, TeachingObjective, VmappedStudents
+from engine.scaffold.comparison import compare_explainers
+from engine.scaffold.experiment import scaffold
 from engine.scaffold.plan import ATTENTION, GRADIENTS, NONE, SMAT
 from engine.scaffold.plausibility import plausibility
-from engine.scaffold.protocols import protocols
-from engine.scaffold.run import scaffold
+from engine.scaffold.splits import EvaluationSample
 from engine.scaffold.student import Student, head_count
-from engine.scaffold.together import Together
+from engine.scaffold.trivial_protocols import trivial_protocols
 from tests.unit.evaluation.making import REVIEWS, written
 from tests.unit.gpu.machine import assert_same, both, folder, inputs, loaded
 from tests.unit.scaffold.making import taught
@@ -140,7 +139,7 @@ def test_attacks_carry_over_to_other_methods(quantity: str) -> None:
 )
 def test_students_and_explainers_that_teach_them(kind: str, settings: tuple[str, ...], tmp_path: Path) -> None:
     asked = plan(tmp_path, teacher=saved(kind), base=saved(kind, seed=1), settings=settings)
-    assert_same(*both(lambda: scaffold(asked).outcomes))
+    assert_same(*both(lambda: scaffold(asked).students))
 
 
 def test_students_taught_together() -> None:
@@ -150,10 +149,10 @@ def test_students_taught_together() -> None:
         model = loaded("bert")
         split, held, count = taught(model, 6), taught(model, 6, seed=5), head_count(model)
         phi = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 2, count)).astype(np.float32)).to(model.device)
-        objective, rates = Objective(normalisation("sparsemax"), 5.0, False), Rates(inner=0.05, clip=0.5)
-        together = Together([Student(model, 2, seed, False) for seed in (0, 1)], phi[0], objective, rates)
-        lessons = [[part.lesson(mine, model) for mine in rows] for part in (split, held)]
-        stepped = together.step(phi[1], *lessons)
+        objective, rates = TeachingObjective(projection("sparsemax"), 5.0, False), StepRates(inner=0.05, clip=0.5)
+        together = VmappedStudents([Student(model, 2, seed, False) for seed in (0, 1)], phi[0], objective, rates)
+        batches = [[part.batch(mine, model) for mine in rows] for part in (split, held)]
+        stepped = together.step(phi[1], *batches)
         return stepped.losses, stepped.gradients, stepped.outer_losses, together.weights
 
     assert_same(*both(taught_once))
@@ -162,10 +161,10 @@ def test_students_taught_together() -> None:
 def test_learned_explainers_are_judged(tmp_path: Path) -> None:
     data = str(marked_file(tmp_path / "data.jsonl"))
     source = load_source("text", data, None, tolerant=True)
-    asked = Asked(folder("bert", 2), data, None, tuple(range(source.count)), source)
+    asked = EvaluationSample(folder("bert", 2), data, None, tuple(range(source.count)), source)
     assert_same(*both(lambda: plausibility(asked, None)))
-    assert_same(*both(lambda: protocols(asked, None)))
-    assert_same(*both(lambda: beside(asked, 0, None)))
+    assert_same(*both(lambda: trivial_protocols(asked, None)))
+    assert_same(*both(lambda: compare_explainers(asked, 0, None)))
 
 
 def test_the_device_is_told_with_each_result() -> None:

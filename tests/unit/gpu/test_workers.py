@@ -15,7 +15,7 @@ from engine.evaluation.plan import Plan as EvaluationPlan
 from engine.experiments import run as experiments
 from engine.models.loading import ModelCache
 from engine.randomization.plan import RandomizationPlan
-from engine.scaffold import executors as scaffold
+from engine.scaffold import experiment as scaffold
 from tests.unit.evaluation.making import REVIEWS, written
 from tests.unit.gpu.machine import folder, gpu, on
 from tests.unit.scaffold.plans import plan as scaffold_plan
@@ -42,7 +42,7 @@ def attacked(data: str, place: Path) -> Planned:
 
 def taught(data: str, place: Path) -> Planned:
     plan = scaffold_plan(place, settings=("none",))
-    return scaffold._left(plan), lambda: scaffold.scaffold_on("local", plan).outcomes
+    return scaffold.missing_tasks(plan), lambda: scaffold.scaffold(plan).students
 
 
 @pytest.mark.parametrize("planned", [evaluated, randomized, attacked, taught])

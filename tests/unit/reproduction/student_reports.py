@@ -12,8 +12,8 @@ from engine.reproduction.run import judge_claims, report_key
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.students import StudentFindings, table_rows
 from engine.reproduction.verdicts import Bounds
-from engine.scaffold.plan import SMAT, Plan, Pupil
-from engine.scaffold.result import Outcome, Scaffold
+from engine.scaffold.plan import SMAT, ScaffoldPlan, StudentRun
+from engine.scaffold.result import ScaffoldResult, StudentResult
 from engine.store import result_store
 
 SEEDS = (0, 1, 2, 3, 4)
@@ -21,24 +21,26 @@ SIZES = {"text": {"small": 10, "middle": 20, "large": 40}, "image": {"middle": 2
 SHAPE = (2, 2)
 
 
-def student(pupil: Pupil, value: float | None) -> Outcome:
+def student(pupil: StudentRun, value: float | None) -> StudentResult:
     """Taught in one step; a learned explainer uses one head of the last layer."""
     phi = np.array([0.0, 0.0, 0.0, 1.0]) if pupil.setting == SMAT else None
-    return Outcome(pupil, value, 0, 1, 0.1, "patience", (), phi)
+    return StudentResult(pupil, value, 0, 1, 0.1, "patience", (), phi)
 
 
-def students(cells: Mapping[tuple[str, int], tuple[float | None, ...]], plan: Plan | None = None) -> Scaffold:
+def students(
+    cells: Mapping[tuple[str, int], tuple[float | None, ...]], plan: ScaffoldPlan | None = None
+) -> ScaffoldResult:
     """A value a seed, by setting and train size."""
-    made = plan or Plan("teacher", "data", train_sizes=(10, 20, 40), seeds=SEEDS)
+    made = plan or ScaffoldPlan("teacher", "data", train_sizes=(10, 20, 40), seeds=SEEDS)
     outcomes = (
-        student(Pupil(*cell, seed), value)
+        student(StudentRun(*cell, seed), value)
         for cell, values in cells.items()
         for seed, value in zip(SEEDS, values, strict=False)
     )
-    return Scaffold(made, SHAPE, tuple(outcomes))
+    return ScaffoldResult(made, SHAPE, tuple(outcomes))
 
 
-def findings_of(scaffold: Scaffold | str, task: str = "text") -> StudentFindings:
+def findings_of(scaffold: ScaffoldResult | str, task: str = "text") -> StudentFindings:
     """Students of one task and nothing else."""
     return StudentFindings({(task, "sparsemax"): scaffold}, {}, SIZES, least_seeds=3)
 
@@ -57,10 +59,10 @@ def gain(other: str = "none", size: str = "middle", task: str = "text") -> Contr
 
 def report_of(query: SmatQuery) -> Reproduction:
     """Of the embedded plans, with settings from worst to best as they are listed; nothing else was measured."""
-    trained: dict[tuple[str, str], Scaffold | str] = {}
+    trained: dict[tuple[str, str], ScaffoldResult | str] = {}
     for key in query.keys:
         plan = query.plan(key)
-        assert isinstance(plan, Plan)
+        assert isinstance(plan, ScaffoldPlan)
         values = {(s, n): tuple(0.7 + at / 50 + seed / 1000 for seed in range(5)) for n in plan.train_sizes
                   for at, s in enumerate(plan.settings)}  # fmt: skip
         trained[key] = students(values, plan)

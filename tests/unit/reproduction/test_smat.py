@@ -17,7 +17,7 @@ from engine.reproduction.report import report_from_plain
 from engine.reproduction.scales import EMBEDDED
 from engine.reproduction.smat import SmatQuery, named_sizes
 from engine.reproduction.words import statistic_text, sum_text
-from engine.scaffold.plan import NORMALISATIONS, SETTINGS
+from engine.scaffold.plan import NORMALIZATIONS, SETTINGS
 from tests.unit.reproduction.student_reports import report_of
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -35,7 +35,7 @@ def test_every_claim_can_be_tried() -> None:
         for contrast in one.contrasts:
             assert sum_text(contrast, EMBEDDED, EVERY)
             assert {term.setting for term in contrast.terms} <= known
-            assert {term.normalization for term in contrast.terms} <= set(NORMALISATIONS)
+            assert {term.normalization for term in contrast.terms} <= set(NORMALIZATIONS)
     assert {one.section.partition(",")[0] for one in claims} == {"5.1", "5.2", "5.3", "6"}
 
 

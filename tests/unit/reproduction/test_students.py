@@ -15,11 +15,10 @@ from engine.reproduction.run import judge_claim
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.students import StudentFindings, active_share, mean_depth, seeds_needed
 from engine.reproduction.words import settling_text
-from engine.scaffold.asked import Asked as AskedOf
-from engine.scaffold.asked import Learned
-from engine.scaffold.plan import NONE, Plan, Pupil
-from engine.scaffold.plausibility import Plausibility, Side
-from engine.scaffold.result import Cell, Scaffold
+from engine.scaffold.plan import NONE, ScaffoldPlan, StudentRun
+from engine.scaffold.plausibility import Plausibility, PlausibilitySide
+from engine.scaffold.result import HeadCoefficients, ScaffoldResult, SimulabilityCell
+from engine.scaffold.splits import EvaluationSample as AskedOf
 from tests.unit.reproduction.student_reports import claim, findings_of, gain, students
 
 LOW = (0.70, 0.71, 0.72, 0.73, 0.74)
@@ -62,7 +61,7 @@ def test_what_would_settle_it_is_told_in_seeds() -> None:
     tie = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): LOW, ("none", 20): LOW})), 0)
     assert (tie.settled_by, tie.on_bound) == (None, 1)
     assert settling_text(tie) == "its number lies on the bound itself, where no number of seeds would tell"
-    assert seeds_needed(0.5, [1], [Cell("smat", 20, LOW)]) == 6, "at least one more than there are"
+    assert seeds_needed(0.5, [1], [SimulabilityCell("smat", 20, LOW)]) == 6, "at least one more than there are"
 
 
 def test_at_most_so_far_below_holds_on_the_bound() -> None:
@@ -87,7 +86,7 @@ def test_what_is_not_there_is_not_run_and_says_why() -> None:
     assert none.verdict == "not run"
     assert none.why == "Texts, no explanations, 20 examples: 0 of 5 students have a value, and 3 are needed."
     few = students({("smat", 20): HIGH, ("none", 20): (0.7, 0.7, None, None, None)})
-    few = dataclasses.replace(few, failed={Pupil("none", 20, 2): "the loss is no number."})
+    few = dataclasses.replace(few, failed={StudentRun("none", 20, 2): "the loss is no number."})
     why = judge_claim(claim((gain(),)), findings_of(few), 0).why
     assert why.endswith("2 of 5 students have a value, and 3 are needed. the loss is no number.")
     gone = judge_claim(claim((gain(),)), findings_of("model: unknown name 'teacher'."), 0)
@@ -113,8 +112,8 @@ def test_heads_are_told_for_each_learned_explainer() -> None:
 
 def plausible(mine: np.ndarray, heads: np.ndarray) -> StudentFindings:
     methods = {"smat": mine, "gradient_l2": mine - 0.3, "attention_logits": mine[::-1]}
-    side = Side("", tuple(range(len(mine))), methods, heads.reshape(len(mine), 2, 2).mean(2), heads, {})
-    learned = Learned(np.array([0.0, 0.0, 0.0, 1.0]))
+    side = PlausibilitySide("", tuple(range(len(mine))), methods, heads.reshape(len(mine), 2, 2).mean(2), heads, {})
+    learned = HeadCoefficients(np.array([0.0, 0.0, 0.0, 1.0]))
     source = load_source("text", "reviews", None, tolerant=True)
     asked = AskedOf("teacher", "data", None, side.examples, source)
     return StudentFindings({}, {"text": Plausibility(asked, learned, (2, 2), True, (side,))}, {"text": {"middle": 20}})
@@ -156,13 +155,13 @@ def test_claims_that_compare_sizes_need_them() -> None:
 
 
 def test_students_that_are_finished_count_although_no_more_can_be_taught(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan("teacher", "data", train_sizes=(10,), settings=(NONE,), seeds=(0,))
+    plan = ScaffoldPlan("teacher", "data", train_sizes=(10,), settings=(NONE,), seeds=(0,))
     query, why = Mock(spec=SmatQuery), "teacher: its files are gone."
     query.plan.return_value = query.training_plan.return_value = plan
     finished = students({(NONE, 10): (0.5,)}, plan)
-    monkeypatch.setattr(smat, "finished", Mock(return_value=finished))
+    monkeypatch.setattr(smat, "load_result", Mock(return_value=finished))
     counted = SmatQuery._students(query, ("text", "sparsemax"), why)
-    assert isinstance(counted, Scaffold)
-    assert counted.outcomes == finished.outcomes
-    monkeypatch.setattr(smat, "finished", Mock(return_value=students({}, plan)))
+    assert isinstance(counted, ScaffoldResult)
+    assert counted.students == finished.students
+    monkeypatch.setattr(smat, "load_result", Mock(return_value=students({}, plan)))
     assert SmatQuery._students(query, ("text", "sparsemax"), why) == why

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.request import Example
-from engine.scaffold.lessons import Lesson, Taught
-from engine.scaffold.plan import NONE, SMAT, Pupil, Recipe
-from engine.scaffold.student import Student, head_count
-from engine.scaffold.teaching import Course, Teaching
+from engine.scaffold.plan import NONE, SMAT, Recipe, StudentRun
+from engine.scaffold.student import Student, StudentBatch, TeachingExamples, head_count
+from engine.scaffold.training import StudentTraining
+from engine.scaffold.training_sets import TrainingSets
 from tests.explaining import classifier
 from tests.tiny import FAMILIES
 from tests.unit.vision.tiny_vit import ARCHITECTURES, blobs, vit
@@ -67,17 +67,17 @@ def examples_for(model: AnyClassifier, count: int = len(TEXTS), seed: int = 0) -
     return [model.encode(Example(TEXTS[i % len(TEXTS)])) for i in range(count)]
 
 
-def taught(model: AnyClassifier, count: int = 4, outputs: int = 2, seed: int = 0) -> Taught:
+def taught(model: AnyClassifier, count: int = 4, outputs: int = 2, seed: int = 0) -> TeachingExamples:
     """Examples with answers, heads and maps of no teacher but chance."""
     examples, draw = examples_for(model, count, seed), np.random.default_rng(seed)
     heads = [draw.normal(0, 2, (head_count(model), len(example))) for example in examples]
     scores = [np.where(e.special, -np.inf, draw.normal(size=len(e))) for e in examples]
     maps = [np.exp(row) / np.exp(row).sum() for row in scores]
-    return Taught(examples, draw.normal(size=(count, outputs)), heads, maps)
+    return TeachingExamples(examples, draw.normal(size=(count, outputs)), heads, maps)
 
 
-def lesson(model: AnyClassifier, count: int = 4, outputs: int = 2, seed: int = 0) -> Lesson:
-    return taught(model, count, outputs, seed).lesson(range(count), model)
+def batch(model: AnyClassifier, count: int = 4, outputs: int = 2, seed: int = 0) -> StudentBatch:
+    return taught(model, count, outputs, seed).batch(range(count), model)
 
 
 def student(model: AnyClassifier, outputs: int = 2, seed: int = 0, last_only: bool = False) -> Student:
@@ -92,20 +92,20 @@ def student(model: AnyClassifier, outputs: int = 2, seed: int = 0, last_only: bo
 
 def course(
     model: AnyClassifier, outputs: int = 2, regression: bool = False, sizes: Sequence[int] = (8, 5, 9, 7)
-) -> Course:
+) -> TrainingSets:
     """Four splits of examples about which chance says something."""
     parts = [taught(model, size, outputs, seed) for seed, size in enumerate(sizes)]
-    return Course(model, *parts, outputs, regression)
+    return TrainingSets(model, *parts, outputs, regression)
 
 
-def teaching(setting: str, seed: int = 0, given: Course | None = None, **recipe: Any) -> Teaching:
+def teaching(setting: str, seed: int = 0, given: TrainingSets | None = None, **recipe: Any) -> StudentTraining:
     """A student of a short course on a tiny BERT, in single precision."""
     settings = Recipe(**{"batch_size": 4, "epochs": 3, "inner_rate": 0.05, "outer_rate": 0.05, **recipe})
     there = given or course(base("bert", "float32"))
-    return Teaching(_for(there, setting), Pupil(setting, len(there.train), seed), settings)
+    return StudentTraining(_for(there, setting), StudentRun(setting, len(there.train), seed), settings)
 
 
-def _for(given: Course, setting: str) -> Course:
+def _for(given: TrainingSets, setting: str) -> TrainingSets:
     """As the courses of a plan give it: heads for the learned explainer, maps for a static one."""
     train = given.train
     heads, maps = (train.heads if setting == SMAT else None), (train.maps if setting not in (SMAT, NONE) else None)

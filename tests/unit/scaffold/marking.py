@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from engine.data.sources import load_source
-from engine.scaffold.asked import Asked
+from engine.scaffold.splits import EvaluationSample
 
 TEXTS = (
     "the film is a quiet triumph", "although a film drags", "not worth a film", "good food and a film", "lovely view",
@@ -32,7 +32,7 @@ def marked_file(file: Path, pair: bool = False) -> Path:
     return file
 
 
-def marked_pictures(teacher: str, count: int) -> Asked:
+def marked_pictures(teacher: str, count: int) -> EvaluationSample:
     """The first procedural scenes, whose masks are known."""
     source = load_source("image", "scenes", None, tolerant=True)
-    return Asked(teacher, "scenes", None, tuple(range(count)), source)
+    return EvaluationSample(teacher, "scenes", None, tuple(range(count)), source)

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from engine.home import home
-from engine.scaffold.plan import NONE, SMAT, Plan, Recipe
+from engine.scaffold.plan import NONE, SMAT, Recipe, ScaffoldPlan
 from tests.tiny import CORPUS, save_checkpoint
 
 FEW: dict[str, Any] = {"batch_size": 4, "epochs": 2, "held_out": 5, "validation": 6, "test": 10}
@@ -65,7 +65,7 @@ def pictures(folder: Path) -> str:
     return str(folder / "pictures")
 
 
-def plan(folder: Path, **given: Any) -> Plan:
+def plan(folder: Path, **given: Any) -> ScaffoldPlan:
     """Two students of a tiny BERT, without an explainer and with the learned one."""
     recipe = Recipe(**{**FEW, **given.pop("recipe", {})})
     usual: dict[str, Any] = {
@@ -74,4 +74,4 @@ def plan(folder: Path, **given: Any) -> Plan:
     }  # fmt: skip
     if "dataset" not in given:
         given["dataset"] = texts(folder)
-    return Plan(**{**usual, **given})
+    return ScaffoldPlan(**{**usual, **given})

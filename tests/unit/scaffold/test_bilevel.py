@@ -11,12 +11,20 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional
 
-from engine.scaffold.bilevel import Objective, Rates, clipped, inner_step, outer_gradient, student_loss, trainable
-from engine.scaffold.normalising import NORMALISATIONS, normalisation
+from engine.scaffold.attention_explainer import PROJECTIONS, projection
+from engine.scaffold.bilevel import (
+    StepRates,
+    TeachingObjective,
+    clip_gradients,
+    inner_step,
+    outer_gradient,
+    student_loss,
+    trainable,
+)
 from engine.scaffold.student import Student, head_count
 from tests.oracles import scaffold as oracle
 from tests.unit.scaffold.making import KINDS as ALL
-from tests.unit.scaffold.making import base, fingerprint, lesson, student
+from tests.unit.scaffold.making import base, batch, fingerprint, student
 
 KINDS = ("bert", "gpt2", "electra", "t5", "vit")
 CLIPS = {"not clipped": 0.0, "clipped": 0.5}
@@ -24,7 +32,7 @@ DIRECTIONS = 3
 others = pytest.mark.slow(reason="each family with each normalisation: they meet nowhere")
 EACH = [
     (kind, name) if kind == KINDS[0] or name == "sparsemax" else pytest.param(kind, name, marks=others)
-    for kind, name in itertools.product(KINDS, NORMALISATIONS)
+    for kind, name in itertools.product(KINDS, PROJECTIONS)
 ]
 """All normalisations on one family, all families by one normalisation."""
 
@@ -34,7 +42,7 @@ def points(name: str, count: int) -> dict[str, Tensor]:
     draw = torch.Generator().manual_seed(3)
     near = 1 / count + 0.02 * torch.randn(count, generator=draw, dtype=torch.float64)
     far = 0.6 * torch.randn(count, generator=draw, dtype=torch.float64)
-    weights = normalisation(name)(far)
+    weights = projection(name)(far)
     if name in ("sparsemax", "entmax15"):
         assert (weights == 0).any()
         assert (weights > 0).sum() > 1
@@ -50,9 +58,9 @@ class World:
         model, outputs = base(kind), 1 if regression else 2
         self.student: Student = student(model, outputs)
         self.count = head_count(model)
-        self.inner, self.outer = lesson(model, 3, outputs), lesson(model, 4, outputs, seed=5)
-        self.objective = Objective(normalisation(name), 5.0, regression, **objective)
-        self.rates = Rates(inner=0.05, clip=clip)
+        self.inner, self.outer = batch(model, 3, outputs), batch(model, 4, outputs, seed=5)
+        self.objective = TeachingObjective(projection(name), 5.0, regression, **objective)
+        self.rates = StepRates(inner=0.05, clip=clip)
         draw = torch.Generator().manual_seed(1)
         self.phi_s = 1 / self.count + 0.05 * torch.randn(self.count, generator=draw, dtype=torch.float64)
 
@@ -78,13 +86,13 @@ class World:
     def _explained(self, phi: Tensor | None, heads: Tensor | None) -> Tensor:
         assert phi is not None
         assert heads is not None
-        scores = torch.einsum("h,bhk->bk", self.objective.normalise(phi), heads)
+        scores = torch.einsum("h,bhk->bk", self.objective.normalize(phi), heads)
         return torch.softmax(scores.masked_fill(~self.inner.features, -1e300), -1)
 
     def _simulated(self, logits: Tensor, there: Any) -> Tensor:
         if self.objective.regression:
-            return ((logits - there.answers) ** 2).mean()
-        chosen = logits.log_softmax(-1)[torch.arange(len(logits)), there.answers.argmax(-1)]
+            return ((logits - there.teacher_logits) ** 2).mean()
+        chosen = logits.log_softmax(-1)[torch.arange(len(logits)), there.teacher_logits.argmax(-1)]
         return -chosen.mean()
 
     def check(self, phi_t: Tensor) -> None:
@@ -116,7 +124,7 @@ def test_the_outer_gradient_is_exact_for_every_other_family(kind: str) -> None:
 
 
 @pytest.mark.parametrize("clip", CLIPS.values(), ids=CLIPS)
-@pytest.mark.parametrize("name", NORMALISATIONS)
+@pytest.mark.parametrize("name", PROJECTIONS)
 def test_the_outer_gradient_is_exact_for_a_score(name: str, clip: float) -> None:
     world = World("bert", name, clip, regression=True)
     world.check(points(name, world.count)["boundary"])
@@ -127,7 +135,7 @@ def test_the_two_clips_are_two_cases() -> None:
     for name, clip in CLIPS.items():
         world = World("bert", "sparsemax", clip)
         loss = student_loss(world.student, world.phi_s, world.inner, world.objective, world.phi_s)
-        factors[name] = clipped(torch.autograd.grad(loss, trainable(world.student)), clip).factor.item()
+        factors[name] = clip_gradients(torch.autograd.grad(loss, trainable(world.student)), clip).factor.item()
     assert factors["not clipped"] == 1
     assert factors["clipped"] < 0.9
 
@@ -135,7 +143,7 @@ def test_the_two_clips_are_two_cases() -> None:
 def test_heads_without_weight_get_no_gradient() -> None:
     world = World("bert", "sparsemax", 5.0)
     phi = points("sparsemax", world.count)["boundary"]
-    off = normalisation("sparsemax")(phi) == 0
+    off = projection("sparsemax")(phi) == 0
     assert not world.gradient(phi)[off].any()
 
 
@@ -174,7 +182,7 @@ def test_the_loss_of_a_student_is_that_of_equation_3() -> None:
 
 def test_static_maps_are_shown_as_they_are() -> None:
     world = World("bert", "sparsemax", 0.0)
-    assert world.objective.shown(world.inner, None) is world.inner.maps
+    assert world.objective.target_maps(world.inner, None) is world.inner.maps
     loss = student_loss(world.student, world.phi_s, world.inner, world.objective, None)
     assert loss > student_loss(world.student, None, world.inner, world.objective, None)
 
@@ -182,7 +190,7 @@ def test_static_maps_are_shown_as_they_are() -> None:
 def test_soft_targets_are_the_probabilities_of_the_teacher() -> None:
     world = World("bert", "sparsemax", 0.0, soft=True)
     logits = world.student(world.inner).logits
-    wanted = functional.cross_entropy(logits, world.inner.answers.softmax(-1))
+    wanted = functional.cross_entropy(logits, world.inner.teacher_logits.softmax(-1))
     assert world.objective.simulation(logits, world.inner).item() == pytest.approx(wanted.item())
-    hard = Objective(world.objective.normalise, 5.0).simulation(logits, world.inner)
+    hard = TeachingObjective(world.objective.normalize, 5.0).simulation(logits, world.inner)
     assert hard.item() != pytest.approx(wanted.item(), abs=1e-3)

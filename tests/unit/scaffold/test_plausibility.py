@@ -13,12 +13,12 @@ from engine.data.sources import load_source
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.request import Example, Request
-from engine.scaffold import measuring, plausibility
-from engine.scaffold.asked import Asked, Learned, asked_of
-from engine.scaffold.marked import Marked
-from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, Plan, Recipe
-from engine.scaffold.plausibility import HEAD, LAYER, Contrast, Plausibility, best_of, parts_of
-from engine.scaffold.splits import splits_of
+from engine.scaffold import measurement, plausibility
+from engine.scaffold.measurement import MarkedExample
+from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, Recipe, ScaffoldPlan
+from engine.scaffold.plausibility import HEAD, LAYER, HeadContrast, Plausibility, part_names
+from engine.scaffold.result import HeadCoefficients
+from engine.scaffold.splits import EvaluationSample, evaluation_sample, splits_of
 from engine.word_units import unit_scores
 from tests.explaining import checkpoint, classifier
 from tests.tiny import CORPUS
@@ -30,13 +30,13 @@ HEADS = 12
 """Three layers of four, in the tiny models."""
 
 
-def asked(folder: Path, family: str = "bert", pair: bool = False) -> Asked:
+def asked(folder: Path, family: str = "bert", pair: bool = False) -> EvaluationSample:
     data = str(marked_file(folder / "data.jsonl", pair))
     source = load_source("text", data, None, tolerant=True)
-    return Asked(str(checkpoint(family)), data, None, tuple(range(source.count)), source)
+    return EvaluationSample(str(checkpoint(family)), data, None, tuple(range(source.count)), source)
 
 
-def measured(of: Asked, learned: Learned | None = None) -> Plausibility:
+def measured(of: EvaluationSample, learned: HeadCoefficients | None = None) -> Plausibility:
     return plausibility.plausibility(of, learned)
 
 
@@ -44,7 +44,7 @@ def test_a_word_has_the_sum_of_its_pieces_and_each_text_is_judged_by_itself() ->
     groups = np.array([[0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 1]], dtype=bool)
     marks, segments = np.array([True, False, True, False]), np.array([0, 0, 1, 1])
     coded = classifier("bert").encode(Example("only there to be held"))
-    one = Marked(0, coded, groups, marks, segments)
+    one = MarkedExample(0, coded, groups, marks, segments)
     maps = np.array([[9.0, 0.1, 0.2, 0.25, 0.05, 0.4], [0.0, 0.25, 0.25, 0.5, 0.125, 0.125]])
     # Marked .3 and .05 against .25 and .4: one of four pairs in order; then ties count half.
     assert one.auc(maps, "").tolist() == [0.25, 0.5]
@@ -68,11 +68,11 @@ def test_static_attention_is_judged_as_the_registered_explainer_and_scikit_learn
 
 def test_a_uniform_explainer_is_static_attention_and_one_head_alone_is_that_head(tmp_path: Path) -> None:
     of = asked(tmp_path)
-    even = measured(of, Learned(np.full(HEADS, 1 / HEADS))).side()
+    even = measured(of, HeadCoefficients(np.full(HEADS, 1 / HEADS))).side()
     np.testing.assert_allclose(even.methods[SMAT], even.methods[ATTENTION[0]])
     alone = np.zeros(HEADS)
     alone[7] = 1.0
-    side = measured(of, Learned(alone)).side()
+    side = measured(of, HeadCoefficients(alone)).side()
     np.testing.assert_array_equal(side.methods[SMAT], side.heads[:, 7])
     np.testing.assert_array_equal(side.methods[ATTENTION[1]], side.layers[:, 2])
 
@@ -85,9 +85,6 @@ def test_the_best_layer_and_head_are_the_highest_by_the_labels_and_are_marked_as
     assert rows[HEAD].mean == side.heads.mean(0).max() == side.heads[:, head[0] * 4 + head[1]].mean()
     assert rows[LAYER].mean == side.layers.mean(0).max()
     assert [row.supervised for row in side.rows] == [False] * 5 + [True] * 2
-    best = best_of(side.rows)
-    assert best is not None
-    assert best.mean == max(row.mean for row in side.rows[:5])
     for row in side.rows:
         assert row.interval is not None
         assert 0 <= row.interval[0] <= row.mean <= row.interval[1] <= 1
@@ -96,13 +93,13 @@ def test_the_best_layer_and_head_are_the_highest_by_the_labels_and_are_marked_as
 def test_active_heads_are_compared_with_the_others_example_by_example(tmp_path: Path) -> None:
     phi = np.zeros(HEADS)
     phi[[2, 9]] = 0.5
-    made = measured(asked(tmp_path), Learned(phi))
+    made = measured(asked(tmp_path), HeadCoefficients(phi))
     found, heads = made.contrast, made.side().heads
     assert found is not None
     assert (found.active, found.inactive) == (2, 10)
     assert found.mean_active == pytest.approx(heads[:, [2, 9]].mean())
     assert found.difference == pytest.approx(heads[:, [2, 9]].mean() - np.delete(heads, [2, 9], 1).mean())
-    assert measured(made.asked, Learned(np.full(HEADS, 1 / HEADS))).contrast is None
+    assert measured(made.sample, HeadCoefficients(np.full(HEADS, 1 / HEADS))).contrast is None
 
 
 @pytest.mark.parametrize(
@@ -115,15 +112,15 @@ def test_active_heads_are_compared_with_the_others_example_by_example(tmp_path: 
     ],
 )
 def test_the_verdict_hangs_on_the_interval(interval: tuple[float, float] | None, told: str) -> None:
-    assert Contrast(1, 2, 0.6, 0.5, interval).verdict == told
+    assert HeadContrast(1, 2, 0.6, 0.5, interval).verdict == told
 
 
 def test_examples_that_cannot_be_judged_are_counted_with_the_reason(tmp_path: Path) -> None:
     of = asked(tmp_path)
     side = measured(of).side()
-    assert len(side.examples) + sum(side.skipped.values()) == len(of.places)
+    assert len(side.examples) + sum(side.skipped.values()) == len(of.indices)
     assert side.skipped == {"nothing is marked": 1, "everything is marked": 1}
-    nothing = Asked(of.teacher, of.dataset, None, (4,), of.source)
+    nothing = EvaluationSample(of.teacher, of.dataset, None, (4,), of.source)
     empty = measured(nothing).side()
     assert (empty.examples, empty.rows, empty.skipped) == ((), (), {"nothing is marked": 1})
 
@@ -138,26 +135,26 @@ def test_the_texts_of_a_pair_are_judged_apart(tmp_path: Path) -> None:
 def test_what_is_measured_is_kept_and_hangs_on_the_learned_explainer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of, learned = asked(tmp_path), Learned(np.eye(HEADS)[0])
+    of, learned = asked(tmp_path), HeadCoefficients(np.eye(HEADS)[0])
     first = measured(of, learned)
     asked_again: list[str] = []
 
-    def refuse(asked: Asked, learned: Learned | None, part: str) -> None:
+    def refuse(asked: EvaluationSample, learned: HeadCoefficients | None, part: str) -> None:
         asked_again.append(part)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(measuring, "measure", refuse)
+    monkeypatch.setattr(measurement, "measure_plausibility", refuse)
     np.testing.assert_array_equal(measured(of, learned).side().heads, first.side().heads)
     with pytest.raises(ZeroDivisionError):
-        measured(of, Learned(np.eye(HEADS)[1]))
+        measured(of, HeadCoefficients(np.eye(HEADS)[1]))
     assert asked_again == [SMAT]
-    keys = {plausibility.part_key(of, learned, part) for part in parts_of(learned)}
-    assert len(keys) == len(parts_of(learned)) == 5
+    keys = {plausibility.part_key(of, learned, part) for part in part_names(learned)}
+    assert len(keys) == len(part_names(learned)) == 5
 
 
 def test_an_explainer_of_another_shape_is_refused_naming_both(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"weighs 5 heads, but the teacher .* has 12\. Choose an explainer"):
-        measured(asked(tmp_path), Learned(np.full(5, 0.2)))
+        measured(asked(tmp_path), HeadCoefficients(np.full(5, 0.2)))
 
 
 def test_pictures_are_judged_by_patches(tmp_path: Path) -> None:
@@ -173,9 +170,9 @@ def test_of_the_own_data_set_only_test_examples_are_asked_about(tmp_path: Path) 
     file = tmp_path / "many.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     recipe = Recipe(held_out=5, validation=5, test=10)
-    plan = Plan(str(checkpoint("bert")), str(file), train_sizes=(10,), recipe=recipe)
-    of = asked_of(plan, 6)
-    assert of.places == splits_of(40, plan).test[:6]
-    assert len(asked_of(plan, 500).places) == 10
+    plan = ScaffoldPlan(str(checkpoint("bert")), str(file), train_sizes=(10,), recipe=recipe)
+    of = evaluation_sample(plan, 6)
+    assert of.indices == splits_of(40, plan).test[:6]
+    assert len(evaluation_sample(plan, 500).indices) == 10
     with pytest.raises(UsageError, match="examples: must be a whole number of at least 1, got 0"):
-        asked_of(plan, 0)
+        evaluation_sample(plan, 0)

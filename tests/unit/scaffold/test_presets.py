@@ -10,9 +10,9 @@ import pytest
 
 from engine.data.datasets import registered_name
 from engine.errors import UsageError
-from engine.scaffold.plan import SEEDS, SETTINGS, Plan
-from engine.scaffold.presets import PRESETS, preset
-from engine.scaffold.run import scaffold
+from engine.scaffold.experiment import scaffold
+from engine.scaffold.plan import SEEDS, SETTINGS, ScaffoldPlan
+from engine.scaffold.presets import PRESETS, preset_plan
 from tests.unit.scaffold.plans import FEW, pairs, pictures, saved, texts
 from tests.unit.vision.tiny_vit import save_vit
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("home")
 def test_the_settings_are_the_published_ones(
     name: str, base: str, sizes: tuple[int, ...], batch: int, patience: int, rate: float
 ) -> None:
-    made = preset(name, "a folder")
+    made = preset_plan(name, "a folder")
     recipe = made.recipe
     assert (made.teacher, made.base, made.train_sizes, made.settings, made.seeds) == (
         "a folder", base, sizes, SETTINGS, SEEDS,
@@ -40,7 +40,7 @@ def test_the_settings_are_the_published_ones(
 
 
 def test_students_of_imdb_see_other_reviews_than_their_teacher_has_learned() -> None:
-    assert (preset("imdb", "a").split, preset("cifar100", "a").split, preset("mlqe", "a").split) == (
+    assert (preset_plan("imdb", "a").split, preset_plan("cifar100", "a").split, preset_plan("mlqe", "a").split) == (
         "test", "train", "train",
     )  # fmt: skip
 
@@ -53,7 +53,7 @@ def test_a_teacher_that_is_not_there_comes_with_the_command_that_makes_it(
 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as caught:
-        preset(name)
+        preset_plan(name)
     command = PRESETS[name].command
     assert f"Make it: {command}; or name yours with --teacher FOLDER." in str(caught.value)
     words = shlex.split(command)
@@ -65,7 +65,7 @@ def test_a_teacher_that_is_not_there_comes_with_the_command_that_makes_it(
     config = training._config(given)
     assert (config.base, config.out) == (PRESETS[name].base, PRESETS[name].out)
     (tmp_path / PRESETS[name].out).mkdir()
-    assert preset(name).teacher == PRESETS[name].out
+    assert preset_plan(name).teacher == PRESETS[name].out
 
 
 def test_the_data_sets_of_texts_are_known() -> None:
@@ -77,10 +77,10 @@ def test_an_unknown_preset_lists_the_known() -> None:
     with pytest.raises(
         UsageError, match=r"preset: unknown name 'imd'. Did you mean 'imdb'\? Known: cifar100, imdb, mlqe"
     ):
-        preset("imd")
+        preset_plan("imd")
 
 
-def stand_in(name: str, folder: Path) -> Plan:
+def stand_in(name: str, folder: Path) -> ScaffoldPlan:
     """The preset with a tiny teacher, a tiny base and a few examples; everything else is its own."""
     if name == "cifar100":
         teacher, base, data = str(save_vit(folder / "vit")), str(save_vit(folder / "base")), pictures(folder)
@@ -88,7 +88,7 @@ def stand_in(name: str, folder: Path) -> Plan:
         teacher, base, data = saved("xlm-roberta", 1), saved("xlm-roberta", 1, 1), pairs(folder)
     else:
         teacher, base, data = saved("electra"), saved("electra", 2, 1), texts(folder)
-    made = preset(name, teacher, data)
+    made = preset_plan(name, teacher, data)
     recipe = dataclasses.replace(made.recipe, **{**FEW, "epochs": 1})
     return dataclasses.replace(made, base=base, train_sizes=(8,), seeds=(9,), recipe=recipe)
 
@@ -96,14 +96,14 @@ def stand_in(name: str, folder: Path) -> Plan:
 @pytest.mark.parametrize("name", PRESETS)
 def test_each_goes_from_end_to_end_on_tiny_stand_ins(name: str, tmp_path: Path) -> None:
     found = scaffold(stand_in(name, tmp_path))
-    assert (found.complete, len(found.outcomes), dict(found.failed)) == (True, 7, {})
+    assert (found.complete, len(found.students), dict(found.failed)) == (True, 7, {})
     assert found.metric == ("pearson" if name == "mlqe" else "accuracy")
-    for one in found.outcomes:
+    for one in found.students:
         assert one.stopped == "epochs"
         assert one.simulability is not None
         assert -1 <= one.simulability <= 1
         assert one.steps == 2
-    learned = found.median_outcome(8)
+    learned = found.median_student(8)
     assert learned is not None
     weights = found.weights(learned)
     assert weights is not None

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from engine.errors import ExegesisError
-from engine.scaffold.courses import check_varied, splits_of
-from engine.scaffold.plan import Plan, Recipe
+from engine.scaffold.plan import Recipe, ScaffoldPlan
+from engine.scaffold.training_sets import check_varied, splits_of
 
 RECIPE = Recipe(held_out=7, validation=5, test=11)
-PLAN = Plan("somebody", "something", train_sizes=(10, 30, 20), recipe=RECIPE)
+PLAN = ScaffoldPlan("somebody", "something", train_sizes=(10, 30, 20), recipe=RECIPE)
 NEEDED = 30 + 7 + 5 + 11
 
 

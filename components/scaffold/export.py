@@ -1,0 +1,180 @@
+"""Files of a scaffold: charts with their numbers, rows, the learned explainer, and how to cite and repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from components.charts.files import ChartCaption, chart_file_buttons, chart_html, chart_svg, light_colors
+from components.citing import cited_html
+from components.experiment.export import TYPES
+from components.keeping import REPEATS, cite_box, file_button
+from components.library_html import note_html
+from components.numbers import count
+from components.organizer import is_organizer
+from components.palette import Theme
+from components.scaffold.charts import (
+    CurveLine,
+    curves_chart,
+    passes_table,
+    simulability_chart,
+    simulability_table,
+)
+from components.scaffold.controls import key
+from components.scaffold.page_texts import CITED, MEASURES, SAVE_HELP, SETTING_TITLES
+from components.tables import draw_table
+from components.theme import shown_theme
+from components.trouble import say_error, sentence
+from engine.errors import ExegesisError
+from engine.home import product_version
+from engine.scaffold.learned_explainer import explainers_folder, median_explainer, save_to_home
+from engine.scaffold.plan import ScaffoldPlan, command_line
+from engine.scaffold.result import FORMATS, ScaffoldResult
+
+
+@dataclass(frozen=True)
+class ScaffoldChart:
+    """A chart of the page with its files. `name`: in its keys and files. `table`: its numbers.
+
+    `note`: in its files, for charts of the learned explainer: what they say beside plan and command.
+    """
+
+    plan: ScaffoldPlan
+    name: str
+    title: str
+    build: Callable[[Theme], alt.LayerChart]
+    numbers: Callable[[], pd.DataFrame]
+    note: str = ""
+
+    @property
+    def file(self) -> str:
+        return f"exegesis-scaffold-{self.name}"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        return self.numbers()
+
+    def key(self, kind: str) -> str:
+        """The key of a widget of this chart."""
+        return key(self.plan.kind, f"{kind}.{self.file}")
+
+    def spec(self) -> str:
+        """Vega-Lite, as it stands on the page."""
+        return self.build(shown_theme()).to_json()
+
+    def svg(self) -> str:
+        """In the light theme, whichever the page has."""
+        return chart_svg(self.build("light"), self._caption(), self.table, light_colors())
+
+    def html(self) -> str:
+        """A page of its own, in the light theme."""
+        return chart_html(self.build("light"), self._caption(), self.table, light_colors())
+
+    def _caption(self) -> ChartCaption:
+        notes = (
+            [self.note, cite(self.plan), f"{REPEATS} of students:"] if self.note else [cite(self.plan), f"{REPEATS}:"]
+        )
+        return ChartCaption(self.title, notes, [rows_command(self.plan)])
+
+
+def simulability_files(result: ScaffoldResult) -> ScaffoldChart:
+    """The chart of simulability by setting and train size."""
+    title = f"Simulability of {result.plan.teacher} on {result.plan.dataset}"
+    build, numbers = partial(simulability_chart, result), partial(simulability_table, result)
+    return ScaffoldChart(result.plan, "simulability", title, build, numbers)
+
+
+def curves_files(
+    result: ScaffoldResult, setting: str, size: int, measure: str, lines: Sequence[CurveLine]
+) -> ScaffoldChart:
+    """The chart of learning curves of a setting at a train size, in a measure."""
+    plan = result.plan
+    students = f"{SETTING_TITLES[setting]}, {count(size, 'example')}"
+    title = f"{MEASURES[measure]} by pass: {students}, {plan.teacher} on {plan.dataset}"
+    build = partial(curves_chart, lines, measure, result.metric)
+    return ScaffoldChart(plan, f"{setting}-{size}-{measure}", title, build, partial(passes_table, lines))
+
+
+def draw_chart(chart: ScaffoldChart, with_table: bool = False) -> None:
+    """The chart, and behind a fold its numbers and files; `with_table`: the numbers below the chart."""
+    st.altair_chart(chart.build(shown_theme()), key=chart.key("chart"), alt=f"{chart.title}; its numbers stand below")
+    if with_table:
+        draw_table(chart.table, chart.key("table"))
+    title = "Files" if with_table else "Numbers and files"
+    with st.expander(title, key=chart.key("files" if chart.note else "numbers"), on_change="rerun") as box:
+        if box.open:
+            if not with_table:
+                draw_table(chart.table, chart.key("table"))
+            chart_file_buttons(chart)
+
+
+ROWS_HELP = "A row a student, and a row a pass and measure: what `exegesis scaffold --out` writes."
+SAVE = "Save the learned explainer"
+SAVED = (
+    "Saved as {} ({}). Method smat uses it for {} from now on, on every page and in the command; the newest counts "
+    "where several are saved."
+)
+
+
+def export_area(result: ScaffoldResult, size: int) -> None:
+    """Files to download, the explainer to save, and how to cite. A file is built when its button is pressed."""
+    kind = result.plan.kind
+    st.subheader("Keep", anchor=False)
+    with st.container(horizontal=True, gap="small", key=key(kind, "keep")):
+        for ending, build in FORMATS.items():
+            file_button(
+                f"Rows, {ending.upper()}", f"exegesis-scaffold.{ending}", TYPES[ending], partial(build, result),
+                ROWS_HELP, key(kind, f"keep.{ending}"),
+            )  # fmt: skip
+        if result.median_student(size) is not None and is_organizer():
+            st.button(
+                SAVE, key=key(kind, "save"), on_click=_save, args=(kind, result, size), help=SAVE_HELP,
+                icon=":material/save:",
+            )  # fmt: skip
+    _save_message(kind)
+    cited = cited_html(cite(result.plan), [CITED])
+    cite_box(cited, [(f"{REPEATS}:", rows_command(result.plan))], key(kind, "cite"))
+
+
+def rows_command(plan: ScaffoldPlan) -> str:
+    """The command that gives the same rows."""
+    return f"{command_line(plan)} --out rows.csv"
+
+
+def cite(plan: ScaffoldPlan) -> str:
+    """One sentence: the version, the teacher, the data and the students of these numbers."""
+    sizes, seeds = (", ".join(map(str, values)) for values in (plan.train_sizes, plan.seeds))
+    return (
+        f"Exegesis {product_version()}. Simulability of {plan.teacher} on {plan.dataset}, {len(plan.settings)} "
+        f"settings, train sizes {sizes}, seeds {seeds}."
+    )
+
+
+def _save(kind: str, result: ScaffoldResult, size: int) -> None:
+    try:
+        explainer = save_to_home(median_explainer(result, size))
+    except (ExegesisError, OSError) as error:
+        message = ["error", sentence(error)]
+    else:
+        message = ["note", SAVED.format(explainer.name, explainers_folder(), result.plan.teacher)]
+    st.session_state[_message_key(kind)] = message
+
+
+def _save_message(kind: str) -> None:
+    """The outcome of the last press of the button, once."""
+    message = st.session_state.pop(_message_key(kind), None)
+    if message is None:
+        return
+    if message[0] == "error":
+        say_error(message[1])
+    else:
+        st.html(note_html(message[1]))
+
+
+def _message_key(kind: str) -> str:
+    return f"scaffold_saved_{kind}"

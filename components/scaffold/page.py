@@ -1,0 +1,122 @@
+"""The Scaffold page: controls, the work, simulability as chart and table, curves, what was learned, and files."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from components.compact import compact_css
+from components.experiment.controls import Places
+from components.numbers import count
+from components.scaffold import controls
+from components.scaffold.about import TITLE, about_html
+from components.scaffold.charts import exceptions_of, lines_of, table_html
+from components.scaffold.controls import finished_buttons, key, plan_controls, say_beside, view_choice
+from components.scaffold.export import curves_files, draw_chart, export_area, simulability_files
+from components.scaffold.page_texts import (
+    ABOUT,
+    CAUTION,
+    CURVES,
+    FEW,
+    MARKS,
+    MEASURE_HELP,
+    MEASURES,
+    METRIC_HELP,
+    NO_BASELINE,
+    READS,
+    SETTING_TITLES,
+    SOURCE,
+)
+from components.scaffold.runs import ScaffoldStatus, error_of, status_of, students_in_training, work_area
+from components.scaffold.state import ScaffoldState, plan_of
+from components.theme import shown_theme
+from components.trouble import say_error, say_note, sentence
+from engine.errors import ExegesisError
+from engine.scaffold.plan import NONE, SETTINGS, SMAT
+from engine.scaffold.result import ScaffoldResult
+
+LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "scaffold.css"
+FEWEST_SEEDS = 3
+"""From which quartiles say something."""
+
+
+def scaffold_page() -> None:
+    """The page below its title."""
+    st.markdown(ABOUT)
+    kind = controls.INPUT_KIND.chosen()
+    controls.INPUT_KIND.switch()
+    loaded, errors = controls.load(kind)
+    for error in errors:
+        say_error(error)
+    places = plan_controls(kind)
+    state = controls.from_widgets(loaded)
+    controls.save(state, loaded)
+    _plan_area(state, places)
+
+
+def _plan_area(state: ScaffoldState, places: Places) -> None:
+    """What is wrong with the plan, or what there is of it."""
+    st.html(f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>")
+    finished_buttons(state)
+    with st.expander(TITLE, key=key(state.kind, "about")):
+        st.html(about_html(shown_theme()))
+    try:
+        plan = plan_of(state)
+    except ExegesisError as error:
+        say_beside(places, sentence(error))
+        return
+    if wrong := error_of(plan):
+        say_beside(places, wrong)
+        return
+    try:
+        status = status_of(plan)
+    except Exception as error:
+        say_beside(places, sentence(error))
+        return
+    work_area(status)
+    if status.result.students:
+        _simulability_area(state, status.result)
+        size = _curves_area(state, status)
+        # Here and not above: it draws with what reads models' files.
+        from components.scaffold.sections import sections_area
+
+        sections_area(status.result, size)
+        export_area(status.result, size)
+
+
+def _simulability_area(state: ScaffoldState, result: ScaffoldResult) -> None:
+    st.subheader("How well students foresee the teacher", anchor=False)
+    st.caption(" ".join([METRIC_HELP[result.metric], READS, SOURCE]))
+    draw_chart(simulability_files(result))
+    st.html(table_html(result))
+    has_baseline = any(result.cell(NONE, size) for size in result.plan.train_sizes)
+    few = [FEW] if len(result.plan.seeds) < FEWEST_SEEDS else []
+    st.caption(" ".join([MARKS if has_baseline else NO_BASELINE, *few, CAUTION]))
+    if exceptions := exceptions_of(result):
+        items = "".join(f"<li>{escape(one)}</li>" for one in exceptions)
+        title = f"Students that did not learn: {count(len(exceptions), 'remark')}"
+        with st.expander(title, key=key(state.kind, "told")):
+            st.html(f'<div class="xg"><ul class="xg-told xg-small">{items}</ul></div>')
+
+
+def _curves_area(state: ScaffoldState, status: ScaffoldStatus) -> int:
+    """The learning curves. Returns the train size of them and of all that is below."""
+    result = status.result
+    sizes = {size: f"{size:,}" for size in sorted({one.run.train_size for one in result.students})}
+    st.subheader("Learning curves", anchor=False)
+    st.caption(CURVES)
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        size = view_choice(state, "Train size", "size", sizes, max(sizes)) if len(sizes) > 1 else max(sizes)
+        settings = {one: SETTING_TITLES[one] for one in SETTINGS if one in result.plan.settings}
+        setting = view_choice(state, "Setting", "curve", settings, SMAT if SMAT in settings else next(iter(settings)))
+        measures = {name: title for name, title in MEASURES.items() if name != "outer" or setting == SMAT}
+        measure = view_choice(state, "Measure", "measure", measures, "validation", MEASURE_HELP)
+    in_training = students_in_training(status.store) if status.running else {}
+    lines = lines_of(result, setting, size, measure, in_training)
+    if lines:
+        draw_chart(curves_files(result, setting, size, measure, lines))
+    else:
+        say_note(f"No student of {SETTING_TITLES[setting]} with {count(size, 'example')} has a pass yet.")
+    return size

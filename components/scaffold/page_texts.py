@@ -1,0 +1,158 @@
+"""What the Scaffold page says: what is taught to whom, how to read the numbers, and its cautions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.scaffold.plan import NONE, SMAT
+from engine.scaffold.plausibility import HEAD, LAYER
+from engine.scaffold.trivial_protocols import BORDER, FIRST, LAST, PUNCTUATION, STOP, UNIFORM
+
+ABOUT = (
+    "A good explanation helps somebody who sees it to foresee what the model will say. Here the somebody is a "
+    "**student**, a small copy that starts from the same pre-trained base: it learns from a few examples to answer as "
+    "the model does, its **teacher**, with explanations beside them or without. How often it then agrees with the "
+    "teacher on new texts or pictures, without explanations, is the explanation's **simulability**."
+)
+SETTING_TITLES: Mapping[str, str] = {
+    NONE: "No explainer",
+    "gradient_l2": "Gradient L2 norm",
+    "gradient_x_input": "Gradient x input",
+    "integrated_gradients": "Integrated gradients",
+    "attention_logits": "Attention logits, all layers",
+    "attention_logits_last": "Attention logits, last layer",
+    SMAT: "SMaT, learned",
+}
+"""What students are shown."""
+SETTING_HELP = (
+    "What a student is shown beside the examples. SMaT is attention whose heads are weighed by what is learned: it "
+    "starts as the attention logits of all layers and is changed by how well its students do."
+)
+METRICS = {"accuracy": "agreement with the teacher", "pearson": "correlation with the teacher's scores"}
+METRIC_HELP = {
+    "accuracy": "Simulability is the share of test examples on which student and teacher name the same class, 0 to 1.",
+    "pearson": "Simulability is Pearson's correlation of the student's and the teacher's scores on the test examples, "
+    "−1 to 1.",
+}
+EMPTY = (
+    "No student of this plan is finished yet. Press **Teach** to begin: it runs as a job, goes on while you are on "
+    "other pages, and each finished student is kept."
+)
+PARTLY = "Some students of this plan are finished and shown below. **Teach** does the others."
+READS = (
+    "A point is the median over seeds, a bar its quartiles, small dots the seeds. The grey band is what students "
+    "reach without explanations."
+)
+MARKS = (
+    "Marked **better** or **worse** only where the quartiles do not overlap with those of no explainer; without a "
+    "mark, chance may have made the difference (SMaT, section 5)."
+)
+NO_BASELINE = "Nothing is marked: without the setting “No explainer” there is nothing to compare with."
+FEW = "With fewer than three seeds a cell, quartiles say little: read the marks as hints."
+SOURCE = "SMaT, tables 1, 3 and 5."
+CAUTION = (
+    "Simulability tells what a student of this kind learns from, not what people find clear, nor that a map is "
+    "faithful (Fernandes et al., 2022, Learning to scaffold)."
+)
+CURVES = "How each student came to its result: pass by pass over its examples, a line a seed."
+MEASURES = {
+    "validation": "Simulability on validation",
+    "loss": "Student's loss",
+    "outer": "Explainer's outer loss",
+}
+MEASURE_HELP = (
+    "Simulability on the validation examples chooses when to stop and what is kept. The student's loss is the mean of "
+    "a pass: answers and, where it is shown explanations, how far its own are from them. The outer loss is what the "
+    "learned explainer is changed by: the student's answers on held-out examples, without explanations."
+)
+BASE_OWN = "The teacher's own"
+BASE_HELP = "What students start from: the pre-trained base of the teacher's shape, never the teacher itself."
+TEACHER_HELP = "An embedded model, a folder of a saved checkpoint, or a hub id such as owner/name. Type to name one."
+SIZES_HELP = "How many examples a student learns from, several between commas. Each size is taught by itself."
+SEEDS_HELP = "A student for each: it draws the examples, their order and the new head."
+SAVE_HELP = (
+    "Keeps the weights of the median student's explainer, so that method smat can be chosen for this teacher on every "
+    "page and in the command."
+)
+CITED = (
+    "Scaffold: P. Fernandes, M. Treviso, D. Pruthi, A. F. T. Martins and G. Neubig (2022), Learning to scaffold: "
+    "optimizing model explanations for teaching, NeurIPS."
+)
+
+
+TITLES: Mapping[str, str] = {
+    **SETTING_TITLES,
+    LAYER: "Best layer",
+    HEAD: "Best head",
+    UNIFORM: "Uniform map",
+}
+"""Of explainers."""
+KINDS: Mapping[str, str] = {
+    PUNCTUATION: "punctuation",
+    STOP: "stop words",
+    FIRST: "the first token",
+    LAST: "the last token",
+    BORDER: "border patches",
+}
+NO_STUDENT = (
+    "No student of the setting “SMaT, learned” is finished at {}, so that there is no learned explainer to look at. "
+    "Choose the setting above and press Teach."
+)
+WHOSE = "The explainer is the one that taught the median student of {}: seed {}, simulability {}."
+
+HEADS = (
+    "How much each head of the teacher weighs in the learned explainer: λ by layer and head, both counted from 0 "
+    "(SMaT, figure 5). Click a cell to see that head on the Attention page."
+)
+EVEN = "All heads have the same weight: nothing was learned beyond the start."
+
+MAPS = (
+    "The learned and the static explanations of one test example: each is a distribution that sums to 1 over the {} "
+    "(SMaT, figures 3 and 4). Special tokens get nothing."
+)
+TRUTH = "The line runs around what is known to matter."
+
+PLAUSIBILITY = (
+    "How often an explanation puts a marked {} above an unmarked one: the area under the ROC curve, mean over "
+    "examples, 0.5 by chance (SMaT, tables 2 and 6). {} Bars are 95 % bootstrap intervals over examples."
+)
+MARKED = {True: "The marks follow from how the examples were made.", False: "The marks are people's."}
+SUPERVISED = (
+    "Best layer and best head are supervised: each is the highest of all by these very labels, so that they are bounds "
+    "for attention and no fair rivals."
+)
+NO_MARKS = (
+    "No example of {} says what matters in it, so that nothing can be held against explanations. Choose a data set "
+    "with marks."
+)
+ACTIVE_ALL = "All heads are active (λ > 0), so that there are no inactive ones to compare with."
+ACTIVE = "Active heads (λ > 0) against inactive ones"
+
+PROTOCOLS = (
+    "Where the mass of explanations lies: a learned explainer that only points at punctuation or stop words, or at the "
+    "ends, could leak the label without explaining it (SMaT, section 7, on Treviso and Martins, 2020). Special tokens "
+    "get 0 by construction."
+)
+PROTOCOLS_PICTURES = (
+    "Where the mass of explanations lies: a learned explainer that only points at the border could leak the label "
+    "without explaining it (SMaT, section 7). The special token gets 0 by construction."
+)
+STOP_NOTE = "Stop words are English words of grammar, without negations; in other languages none are known."
+
+NORMALIZATIONS_CAPTION = (
+    "Simulability by how coefficients become head weights: median [lower : upper quartile] over seeds (SMaT, table 7). "
+    "Only what is finished is shown."
+)
+NO_OTHER = (
+    "Taught with SMaT so far: {}. Under **Base and recipe** choose another normalisation and press **Teach**; finished "
+    "ones then stand side by side here."
+)
+NOT_TAUGHT = "not taught"
+PARTS: Mapping[str, str] = {
+    "heads": "All layers and heads",
+    "smat": TITLES["smat"],
+    "gradient_l2": TITLES["gradient_l2"],
+    "gradient_x_input": TITLES["gradient_x_input"],
+    "integrated_gradients": TITLES["integrated_gradients"],
+}
+"""What is measured, one after the other."""

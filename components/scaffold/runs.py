@@ -1,0 +1,257 @@
+"""What there is of a plan without running a model, the button that teaches the rest, and a running job's progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from components.experiment.results import skip_reasons_html
+from components.inputs.datasets import FileStamp, file_stamp
+from components.job_panel import FINDS, JobPanel
+from components.library_html import duration
+from components.numbers import count, fixed
+from components.scaffold.charts import DECIMALS, curves_chart, lines_of
+from components.scaffold.page_texts import EMPTY, PARTLY, SETTING_TITLES
+from components.theme import shown_theme
+from components.trouble import say_error, say_note, sentence
+from engine import jobs
+from engine.errors import ExegesisError
+from engine.home import home
+from engine.jobs import Failure, Job
+from engine.models import catalog
+from engine.scaffold.experiment import StudentStore, base_revision, load_result, passes_so_far
+from engine.scaffold.plan import ScaffoldPlan, StudentRun, base_of, check, plan_from_json
+from engine.scaffold.result import ScaffoldResult, TrainingPass
+from engine.scaffold.splits import EvaluationSample, evaluation_sample, splits_of
+from engine.store import result_store
+
+KIND = "scaffold"
+PANEL = JobPanel(KIND)
+MOST_CACHED = 8
+MARKED_ALIKE: Mapping[str, tuple[str, ...]] = {
+    "reviews-generated": ("reviews",),
+    "sst2": ("reviews", "reviews-generated"),
+    "reviews-marked": (),
+}
+"""Data sets of the same task in which other reasons are marked than in the plan's own, or any at all."""
+AGAIN = "Try the failed ones again"
+TIMED = "That takes about {}, by what finished students of this plan took."
+STOPPED = "A student that is stopped goes on from its last pass, and what is finished is found, not taught again."
+REFRESH_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class ScaffoldStatus:
+    """What there is of a plan, and the jobs about it: `running`, or the `last` one that is over.
+
+    `failed`: what the last job could not do.
+    """
+
+    result: ScaffoldResult
+    store: StudentStore
+    running: Job | None = None
+    last: Job | None = None
+    failed: Sequence[Failure] = ()
+
+    @property
+    def missing(self) -> tuple[StudentRun, ...]:
+        """Students that are not finished."""
+        finished = {one.run for one in self.result.students}
+        return tuple(run for run in self.result.plan.students if run not in finished)
+
+
+def status_of(plan: ScaffoldPlan) -> ScaffoldStatus:
+    """What there is of this plan. Errors: those of the plan, of reading the data set and the models' files."""
+    own = [job for job in jobs.list_jobs() if job.kind == KIND and _is_about(job, plan)]
+    running = next((job for job in own if not job.over), None)
+    last = next((job for job in own if job.over), None)
+    store = store_of(plan)
+    failed = tuple(jobs.failures(last.id)) if last is not None and last.failed else ()
+    result = _result(_json(plan), are_finished(store), str(home()), plan, store)
+    return ScaffoldStatus(result, store, running, last, failed)
+
+
+def _is_about(job: Job, plan: ScaffoldPlan) -> bool:
+    try:
+        return plan_from_json(job.spec) == plan
+    except ExegesisError:  # made by another version
+        return False
+
+
+def store_of(plan: ScaffoldPlan) -> StudentStore:
+    """The students of the plan in the result store. Errors: as `status_of`."""
+    base = base_of(plan)
+    files = (catalog.revision(plan.teacher), base, base_revision(base))
+    return _store(_json(plan), file_stamp(plan.dataset), files, str(home()), plan)
+
+
+def are_finished(store: StudentStore) -> tuple[bool, ...]:
+    """Whether each student is finished, in the order of the plan."""
+    return tuple(result_store().contains(store.key(run)) for run in store.plan.students)
+
+
+def students_in_training(store: StudentStore) -> dict[StudentRun, tuple[TrainingPass, ...]]:
+    """The passes so far of students that have begun and are not finished."""
+    passes = {run: passes_so_far(store, run) for run in store.plan.students}
+    return {run: own for run, own in passes.items() if own}
+
+
+def spec_of(plan: ScaffoldPlan) -> dict[str, Any]:
+    """The specification of a job that teaches: plain JSON."""
+    spec: dict[str, Any] = json.loads(_json(plan))
+    return spec
+
+
+def error_of(plan: ScaffoldPlan) -> str:
+    """Why the plan cannot be carried out; empty where it can. The hub is asked for what is not on this machine."""
+    try:
+        check(plan)
+        base_of(plan)
+    except Exception as error:
+        return sentence(error)
+    return ""
+
+
+def shortage_of(status: ScaffoldStatus) -> str:
+    """Why the data set is too small for the plan; empty where it is not."""
+    try:
+        splits_of(status.store.source.count, status.result.plan)
+    except ExegesisError as error:
+        return sentence(error)
+    return ""
+
+
+def cached_sample(plan: ScaffoldPlan, examples: int, dataset: str = "") -> EvaluationSample:
+    """The examples that explainers are judged on, read once for all sections and runs of the page.
+
+    Test examples of the plan's own data set where none is named. Errors: those of reading it.
+    """
+    name = dataset or plan.dataset
+    return _sample(_json(plan), examples, name, file_stamp(name), str(home()), plan)
+
+
+def marked_sets(plan: ScaffoldPlan) -> dict[str, str]:
+    """The data sets with marks to judge explanations by, by their names in a link: the plan's own is empty."""
+    alike = MARKED_ALIKE.get(plan.dataset.partition(":")[0], ())
+    return {"": f"{plan.dataset}, test examples", **{name: name for name in alike}}
+
+
+def _json(plan: ScaffoldPlan) -> str:
+    return json.dumps(plan.as_plain(), sort_keys=True)
+
+
+@st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the data set …")
+def _store(plan_json: str, data: FileStamp, files: tuple[str, ...], home: str, _plan: ScaffoldPlan) -> StudentStore:
+    store = StudentStore(_plan)
+    _ = store.source  # read here, with the spinner
+    return store
+
+
+@st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the results …")
+def _result(
+    plan_json: str, finished: tuple[bool, ...], home: str, _plan: ScaffoldPlan, _store: StudentStore
+) -> ScaffoldResult:
+    return load_result(_plan, _store)
+
+
+@st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the data set …")
+def _sample(
+    plan_json: str, examples: int, dataset: str, data: FileStamp, home: str, _plan: ScaffoldPlan
+) -> EvaluationSample:
+    return evaluation_sample(_plan, examples, dataset)
+
+
+def work_area(status: ScaffoldStatus) -> None:
+    """What is still to be done as a button, or the job that does it; the page is drawn again when that is over."""
+    PANEL.trouble()
+    if status.running is not None:
+        PANEL.progress(status.running.id)
+        # Redrawn by itself; when one more student is finished, it redraws the whole page.
+        st.fragment(_training_area, run_every=REFRESH_SECONDS)(status)
+        return
+    if not status.missing:
+        return
+    if shortage := shortage_of(status):
+        say_error(shortage)
+        return
+    with st.container(border=True, key="scaffold_to_do"):
+        st.markdown(PARTLY if status.result.students else EMPTY)
+        st.caption(cost_words(status.result, status.missing))
+        if status.failed:
+            _failures_area(status)
+        else:
+            PANEL.start("Teach", KIND, spec_of(status.result.plan), status.last)
+
+
+def cost_words(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> str:
+    """The number of students, how many are missing, and how long these may take."""
+    plan = result.plan
+    sizes = (
+        f"{count(len(plan.students), 'student')}: {count(len(plan.settings), 'setting')}, "
+        f"{count(len(plan.train_sizes), 'train size')}, {count(len(plan.seeds), 'seed')}; "
+        f"{len(missing):,} to teach."
+    )
+    seconds = seconds_of(result, missing)
+    return " ".join([sizes, *([] if seconds is None else [TIMED.format(duration(seconds))]), STOPPED])
+
+
+def seconds_of(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> float | None:
+    """About how long teaching takes, in seconds; None where the plan has no finished student.
+
+    Each is taken to need what the finished ones of its setting needed for an example, or those of all settings.
+    """
+    paces: dict[str, list[float]] = {}
+    for one in result.students:
+        paces.setdefault(one.run.setting, []).append(one.seconds / one.run.train_size)
+    if not paces:
+        return None
+    overall = float(np.median([pace for own in paces.values() for pace in own]))
+    medians = {setting: float(np.median(values)) for setting, values in paces.items()}
+    return sum(medians.get(run.setting, overall) * run.train_size for run in missing)
+
+
+def failure_rows(failures: Sequence[Failure]) -> list[tuple[str, str, str]]:
+    """Each reason once: the reason, how many students, and which."""
+    labels: dict[str, list[str]] = {}
+    for one in failures:
+        labels.setdefault(one.error, []).append(one.label)
+    return [(why, count(len(own), "student"), "; ".join(own)) for why, own in labels.items()]
+
+
+def _failures_area(status: ScaffoldStatus) -> None:
+    say_note(f"{count(len(status.failed), 'student')} could not be taught.")
+    st.html(skip_reasons_html(failure_rows(status.failed)))
+    if not PANEL.go_on(status.last, AGAIN):
+        PANEL.offer(AGAIN, "again", KIND, spec_of(status.result.plan), help=FINDS)
+
+
+def _training_area(status: ScaffoldStatus) -> None:
+    """The student that is being taught, pass by pass."""
+    missing = set(status.missing)
+    if are_finished(status.store) != tuple(run not in missing for run in status.result.plan.students):
+        st.rerun()  # the whole page, which has one more student now
+    in_training = students_in_training(status.store)
+    if not in_training:
+        st.caption("The first pass of the next student is not over yet; its curve begins then.")
+        return
+    run, passes = list(in_training.items())[-1]
+    st.caption(training_words(run, passes))
+    lines = lines_of(status.result, run.setting, run.train_size, "validation", in_training)
+    chart = curves_chart(lines, "validation", status.result.metric, shown_theme())
+    title = f"Learning curves of {SETTING_TITLES[run.setting]}, {run.train_size} examples, so far"
+    st.altair_chart(chart, key="scaffold_live", alt=title)
+
+
+def training_words(run: StudentRun, passes: tuple[TrainingPass, ...]) -> str:
+    """How far a student is."""
+    last = passes[-1]
+    score = "not defined" if last.validation is None else fixed(last.validation, DECIMALS, False)
+    return (
+        f"Being taught: {SETTING_TITLES[run.setting]}, {count(run.train_size, 'example')}, seed {run.seed}; "
+        f"{count(len(passes), 'pass').replace('passs', 'passes')} done, simulability on validation {score}."
+    )

@@ -1,0 +1,302 @@
+"""Students of a plan, from the store or taught now: in this process, on a cluster, or as a job.
+
+What a job leaves in the cache is what `load_result` then reads without a model. A student that was stopped is resumed
+from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
+from functools import cached_property, partial
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from cache import key_for
+from cache.codec import Arrays, Meta
+from engine import cluster, runtime
+from engine.cluster import CacheEntries
+from engine.data.sources import ExampleSource
+from engine.errors import Cancelled, ExegesisError
+from engine.home import home
+from engine.jobs.kinds import Spec, Step, Unit, job_kind
+from engine.models import catalog, weight_files
+from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent, tell
+from engine.scaffold.plan import (
+    SMAT,
+    ScaffoldPlan,
+    StudentRun,
+    base_of,
+    check,
+    head_shape,
+    is_regression,
+    plan_from_json,
+)
+from engine.scaffold.result import ScaffoldResult, StudentResult, TrainingPass
+from engine.scaffold.splits import source_of
+from engine.store import result_store
+
+VERSION = 1
+"""Raised whenever the numbers of students change."""
+ARRAY_FIELDS = ("phi", "student_phi")
+PLAIN_FIELDS = ("simulability", "best_epoch", "steps", "seconds", "stopped")
+STATIC_PASSES, LEARNED_PASSES = 1, 3
+"""Forward and backward passes a step: the student's own; with a learned explainer the pilot's and the outer too."""
+
+
+@dataclass(frozen=True)
+class StudentStore:
+    """The finished students of a plan in the result store. Reads files of models and data, never loads a model."""
+
+    plan: ScaffoldPlan
+
+    @cached_property
+    def source(self) -> ExampleSource:
+        return source_of(self.plan)
+
+    @cached_property
+    def _plan_key(self) -> dict[str, Any]:
+        """What the keys of all students share."""
+        plan, source = self.plan, self.source
+        base = base_of(plan)
+        return {
+            "kind": "scaffold student",
+            "version": VERSION,
+            "teacher": [plan.teacher, catalog.revision(plan.teacher)],
+            "base": [base, base_revision(base)],
+            # A folder of pictures has one revision for all its parts.
+            "data": [source.name, source.revision, source.count, *([plan.split] if plan.split else [])],
+            "needed": plan.needed,
+            "device": runtime.device_type(),
+        }
+
+    def key(self, run: StudentRun) -> str:
+        """The cache key of a student."""
+        return key_for({**self._plan_key, "recipe": self.plan.recipe.used_by(run.setting), "pupil": list(astuple(run))})
+
+    def folder(self, run: StudentRun) -> Path:
+        """The folder of its checkpoint while it is taught."""
+        return home() / "scaffold" / self.key(run)
+
+    def find(self, run: StudentRun) -> StudentResult | None:
+        """The finished student, None where it is not in the store."""
+        entry = result_store().get(self.key(run))
+        return None if entry is None else unpack(run, *entry)
+
+    def put(self, student: StudentResult) -> None:
+        """Store a finished student."""
+        result_store().put(self.key(student.run), *pack(student))
+
+    def missing(self) -> list[StudentRun]:
+        """The students that are not finished."""
+        return [run for run in self.plan.students if self.find(run) is None]
+
+
+def base_revision(base: str) -> str:
+    """A hash of the base's weights."""
+    return weight_files.weights_sha256(catalog.locate_base(base))
+
+
+def pack(student: StudentResult) -> tuple[Meta, Arrays]:
+    """A student as plain values and arrays, for the cache."""
+    meta = {name: getattr(student, name) for name in PLAIN_FIELDS}
+    meta["history"] = [list(astuple(one)) for one in student.history]
+    arrays = {name: getattr(student, name) for name in ARRAY_FIELDS if getattr(student, name) is not None}
+    return meta, arrays
+
+
+def unpack(run: StudentRun, meta: Meta, arrays: Arrays) -> StudentResult:
+    """The student that `pack` was given."""
+    history = tuple(TrainingPass(*row) for row in meta["history"])
+    fields: dict[str, Any] = {name: meta[name] for name in PLAIN_FIELDS} | {n: arrays.get(n) for n in ARRAY_FIELDS}
+    return StudentResult(run, history=history, **fields)
+
+
+def scaffold(
+    plan: ScaffoldPlan,
+    report: Report = silent,
+    cancel: CancelToken | None = None,
+    executor: str = "local",
+    address: str | None = None,
+) -> ScaffoldResult:
+    """Teach every student that is not finished yet; stopped, it goes on in the middle of a student.
+
+    `executor`: "local", or "ray" for a cluster at `address`, None for the one on this machine. What a worker could not
+    do is tried here, so that its reason is reported. A student that fails is left out with the reason.
+
+    Errors: those of the plan, the data set, the teacher and its base; no cluster.
+    """
+    cluster.check_executor(executor, address)
+    check(plan)
+    if executor == "ray":
+        cluster.run_tasks(missing_tasks(plan), address, report, cancel or CancelToken(), "students")
+    with cancellable(cancel):
+        failed = {}
+        trainer = StudentTrainer(plan)
+        missing = trainer.store.missing()
+        for number, run in enumerate(missing):
+            check_cancelled()
+            report(number, len(missing), str(run))
+            try:
+                trainer.teach(run, partial(_report_student, report, number, len(missing)))
+            except Cancelled:
+                raise
+            except ExegesisError as error:
+                if number == 0:
+                    raise  # nothing can be taught then: it is the plan's fault
+                failed[run] = " ".join(str(error).split())
+        report(len(missing), len(missing), "")
+        return replace(load_result(plan), failed=failed)
+
+
+def load_result(plan: ScaffoldPlan, store: StudentStore | None = None) -> ScaffoldResult:
+    """The students of a plan that are in the store; no model is loaded. `store`: spares reading the data set again."""
+    check(plan)
+    store = store or StudentStore(plan)
+    students = [store.find(run) for run in plan.students]
+    shape = head_shape(catalog.config(catalog.locate(plan.teacher)))
+    metric = "pearson" if is_regression(plan.teacher) else "accuracy"
+    return ScaffoldResult(plan, shape, tuple(one for one in students if one is not None), metric)
+
+
+def _report_student(report: Report, number: int, count: int, done: int, total: int, label: str) -> None:
+    """Report which of the students is taught, with the label of its own progress."""
+    report(number, count, label)
+
+
+class StudentTrainer:
+    """Teaches students of a plan one by one; the teacher is run once on each example."""
+
+    def __init__(self, plan: ScaffoldPlan) -> None:
+        # Here and not above: it imports what runs models.
+        from engine.scaffold.training_sets import TrainingSetBuilder
+
+        self.plan, self.store = plan, StudentStore(plan)
+        self.training_sets = TrainingSetBuilder(plan)
+
+    def teach(self, run: StudentRun, report: Report = silent) -> StudentResult:
+        """Teach a student from its checkpoint, or from the start, and store it when it is finished."""
+        from engine.scaffold.training import StudentTraining
+        from engine.training.checkpoint import CheckpointFolder
+
+        folder = CheckpointFolder(self.store.folder(run))
+        with runtime.turn(lends=True):
+            outcome = StudentTraining(self.training_sets.build(run), run, self.plan.recipe).train(folder, report)
+        position = outcome.position
+        student = StudentResult(
+            run,
+            outcome.simulability,
+            position.best_epoch,
+            position.steps,
+            position.seconds,
+            position.stopped,
+            tuple(TrainingPass(**row) for row in position.history),
+            outcome.phi,
+            outcome.student_phi,
+        )
+        self.store.put(student)
+        folder.remove()
+        return student
+
+
+def passes_so_far(store: StudentStore, run: StudentRun) -> tuple[TrainingPass, ...]:
+    """The passes of a student that is being taught, read from its checkpoint; none where it has not begun."""
+    folder = store.folder(run)
+    if not folder.is_dir():
+        return ()
+    # Here and not above: it imports what runs models.
+    from engine.training.checkpoint import STATE
+
+    try:
+        state = json.loads((folder / STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ()
+    return tuple(TrainingPass(**row) for row in state["at"]["history"])
+
+
+@dataclass(frozen=True)
+class StudentTask:
+    """One student for a worker of a cluster. `key`: of the note that it is done."""
+
+    plan: ScaffoldPlan
+    student: StudentRun
+    key: str
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def run(self) -> CacheEntries:
+        """Teach it. Runs on a worker."""
+        with cluster.worker_cache() as entries:
+            StudentTrainer(self.plan).teach(self.student)
+        return entries
+
+
+def missing_tasks(plan: ScaffoldPlan) -> list[cluster.ClusterTask]:
+    """A task for each student that is not finished."""
+    store = StudentStore(plan)
+    tasks: list[cluster.ClusterTask] = []
+    for run in store.missing():
+        key = key_for({"kind": "scaffold student", "what": "task", "of": store.key(run)})
+        tasks.append(StudentTask(replace(plan, settings=(run.setting,), seeds=(run.seed,)), run, key))
+    return cluster.pending(tasks)
+
+
+def check_spec(spec: Spec) -> None:
+    """Refuse a job that cannot be carried out. The data set is read, and models are loaded, when the job runs."""
+    plan = plan_from_json(spec)
+    check(plan)
+    base_of(plan)
+
+
+def job_title(spec: Spec) -> str:
+    """The title of a job, whatever stands in its specification."""
+    return f"Teach students of {spec.get('teacher')} on {spec.get('dataset')}"
+
+
+@job_kind("scaffold", title=job_title, check=check_spec)
+def job_units(spec: Spec) -> Iterator[Unit]:
+    """A unit a student. `spec`: the fields of `ScaffoldPlan`."""
+    plan = plan_from_json(spec)
+    check(plan)
+    trainer = StudentTrainer(plan)
+    for run in plan.students:
+        step = Step("", 0, 0, _passes_ahead(trainer.store, run), "forward and backward passes")
+        compute = partial(_teach_unit, trainer, run)
+        yield Unit(trainer.store.key(run), str(run), compute, stores_itself=True, step=step)
+
+
+def _teach_unit(trainer: StudentTrainer, run: StudentRun) -> None:
+    trainer.teach(run, count_steps(trainer.plan, run, tell))
+
+
+def _passes_ahead(store: StudentStore, run: StudentRun) -> int:
+    """Forward and backward passes that are left at most; patience may end the training sooner."""
+    epochs = max(1, store.plan.recipe.epochs - len(passes_so_far(store, run)))
+    return epochs * _steps_a_pass(store.plan, run) * _passes_a_step(run)
+
+
+def count_steps(plan: ScaffoldPlan, run: StudentRun, report: Report) -> Report:
+    """A report of forward and backward passes, given one of passes over the examples; earlier runs do not count."""
+    steps, passes = _steps_a_pass(plan, run), _passes_a_step(run)
+    position: dict[str, int] = {}
+
+    def count(done: int, total: int, label: str) -> None:
+        position.setdefault("first", done)
+        position["step"] = position["step"] + 1 if position.get("pass") == done else 1
+        position["pass"] = done
+        taken = (done - position["first"]) * steps + min(position["step"], steps)
+        report(taken * passes, max(1, total - position["first"]) * steps * passes, label)
+
+    return count
+
+
+def _steps_a_pass(plan: ScaffoldPlan, run: StudentRun) -> int:
+    return ceil(run.train_size / plan.recipe.batch_size)
+
+
+def _passes_a_step(run: StudentRun) -> int:
+    return LEARNED_PASSES if run.setting == SMAT else STATIC_PASSES

@@ -1,0 +1,254 @@
+"""Run a teacher over examples: explanations against marks, and their mass on kinds of features."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from cache.codec import Arrays, Meta
+from engine import runtime
+from engine.data.examples import ImageExample, LabeledExample
+from engine.data.sources import ExampleSource, SourceExample
+from engine.errors import ExegesisError, UsageError
+from engine.evaluation.sample import has_marks, reason
+from engine.input_kinds import load_classifier
+from engine.metrics.catalog import SIDES
+from engine.metrics.plausibility import (
+    CUT_OFF,
+    NOTHING,
+    UNMARKED_TRUTH,
+    is_cut_off,
+    marks_of_picture,
+    marks_of_text,
+    roc_auc,
+    segments,
+    skip_reason,
+)
+from engine.models.classifier import AnyClassifier, EncodedInput
+from engine.progress import check_cancelled
+from engine.request import Input
+from engine.scaffold.plan import ATTENTION, SMAT
+from engine.scaffold.plausibility import BOTH, HEADS, STEPS
+from engine.scaffold.result import HeadCoefficients
+from engine.scaffold.splits import EvaluationSample
+from engine.scaffold.student import head_count
+from engine.scaffold.training_sets import distribution, head_scores, static_maps
+from engine.scaffold.trivial_protocols import PICTURE_KINDS, STATIC, TEXT_KINDS, UNIFORM, feature_kinds
+from engine.word_units import units
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedExample:
+    """An example that can be judged. `groups`: of which positions each word is made; a patch is one by itself.
+
+    `segments`: in which text each word stands, 0 the first.
+    """
+
+    index: int
+    coded: EncodedInput
+    groups: Bool[np.ndarray, "unit seq"]
+    marks: Bool[np.ndarray, "unit"]
+    segments: Int[np.ndarray, "unit"]
+
+    def unit_scores(self, maps: Float[np.ndarray, "map seq"]) -> Float[np.ndarray, "map unit"]:
+        """The score of a word is the sum of its tokens' (SMaT, appendix A)."""
+        return maps.astype(np.float64) @ self.groups.T
+
+    def auc(self, maps: Float[np.ndarray, "map seq"], side: str) -> Float[np.ndarray, "map"]:
+        """How often a marked unit is above an unmarked one, 0 to 1.
+
+        Errors: one of the two is missing (`skip_reason`).
+        """
+        inside = self.side_units(side)
+        return np.array([roc_auc(scores[inside], self.marks[inside]) for scores in self.unit_scores(maps)])
+
+    def side_units(self, side: str) -> Bool[np.ndarray, "unit"]:
+        """The units of a side of the pair; all where it is both."""
+        return self.segments == SIDES[side] if side else np.ones(len(self.marks), dtype=bool)
+
+    def skip_reason(self, side: str) -> str | None:
+        """The reason why the side cannot be judged; None where it can."""
+        why = skip_reason(self.marks[self.side_units(side)])
+        return why if why is None or not side else f"{why} in the {side} text"
+
+
+def sides_of(source: ExampleSource) -> tuple[str, ...]:
+    """What is judged by itself: the whole and, of pairs, either text."""
+    return (BOTH, *SIDES) if source.pairs else (BOTH,)
+
+
+def read_marked_examples(
+    teacher: AnyClassifier, source: ExampleSource, indices: Sequence[int]
+) -> tuple[tuple[MarkedExample, ...], Mapping[str, int]]:
+    """The examples that can be judged, and how many cannot, by the reason."""
+    examples: list[MarkedExample] = []
+    skipped: Counter[str] = Counter()
+    for index in indices:
+        check_cancelled()
+        try:
+            one = _mark(teacher, source.read(index))
+        except ExegesisError as error:
+            one = reason(error)
+        if isinstance(one, str):
+            skipped[one] += 1
+        else:
+            examples.append(one)
+    return tuple(examples), dict(skipped)
+
+
+def _mark(teacher: AnyClassifier, candidate: SourceExample) -> MarkedExample | str:
+    """The example with its marks, or the reason why it cannot be judged."""
+    example = candidate.example
+    if not has_marks(candidate):
+        return NOTHING if isinstance(example, LabeledExample) else UNMARKED_TRUTH
+    coded = teacher.encode(candidate.input)
+    if isinstance(example, LabeledExample):
+        if is_cut_off(coded, example):
+            return CUT_OFF
+        words = units(coded.tokens, np.zeros(len(coded)), example.example, "word")
+        groups = _group_masks([word.tokens for word in words if not word.special], len(coded))
+        marks = marks_of_text(coded, example, "word")
+        sides = np.array(segments(coded, example, "word"), dtype=int)
+    else:
+        assert isinstance(example, ImageExample)
+        picture_marks = marks_of_picture(teacher.id, example)
+        assert picture_marks is not None
+        marks = picture_marks
+        groups = _group_masks([(position,) for position in coded.features.tolist()], len(coded))
+        sides = np.zeros(len(marks), dtype=int)
+    return skip_reason(marks) or MarkedExample(candidate.index, coded, groups, marks, sides)
+
+
+def _group_masks(groups: Sequence[Sequence[int]], length: int) -> Bool[np.ndarray, "unit seq"]:
+    masks = np.zeros((len(groups), length), dtype=bool)
+    for mask, positions in zip(masks, groups, strict=True):
+        mask[list(positions)] = True
+    return masks
+
+
+Stack = Float[np.ndarray, "map seq"]
+
+
+def measure_plausibility(
+    sample: EvaluationSample, coefficients: HeadCoefficients | None, part: str
+) -> tuple[Meta, Arrays]:
+    """AUC of the part's explainers on every example that can be judged, by side of a pair. Takes the device's turn."""
+    with runtime.turn():
+        teacher, source = load_classifier(sample.kind, sample.teacher, "float32", runtime.device()), sample.source
+        marked, skipped = read_marked_examples(teacher, source, sample.indices)
+        marked = tuple(sorted(marked, key=lambda one: len(one.coded)))
+        stacks = _stacks(teacher, marked, coefficients, part) if marked else []
+        counts = _map_counts(teacher, part)
+    sides: list[dict[str, object]] = []
+    arrays: Arrays = {}
+    for name in sides_of(source):
+        judged = [(one, maps) for one, maps in zip(marked, stacks, strict=True) if one.skip_reason(name) is None]
+        values = np.array([one.auc(maps, name) for one, maps in judged]).reshape(len(judged), sum(counts.values()))
+        arrays |= _split_columns(name, values, counts)
+        unjudged = dict(skipped) | Counter(why for one in marked if (why := one.skip_reason(name)) is not None)
+        sides.append({"name": name, "examples": [one.index for one, _ in judged], "skipped": unjudged})
+    return {"sides": sides, "exact": source.exact}, arrays
+
+
+def head_maps(heads: Float[np.ndarray, "head seq"], one: MarkedExample, layers: int) -> Stack:
+    """Softmax of `s^h`: of both static explainers, of every layer's mean, and of every head."""
+    by_layer = heads.reshape(layers, -1, heads.shape[1]).mean(1)
+    scores = np.concatenate([heads.mean(0)[None], by_layer[-1:], by_layer, heads])
+    return np.stack([distribution(row, one.coded) for row in scores])
+
+
+def _stacks(
+    teacher: AnyClassifier, marked: Sequence[MarkedExample], coefficients: HeadCoefficients | None, part: str
+) -> list[Stack]:
+    """The part's maps of each example, in the order of `_map_counts`."""
+    coded = [one.coded for one in marked]
+    if part == HEADS:
+        layers = len(teacher.blocks)
+        return [head_maps(s, one, layers) for s, one in zip(head_scores(teacher, coded), marked, strict=True)]
+    if part == SMAT:
+        assert coefficients is not None
+        weights = matching_weights(teacher, coefficients)
+        return [distribution(weights @ s, e)[None] for s, e in zip(head_scores(teacher, coded), coded, strict=True)]
+    return [scores[None] for scores in static_maps(teacher, part, coded, STEPS)]
+
+
+def matching_weights(teacher: AnyClassifier, coefficients: HeadCoefficients) -> Float[np.ndarray, "head"]:
+    """λ of a learned explainer for this teacher. Errors: it was learned on a model of another shape."""
+    wanted, got = head_count(teacher), len(coefficients.phi)
+    if wanted != got:
+        raise UsageError(
+            f"phi: the learned explainer weighs {got} heads, but the teacher {teacher.id} has {wanted}. "
+            "Choose an explainer that was learned on this teacher."
+        )
+    return coefficients.weights
+
+
+def _map_counts(teacher: AnyClassifier, part: str) -> dict[str, int]:
+    """How many maps each of the part's explainers has."""
+    if part != HEADS:
+        return {part: 1}
+    return {**dict.fromkeys(ATTENTION, 1), "layers": len(teacher.blocks), "heads": head_count(teacher)}
+
+
+def _split_columns(side: str, values: Float[np.ndarray, "example map"], counts: Mapping[str, int]) -> Arrays:
+    """The columns by explainer; a single one as a row of numbers."""
+    arrays, start = {}, 0
+    for name, count in counts.items():
+        columns = values[:, start : start + count]
+        arrays[f"{side}.{name}"] = columns if name in ("layers", "heads") else columns[:, 0]
+        start += count
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+NOTHING_READ = "the model reads nothing of it"
+
+
+def measure_masses(sample: EvaluationSample, coefficients: HeadCoefficients | None) -> tuple[Meta, Arrays]:
+    """Shares of a uniform map, of the static attention explainer and of the learned one. Takes the device's turn."""
+    with runtime.turn():
+        teacher = load_classifier(sample.kind, sample.teacher, "float32", runtime.device())
+        read, skipped = _read_examples(teacher, sample.source, sample.indices)
+        heads = head_scores(teacher, [coded for _, coded, _ in read]) if read else []
+        weights = None if coefficients is None else matching_weights(teacher, coefficients)
+    explainers = (UNIFORM, STATIC, *([] if weights is None else [SMAT]))
+    kinds = PICTURE_KINDS if sample.kind == "image" else TEXT_KINDS
+    cells = [(kind, explainer) for kind in kinds for explainer in explainers]
+    shares = np.array([_shares(coded, given, s, weights) for (_, coded, given), s in zip(read, heads, strict=True)])
+    shares = shares.reshape(len(read), len(cells))
+    arrays = {f"{kind}.{id}": np.ascontiguousarray(shares[:, at]) for at, (kind, id) in enumerate(cells)}
+    meta = {"cells": [list(cell) for cell in cells], "examples": [index for index, _, _ in read], "skipped": skipped}
+    return meta, arrays
+
+
+def _read_examples(
+    teacher: AnyClassifier, source: ExampleSource, indices: Sequence[int]
+) -> tuple[list[tuple[int, EncodedInput, Input]], dict[str, int]]:
+    """(index, encoding, input) of those that the model reads, by length, and how many it does not, by the reason."""
+    examples, skipped = [], Counter[str]()
+    for index in indices:
+        check_cancelled()
+        try:
+            given = source.read(index).input
+            coded = teacher.encode(given)
+        except ExegesisError as error:
+            skipped[reason(error)] += 1
+            continue
+        if len(coded.features):
+            examples.append((index, coded, given))
+        else:
+            skipped[NOTHING_READ] += 1
+    return sorted(examples, key=lambda one: len(one[1])), dict(skipped)
+
+
+def _shares(
+    coded: EncodedInput, given: Input, heads: Float[np.ndarray, "head seq"], weights: Float[np.ndarray, "head"] | None
+) -> list[float]:
+    """Kind by kind, of the uniform map, the static and the learned explainer."""
+    features = coded.features
+    maps = [np.full(len(features), 1 / len(features)), distribution(heads.mean(0), coded)[features]]
+    maps += [] if weights is None else [distribution(weights @ heads, coded)[features]]
+    return [float(one[members].sum()) for members in feature_kinds(coded, given).values() for one in maps]

@@ -1,0 +1,212 @@
+"""Teach one student: passes over its examples, early stopping, the best state; resumed after a kill."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine import runtime
+from engine.progress import Report, check_cancelled
+from engine.scaffold.attention_explainer import projection
+from engine.scaffold.bilevel import StepRates, TeachingObjective, clip_gradients, inner_step, outer_gradient
+from engine.scaffold.plan import ATTENTION, NONE, SMAT, Recipe, StudentRun
+from engine.scaffold.result import simulability
+from engine.scaffold.student import Student, TeachingExamples, head_count
+from engine.scaffold.training_sets import TrainingSets
+from engine.training.checkpoint import CheckpointFolder
+from engine.training.loop import plan_batches
+
+Tensors = dict[str, torch.Tensor]
+ROWS = 64
+"""Examples of a forward pass without gradients."""
+
+
+@dataclass
+class TrainingPosition:
+    """How far the training is; everything but tensors."""
+
+    epoch: int = 0
+    steps: int = 0
+    best_epoch: int = -1
+    best: float = -math.inf
+    seconds: float = 0.0
+    stopped: str = ""
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingOutcome:
+    """A finished training. `simulability`: None where it is not defined. `logits`: on the test examples.
+
+    `phi`: the learned coefficients, None where the explainer is static.
+    """
+
+    simulability: float | None
+    logits: np.ndarray
+    phi: np.ndarray | None
+    student_phi: np.ndarray | None
+    position: TrainingPosition
+
+
+class StudentTraining:
+    """One student and, in the setting `smat`, the explainer that learns to teach it."""
+
+    def __init__(self, sets: TrainingSets, run: StudentRun, recipe: Recipe) -> None:
+        self.sets, self.run, self.recipe = sets, run, recipe
+        last_only = run.setting == ATTENTION[1]
+        self.student = Student(sets.base, sets.outputs, run.seed, last_only)
+        self.objective = TeachingObjective(
+            projection(recipe.normalisation), recipe.beta(run.setting), sets.regression, recipe.soft_targets
+        )
+        self.rates = StepRates(recipe.inner_rate, recipe.outer_rate, recipe.clip)
+        count = head_count(sets.base)
+        student_count = count // len(sets.base.blocks) if last_only else count
+        self.phi_s = None if run.setting == NONE else self._uniform(student_count).requires_grad_()
+        self.phi_t = self._uniform(count).requires_grad_() if run.setting == SMAT else None
+        learned = [] if self.phi_t is None else [self.phi_t]
+        self.optimizer = torch.optim.AdamW(learned, recipe.outer_rate, weight_decay=0.0) if learned else None
+        self.weights = self.student.learning
+        self.best: Tensors = {}
+        self.position = TrainingPosition()
+
+    def train(self, folder: CheckpointFolder | None, report: Report) -> TrainingOutcome:
+        """Teach until nothing is gained any more; resumes from the checkpoint in `folder` if there is one."""
+        if not self._resume(folder):
+            self._keep_best(self._validate())  # a pass must be better than no training
+        while not self.position.stopped:
+            self._epoch(report)
+            if folder is not None:
+                self._save(folder)
+        return self._measure()
+
+    def _epoch(self, report: Report) -> None:
+        began = time.perf_counter()
+        losses, outers = [], []
+        for number, (inner, outer) in enumerate(self._batches()):
+            check_cancelled()
+            runtime.lend()
+            loss, outer_loss = self._step(inner, outer)
+            losses.append(loss)
+            outers += [] if outer_loss is None else [outer_loss]
+            if wrong := [one for one in (loss, outer_loss) if one is not None and not math.isfinite(one)]:
+                self.position.stopped = f"diverged: the loss became {wrong[0]} in step {self.position.steps + 1}"
+                return
+            self.position.steps += 1
+            report(
+                self.position.epoch,
+                self.recipe.epochs,
+                f"{self.run}, pass {self.position.epoch + 1}, step {number + 1}",
+            )
+        self._close(losses, outers, time.perf_counter() - began)
+
+    def _step(self, inner: Sequence[int], outer: Sequence[int]) -> tuple[float, float | None]:
+        sets = self.sets
+        batch = sets.train.batch(inner, sets.base)
+        loss = inner_step(self.student, self.phi_s, batch, self.objective, self.rates, self.phi_t)
+        if self.phi_t is None or self.phi_s is None or self.optimizer is None:
+            return loss.item(), None
+        held = sets.held_out.batch(outer, sets.base)
+        gradient, outer_loss = outer_gradient(
+            self.student, self.phi_s, self.phi_t, batch, held, self.objective, self.rates
+        )
+        (self.phi_t.grad,) = clip_gradients([gradient], self.rates.clip).gradients
+        if torch.isfinite(gradient).all():
+            self.optimizer.step()
+        return loss.item(), outer_loss.item()
+
+    def _batches(self) -> list[tuple[list[int], list[int]]]:
+        """Batches of this pass, each with one of the held-out examples; seed and pass determine the order."""
+        size, seed, epoch = self.recipe.batch_size, self.run.seed, self.position.epoch
+        inner = plan_batches(self.sets.train.lengths, size, seed, epoch)
+        draw = random.Random(f"{seed}/{epoch}/held out")
+        indices = range(len(self.sets.held_out))
+        return [(batch, draw.sample(indices, min(size, len(indices)))) for batch in inner]
+
+    def _close(self, losses: list[float], outers: list[float], seconds: float) -> None:
+        began = time.perf_counter()
+        score, position = self._validate(), self.position
+        position.seconds += seconds + time.perf_counter() - began
+        outer = float(np.mean(outers)) if outers else None
+        row = {"epoch": position.epoch, "loss": float(np.mean(losses)), "outer": outer, "validation": score}
+        position.history.append(row)
+        if score is not None and score > position.best:
+            position.best_epoch = position.epoch
+            self._keep_best(score)
+        position.epoch += 1
+        if position.epoch - 1 - position.best_epoch >= self.recipe.patience:
+            position.stopped = "patience"
+        elif position.epoch >= self.recipe.epochs:
+            position.stopped = "epochs"
+
+    def _validate(self) -> float | None:
+        sets = self.sets
+        return simulability(self.predict(sets.validation), sets.validation.teacher_logits, sets.regression)
+
+    def _keep_best(self, score: float | None) -> None:
+        self.position.best = -math.inf if score is None else score
+        self.best = {name: tensor.detach().clone() for name, tensor in self._state().items()}
+
+    def predict(self, examples: TeachingExamples) -> np.ndarray:
+        """The student's logits."""
+        logits = []
+        with torch.no_grad():
+            for start in range(0, len(examples), ROWS):
+                batch = examples.batch(range(start, min(len(examples), start + ROWS)), self.sets.base)
+                logits.append(self.student(batch).logits.double().cpu().numpy())
+        return np.concatenate(logits)
+
+    def _measure(self) -> TrainingOutcome:
+        self._restore(self.best)
+        logits = self.predict(self.sets.test)
+        return TrainingOutcome(
+            simulability(logits, self.sets.test.teacher_logits, self.sets.regression),
+            logits,
+            None if self.phi_t is None else self.phi_t.detach().double().cpu().numpy(),
+            None if self.phi_s is None else self.phi_s.detach().double().cpu().numpy(),
+            self.position,
+        )
+
+    def _state(self) -> Tensors:
+        named = {"phi_s": self.phi_s, "phi_t": self.phi_t}
+        return {**self.weights, **{name: tensor for name, tensor in named.items() if tensor is not None}}
+
+    def _restore(self, tensors: Tensors) -> None:
+        state = self._state()
+        with torch.no_grad():
+            for name, tensor in tensors.items():
+                state[name].copy_(tensor)
+
+    def _save(self, folder: CheckpointFolder) -> None:
+        groups: dict[str, Tensors] = {"now": self._state(), "best": self.best, "moments": self._moments()}
+        folder.save({"at": asdict(self.position)}, {name: tensors for name, tensors in groups.items() if tensors})
+
+    def _resume(self, folder: CheckpointFolder | None) -> bool:
+        checkpoint = None if folder is None else folder.load()
+        if checkpoint is None:
+            return False
+        state, groups = checkpoint
+        self.position = TrainingPosition(**state["at"])
+        self.best = {name: tensor.to(self.sets.base.device) for name, tensor in groups.get("best", {}).items()}
+        self._restore(groups["now"])
+        if self.optimizer is not None and self.phi_t is not None and "moments" in groups:
+            self.optimizer.state[self.phi_t] = {
+                name: tensor if name == "step" else tensor.to(self.phi_t.device)
+                for name, tensor in groups["moments"].items()
+            }
+        return True
+
+    def _moments(self) -> Tensors:
+        if self.optimizer is None or self.phi_t is None:
+            return {}
+        return dict(self.optimizer.state.get(self.phi_t, {}))
+
+    def _uniform(self, count: int) -> torch.Tensor:
+        base = self.sets.base
+        return torch.full((count,), 1 / count, dtype=base.dtype, device=base.device)
